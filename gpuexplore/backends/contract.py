@@ -1,0 +1,70 @@
+"""What every library must offer to be measured; `tests/backends` runs one test over all of them.
+
+A backend is a module of this package that satisfies `Backend`. It imports its library inside its
+functions, so that the web process can ask a backend for facts without loading torch or numba.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends.timer import Clock, Run, Timer
+from gpuexplore.dtypes import DType
+from gpuexplore.model import Device
+
+
+class Backend(Protocol):
+    """A library that holds arrays on a device and runs on them."""
+
+    INSTALL: str
+    DEVICE_KINDS: tuple[str, ...]
+
+    def is_available(self) -> bool:
+        """Return whether the library is installed; loads nothing heavy."""
+        ...
+
+    def unsupported(self, dtype: DType, device: Device) -> str | None:
+        """Return why this library cannot compute in `dtype` on `device`, or None when it can."""
+        ...
+
+    def to_device(self, values: npt.NDArray[Any], device: str) -> Any:
+        """Return a contiguous copy of `values` on `device`; 16-bit formats may be stored as uint16."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Any:
+        """Return an uninitialised array of `shape` for outputs."""
+        ...
+
+    def poison(self, array: Any) -> None:
+        """Fill `array` with NaN, so that an element nobody writes shows."""
+        ...
+
+    def to_host(self, array: Any, dtype: DType) -> npt.NDArray[np.float64]:
+        """Return `array` as float64 on the host, after the work on it is done."""
+        ...
+
+    def synchronize(self, device: str) -> None:
+        """Wait until all work on `device` is done."""
+        ...
+
+    def timer(self, device: str, clock: Clock) -> Timer:
+        """Return the timer for the stream this library uses on `device`."""
+        ...
+
+    def flusher(self, device: str, size_bytes: int) -> Run:
+        """Return a call that overwrites a buffer of `size_bytes` on `device`."""
+        ...
+
+    def set_threads(self, count: int) -> None:
+        """Pin the CPU threads of this library.
+
+        Raises:
+            Unsupported: the count cannot be set.
+        """
+        ...
+
+    def versions(self) -> Mapping[str, str]:
+        """Return the versions that explain this library's numbers, by name."""
+        ...

@@ -1,0 +1,46 @@
+"""Every error gpuexplore raises on purpose.
+
+    GpuExploreError
+    ├── InvalidInput        what was asked cannot be done: names the bad value and the accepted ones
+    ├── Unsupported         this implementation cannot run this case here: becomes Status.UNSUPPORTED
+    ├── TooLarge            memory is not enough: becomes Status.OUT_OF_MEMORY
+    ├── TooSlow             the time budget is not enough: becomes Status.SKIPPED
+    ├── Cancelled           the user asked to stop: becomes Status.CANCELLED
+    └── NotFound            no such run, device or accelerator
+"""
+
+from collections.abc import Iterable
+
+
+class GpuExploreError(Exception):
+    """Root of the tree; its text is fit to be shown to a user."""
+
+
+class InvalidInput(GpuExploreError):
+    """A value that cannot be used; the text names it and what would be accepted."""
+
+    @classmethod
+    def of(cls, what: str, value: object, accepted: Iterable[object] | str) -> "InvalidInput":
+        """Return the error for one bad value, e.g. ``dtype 'fp8': accepted are fp64, fp32``."""
+        listed = accepted if isinstance(accepted, str) else ", ".join(str(one) for one in accepted)
+        return cls(f"{what} {str(value)[:60]!r}: accepted are {listed}")
+
+
+class Unsupported(GpuExploreError):
+    """This implementation cannot run this case on this device; the text says why."""
+
+
+class TooLarge(GpuExploreError):
+    """The case needs more memory than the device has; the text carries both figures."""
+
+
+class TooSlow(GpuExploreError):
+    """The case would take longer than its budget allows; the text carries the estimate."""
+
+
+class Cancelled(GpuExploreError):
+    """The user asked to stop while a case was being measured."""
+
+
+class NotFound(GpuExploreError):
+    """A run, device or accelerator that does not exist."""

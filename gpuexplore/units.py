@@ -1,0 +1,75 @@
+"""The only formatter of quantities: SI base units in, what people read out.
+
+GB is 1e9 bytes and GiB is 2**30. Unknown prints as a dash.
+"""
+
+from math import floor, log10
+
+UNKNOWN = "—"
+_SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
+
+
+def format_si(value: float | None, unit: str, digits: int = 3) -> str:
+    """Return `value` with an SI prefix and `digits` significant digits, e.g. ``482 GFLOP/s``."""
+    if value is None:
+        return UNKNOWN
+    if value == 0:
+        return f"0 {unit}"
+    exponent = max(-9, min(15, 3 * floor(log10(abs(value)) / 3)))
+    if abs(round_significant(value / 10**exponent, digits)) >= 1000 and exponent < 15:
+        exponent += 3
+    return f"{_significant(value / 10**exponent, digits)} {_SI[exponent]}{unit}"
+
+
+def round_significant(value: float, digits: int = 3) -> float:
+    """Return `value` rounded to `digits` significant digits."""
+    return 0.0 if value == 0 else round(value, digits - 1 - floor(log10(abs(value))))
+
+
+def _significant(value: float, digits: int) -> str:
+    rounded = round_significant(value, digits)
+    decimals = max(0, digits - 1 - floor(log10(abs(rounded)))) if rounded else 0
+    return f"{rounded:.{decimals}f}"
+
+
+def format_seconds(seconds: float | None) -> str:
+    """Return a duration, e.g. ``1.25 ms``; from a minute up ``2 min 5 s``."""
+    if seconds is None or seconds < 60:
+        return format_si(seconds, "s")
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def format_flop_per_s(rate: float | None) -> str:
+    """Return a compute rate, e.g. ``482 GFLOP/s``."""
+    return format_si(rate, "FLOP/s")
+
+
+def format_bytes_per_s(rate: float | None) -> str:
+    """Return a bandwidth, e.g. ``38.2 GB/s``."""
+    return format_si(rate, "B/s")
+
+
+def format_bytes(count: float | None) -> str:
+    """Return a size in binary units, as memory is sold: ``23.4 GiB``."""
+    if count is None:
+        return UNKNOWN
+    size, prefixes = float(count), iter(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+    prefix = next(prefixes)
+    while size >= 1024 and prefix != "PiB":
+        size, prefix = size / 1024, next(prefixes)
+    return f"{size:.0f} B" if prefix == "B" else f"{_significant(size, 3)} {prefix}"
+
+
+def format_percent(share: float | None) -> str:
+    """Return a share of one, e.g. ``64.2 %``; small shares keep two significant digits."""
+    if share is None:
+        return UNKNOWN
+    return f"{_significant(100 * share, 3 if share >= 0.1 else 2)} %"
+
+
+def format_ratio(ratio: float | None) -> str:
+    """Return a speedup, e.g. ``4.21×``."""
+    return UNKNOWN if ratio is None else f"{_significant(ratio, 3)}×"
