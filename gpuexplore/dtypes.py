@@ -1,12 +1,15 @@
 """The number formats, one row each: adding one is adding a row."""
 
 from dataclasses import dataclass
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.errors import InvalidInput
+
+Stored = npt.NDArray[Any]
+FP32_BITS, FP32_SIGNIFICAND_BITS = 32, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +18,29 @@ class DType:
 
     Attributes:
         name: what users type.
+        array_name: what array libraries call the type that stores it.
         bits: bits that are stored; TF32 is stored in 32 and computed with 19.
         significand_bits: precision p with the hidden bit, so that the unit roundoff is 2**-p.
-        numpy: the NumPy dtype that stores it.
         accumulate: the dtype sums are kept in.
-        matrix_only: exists only in matrix units (no element-wise arithmetic).
         about: one sentence for a reader.
+        matrix_only: exists only in matrix units (no element-wise arithmetic).
+        cut_from_fp32: an fp32 with low significand bits rounded off.
     """
 
     name: str
+    array_name: str
     bits: int
     significand_bits: int
-    numpy: np.dtype
     accumulate: str
     about: str
     matrix_only: bool = False
+    cut_from_fp32: bool = False
+
+    @property
+    def storage(self) -> np.dtype:
+        """The NumPy dtype that holds it: unsigned integers for a format NumPy does not know."""
+        known_to_numpy = not self.cut_from_fp32 or self.bits == FP32_BITS
+        return np.dtype(self.array_name if known_to_numpy else f"uint{self.bits}")
 
     @property
     def itemsize_bytes(self) -> int:
@@ -41,34 +52,42 @@ class DType:
         """Largest relative error of rounding one number to the nearest: 2**-p."""
         return 2.0**-self.significand_bits
 
-    def round(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.generic]:
-        """Return `values` rounded to nearest even in this format, in its NumPy storage."""
-        stored = values.astype(self.numpy)
-        unused = ml_dtypes.finfo(self.numpy).nmant + 1 - self.significand_bits
-        return _without_low_bits(stored, unused) if unused else stored
+    def round(self, values: npt.NDArray[np.float64]) -> Stored:
+        """Return `values` rounded to nearest even in this format, in its storage."""
+        if not self.cut_from_fp32:
+            return values.astype(self.storage)
+        kept = _rounded_bits(values.astype(np.float32), FP32_SIGNIFICAND_BITS - self.significand_bits)
+        return (kept >> np.uint32(FP32_BITS - self.bits)).astype(f"uint{self.bits}").view(self.storage)
+
+    def widen(self, stored: Stored) -> npt.NDArray[np.float64]:
+        """Return numbers in this format's storage as float64, exactly."""
+        if self.storage.kind == "f":
+            return stored.astype(np.float64)
+        return (stored.astype(np.uint32) << np.uint32(FP32_BITS - self.bits)).view(np.float32).astype(np.float64)
 
 
-def _without_low_bits(values: npt.NDArray[np.generic], count: int) -> npt.NDArray[np.generic]:
-    """Round float32 `values` so that the last `count` stored significand bits are zero."""
+def _rounded_bits(values: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.uint32]:
+    """Return the bits of `values` (finite) rounded to nearest even so that the last `count` are zero."""
     bits = values.view(np.uint32)
     half_below, last_kept = np.uint32((1 << (count - 1)) - 1), (bits >> np.uint32(count)) & np.uint32(1)
-    return ((bits + half_below + last_kept) & np.uint32(0xFFFFFFFF << count & 0xFFFFFFFF)).view(np.float32)
+    return (bits + half_below + last_kept) & np.uint32(0xFFFFFFFF << count & 0xFFFFFFFF)
 
 
 _ROWS = (
-    DType("fp64", 64, 53, np.dtype(np.float64), "fp64", "double precision: 11-bit exponent, 53-bit significand"),
-    DType("fp32", 32, 24, np.dtype(np.float32), "fp32", "single precision: 8-bit exponent, 24-bit significand"),
+    DType("fp64", "float64", 64, 53, "fp64", "double precision: 11-bit exponent, 53-bit significand"),
+    DType("fp32", "float32", 32, 24, "fp32", "single precision: 8-bit exponent, 24-bit significand"),
     DType(
         "tf32",
+        "float32",
         32,
         11,
-        np.dtype(np.float32),
         "fp32",
         "TensorFloat-32: fp32's range with 11 significand bits, inside NVIDIA's tensor cores only",
         matrix_only=True,
+        cut_from_fp32=True,
     ),
-    DType("bf16", 16, 8, np.dtype(ml_dtypes.bfloat16), "fp32", "bfloat16: fp32's range with 8 significand bits"),
-    DType("fp16", 16, 11, np.dtype(np.float16), "fp32", "half precision: 11 significand bits, largest value 65504"),
+    DType("bf16", "bfloat16", 16, 8, "fp32", "bfloat16: fp32's range with 8 significand bits", cut_from_fp32=True),
+    DType("fp16", "float16", 16, 11, "fp32", "half precision: 11 significand bits, largest value 65504"),
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
 

@@ -1,12 +1,12 @@
 """Every error gpuexplore raises on purpose.
 
-    GpuExploreError
-    ├── InvalidInput        what was asked cannot be done: names the bad value and the accepted ones
-    ├── Unsupported         this implementation cannot run this case here: becomes Status.UNSUPPORTED
-    ├── TooLarge            memory is not enough: becomes Status.OUT_OF_MEMORY
-    ├── TooSlow             the time budget is not enough: becomes Status.SKIPPED
-    ├── Cancelled           the user asked to stop: becomes Status.CANCELLED
-    └── NotFound            no such run, device or accelerator
+GpuExploreError
+├── InvalidInput        what was asked cannot be done: names the bad value and the accepted ones
+├── Unsupported         this implementation cannot run this case here: becomes Status.UNSUPPORTED
+├── TooLarge            memory is not enough: becomes Status.OUT_OF_MEMORY
+├── TooSlow             the time budget is not enough: becomes Status.SKIPPED
+├── Cancelled           the user asked to stop: becomes Status.CANCELLED
+└── NotFound            no such run, device or accelerator
 """
 
 from collections.abc import Iterable

@@ -38,11 +38,11 @@ def _decode(kind: Any, data: Any) -> Any:
         return None if data is None else _decode(next(one for one in get_args(kind) if one is not types.NoneType), data)
     if origin is tuple:
         return _decode_tuple(get_args(kind), data)
-    if origin is not None and issubclass_safe(origin, Mapping):
+    if isinstance(origin, type) and issubclass(origin, Mapping):
         return dict(data)
     if origin is Literal:
         return _checked(data, get_args(kind))
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = _hints(kind)
         return kind(**{name: _decode(hints[name], data[name]) for name in hints if name in data})
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -60,11 +60,6 @@ def _checked(data: Any, accepted: tuple[Any, ...]) -> Any:
     if data not in accepted:
         raise ValueError(f"{data!r} is none of {', '.join(map(str, accepted))}")
     return data
-
-
-def issubclass_safe(kind: Any, parent: type) -> bool:
-    """Return whether `kind` is a class below `parent`."""
-    return isinstance(kind, type) and issubclass(kind, parent)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends.timer import Clock, Run, Timer
-from gpuexplore.dtypes import DType
+from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
 
@@ -29,8 +29,8 @@ class Backend(Protocol):
         """Return why this library cannot compute in `dtype` on `device`, or None when it can."""
         ...
 
-    def to_device(self, values: npt.NDArray[Any], device: str) -> Any:
-        """Return a contiguous copy of `values` on `device`; 16-bit formats may be stored as uint16."""
+    def to_device(self, values: Stored, dtype: DType, device: str) -> Any:
+        """Return a contiguous copy on `device` of `values`, which are in the storage of `dtype`."""
         ...
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Any:

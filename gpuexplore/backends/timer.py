@@ -5,7 +5,7 @@ A timer never warms up, decides or drops anything: it runs what it is told and r
 
 from collections.abc import Callable
 from math import ceil
-from typing import Protocol
+from typing import Any, Protocol
 
 Run = Callable[[], object]
 Clock = Callable[[], int]  # nanoseconds, monotonic
@@ -15,6 +15,11 @@ LONG_ENOUGH_S = 20e-6  # a batch this long is hundreds of clock ticks: perf_coun
 
 class Timer(Protocol):
     """Takes samples of `run` on the stream its library really uses."""
+
+    @property
+    def one_sample_per_call(self) -> bool:
+        """Whether every call gives a sample, or a whole round gives one."""
+        ...
 
     def calls_per_round(self, call_s: float) -> int:
         """Return how many calls one round should hold when a call takes about `call_s` seconds."""
@@ -30,6 +35,8 @@ class Timer(Protocol):
 
 class HostTimer:
     """Wall clock around a batch of calls that return only when the work is done."""
+
+    one_sample_per_call = False
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -55,3 +62,35 @@ class HostTimer:
     def _flushed_ns(self, run: Run, flush: Run) -> int:
         flush()
         return self._elapsed_ns(run, 1)
+
+
+class EventTimer:
+    """A pair of device events around every call, on the library's own stream; one wait at the end."""
+
+    one_sample_per_call = True
+    ROUND_S = 1e-3  # device time of one round: long against the wait at its end
+    MOST_CALLS = 32
+
+    def __init__(self, new_event: Callable[[], Any], elapsed_s: Callable[[Any, Any], float], wait: Run) -> None:
+        self._new_event = new_event
+        self._elapsed_s = elapsed_s
+        self._wait = wait
+
+    def calls_per_round(self, call_s: float) -> int:
+        """Return as many calls as fill a round."""
+        return max(1, min(self.MOST_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
+
+    def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
+        """Return one sample per call."""
+        pairs = [self._recorded(run, flush) for _ in range(calls)]
+        self._wait()
+        return [self._elapsed_s(start, end) for start, end in pairs]
+
+    def _recorded(self, run: Run, flush: Run | None) -> tuple[Any, Any]:
+        start, end = self._new_event(), self._new_event()
+        if flush is not None:
+            flush()
+        start.record()
+        run()
+        end.record()
+        return start, end

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Shape, Unit
+from gpuexplore.model import Device, Peak, Shape, Unit
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
@@ -36,6 +36,10 @@ class Implementation:
     unit: Unit
     about: str
     arithmetic: Mapping[str, str] = field(default_factory=dict)
+
+    def peak(self, device: Device, dtype: str) -> Peak | None:
+        """Return the compute peak this implementation is held against, or None when it is unknown."""
+        return device.peak(self.arithmetic.get(dtype, dtype), self.unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,68 @@
+# The standard library's venv and pip on purpose: a resolver that ignores pip's configuration (uv, poetry) would
+# take torch's default build for Linux, which brings gigabytes of CUDA packages along.
+# The stamps in .venv are older than the files they depend on exactly when something has to be installed.
+
+PYTHON  ?= python3
+PORT    ?= 8501
+WORKERS ?= 2
+
+VENV := .venv
+BIN  := $(VENV)/bin
+PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help run test lint format bench screenshots clean
+.DELETE_ON_ERROR:
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 - \2/'
+
+run: $(VENV)/.package  ## install what is missing and serve the app on http://127.0.0.1:8501 (PORT=...)
+	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: lint  ## lint, then every test: the fast ones on WORKERS processes, the others one after the other
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not browser and not gpu"
+	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
+		$(BIN)/pytest -q -m "slow or browser or gpu"
+
+lint: $(VENV)/.dev  ## check format, style, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.dev  ## format, and repair what can be repaired
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## gpuexplore against its peers
+	$(BIN)/python benchmarks/measurement.py
+
+screenshots: $(VENV)/.dev  ## take the pictures of the documentation again
+	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
+		$(BIN)/python scripts/screenshots.py
+
+clean:  ## remove the environment, caches and builds
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "gpuexplore needs Python 3.11 or newer, and $(PYTHON) is not: try make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+		{ echo "$(PYTHON) cannot create an environment: on Debian and Ubuntu, install python3-venv" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.requirements: requirements.txt | $(VENV)/.python
+	@echo "Installing the requirements: a minute or two"
+	@$(PIP) "$$(grep '^torch==' requirements.txt)"
+	@$(PIP) -r requirements.txt
+	@touch $@
+
+$(VENV)/.package: pyproject.toml $(VENV)/.requirements
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.package
+	@echo "Installing the development requirements"
+	@$(PIP) -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,14 @@
+"""The launcher: `streamlit run app.py` serves this; everything else is in the package and in pages/."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from gpuexplore.ui.server import MIDDLEWARE, lifespan, show_reference
+
+app = st.App(
+    Path(__file__).parent / "gpuexplore" / "ui" / "main.py",
+    lifespan=lifespan,
+    middleware=MIDDLEWARE,
+    on_script_error=show_reference,
+)

@@ -1,0 +1,1 @@
+"""What results mean: rates, utilization, bounds, speedups and sentences; pure arithmetic on values."""

@@ -1,0 +1,45 @@
+"""The roofline: attainable FLOP/s = min(peak, intensity · bandwidth), and which side a result is on.
+
+S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+multicore architectures", CACM 52(4), 2009, https://doi.org/10.1145/1498765.1498785.
+"""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from gpuexplore.analysis.mfu import applicable_peak, cached_because, known_bandwidth
+from gpuexplore.analysis.rates import byte_count, flop_count
+from gpuexplore.model import Case, Peak, Result
+
+Bound = Literal["compute", "memory", "cache", "overhead"]
+
+
+def intensity(case: Case) -> float:
+    """Return the arithmetic intensity in FLOP/byte, with each array moved once."""
+    return flop_count(case) / byte_count(case)
+
+
+def ridge_point(flop_per_s: float, bytes_per_s: float) -> float:
+    """Return the intensity in FLOP/byte from which a peak of `flop_per_s` can be reached."""
+    return flop_per_s / bytes_per_s
+
+
+def attainable_flop_per_s(flop_per_byte: float, flop_per_s: float, bytes_per_s: float) -> float:
+    """Return the roof in FLOP/s above an intensity of `flop_per_byte`."""
+    return min(flop_per_s, flop_per_byte * bytes_per_s)
+
+
+def bound(result: Result, own_peaks: Iterable[Peak] = ()) -> Bound | None:
+    """Return what limits this result at best; None when a peak that decides it is unknown.
+
+    `overhead`: its time is near the cost of a call. `compute`: its intensity is at the ridge or above.
+    Below the ridge `memory`, or `cache` when its data never leave one.
+    """
+    if any(flag.name == "launch_bound" for flag in result.flags):
+        return "overhead"
+    peak, bandwidth = applicable_peak(result, own_peaks), known_bandwidth(result)
+    if peak is None or bandwidth is None:
+        return None
+    if intensity(result.case) >= ridge_point(peak.flop_per_s, bandwidth.bytes_per_s):
+        return "compute"
+    return "cache" if cached_because(result) else "memory"

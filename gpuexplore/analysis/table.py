@@ -1,0 +1,90 @@
+"""Results as flat rows, one per case, for CSV, Parquet and data frames: plain columns, units in their names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpuexplore.analysis.figures import Figures, figures
+from gpuexplore.analysis.mfu import device_of
+from gpuexplore.analysis.rates import shape_label
+from gpuexplore.model import Measurement, Peak, Result
+
+Row = dict[str, Any]
+
+
+def rows(results: Sequence[Result], *, baseline: str | None = None, own_peaks: Sequence[Peak] = ()) -> list[Row]:
+    """Return one flat row per result, in order, all with the same columns; unknown is None.
+
+    Args:
+        baseline: an implementation or a dtype; None is the operation's first implementation here.
+        own_peaks: peaks a user entered, instead of the device's.
+    """
+    derived = figures(results, baseline=baseline, own_peaks=own_peaks)
+    axes = tuple(dict.fromkeys(name for one in results for name, _ in one.case.shape.axes))
+    return [
+        _case(one, axes) | _outcome(one) | _measurement(one.measurement) | _derived(its)
+        for one, its in zip(results, derived, strict=True)
+    ]
+
+
+def _case(result: Result, axes: Sequence[str]) -> Row:
+    case, device, lengths = result.case, device_of(result), dict(result.case.shape.axes)
+    return {
+        "operation": case.operation,
+        **{axis: lengths.get(axis) for axis in axes},
+        "size": shape_label(case.shape),
+        "dtype": case.dtype,
+        "implementation": case.implementation,
+        "device": case.device,
+        "device_name": device and device.name,
+        "cache": case.options.cache,
+        "data": case.options.data,
+        "threads": case.options.threads or (result.environment and result.environment.threads),
+    }
+
+
+def _outcome(result: Result) -> Row:
+    accuracy, environment = result.accuracy, result.environment
+    return {
+        "status": result.status.value,
+        "reason": result.reason,
+        "flags": " ".join(flag.name for flag in result.flags),
+        "relative_error": accuracy and accuracy.relative_error,
+        "tolerance": accuracy and accuracy.tolerance,
+        "started_utc": environment and environment.started_utc,
+    }
+
+
+def _measurement(one: Measurement | None) -> Row:
+    low, high = (one and one.ci95_s) or (None, None)
+    return {
+        "median_s": one and one.median_s,
+        "p20_s": one and one.p20_s,
+        "p80_s": one and one.p80_s,
+        "iqr_s": one and one.iqr_s,
+        "ci95_low_s": low,
+        "ci95_high_s": high,
+        "min_s": one and one.min_s,
+        "n": len(one.samples_s) if one else None,
+        "first_call_s": one and one.first_call_s,
+    }
+
+
+def _derived(one: Figures) -> Row:
+    speedup = one.speedup
+    low, high = (speedup and speedup.ci95) or (None, None)
+    return {
+        "flop_count": one.flop_count,
+        "byte_count": one.byte_count,
+        "flop_per_s": one.flop_per_s,
+        "bytes_per_s": one.bytes_per_s,
+        "peak_flop_per_s": one.peak and one.peak.flop_per_s,
+        "peak_kind": one.peak and one.peak.kind,
+        "peak_source": one.peak and one.peak.source,
+        "mfu": one.mfu,
+        "peak_bytes_per_s": one.bandwidth and one.bandwidth.bytes_per_s,
+        "bandwidth_utilization": one.bandwidth_utilization,
+        "baseline": speedup and speedup.baseline,
+        "speedup": speedup and speedup.ratio,
+        "speedup_low": low,
+        "speedup_high": high,
+    }

@@ -1,0 +1,104 @@
+"""The Python API: the same requests, judged by the same rules, measured by the same core, in this process."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuexplore.analysis.estimate import refuse
+from gpuexplore.analysis.report import run_report
+from gpuexplore.analysis.sentence import summarize
+from gpuexplore.devices import discover, ensure_ceiling, peaks_json
+from gpuexplore.jobs.locks import device_lock
+from gpuexplore.measure.sweep import sweep
+from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.request import Request, resolve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Words = str | Iterable[object]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run gave: the results, and the ways to look at them."""
+
+    experiment: Experiment
+    results: tuple[Result, ...]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return one row per case; SI base units, unknown is missing."""
+        from gpuexplore.charts.frame import to_frame
+
+        return to_frame(self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object that `gpuexplore run --json` prints."""
+        return run_report(self.experiment, self.results)
+
+    def __str__(self) -> str:
+        return summarize(self.results).headline
+
+
+def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Words | float | None) -> Outcome:
+    """Measure `operation` in this process and return the results.
+
+    Args:
+        operation: a name of `gx.operations()`.
+        sizes: numbers, or text like ``256:8192:x2``; empty for the operation's own sweep.
+        shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
+        **settings: `dtypes`, `implementations`, `devices` (names or lists of names), `cache`, `data`,
+            `threads` and `budget` (seconds of sampling for one case).
+
+    Raises:
+        InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
+        TypeError: an unknown setting.
+    """
+    texts = {name: _text(value) for name, value in settings.items()}
+    request = Request(operation=operation, sizes=_text(sizes), shapes=_text(shapes, ";"), **texts)
+    here = discover()
+    experiment = resolve(request, [device.id for device in here])
+    refuse(experiment, here)
+    used = [device for device in here if device.id in experiment.devices]
+    return Outcome(experiment, _measure(experiment, used))
+
+
+def devices() -> tuple[Device, ...]:
+    """Return the devices of this machine with their peaks."""
+    return discover()
+
+
+def operations() -> tuple[str, ...]:
+    """Return the names of the operations that can be run."""
+    return tuple(OPERATIONS)
+
+
+def specs(name: str) -> dict[str, Any]:
+    """Return the peaks of an accelerator by its driver name, as `gpuexplore specs NAME --json` does."""
+    return peaks_json(name)
+
+
+def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ...]:
+    results: dict[Case, Result] = {}
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            results[event.case] = event
+
+    with ExitStack() as locks:
+        for device in used:
+            locks.enter_context(device_lock(device.id))
+        ready = [ensure_ceiling(device, experiment.options.threads) for device in used]
+        sweep(experiment, ready, report=keep)
+    return tuple(results[case] for case in experiment.cases())
+
+
+def _text(value: Words | float | None, separator: str = ",") -> str:
+    """Return names, numbers or text as the text a user would type."""
+    if value is None:
+        return ""
+    if isinstance(value, str | int | float):
+        return str(value)
+    return separator.join(map(str, value))

@@ -1,0 +1,46 @@
+"""What the libraries that work in host memory share: arrays, poison, flush and the host's clock."""
+
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends.timer import Clock, HostTimer, Run
+
+
+def is_installed(*modules: str) -> bool:
+    """Return whether every one of `modules` can be imported, without importing it."""
+    try:
+        return all(find_spec(one) is not None for one in modules)
+    except ModuleNotFoundError:  # the parent package of a dotted name is missing
+        return False
+
+
+def version_of(distribution: str) -> str | None:
+    """Return the installed version of a distribution, or None."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a C-contiguous copy of `values`."""
+    return np.array(values, order="C", copy=True)
+
+
+def synchronize(device: str) -> None:
+    """Return at once: host calls return when their work is done."""
+
+
+def timer(device: str, clock: Clock) -> HostTimer:
+    """Return the wall clock."""
+    return HostTimer(clock)
+
+
+def flusher(device: str, size_bytes: int) -> Run:
+    """Return a call that overwrites `size_bytes` of host memory, and so empties the caches."""
+    buffer = np.zeros(max(1, size_bytes // 8), dtype=np.float64)
+    return lambda: buffer.fill(1.0)

@@ -1,0 +1,105 @@
+"""Numba CUDA: device arrays and events on Numba's default stream; runs in Numba's simulator too.
+
+bf16 is stored as uint16 (`gpuexplore.backends.formats.numba_cuda`), fp16 as CUDA's own type.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends import host
+from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends.timer import Clock, EventTimer, Run
+from gpuexplore.dtypes import DType, Stored
+from gpuexplore.model import Device
+
+INSTALL = 'pip install "numba-cuda[cu13]"'
+DEVICE_KINDS: tuple[str, ...] = ("cuda",)
+
+
+def is_available() -> bool:
+    """Return whether Numba and its CUDA target are installed."""
+    return host.is_installed("numba", "numba_cuda")
+
+
+def unsupported(dtype: DType, device: Device) -> str | None:
+    """Return why these kernels cannot compute in `dtype`: they use no tensor cores."""
+    if dtype.matrix_only:
+        return f"{dtype.name} exists only inside tensor cores, which this Numba kernel does not use"
+    return None
+
+
+def to_device(values: Stored, dtype: DType, device: str) -> Any:
+    """Return a contiguous device array in the dtype's storage."""
+    from numba import cuda
+
+    _select(device)
+    return cuda.to_device(np.ascontiguousarray(values))
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
+    """Return an uninitialised device array in the dtype's storage."""
+    from numba import cuda
+
+    _select(device)
+    return cuda.device_array(shape, dtype.storage)
+
+
+def poison(array: Any) -> None:
+    """Fill `array` with NaN: all bits but the sign in bf16."""
+    value = 0x7FFF if array.dtype.kind == "u" else np.nan
+    array.copy_to_device(np.full(array.shape, value, array.dtype))
+
+
+def to_host(array: Any, dtype: DType) -> npt.NDArray[np.float64]:
+    """Return `array`, which holds `dtype`, as float64 in host memory."""
+    return dtype.widen(array.copy_to_host())
+
+
+def synchronize(device: str) -> None:
+    """Wait for the device's queue to drain."""
+    from numba import cuda
+
+    _select(device)
+    cuda.synchronize()
+
+
+def timer(device: str, clock: Clock) -> EventTimer:
+    """Return CUDA events on Numba's default stream."""
+    from numba import cuda
+
+    def new_event() -> Any:
+        return cuda.event(timing=True)
+
+    def elapsed_s(start: Any, end: Any) -> float:
+        return float(cuda.event_elapsed_time(start, end)) * 1e-3
+
+    return EventTimer(new_event, elapsed_s, lambda: synchronize(device))
+
+
+def flusher(device: str, size_bytes: int) -> Run:
+    """Return a call that overwrites `size_bytes` on `device`."""
+    from numba import cuda
+
+    _select(device)
+    buffer = cuda.device_array(max(1, size_bytes // 4), np.float32)
+    source = cuda.device_array_like(buffer)
+    return lambda: buffer.copy_to_device(source)
+
+
+def set_threads(count: int) -> None:
+    """Return: a GPU kernel has no CPU threads."""
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of Numba and its CUDA target."""
+    found = {name: host.version_of(name) for name in ("numba", "numba-cuda")}
+    return {name: one for name, one in found.items() if one}
+
+
+def _select(device: str) -> None:
+    from numba import cuda
+
+    cuda.select_device(index_in_this_process(device))

@@ -1,0 +1,94 @@
+"""NumPy: host memory, BLAS threads pinned through threadpoolctl."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends import host
+from gpuexplore.dtypes import DType, Stored
+from gpuexplore.errors import Unsupported
+from gpuexplore.model import Device
+
+INSTALL = "pip install numpy"
+DEVICE_KINDS: tuple[str, ...] = ("cpu",)
+
+synchronize = host.synchronize
+timer = host.timer
+flusher = host.flusher
+
+
+def is_available() -> bool:
+    """Return True: gpuexplore itself needs NumPy."""
+    return True
+
+
+def unsupported(dtype: DType, device: Device) -> str | None:
+    """Return why NumPy cannot compute in `dtype`: it knows no TF32, and bf16 through ml_dtypes only."""
+    if dtype.matrix_only:
+        return f"{dtype.name} exists only inside a GPU's matrix units; {device.name} has none"
+    if dtype.storage.kind != "f" and not host.is_installed("ml_dtypes"):
+        return f"NumPy has no {dtype.name}: pip install ml_dtypes"
+    return None
+
+
+def to_device(values: Stored, dtype: DType, device: str) -> npt.NDArray[Any]:
+    """Return a contiguous copy."""
+    return host.copy_of(values).view(_numpy_dtype(dtype))
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> npt.NDArray[Any]:
+    """Return an uninitialised array."""
+    return np.empty(shape, _numpy_dtype(dtype))
+
+
+def poison(array: npt.NDArray[Any]) -> None:
+    """Fill `array` with NaN."""
+    array.fill(np.nan)
+
+
+def to_host(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[np.float64]:
+    """Return `array` as float64."""
+    return array.astype(np.float64)
+
+
+def set_threads(count: int) -> None:
+    """Pin BLAS threads.
+
+    Raises:
+        Unsupported: threadpoolctl is missing and the environment does not pin the same count.
+    """
+    if not host.is_installed("threadpoolctl"):
+        if os.environ.get("OPENBLAS_NUM_THREADS") == str(count):
+            return
+        raise Unsupported("NumPy's threads cannot be pinned: pip install threadpoolctl")
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(limits=count, user_api="blas")
+
+
+def versions() -> Mapping[str, str]:
+    """Return NumPy's version and the BLAS kernel it chose, which can halve its speed."""
+    return {"numpy": np.__version__, **_blas()}
+
+
+def _numpy_dtype(dtype: DType) -> np.dtype:
+    if dtype.storage.kind == "f":
+        return dtype.storage
+    import ml_dtypes
+
+    found: np.dtype = np.dtype(getattr(ml_dtypes, dtype.array_name))
+    return found
+
+
+def _blas() -> dict[str, str]:
+    if not host.is_installed("threadpoolctl"):
+        return {}
+    from threadpoolctl import threadpool_info
+
+    for pool in threadpool_info():
+        if pool.get("user_api") == "blas" and "numpy" in pool["filepath"]:
+            return {"numpy_blas": f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()}
+    return {}

@@ -1,0 +1,119 @@
+"""PyTorch: on the CPU with the host's clock, on CUDA with events on the current stream."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends import host
+from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends.timer import Clock, EventTimer, HostTimer, Run, Timer
+from gpuexplore.dtypes import DType, Stored
+from gpuexplore.model import Device
+
+INSTALL = "pip install torch==2.13.0"
+DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
+
+
+def is_available() -> bool:
+    """Return whether torch is installed."""
+    return host.is_installed("torch")
+
+
+def unsupported(dtype: DType, device: Device) -> str | None:
+    """Return why torch cannot compute in `dtype` on `device`; what it emulates it can."""
+    if not dtype.matrix_only:
+        return None
+    if device.kind != "cuda":
+        return f"{dtype.name} exists only inside a GPU's matrix units; {device.name} has none"
+    if dtype.name not in device.native:
+        return f"{dtype.name} needs compute capability 8.0; {device.name} has {device.compute_capability}"
+    return None
+
+
+def to_device(values: Stored, dtype: DType, device: str) -> Any:
+    """Return a contiguous tensor of `dtype` on `device`; bf16 crosses as its bits."""
+    import torch
+
+    kept = host.copy_of(values)
+    tensor = torch.from_numpy(kept.view(np.int16) if kept.dtype.itemsize == 2 else kept)
+    return tensor.view(getattr(torch, dtype.array_name)).to(_place(device))
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
+    """Return an uninitialised tensor."""
+    import torch
+
+    return torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_place(device))
+
+
+def poison(array: Any) -> None:
+    """Fill `array` with NaN."""
+    array.fill_(float("nan"))
+
+
+def to_host(array: Any, dtype: DType) -> npt.NDArray[np.float64]:
+    """Return `array` as float64 in host memory."""
+    import torch
+
+    copied: npt.NDArray[np.float64] = array.to(torch.float64).cpu().numpy()
+    return copied
+
+
+def synchronize(device: str) -> None:
+    """Wait for the device's queue to drain."""
+    import torch
+
+    if _is_cuda(device):
+        torch.cuda.synchronize(_place(device))
+
+
+def timer(device: str, clock: Clock) -> Timer:
+    """Return CUDA events on torch's current stream, or the wall clock on the CPU."""
+    if not _is_cuda(device):
+        return HostTimer(clock)
+    import torch
+
+    def new_event() -> Any:
+        return torch.cuda.Event(enable_timing=True)
+
+    def elapsed_s(start: Any, end: Any) -> float:
+        return float(start.elapsed_time(end)) * 1e-3
+
+    return EventTimer(new_event, elapsed_s, lambda: synchronize(device))
+
+
+def flusher(device: str, size_bytes: int) -> Run:
+    """Return a call that overwrites `size_bytes` on `device`."""
+    if not _is_cuda(device):
+        return host.flusher(device, size_bytes)
+    import torch
+
+    buffer = torch.empty(max(1, size_bytes), dtype=torch.int8, device=_place(device))
+    zero: Run = buffer.zero_
+    return zero
+
+
+def set_threads(count: int) -> None:
+    """Pin torch's intra-operation threads."""
+    import torch
+
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of torch and the CUDA libraries it carries."""
+    import torch
+
+    found = {"torch": torch.__version__, "torch_cuda": torch.version.cuda}
+    return {name: str(one) for name, one in found.items() if one}
+
+
+def _is_cuda(device: str) -> bool:
+    return device.startswith("cuda")
+
+
+def _place(device: str) -> str:
+    return f"cuda:{index_in_this_process(device)}" if _is_cuda(device) else "cpu"

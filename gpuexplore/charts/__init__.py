@@ -1,0 +1,29 @@
+"""Results in, `alt.Chart` out; each chart has its alternative text and says what it leaves out.
+
+Every function takes a run (anything with `results`) or a sequence of results.
+"""
+
+from gpuexplore.charts.bandwidth import bandwidth, describe_bandwidth
+from gpuexplore.charts.frame import to_frame
+from gpuexplore.charts.left_out import left_out
+from gpuexplore.charts.mfu import describe_mfu, mfu, mfu_left_out
+from gpuexplore.charts.speedup import describe_speedup, speedup, speedup_left_out
+from gpuexplore.charts.throughput import describe_throughput, throughput
+from gpuexplore.charts.time import describe_time, time
+
+__all__ = [
+    "bandwidth",
+    "describe_bandwidth",
+    "describe_mfu",
+    "describe_speedup",
+    "describe_throughput",
+    "describe_time",
+    "left_out",
+    "mfu",
+    "mfu_left_out",
+    "speedup",
+    "speedup_left_out",
+    "throughput",
+    "time",
+    "to_frame",
+]

@@ -1,0 +1,46 @@
+"""Bytes/s against size, on log scales, below the memory bandwidth; caches can lift a point above it."""
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.figures import Figures, figures
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.charts.alt_text import alt_text
+from gpuexplore.charts.axes import log_axis
+from gpuexplore.charts.frame import Source, results_of
+from gpuexplore.charts.lines import lines
+from gpuexplore.charts.points import Span, at_rate, points
+from gpuexplore.charts.rules import peak_rules
+from gpuexplore.model import Bandwidth, Measurement
+from gpuexplore.units import format_bytes_per_s
+
+
+def bandwidth(source: Source) -> alt.LayerChart:
+    """Return achieved bytes/s against size, with a line for the memory bandwidth of each device."""
+    drawn, peaks = _points(source), _peaks(source)
+    values = [*drawn["low"], *drawn["high"], *(one.bytes_per_s for one in peaks)]
+    y = log_axis("Memory rate", values, "B/s")
+    rules = peak_rules({_label(one): one.bytes_per_s for one in peaks})
+    return lines(drawn, results_of(source), y=y, description=describe_bandwidth(source), rules=rules)
+
+
+def describe_bandwidth(source: Source) -> str:
+    """Return the alternative text of the chart of bytes/s."""
+    return alt_text("Memory rate", _points(source), results_of(source), format_bytes_per_s)
+
+
+def _points(source: Source) -> pd.DataFrame:
+    return points(source, _rate)
+
+
+def _rate(measurement: Measurement, derived: Figures) -> Span | None:
+    return at_rate(derived.bytes_per_s, measurement)
+
+
+def _peaks(source: Source) -> set[Bandwidth]:
+    derived = figures(results_of(source))
+    return {one.bandwidth for one in derived if one.bandwidth and one.bytes_per_s}
+
+
+def _label(peak: Bandwidth) -> str:
+    return f"memory, {PEAK_KINDS[peak.kind].removeprefix('the ')}: {format_bytes_per_s(peak.bytes_per_s)}"

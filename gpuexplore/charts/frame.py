@@ -1,0 +1,30 @@
+"""The one place that turns results into a pandas data frame."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import pandas as pd
+
+from gpuexplore.analysis.table import rows
+from gpuexplore.model import Peak, Result
+
+
+class HasResults(Protocol):
+    """A run, stored or in memory."""
+
+    @property
+    def results(self) -> Sequence[Result]:
+        """What became of its cases."""
+
+
+Source = HasResults | Sequence[Result]
+
+
+def results_of(source: Source) -> tuple[Result, ...]:
+    """Return the results of a run, or a sequence of results as it is."""
+    return tuple(source if isinstance(source, Sequence) else source.results)
+
+
+def to_frame(source: Source, baseline: str | None = None, own_peaks: Sequence[Peak] = ()) -> pd.DataFrame:
+    """Return one row per result with the columns of `gpuexplore.analysis.table`; unknown is missing."""
+    return pd.DataFrame(rows(results_of(source), baseline=baseline, own_peaks=own_peaks)).convert_dtypes()

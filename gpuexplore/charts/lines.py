@@ -1,0 +1,83 @@
+"""The form all charts share: a line, points and an interval per series, over sizes or for one size."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
+from gpuexplore.charts.points import TOOLTIPS
+from gpuexplore.charts.series import FADED, color, dash, present_dtypes, series_order, shape
+from gpuexplore.model import Result
+from gpuexplore.operations import operation_named
+
+HEIGHT = 440  # with legends and axes
+PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name would redraw a polled chart
+
+
+def lines(
+    points: pd.DataFrame,
+    results: Sequence[Result],
+    *,
+    y: alt.Y,
+    description: str,
+    rules: Sequence[tuple[alt.Chart, ...]] = (),
+) -> alt.LayerChart:
+    """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above."""
+    order = series_order(results)
+    over_sizes = points["order"].nunique() > 1
+    by_series = over_sizes or points["series"].nunique() < 2
+    x = size_axis(points, operation_named(results[0].case.operation)) if over_sizes else _one_size_axis(points, order)
+    base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
+    picks = _picks(points, by_series=by_series)
+    marks = _marks(base, points, picks, over_sizes=over_sizes)
+    layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
+    chart: alt.LayerChart = alt.LayerChart(layer=layers).add_params(*picks)
+    return chart.properties(width="container", height=HEIGHT, description=description)
+
+
+def _marks(
+    base: alt.Chart, points: pd.DataFrame, picks: Sequence[alt.Parameter], *, over_sizes: bool
+) -> list[alt.Chart]:
+    several = len(present_dtypes(points)) > 1
+    beside = not over_sizes and points["series"].nunique() > 1
+    if beside and several:
+        base = base.encode(xOffset=alt.XOffset("dtype:N", sort=present_dtypes(points)))
+    interval = base.mark_rule(strokeWidth=2, tooltip=None).encode(y="low:Q", y2="high:Q", opacity=_opacity(picks, 0.45))
+    line = base.mark_line(strokeWidth=2, tooltip=None).encode(opacity=_opacity(picks, 1))
+    words = [alt.Tooltip(f"{column}:N", title=title) for column, title in TOOLTIPS.items()]
+    point = base.mark_point(filled=True, size=70).encode(opacity=_opacity(picks, 1), tooltip=words)
+    if several:
+        line, point = (
+            line.encode(strokeDash=dash(points)),
+            point.encode(shape=shape(points, legend=over_sizes or beside)),
+        )
+    return [interval, line, point] if over_sizes else [interval, point]
+
+
+def _one_size_axis(points: pd.DataFrame, order: Sequence[str]) -> alt.X:
+    """Return the axis for a single size: the series side by side, or the dtypes of a single series."""
+    title = next(iter(points["shape"]), "")
+    column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
+    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT)
+    return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
+
+
+def _picks(points: pd.DataFrame, *, by_series: bool) -> list[alt.Parameter]:
+    """Return a selection for each legend there is: a click shows one entry and fades the others."""
+    several = points["series"].nunique() > 1
+    over_sizes = points["order"].nunique() > 1
+    shown = [
+        (PICK_SERIES, "series", by_series and several),
+        (PICK_DTYPE, "dtype", len(present_dtypes(points)) > 1 and (several or over_sizes)),
+    ]
+    return [alt.selection_point(name=name, fields=[field], bind="legend") for name, field, legend in shown if legend]
+
+
+def _opacity(picks: Sequence[alt.Parameter], full: float) -> Any:
+    """Return the opacity of a mark: `full` when every legend's selection holds it."""
+    if not picks:
+        return alt.value(full)
+    return alt.when(*picks).then(alt.value(full)).otherwise(alt.value(FADED))

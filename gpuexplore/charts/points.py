@@ -1,0 +1,101 @@
+"""The points that charts draw: a row per measured case, with the words that tooltips and axes show."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from gpuexplore.analysis.figures import Figures, figures
+from gpuexplore.analysis.mfu import PEAK_KINDS, cached_because
+from gpuexplore.analysis.rates import shape_label, shapes_by_work, size_of
+from gpuexplore.charts.frame import Source, results_of
+from gpuexplore.charts.series import series_name
+from gpuexplore.model import Measurement, Peak, Result
+from gpuexplore.units import (
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_ratio,
+    format_seconds,
+)
+
+Span = tuple[float, float | None, float | None]
+Quantity = Callable[[Measurement, Figures], Span | None]
+TOOLTIPS = {
+    "case": "Case",
+    "shape": "Shape",
+    "time": "Median time",
+    "interval": "95 % interval",
+    "samples": "Samples",
+    "rate": "Compute rate",
+    "traffic": "Memory rate",
+    "share": "MFU",
+    "memory": "Memory use",
+    "faster": "Speedup",
+    "flags": "Flags",
+}
+COLUMNS = ("series", "implementation", "dtype", "size", "order", "value", "low", "high", *TOOLTIPS)
+
+
+def points(
+    source: Source, quantity: Quantity, baseline: str | None = None, own_peaks: Sequence[Peak] = ()
+) -> pd.DataFrame:
+    """Return the cases that have a `quantity`, in columns COLUMNS; `value`, `low` and `high` are what it returns."""
+    results = results_of(source)
+    order = {shape: rank for rank, shape in enumerate(shapes_by_work(results))}
+    drawn = []
+    for one, its in zip(results, figures(results, baseline=baseline, own_peaks=own_peaks), strict=True):
+        span = quantity(one.measurement, its) if one.measurement else None
+        if one.measurement is None or span is None:
+            continue
+        numbers = {"order": order[one.case.shape], "value": span[0], "low": span[1], "high": span[2]}
+        drawn.append(_names(one, results) | numbers | _words(one, one.measurement, its))
+    return pd.DataFrame(drawn, columns=list(COLUMNS))
+
+
+def at_rate(rate: float | None, measurement: Measurement) -> Span | None:
+    """Return a rate that belongs to the median time, with those of the p80 and p20 times."""
+    if rate is None:
+        return None
+    return rate, rate * measurement.median_s / measurement.p80_s, rate * measurement.median_s / measurement.p20_s
+
+
+def _names(result: Result, results: Sequence[Result]) -> dict[str, Any]:
+    case = result.case
+    name = series_name(case, results)
+    return {
+        "series": name,
+        "implementation": case.implementation,
+        "dtype": case.dtype,
+        "size": size_of(case),
+        "case": f"{name} in {case.dtype}",
+    }
+
+
+def _words(result: Result, measurement: Measurement, derived: Figures) -> dict[str, str]:
+    """Return the tooltip's text, a line each, in the order of TOOLTIPS."""
+    low, high = measurement.ci95_s or (None, None)
+    return {
+        "shape": shape_label(result.case.shape),
+        "time": format_seconds(measurement.median_s),
+        "interval": f"{format_seconds(low)} to {format_seconds(high)}" if low else "too few samples",
+        "samples": str(len(measurement.samples_s)),
+        "rate": format_flop_per_s(derived.flop_per_s),
+        "traffic": format_bytes_per_s(derived.bytes_per_s),
+        "share": _share(derived),
+        "memory": "in cache" if cached_because(result) else format_percent(derived.bandwidth_utilization),
+        "faster": _faster(derived),
+        "flags": ", ".join(flag.name.replace("_", " ") for flag in result.flags) or "none",
+    }
+
+
+def _share(derived: Figures) -> str:
+    if derived.peak is None or derived.mfu is None:
+        return "no known peak"
+    return f"{format_percent(derived.mfu)} of {PEAK_KINDS[derived.peak.kind]}"
+
+
+def _faster(derived: Figures) -> str:
+    if derived.speedup is None:
+        return "no baseline"
+    return f"{format_ratio(derived.speedup.ratio)} over {derived.speedup.baseline}"

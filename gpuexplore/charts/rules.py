@@ -1,0 +1,40 @@
+"""Reference lines across a chart: 1×, a peak, 100 %."""
+
+from collections.abc import Mapping
+
+import altair as alt
+
+from gpuexplore.charts.series import NEUTRAL
+
+Rule = tuple[alt.Chart, ...]
+CROWDED = 3.0  # two labels closer than this factor would touch at one end
+
+
+def rule(value: float) -> Rule:
+    """Return a dashed line at `value` of the y axis."""
+    return (_base(value, "").mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5),)
+
+
+def labelled_rule(value: float, label: str, *, at_right: bool = False) -> Rule:
+    """Return a dashed line at `value` of the y axis, with its label above one end."""
+    base = _base(value, label)
+    if at_right:
+        text = base.mark_text(color=NEUTRAL, align="right", dx=-4, dy=-8)
+    else:
+        text = base.mark_text(color=NEUTRAL, align="left", dx=4, dy=-8)
+    return *rule(value), text.encode(text="label:N", x=alt.value("width" if at_right else 0))
+
+
+def peak_rules(peaks: Mapping[str, float]) -> list[Rule]:
+    """Return a line for each peak by its label, crowded labels at alternate ends."""
+    drawn: list[Rule] = []
+    above, at_right = None, False
+    for label, value in sorted(peaks.items(), key=lambda one: -one[1]):
+        at_right = above is not None and above / value < CROWDED and not at_right
+        drawn.append(labelled_rule(value, label, at_right=at_right))
+        above = value
+    return drawn
+
+
+def _base(value: float, label: str) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=[{"value": value, "label": label}])).encode(y="value:Q")

@@ -1,0 +1,83 @@
+"""Colour, dash and point of a series: an implementation and a dtype look the same on every chart.
+
+Colours come from the theme's palette by the implementation's place in its operation; dashes and points
+by the dtype's place in DTYPES. A legend with a single entry is left out.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.model import Case, Result
+from gpuexplore.operations import operation_named
+
+DASHES = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
+POINTS = ("square", "circle", "cross", "diamond", "triangle-up")
+FADED = 0.12
+SHORT_NAME = 12  # four such entries fit a phone
+NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey reads on light and on dark
+
+
+def series_name(case: Case, results: Sequence[Result]) -> str:
+    """Return the implementation's name, with the device where there are several."""
+    several = len({one.case.device for one in results}) > 1
+    return f"{case.implementation} · {case.device}" if several else case.implementation
+
+
+def series_order(results: Sequence[Result]) -> list[str]:
+    """Return every series of the operation in its order, on each device in turn."""
+    if not results:
+        return []
+    devices = dict.fromkeys(one.case.device for one in results)
+    names = [one.name for one in operation_named(results[0].case.operation).implementations]
+    if len(devices) == 1:
+        return names
+    asked = {series_name(one.case, results) for one in results}
+    return [series for device in devices for name in names if (series := f"{name} · {device}") in asked]
+
+
+def color(points: pd.DataFrame, order: Sequence[str], *, legend: bool) -> alt.Color:
+    """Return the colour of a series, the same whatever else is shown."""
+    present = [one for one in order if one in set(points["series"])]
+    return alt.Color(
+        "series:N",
+        scale=alt.Scale(domain=list(order)),
+        legend=_legend(present, "top") if legend else None,
+    )
+
+
+def dash(points: pd.DataFrame) -> alt.StrokeDash:
+    """Return the dash of a dtype; Vega-Lite merges its legend with that of the points."""
+    return alt.StrokeDash("dtype:N", scale=_scale(DASHES), legend=_dtype_legend(points))
+
+
+def shape(points: pd.DataFrame, *, legend: bool) -> alt.Shape:
+    """Return the point of a dtype."""
+    return alt.Shape("dtype:N", scale=_scale(POINTS), legend=_dtype_legend(points) if legend else None)
+
+
+def present_dtypes(points: pd.DataFrame) -> list[str]:
+    """Return the dtypes of `points` in the order of DTYPES."""
+    return [one for one in DTYPES if one in set(points["dtype"])]
+
+
+def _scale(marks: Sequence[Any]) -> alt.Scale:
+    """Return the scale from every dtype to its mark; with more dtypes than marks they repeat."""
+    return alt.Scale(domain=list(DTYPES), range=[marks[place % len(marks)] for place in range(len(DTYPES))])
+
+
+def _dtype_legend(points: pd.DataFrame) -> alt.Legend | None:
+    """Return a legend of filled points, without the dash on their outline."""
+    return _legend(present_dtypes(points), "bottom", symbolFillColor=NEUTRAL, symbolStrokeWidth=0)
+
+
+def _legend(present: Sequence[str], orient: Literal["top", "bottom"], **style: Any) -> alt.Legend | None:
+    if len(present) < 2:
+        return None
+    values, columns = list(present), 4 if max(map(len, present)) <= SHORT_NAME else 2
+    return alt.Legend(
+        title=None, values=values, orient=orient, columns=columns, labelLimit=180, symbolOpacity=1, **style
+    )

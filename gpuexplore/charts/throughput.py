@@ -1,0 +1,50 @@
+"""FLOP/s against size, on log scales, below the compute peaks that apply."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.figures import Figures, figures
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.charts.alt_text import alt_text
+from gpuexplore.charts.axes import log_axis
+from gpuexplore.charts.frame import Source, results_of
+from gpuexplore.charts.lines import lines
+from gpuexplore.charts.points import Span, at_rate, points
+from gpuexplore.charts.rules import peak_rules
+from gpuexplore.model import Measurement, Peak
+from gpuexplore.units import format_flop_per_s
+
+
+def throughput(source: Source, own_peaks: Sequence[Peak] = ()) -> alt.LayerChart:
+    """Return achieved FLOP/s against size, with a line for each peak that applies."""
+    drawn, peaks = _points(source), _peaks(source, own_peaks)
+    values = [*drawn["low"], *drawn["high"], *(one.flop_per_s for one in peaks)]
+    y = log_axis("Compute rate", values, "FLOP/s")
+    rules = peak_rules({_label(one): one.flop_per_s for one in peaks})
+    return lines(drawn, results_of(source), y=y, description=describe_throughput(source), rules=rules)
+
+
+def describe_throughput(source: Source) -> str:
+    """Return the alternative text of the chart of FLOP/s."""
+    return alt_text("Compute rate", _points(source), results_of(source), format_flop_per_s)
+
+
+def _points(source: Source) -> pd.DataFrame:
+    return points(source, _rate)
+
+
+def _rate(measurement: Measurement, derived: Figures) -> Span | None:
+    return at_rate(derived.flop_per_s or None, measurement)
+
+
+def _peaks(source: Source, own_peaks: Sequence[Peak]) -> set[Peak]:
+    """Return the peaks that measured cases are held against."""
+    derived = figures(results_of(source), own_peaks=own_peaks)
+    return {one.peak for one in derived if one.peak and one.flop_per_s}
+
+
+def _label(peak: Peak) -> str:
+    kind = PEAK_KINDS[peak.kind].removeprefix("the ")
+    return f"{peak.dtype}, {kind}: {format_flop_per_s(peak.flop_per_s)}"

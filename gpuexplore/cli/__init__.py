@@ -1,0 +1,78 @@
+"""The command line: one module a command, imported only when it is asked for.
+
+`record` must run on a bare GPU machine, so nothing here imports streamlit, sqlalchemy or pandas, and
+the parser is the standard library's.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Protocol, cast
+
+import gpuexplore
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.measure import POOL_SETTINGS
+
+COMMANDS: Mapping[str, str] = {
+    "run": "measure an operation and print what it means",
+    "devices": "what this machine has, and its peaks",
+    "list": "operations, implementations and dtypes, and which go together",
+    "specs": "peaks of an accelerator by name, or of all of them",
+    "record": "measure and write a file with provenance; needs numpy, numba and torch only",
+    "app": "serve the web app",
+}
+EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
+
+
+class Command(Protocol):
+    """What a command's module offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's arguments."""
+        ...
+
+    def execute(self, arguments: argparse.Namespace) -> int:
+        """Do it and return the exit code."""
+        ...
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        0 when all is OK or skipped with a reason, 1 when a case failed, 2 for unusable arguments.
+    """
+    for name, value in POOL_SETTINGS.items():  # before any library is loaded
+        os.environ.setdefault(name, value)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(words[0] if words else "")
+    chosen = parser.parse_args(words)
+    try:
+        return _command(chosen.command).execute(chosen)
+    except GpuExploreError as error:
+        print(f"gpuexplore: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stderr.close()
+        return EXIT_OK
+    except KeyboardInterrupt:
+        print("gpuexplore: interrupted", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _parser(wanted: str) -> argparse.ArgumentParser:
+    """Return the parser, with the arguments of the wanted command only: the others are not loaded."""
+    parser = argparse.ArgumentParser(prog="gpuexplore", description="How fast a computation is, and why.")
+    parser.add_argument("--version", action="version", version=gpuexplore.__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, about in COMMANDS.items():
+        one = commands.add_parser(name, help=about, description=about)
+        if name == wanted:
+            _command(name).add_arguments(one)
+    return parser
+
+
+def _command(name: str) -> Command:
+    return cast(Command, import_module(f"gpuexplore.cli.{name}_command"))

@@ -1,0 +1,26 @@
+"""`gpuexplore app`: serve the web app of this checkout."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import gpuexplore
+from gpuexplore.errors import NotFound
+
+LAUNCHER = Path(gpuexplore.__file__).parents[1] / "app.py"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `app`."""
+    parser.add_argument("--port", type=int, default=8501, help="default: %(default)s")
+    parser.add_argument("--address", default="127.0.0.1", help="default: %(default)s, this machine only")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    if not LAUNCHER.exists():
+        raise NotFound(f"{LAUNCHER.name} is not beside the package: serve the app from a checkout, with make run")
+    options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
+    command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
+    return subprocess.run(command, cwd=LAUNCHER.parent, check=False).returncode

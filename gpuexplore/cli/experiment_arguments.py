@@ -1,0 +1,36 @@
+"""The arguments that describe an experiment, shared by `run` and `record`; judged by `gpuexplore.request`."""
+
+import argparse
+
+from gpuexplore.model import DEFAULT_BUDGET_S
+from gpuexplore.request import Request
+
+
+def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare sizes, dtypes, implementations, devices and conditions; values stay text."""
+    add = parser.add_argument
+    add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
+    add("--shape", action="append", default=[], metavar="m=..,n=..", help="one shape; may be repeated")
+    add("--dtype", default=Request().dtypes, metavar="LIST", help="fp64, fp32, tf32, bf16, fp16 (default: %(default)s)")
+    add("--impl", default="", metavar="LIST", help="numpy, numba-cpu, numba-cuda, torch (default: all that run here)")
+    add("--device", default="", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
+    add("--cache", default="", metavar="cold|warm", help="default: cold on a GPU, warm on a CPU")
+    add("--data", default="normal", metavar="normal|zeros|ones", help="what the inputs hold (default: %(default)s)")
+    add("--threads", default="", metavar="N", help="CPU threads of every library (default: one per core)")
+    add("--budget", default=f"{DEFAULT_BUDGET_S:g}", metavar="SECONDS", help="sampling per case (default: %(default)s)")
+
+
+def request_from(arguments: argparse.Namespace, operation: str) -> Request:
+    """Return the request these arguments stand for."""
+    return Request(
+        operation=operation,
+        sizes=arguments.size,
+        shapes=";".join(arguments.shape),
+        dtypes=arguments.dtype,
+        implementations=arguments.impl,
+        devices=arguments.device,
+        cache=arguments.cache,
+        data=arguments.data,
+        threads=arguments.threads,
+        budget=arguments.budget,
+    )

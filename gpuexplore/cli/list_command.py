@@ -1,0 +1,47 @@
+"""`gpuexplore list`: operations, implementations and dtypes, and which go together on this machine."""
+
+import argparse
+from typing import Any
+
+from gpuexplore.cli.output import print_json
+from gpuexplore.devices import discover
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.support import support_matrix
+from gpuexplore.operations import OPERATIONS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `list`."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print every operation with its implementations, and what does not go together with the reason."""
+    if arguments.json:
+        print_json({"operations": _operations(), "dtypes": {row.name: row.about for row in DTYPES.values()}})
+        return 0
+    for operation in OPERATIONS.values():
+        print(f"{operation.name}: {operation.title}, {operation.formula}")
+        for one in operation.implementations:
+            print(f"  {one.name:12} {one.about}")
+    print("dtypes:")
+    for row in DTYPES.values():
+        print(f"  {row.name:12} {row.about}")
+    return 0
+
+
+def _operations() -> list[dict[str, Any]]:
+    devices = discover()
+    return [
+        {
+            "name": operation.name,
+            "title": operation.title,
+            "formula": operation.formula,
+            "axes": operation.axes,
+            "default_sizes": operation.default_sizes,
+            "dtypes": operation.dtypes,
+            "implementations": [{"name": one.name, "about": one.about} for one in operation.implementations],
+            "support": [cell for device in devices for cell in support_matrix(operation, device)],
+        }
+        for operation in OPERATIONS.values()
+    ]

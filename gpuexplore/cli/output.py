@@ -1,0 +1,61 @@
+"""How the command line writes: JSON, aligned columns, and one line of progress."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.model import Case, Result, Status
+from gpuexplore.units import format_seconds
+
+FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status.OUT_OF_MEMORY, Status.CANCELLED)
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as indented, strict JSON."""
+    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print `rows`, the first of them the heading, in aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def exit_code(results: Sequence[Result]) -> int:
+    """Return 1 when a case failed or is incorrect; skipped and unsupported cases have their reason."""
+    return EXIT_FAILED if any(one.status in FAILED for one in results) else EXIT_OK
+
+
+class ProgressLine:
+    """Says on standard error what is being measured; a single rewritten line on a terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._is_terminal = sys.stderr.isatty()
+
+    def show(self, event: Case | Result) -> None:
+        """Take an event of a run."""
+        if isinstance(event, Result):
+            self._done += 1
+            self._write(f"{_point(event.case)}  {_outcome(event)}", last=self._done == self._total)
+        elif self._is_terminal:
+            self._write(f"{_point(event)}  ...")
+
+    def _write(self, text: str, *, last: bool = False) -> None:
+        line = f"[{self._done}/{self._total}] {text}"
+        end = "\n" if last or not self._is_terminal else ""
+        print(f"\r\x1b[K{line}" if self._is_terminal else line, end=end, file=sys.stderr, flush=True)
+
+
+def _point(case: Case) -> str:
+    return f"{case.operation} {case.shape} {case.dtype} {case.implementation} on {case.device}"
+
+
+def _outcome(result: Result) -> str:
+    if result.measurement is None:
+        return f"{result.status}: {result.reason}"
+    return format_seconds(result.measurement.median_s)

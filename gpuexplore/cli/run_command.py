@@ -1,0 +1,106 @@
+"""`gpuexplore run`: measure in a worker process per device, print, write and save."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuexplore.analysis.estimate import refuse
+from gpuexplore.analysis.figures import Figures, figures
+from gpuexplore.analysis.rates import shape_label
+from gpuexplore.analysis.report import run_report
+from gpuexplore.analysis.sentence import summarize
+from gpuexplore.charts.export import EXPORTS, export
+from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
+from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json
+from gpuexplore.devices import discover
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.measure.sweep import groups_of
+from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.request import resolve
+from gpuexplore.store import open_store
+from gpuexplore.units import UNKNOWN, format_flop_per_s, format_percent, format_ratio, format_seconds
+
+OWNER = "command line"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `run`."""
+    parser.add_argument("operation", metavar="OPERATION", help="matmul, matvec, vector_add, multiply")
+    add_experiment_arguments(parser)
+    parser.add_argument("--baseline", default=None, metavar="NAME", help="implementation or dtype to compare with")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(EXPORTS)}")
+    parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the experiment and return the exit code."""
+    if arguments.out and arguments.out.suffix not in EXPORTS:
+        raise InvalidInput.of("file type", arguments.out.suffix or arguments.out.name, EXPORTS)
+    devices = discover()
+    experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
+    refuse(experiment, devices)
+    results = measure(experiment, devices)
+    if arguments.out:
+        arguments.out.write_bytes(export(arguments.out.suffix, experiment, results))
+    if not arguments.no_save:
+        _save(experiment, results)
+    if arguments.json:
+        print_json(run_report(experiment, results, baseline=arguments.baseline))
+    else:
+        _print_table(results, arguments.baseline)
+    return exit_code(results)
+
+
+def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, ...]:
+    """Return the results of every case, each device measured in a process of its own."""
+    results: dict[Case, Result] = {}
+    progress = ProgressLine(len(experiment.cases()))
+
+    def take(event: Case | Result) -> None:
+        progress.show(event)
+        if isinstance(event, Result):
+            results[event.case] = event
+
+    engine = LocalEngine(devices)
+    try:
+        for device in devices:
+            if device.id in experiment.devices:
+                engine.warm(device)
+        for group in groups_of(experiment.cases()):
+            engine.measure(group, take, lambda: False)
+    finally:
+        engine.close()
+    return tuple(results[case] for case in experiment.cases())
+
+
+def _save(experiment: Experiment, results: Sequence[Result]) -> None:
+    with open_store() as store:
+        run_id = store.record(experiment, OWNER, results=results)
+    print(f"Saved: in the app, add ?run={run_id} to the address", file=sys.stderr)
+
+
+def _print_table(results: Sequence[Result], baseline: str | None) -> None:
+    heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "status")
+    rows = [_row(one, its) for one, its in zip(results, figures(results, baseline=baseline), strict=True)]
+    print_columns([heading, *rows])
+    summary = summarize(results, baseline=baseline)
+    print(f"\n{summary.headline}", *summary.details, sep="\n")
+
+
+def _row(result: Result, derived: Figures) -> tuple[str, ...]:
+    case, measurement = result.case, result.measurement
+    flags = " ".join(flag.name for flag in result.flags)
+    return (
+        shape_label(case.shape),
+        case.dtype,
+        case.implementation,
+        case.device,
+        format_seconds(measurement.median_s) if measurement else UNKNOWN,
+        format_ratio(derived.speedup.ratio) if derived.speedup else UNKNOWN,
+        format_flop_per_s(derived.flop_per_s),
+        format_percent(derived.mfu),
+        f"{result.status}  {flags}" if measurement else f"{result.status}: {result.reason}",
+    )

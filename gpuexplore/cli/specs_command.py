@@ -1,0 +1,44 @@
+"""`gpuexplore specs`: peaks of one accelerator by its driver name, or the table of all."""
+
+import argparse
+from typing import Any
+
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.devices import peaks_json, search
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `specs`."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a driver name or key; without it, every accelerator")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the peaks; an unknown name is exit code 1."""
+    rows = [peaks_json(arguments.name)] if arguments.name else [peaks_json(one.key) for one in search("")]
+    if arguments.json:
+        print_json(rows[0] if arguments.name else rows)
+    elif arguments.name:
+        _print_one(rows[0])
+    else:
+        heading = ("key", "fp32", "bf16", "fp16", "memory", "confidence")
+        print_columns([heading, *(_columns(one) for one in rows)])
+    return EXIT_FAILED if arguments.name and rows[0]["key"] is None else EXIT_OK
+
+
+def _columns(one: dict[str, Any]) -> tuple[str, ...]:
+    rates = [format_flop_per_s(one["peaks"].get(name, {}).get("flop_per_s")) for name in ("fp32", "bf16", "fp16")]
+    return (one["key"], *rates, format_bytes_per_s(one["bandwidth_bytes_per_s"]), one["confidence"])
+
+
+def _print_one(one: dict[str, Any]) -> None:
+    if one["key"] is None:
+        near = ", ".join(row.name for row in search(one["query"])[:5])
+        print(f"{one['query']!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
+        return
+    print(f"{one['key']}  {one['kind']}, confidence {one['confidence']}")
+    for dtype, peak in one["peaks"].items():
+        print(f"  {dtype:5} {peak['unit']:7} {format_flop_per_s(peak['flop_per_s']):>14}  {peak['source']}")
+    print(f"  memory        {format_bytes_per_s(one['bandwidth_bytes_per_s']):>14}")

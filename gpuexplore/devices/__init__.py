@@ -1,0 +1,45 @@
+"""What this machine can measure on, and how fast each device could be at most.
+
+A peak comes from the table of accelerators (`datasheet`), from rate x multiprocessors x clock
+(`formula`) or from a short loop measured here (`measured_ceiling`), and always says which.
+"""
+
+from gpuexplore.devices.accelerators import (
+    ACCELERATORS,
+    Accelerator,
+    bandwidth_of,
+    match,
+    native_dtypes,
+    peaks_of,
+    trusted,
+)
+from gpuexplore.devices.ceiling_cache import Ceiling, ensure_ceiling
+from gpuexplore.devices.discovery import device_named, discover, discover_with
+from gpuexplore.devices.home import cache_directory, data_directory
+from gpuexplore.devices.specs import accelerator_named, peaks_json, search
+from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, governor, read, read_cpu_times
+
+__all__ = [
+    "ACCELERATORS",
+    "Accelerator",
+    "Ceiling",
+    "CpuTimes",
+    "accelerator_named",
+    "bandwidth_of",
+    "cache_directory",
+    "cpu_lost_share",
+    "data_directory",
+    "device_named",
+    "discover",
+    "discover_with",
+    "ensure_ceiling",
+    "governor",
+    "match",
+    "native_dtypes",
+    "peaks_json",
+    "peaks_of",
+    "read",
+    "read_cpu_times",
+    "search",
+    "trusted",
+]

@@ -1,0 +1,147 @@
+"""The table of known accelerators: one row of accelerators.csv each, SI units inside, unknown is None.
+
+A row is found by the name its driver reports, never by a part of it: "L4" is in "L40S".
+"""
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+from gpuexplore.devices.peaks import PEAK_FIELDS, RATE_FIELDS, Rate, peaks_from
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.model import Bandwidth, Peak
+
+MEMORY_TOLERANCE = 0.12  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One device as its maker specifies it; a board with two devices is one row, per device.
+
+    Attributes:
+        match_regex: anchored pattern of the driver names.
+        compute_capability: CUDA's number, or the architecture name other vendors use.
+        rate_class: row of flop_per_clock.csv.
+        multiprocessors: streaming multiprocessors, compute units, Xe-cores or Apple cores.
+        tensor_clock_hz: clock the matrix peaks are printed for, where it is another than the boost clock.
+        rates: dense FLOP/s (int8: operations/s) by column; a column that is not there is no unit.
+        derived: columns that no vendor printed: rate x multiprocessors x clock.
+        confidence: `low`, `medium` or `high`; `notes` say why.
+    """
+
+    key: str
+    name: str
+    driver_names: tuple[str, ...]
+    match_regex: str
+    vendor: str
+    architecture: str
+    chip: str
+    compute_capability: str
+    rate_class: str
+    release_year: int | None
+    devices_per_board: int | None
+    multiprocessors: int | None
+    boost_clock_hz: float | None
+    tensor_clock_hz: float | None
+    memory_bytes: int | None
+    memory_type: str | None
+    memory_bus_bits: int | None
+    bandwidth_bytes_per_s: float | None
+    cache_bytes: int | None
+    power_w: float | None
+    pcie_bytes_per_s: float | None
+    link_bytes_per_s: float | None
+    rates: Mapping[str, float] = field(hash=False)
+    derived: frozenset[str]
+    source_url: str
+    confidence: str
+    notes: str
+
+
+def _number(text: str, exponent: int = 0) -> float | None:
+    return float(f"{text}e{exponent}") if text else None  # exact: 16.28 * 1e12 is not 16.28e12
+
+
+def _whole(text: str, scale: int = 1) -> int | None:
+    return round(float(text) * scale) if text else None
+
+
+def _accelerator(row: Mapping[str, str]) -> Accelerator:
+    return Accelerator(
+        **{name: row[name] for name in ("key", "name", "match_regex", "vendor", "architecture", "chip")},
+        **{name: row[name] for name in ("compute_capability", "rate_class", "source_url", "confidence", "notes")},
+        driver_names=tuple(row["driver_names"].split(";")),
+        release_year=_whole(row["release_year"]),
+        devices_per_board=_whole(row["devices_per_board"]),
+        multiprocessors=_whole(row["sm_count"]),
+        boost_clock_hz=_number(row["boost_clock_mhz"], 6),
+        tensor_clock_hz=_number(row["tensor_clock_mhz"], 6),
+        memory_bytes=_whole(row["memory_gb"], 2**30),  # memory chips are sold in binary units under the name GB
+        memory_type=row["memory_type"] or None,
+        memory_bus_bits=_whole(row["memory_bus_bits"]),
+        bandwidth_bytes_per_s=_number(row["memory_bandwidth_gbs"], 9),
+        cache_bytes=_whole(row["l2_cache_mib"], 2**20),
+        power_w=_number(row["tdp_w"]),
+        pcie_bytes_per_s=_number(row["pcie_gbs_per_dir"], 9),
+        link_bytes_per_s=_number(row["link_gbs_bidir"], 9),
+        rates={name: float(f"{row[name]}e12") for name in RATE_FIELDS if row[name]},
+        derived=frozenset(filter(None, row["derived_fields"].split(";"))),
+    )
+
+
+def read_table(name: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file of this package."""
+    text = (files("gpuexplore.devices") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+ACCELERATORS: tuple[Accelerator, ...] = tuple(_accelerator(row) for row in read_table("accelerators.csv"))
+
+
+def match(driver_name: str) -> Accelerator | None:
+    """Return the row of the device that its driver calls `driver_name`, or None."""
+    return next((row for row in ACCELERATORS if re.fullmatch(row.match_regex, driver_name)), None)
+
+
+def trusted(accelerator: Accelerator, multiprocessors: int | None, memory_bytes: int | None) -> str | None:
+    """Return why the row does not describe the device the driver sees, or None when it may be used.
+
+    One name is often given to several devices (the RTX 3080 with 10 and with 12 GB), so the row
+    must agree with whatever the driver states about the device.
+    """
+    known = accelerator.multiprocessors
+    if multiprocessors is not None and known is not None and multiprocessors != known:
+        return f"the driver counts {multiprocessors} multiprocessors, the table {known}"
+    size = accelerator.memory_bytes
+    if memory_bytes is not None and size is not None and abs(memory_bytes - size) > MEMORY_TOLERANCE * size:
+        return f"the driver sees {memory_bytes / 2**30:.1f} GiB of memory, the table {size / 2**30:.0f} GiB"
+    return None
+
+
+def peaks_of(accelerator: Accelerator) -> tuple[Peak, ...]:
+    """Return the dense peaks of a row: `datasheet` where the maker prints them, else `formula`."""
+    return peaks_from(lambda name: _rate(accelerator, name), lambda name: name not in accelerator.rates)
+
+
+def _rate(accelerator: Accelerator, name: str) -> Rate | None:
+    if name not in accelerator.rates:
+        return None
+    if name in accelerator.derived:
+        derivation = f"{accelerator.rate_class} rate x multiprocessors x clock, from {accelerator.source_url}"
+        return Rate(accelerator.rates[name], "formula", derivation)
+    return Rate(accelerator.rates[name], "datasheet", accelerator.source_url)
+
+
+def bandwidth_of(accelerator: Accelerator) -> Bandwidth | None:
+    """Return the memory bandwidth of a row."""
+    if accelerator.bandwidth_bytes_per_s is None:
+        return None
+    return Bandwidth(accelerator.bandwidth_bytes_per_s, "datasheet", accelerator.source_url)
+
+
+def native_dtypes(accelerator: Accelerator) -> tuple[str, ...]:
+    """Return the dtypes this device has arithmetic units for."""
+    native = {row.dtype for row in PEAK_FIELDS if row.field in accelerator.rates}
+    return tuple(name for name in DTYPES if name in native)

@@ -1,0 +1,170 @@
+"""How fast this CPU really computes and reads memory: measured, because no file says it.
+
+/proc/cpuinfo can state 2.6 GHz where the cores run at 4.2, and no table knows how many vector units
+there are. A ceiling is a maximum, so it is the best of many short trials; every other figure of
+gpuexplore is a median. Loads LLVM: import it on demand only.
+"""
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.devices.ceiling_cache import Ceiling
+from gpuexplore.devices.ceiling_code import Loop, loop_code, loops_for, register_bytes, triad_code, unreached_dtypes
+from gpuexplore.devices.cpu import affinity, cache_bytes, cpu_name, memory_bytes, physical_cores
+from gpuexplore.devices.telemetry import cpu_lost_share, read_cpu_times
+from gpuexplore.dtypes import dtype_named
+
+TRIALS = 60
+TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
+TURNS_FIRST = 10_000
+CONTENDED_SHARE = 0.1
+CACHES_OVERFLOWN = 4
+ASSUMED_CACHE_BYTES = 64 * 2**20
+TRIAD_ARRAYS = 3
+LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
+SCRATCH_BYTES = 256  # two vector registers and room to spare
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Machine code: its functions by name, its assembly text, and the engine that keeps it in memory."""
+
+    functions: dict[str, Callable[..., None]]
+    assembly: str
+    engine: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads that run machine code side by side; ctypes lets go of the GIL meanwhile."""
+
+    threads: int
+    pool: ThreadPoolExecutor
+
+    def seconds(self, part: Callable[[int], None]) -> float:
+        """Return the time until every thread has done its part."""
+        return _seconds(lambda: list(self.pool.map(part, range(self.threads))))
+
+
+def host_features() -> dict[str, bool]:
+    """Return the host's instruction sets by LLVM's names."""
+    return dict(llvm.get_host_cpu_features())
+
+
+def compile_loops(loops: dict[str, Loop], features: dict[str, bool]) -> Program:
+    """Return the loops and the triad as machine code for this host."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    lanes = register_bytes(features) // 8
+    texts = {**{dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}, "triad": triad_code("triad", lanes)}
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+    )
+    modules = {name: llvm.parse_assembly(text) for name, text in texts.items()}
+    assembly = "\n".join(target.emit_assembly(module) for module in modules.values())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    for module in modules.values():
+        engine.add_module(module)
+    engine.finalize_object()
+    return Program({name: _function(engine, name) for name in texts}, assembly, engine)
+
+
+def _function(engine: Any, name: str) -> Callable[..., None]:
+    arguments = (ctypes.c_int64,) * 5 if name == "triad" else (ctypes.c_int64,) * 3
+    function: Callable[..., None] = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
+    return function
+
+
+def measure_ceiling(threads: int) -> Ceiling:
+    """Return the best rates that `threads` threads reach, in about 1.5 s.
+
+    No more threads run than there are cores: two that take turns on one core would count it twice.
+    """
+    features, before = host_features(), read_cpu_times()
+    loops = loops_for(features)
+    program = compile_loops(loops, features)
+    used = min(threads, physical_cores(affinity()))
+    with ThreadPoolExecutor(used) as pool:
+        team = Team(used, pool)
+        rates = {
+            dtype: _loop_rate(program.functions[dtype], loop.flop_count, dtype, team) for dtype, loop in loops.items()
+        }
+        bytes_per_s = _triad_rate(program.functions["triad"], team)
+    return Ceiling(
+        cpu_name=cpu_name(),
+        threads=threads,
+        flop_per_s=rates,
+        bytes_per_s=bytes_per_s,
+        trials=TRIALS,
+        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        unreached=unreached_dtypes(features),
+        contended=(cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE,
+    )
+
+
+def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: Team) -> float:
+    """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one turn."""
+    best_s = [0.0] * team.threads
+    turns = max(TURNS_FIRST, round(TURNS_FIRST * TRIAL_S / _best_seconds(function, TURNS_FIRST, dtype)))
+
+    def part(number: int) -> None:
+        best_s[number] = _best_seconds(function, turns, dtype)
+
+    team.seconds(part)
+    return sum(turns * flop_count / one for one in best_s)
+
+
+def _best_seconds(function: Callable[..., None], turns: int, dtype: str) -> float:
+    sums, factors = np.zeros(SCRATCH_BYTES, dtype=np.uint8), _factors(dtype)
+    return min(_seconds(lambda: function(turns, sums.ctypes.data, factors.ctypes.data)) for _ in range(TRIALS))
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = perf_counter()
+    run()
+    return perf_counter() - start
+
+
+def _factors(dtype: str) -> npt.NDArray[np.generic]:
+    """Return random factors: with zeros the units draw less power and may clock higher."""
+    values = np.random.default_rng(0).normal(size=SCRATCH_BYTES // 2)
+    return dtype_named(dtype).round(values)
+
+
+def _triad_rate(function: Callable[..., None], team: Team) -> float:
+    """Return the best bytes/s over arrays of four last-level caches together."""
+    length = _triad_length(team.threads)
+    a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
+    share = length // team.threads
+
+    def seconds(*arrays: npt.NDArray[np.float64]) -> float:
+        pointers = [one.ctypes.data for one in arrays]
+        return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
+
+    for out in (a, b, c):  # the thread that writes a page first has it in its own memory
+        seconds(c, c, out)
+    return TRIAD_ARRAYS * a.nbytes / min(seconds(a, b, c) for _ in range(TRIALS))
+
+
+def _triad_length(threads: int) -> int:
+    """Return the length of one array: whole cache lines for every thread."""
+    wanted = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
+    size = min(wanted, (memory_bytes() or 8 * wanted) // 8)
+    line = LINE_ELEMENTS * threads
+    return max(1, size // (TRIAD_ARRAYS * 8 * line)) * line
+
+
+def _aligned(length: int) -> npt.NDArray[np.float64]:
+    """Return an uninitialised array that begins at a cache line."""
+    raw = np.empty(length + LINE_ELEMENTS, dtype=np.float64)
+    offset = (-raw.ctypes.data // 8) % LINE_ELEMENTS
+    return raw[offset : offset + length]

@@ -1,0 +1,149 @@
+"""The loops that measure a CPU's ceilings, as LLVM code: nothing a compiler could improve or drop.
+
+No optimisation pass runs over them, so what is written is what executes. Each accumulator is a
+vector register of its own: a fused multiply-add takes 4 cycles and two start per cycle, so at least
+8 must be in flight; 12 fit the 16 registers of AVX and 24 the 32 of AVX-512 and Arm.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop of independent multiply-adds over vector registers.
+
+    Attributes:
+        element: LLVM type that is accumulated.
+        lanes: elements in a vector register.
+        accumulators: registers that are summed into.
+        products: multiply-adds per lane and instruction.
+        operand: LLVM vector type that is multiplied.
+        instruction: LLVM function that multiplies and adds.
+        accumulator_first: the order of its arguments.
+    """
+
+    element: str
+    lanes: int
+    accumulators: int
+    operand: str
+    instruction: str
+    products: int = 1
+    accumulator_first: bool = False
+
+    @property
+    def flop_count(self) -> int:
+        """FLOPs of one turn of the loop; a multiply-add is 2."""
+        return 2 * self.lanes * self.accumulators * self.products
+
+    @property
+    def vector(self) -> str:
+        """LLVM type of an accumulator."""
+        return f"<{self.lanes} x {self.element}>"
+
+
+ELEMENTS = {"fp64": ("double", "f64", 8), "fp32": ("float", "f32", 4), "fp16": ("half", "f16", 2)}
+ATTRIBUTES = '"min-legal-vector-width"="512" "prefer-vector-width"="512"'
+# Faster than any vector instruction, and not driven here: a vector loop would understate the ceiling.
+MATRIX_FEATURES = {"bf16": ("amx-bf16", "bf16"), "fp16": ("amx-fp16",)}
+
+
+def register_bytes(features: Mapping[str, bool]) -> int:
+    """Return the width of the widest vector register."""
+    return 64 if features.get("avx512f") else 32 if features.get("avx") else 16
+
+
+def loops_for(features: Mapping[str, bool]) -> dict[str, Loop]:
+    """Return the loop of every dtype that this host has instructions for."""
+    loops = {dtype: _fma_loop(dtype, features) for dtype in ("fp64", "fp32")}
+    if features.get("avx512fp16") or features.get("fullfp16"):
+        loops["fp16"] = _fma_loop("fp16", features)
+    if features.get("avx512bf16"):
+        dot = "llvm.x86.avx512bf16.dpbf16ps.512"
+        loops["bf16"] = Loop("float", 16, 24, "<32 x bfloat>", dot, products=2, accumulator_first=True)
+    unreached = unreached_dtypes(features)
+    return {dtype: loop for dtype, loop in loops.items() if dtype not in unreached}
+
+
+def unreached_dtypes(features: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the dtypes with a matrix unit that no loop here drives."""
+    return tuple(dtype for dtype, names in MATRIX_FEATURES.items() if any(features.get(name) for name in names))
+
+
+def _fma_loop(dtype: str, features: Mapping[str, bool]) -> Loop:
+    element, suffix, size_bytes = ELEMENTS[dtype]
+    lanes = register_bytes(features) // size_bytes
+    accumulators = 12 if features.get("sse2") and not features.get("avx512f") else 24
+    # fmuladd is one instruction where the host has it, else a multiply and an add: never a library call.
+    return Loop(element, lanes, accumulators, f"<{lanes} x {element}>", f"llvm.fmuladd.v{lanes}{suffix}")
+
+
+def loop_code(name: str, loop: Loop) -> str:
+    """Return LLVM code of `void name(i64 turns, accumulator *sums, operand *factors)`.
+
+    The factors are loaded and the sums stored, so the work depends on memory and is not dropped.
+    """
+    vector, operand, order = loop.vector, loop.operand, (loop.operand, loop.operand, loop.vector)
+    signature = ", ".join((loop.vector, loop.operand, loop.operand) if loop.accumulator_first else order)
+    numbers = range(loop.accumulators)
+    phis = "\n".join(f"  %a{i} = phi {vector} [%s, %entry], [%b{i}, %loop]" for i in numbers)
+    steps = "\n".join(f"  %b{i} = call {vector} @{loop.instruction}({_arguments(loop, i)})" for i in numbers)
+    sums = "\n".join(f"  store volatile {vector} %b{i}, ptr %sums, align 4" for i in numbers)
+    return f"""
+declare {vector} @{loop.instruction}({signature})
+define void @{name}(i64 %turns, ptr %sums, ptr %factors) {ATTRIBUTES} {{
+entry:
+  %s = load {vector}, ptr %sums, align 4
+  %x = load {operand}, ptr %factors, align 4
+  %second = getelementptr {operand}, ptr %factors, i64 1
+  %y = load {operand}, ptr %second, align 4
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+{phis}
+{steps}
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %turns
+  br i1 %more, label %loop, label %exit
+exit:
+{sums}
+  ret void
+}}
+"""
+
+
+def _arguments(loop: Loop, number: int) -> str:
+    accumulator, factors = f"{loop.vector} %a{number}", f"{loop.operand} %x, {loop.operand} %y"
+    return f"{accumulator}, {factors}" if loop.accumulator_first else f"{factors}, {accumulator}"
+
+
+def triad_code(name: str, lanes: int) -> str:
+    """Return LLVM code of `void name(i64 first, i64 last, double *a, double *b, double *c)`: c = a + 3 b.
+
+    The stores go past the cache (`nontemporal`): else each line of c is read before it is written,
+    and a quarter of the traffic is not counted. Both ends are multiples of 8 and the arrays aligned to 64 bytes.
+    """
+    vector = f"<{lanes} x double>"
+    three = ", ".join(["double 3.0"] * lanes)
+    return f"""
+declare {vector} @llvm.fmuladd.v{lanes}f64({vector}, {vector}, {vector})
+define void @{name}(i64 %first, i64 %last, ptr %a, ptr %b, ptr %c) {ATTRIBUTES} {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [%first, %entry], [%next, %loop]
+  %pa = getelementptr double, ptr %a, i64 %i
+  %pb = getelementptr double, ptr %b, i64 %i
+  %pc = getelementptr double, ptr %c, i64 %i
+  %va = load {vector}, ptr %pa, align {8 * lanes}
+  %vb = load {vector}, ptr %pb, align {8 * lanes}
+  %vc = call {vector} @llvm.fmuladd.v{lanes}f64({vector} %vb, {vector} <{three}>, {vector} %va)
+  store {vector} %vc, ptr %pc, align {8 * lanes}, !nontemporal !0
+  %next = add i64 %i, {lanes}
+  %more = icmp ult i64 %next, %last
+  br i1 %more, label %loop, label %exit
+exit:
+  ret void
+}}
+!0 = !{{i32 1}}
+"""

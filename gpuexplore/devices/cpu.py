@@ -1,0 +1,131 @@
+"""The CPU of this machine, read from Linux's files where they exist; what is missing stays None.
+
+`root` is the directory the files are looked up in, so that tests can lay out another machine.
+"""
+
+import os
+import platform
+import re
+import subprocess
+from math import ceil
+from pathlib import Path
+
+from gpuexplore.model import Device
+
+ROOT = Path("/")
+# A dtype is native with any one of these sets of flags.
+NATIVE_FLAGS: dict[str, tuple[frozenset[str], ...]] = {
+    "fp64": (frozenset(),),
+    "fp32": (frozenset(),),
+    "bf16": (frozenset({"avx512_bf16"}), frozenset({"amx_bf16"}), frozenset({"bf16"})),
+    "fp16": (frozenset({"avx512_fp16"}), frozenset({"amx_fp16"}), frozenset({"fphp", "asimdhp"})),
+}
+
+
+def cpu_device(root: Path = ROOT) -> Device:
+    """Return the CPU, without peaks: those are measured (`gpuexplore.devices.ceiling`)."""
+    cpus = affinity()
+    return Device(
+        id="cpu",
+        kind="cpu",
+        name=cpu_name(root),
+        cores=physical_cores(cpus, root),
+        memory_bytes=memory_bytes(),
+        cache_bytes=cache_bytes(root),
+        clock_hz=_khz(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
+        native=native_dtypes(root),
+    )
+
+
+def read_line(path: Path) -> str | None:
+    """Return the stripped text of a small system file, or None when it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _khz(path: Path) -> float | None:
+    line = read_line(path)
+    return int(line) * 1e3 if line and line.isdigit() else None
+
+
+def _cpuinfo(root: Path, *names: str) -> str | None:
+    """Return the first value under any of `names` in /proc/cpuinfo."""
+    found = re.search(rf"^(?:{'|'.join(names)})\s*:\s*(.+)$", read_line(root / "proc/cpuinfo") or "", re.MULTILINE)
+    return found.group(1).strip() if found else None
+
+
+def cpu_name(root: Path = ROOT) -> str:
+    """Return the model name of the CPU."""
+    return _cpuinfo(root, "model name", "Model", "cpu model") or _sysctl_name() or platform.processor() or "CPU"
+
+
+def _sysctl_name() -> str | None:
+    if platform.system() != "Darwin":
+        return None
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def affinity() -> tuple[int, ...]:
+    """Return the logical CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def physical_cores(cpus: tuple[int, ...], root: Path = ROOT) -> int:
+    """Return how many physical cores lie behind these logical CPUs, within the container's CPU quota."""
+    folder = root / "sys/devices/system/cpu"
+    siblings = {read_line(folder / f"cpu{one}/topology/thread_siblings_list") or str(one) for one in cpus}
+    on_machine = len(siblings) if (folder / "cpu0/topology").exists() else min(_cores_by_psutil(), len(cpus))
+    return max(1, min(on_machine, _quota_cores(root) or on_machine))
+
+
+def _cores_by_psutil() -> int:
+    try:
+        import psutil
+    except ImportError:
+        return os.cpu_count() or 1
+    return psutil.cpu_count(logical=False) or os.cpu_count() or 1
+
+
+def _quota_cores(root: Path) -> int | None:
+    """Return the CPUs' worth of time that this cgroup may use; None without a limit."""
+    quota, _, period = (read_line(root / "sys/fs/cgroup/cpu.max") or "").partition(" ")
+    return ceil(int(quota) / int(period)) if quota.isdigit() and period.isdigit() else None
+
+
+def memory_bytes() -> int | None:
+    """Return the machine's memory."""
+    try:
+        import psutil
+    except ImportError:
+        return _memory_by_sysconf()
+    return int(psutil.virtual_memory().total)
+
+
+def _memory_by_sysconf() -> int | None:
+    if not {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(getattr(os, "sysconf_names", ())):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def cache_bytes(root: Path = ROOT) -> int | None:
+    """Return the size of the last-level cache that the first core uses."""
+    levels = {}
+    for folder in (root / "sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        size = re.fullmatch(r"(\d+)K", read_line(folder / "size") or "")
+        if size:
+            levels[int(read_line(folder / "level") or 0)] = int(size.group(1)) * 1024
+    return levels[max(levels)] if levels else None
+
+
+def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
+    """Return the dtypes the CPU has arithmetic for, by its flags."""
+    flags = set((_cpuinfo(root, "flags", "Features") or "").split())
+    return tuple(dtype for dtype, sets in NATIVE_FLAGS.items() if any(needed <= flags for needed in sets))

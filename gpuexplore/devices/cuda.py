@@ -1,0 +1,67 @@
+"""From a driver's facts to a `Device`: which peaks apply, and a sentence saying why."""
+
+from dataclasses import replace
+
+from gpuexplore.devices.accelerators import Accelerator, bandwidth_of, match, native_dtypes, peaks_of, trusted
+from gpuexplore.devices.facts import GpuFacts
+from gpuexplore.devices.formula import formula_bandwidth, formula_peaks, native_since
+from gpuexplore.model import Device
+
+
+def device_from(index: int, facts: GpuFacts) -> Device:
+    """Return `cuda:<index>` with the peaks of its row, else of the formula, else none."""
+    row = match(facts.name)
+    doubt = _doubt(row, facts)
+    if row is None or doubt is not None:
+        return _by_formula(_plain(index, facts), facts, doubt or f"no row is called {facts.name!r}")
+    return replace(
+        _plain(index, facts),
+        cores=facts.multiprocessors or row.multiprocessors,
+        clock_hz=row.boost_clock_hz or facts.clock_hz,
+        cache_bytes=row.cache_bytes,
+        native=native_dtypes(row),
+        spec_key=row.key,
+        peaks=peaks_of(row),
+        bandwidth=bandwidth_of(row),
+        notes=(f"Peaks are from the table's row {row.key} ({row.confidence} confidence), which no fact contradicts.",),
+    )
+
+
+def _plain(index: int, facts: GpuFacts) -> Device:
+    """Return the device with what the driver states, without peaks."""
+    return Device(
+        id=f"cuda:{index}",
+        kind="cuda",
+        name=facts.name,
+        cores=facts.multiprocessors,
+        memory_bytes=facts.memory_bytes,
+        clock_hz=facts.clock_hz,
+        compute_capability=facts.compute_capability,
+        driver=facts.driver,
+        uuid=facts.uuid,
+        native=native_since(facts.compute_capability),
+    )
+
+
+def _doubt(row: Accelerator | None, facts: GpuFacts) -> str | None:
+    """Return why the row may not be used, or None."""
+    if row is None:
+        return None
+    if facts.sliced:
+        return "the GPU is cut into MIG instances"
+    return trusted(row, facts.multiprocessors, facts.memory_bytes)
+
+
+def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:
+    peaks = formula_peaks(
+        facts.name,
+        compute_capability=facts.compute_capability,
+        multiprocessors=facts.multiprocessors,
+        clock_hz=facts.clock_hz,
+    )
+    if not peaks:
+        note = f"Peaks are unknown: {doubt}, and the driver states too little for the formula."
+        return replace(device, notes=(note,))
+    note = f"Peaks are rate x multiprocessors x maximum clock: {doubt}; dtypes whose rate is uncertain have none."
+    bandwidth = None if facts.sliced else formula_bandwidth(facts.memory_clock_hz, facts.bus_bits)
+    return replace(device, peaks=peaks, bandwidth=bandwidth, notes=(note,))

@@ -1,0 +1,70 @@
+"""What this machine can measure on: the CPU, then the GPUs that CUDA sees."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gpuexplore.devices.ceiling_cache import load_ceiling, with_ceiling
+from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.devices.cuda import device_from
+from gpuexplore.devices.facts import GpuFacts
+from gpuexplore.devices.nvidia_smi import parse_gpus, query_gpus
+from gpuexplore.devices.nvml import load_nvml, read_gpus
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device
+
+NO_CEILING = "Peaks are unknown until they are measured: a CPU's clock under load is in no table."
+
+
+def discover() -> tuple[Device, ...]:
+    """Return the CPU and the CUDA devices of this machine; loads no CUDA library and opens no context."""
+    return discover_with(nvml=load_nvml(), query_smi=query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
+
+
+def discover_with(
+    *, nvml: Any | None, query_smi: Callable[[], str], environment: Mapping[str, str], cpu: Device
+) -> tuple[Device, ...]:
+    """Return the devices that these sources describe.
+
+    Args:
+        nvml: the initialised pynvml module, or None; then nvidia-smi is asked.
+        query_smi: returns the answer of nvidia-smi, empty without one.
+        environment: CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER.
+        cpu: the first device.
+    """
+    visible = environment.get("CUDA_VISIBLE_DEVICES")
+    gpus = read_gpus(nvml, visible) if nvml is not None else parse_gpus(query_smi(), visible)
+    note = _order_note(gpus, environment)
+    return (cpu, *(_with_notes(device_from(index, facts), note) for index, facts in enumerate(gpus)))
+
+
+def _order_note(gpus: tuple[GpuFacts, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a warning where CUDA may count otherwise: it puts the fastest device first by default."""
+    by_uuid = not environment.get("CUDA_VISIBLE_DEVICES", "0").replace(",", "").strip().isdigit()
+    if len({one.name for one in gpus}) < 2 or by_uuid or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        return ()
+    return ("CUDA may number unlike GPUs otherwise: set CUDA_DEVICE_ORDER=PCI_BUS_ID.",)
+
+
+def _with_notes(device: Device, notes: Iterable[str]) -> Device:
+    return replace(device, notes=(*device.notes, *notes))
+
+
+def cpu_with_ceiling() -> Device:
+    """Return the CPU with the ceilings measured earlier for one thread per core, if there are any."""
+    cpu = cpu_device()
+    ceiling = load_ceiling(cpu.name, cpu.cores or 1)
+    return with_ceiling(cpu, ceiling) if ceiling else _with_notes(cpu, (NO_CEILING,))
+
+
+def device_named(device_id: str, devices: Iterable[Device]) -> Device:
+    """Return the device with this id.
+
+    Raises:
+        InvalidInput: no such device; names those there are.
+    """
+    by_id = {one.id: one for one in devices}
+    if device_id not in by_id:
+        raise InvalidInput.of("device", device_id, by_id)
+    return by_id[device_id]

@@ -1,0 +1,90 @@
+"""NVIDIA's management library: the driver's facts about its GPUs, without creating a CUDA context.
+
+Functions take the `pynvml` module as an argument, so that tests hand in another object. What a
+driver does not answer (old boards, MIG instances, virtual GPUs) is None.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from gpuexplore.devices.facts import GpuFacts
+from gpuexplore.devices.formula import multiprocessors_from_cores
+from gpuexplore.devices.visible import visible_uuids
+
+
+@cache
+def load_nvml() -> Any | None:
+    """Return pynvml, initialised once for this process; None without the package or without a driver."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    return pynvml
+
+
+def ask(nvml: Any, question: str, *arguments: Any) -> Any | None:
+    """Return NVML's answer, or None when this driver or device has none."""
+    function: Callable[..., Any] | None = getattr(nvml, question, None)
+    if function is None:
+        return None
+    with suppress(nvml.NVMLError):
+        return function(*arguments)
+    return None
+
+
+def text(answer: Any | None) -> str | None:
+    """Return NVML's string; old bindings answer in bytes."""
+    return answer.decode() if isinstance(answer, bytes) else answer
+
+
+def handle_of(nvml: Any, uuid: str) -> Any | None:
+    """Return the handle of the GPU or MIG instance with this UUID."""
+    return ask(nvml, "nvmlDeviceGetHandleByUUID", uuid) or ask(nvml, "nvmlDeviceGetHandleByUUID", uuid.encode())
+
+
+def read_gpus(nvml: Any, visible: str | None) -> tuple[GpuFacts, ...]:
+    """Return the GPUs that CUDA sees under CUDA_VISIBLE_DEVICES=`visible`, in CUDA's order."""
+    count = ask(nvml, "nvmlDeviceGetCount") or 0
+    handles = (ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count))
+    uuids = [text(ask(nvml, "nvmlDeviceGetUUID", one)) or "" for one in handles if one is not None]
+    found = ((uuid, handle_of(nvml, uuid)) for uuid in visible_uuids(uuids, visible))
+    return tuple(_read(nvml, handle, uuid) for uuid, handle in found if handle is not None)
+
+
+def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
+    capability = _capability(ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle))
+    cut = bool((ask(nvml, "nvmlDeviceGetMigMode", handle) or (0,))[0])
+    return GpuFacts(
+        name=text(ask(nvml, "nvmlDeviceGetName", handle)) or "NVIDIA GPU without a name",
+        uuid=uuid,
+        memory_bytes=getattr(ask(nvml, "nvmlDeviceGetMemoryInfo", handle), "total", None),
+        multiprocessors=None if cut else _multiprocessors(nvml, handle, capability),
+        compute_capability=capability,
+        clock_hz=_clock(nvml, handle, "NVML_CLOCK_SM"),
+        memory_clock_hz=_clock(nvml, handle, "NVML_CLOCK_MEM"),
+        bus_bits=ask(nvml, "nvmlDeviceGetMemoryBusWidth", handle),
+        driver=text(ask(nvml, "nvmlSystemGetDriverVersion")),
+        sliced=cut or uuid.startswith("MIG-"),
+    )
+
+
+def _capability(answer: tuple[int, int] | None) -> str | None:
+    return None if answer is None else f"{answer[0]}.{answer[1]}"
+
+
+def _multiprocessors(nvml: Any, handle: Any, capability: str | None) -> int | None:
+    """Return the count of a MIG instance from its attributes, else derive it from the CUDA cores."""
+    attributes = ask(nvml, "nvmlDeviceGetAttributes", handle)
+    counted = getattr(attributes, "multiprocessorCount", None)
+    return counted or multiprocessors_from_cores(capability, ask(nvml, "nvmlDeviceGetNumGpuCores", handle))
+
+
+def _clock(nvml: Any, handle: Any, clock: str) -> float | None:
+    mhz = ask(nvml, "nvmlDeviceGetMaxClockInfo", handle, getattr(nvml, clock))
+    return mhz * 1e6 if mhz else None

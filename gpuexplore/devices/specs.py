@@ -1,0 +1,56 @@
+"""Looking accelerators up by what a person types: `gpuexplore specs NAME` and the searchable table."""
+
+from typing import Any
+
+from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator, match, peaks_of
+from gpuexplore.model import Peak
+
+
+def search(query: str) -> tuple[Accelerator, ...]:
+    """Return the rows that hold every word of `query` in any of their names; all for an empty query."""
+    words = query.casefold().split()
+    return tuple(row for row in ACCELERATORS if all(word in _text(row) for word in words))
+
+
+def _text(row: Accelerator) -> str:
+    names = (row.key, row.name, *row.driver_names, row.vendor, row.architecture, row.chip, row.compute_capability)
+    return " ".join(names).casefold()
+
+
+def accelerator_named(query: str) -> Accelerator | None:
+    """Return the row with this driver name, key or display name, or None; no part of a name is enough."""
+    wanted = query.strip().casefold()
+    named = (row for row in ACCELERATORS if wanted in (row.key.casefold(), row.name.casefold()))
+    return match(query.strip()) or next(named, None)
+
+
+def peaks_json(query: str) -> dict[str, Any]:
+    """Return what `gpuexplore specs NAME --json` prints; `key` is None for an unknown name.
+
+    A dtype with both units is given with its matrix unit; `kind` is `formula` only when the maker
+    prints none of the peaks.
+    """
+    row = accelerator_named(query)
+    peaks = peaks_of(row) if row else ()
+    return {
+        "query": query,
+        "key": row.key if row else None,
+        "kind": _kind(peaks),
+        "peaks": {one.dtype: _peak_json(one) for one in _matrix_first(peaks)},
+        "bandwidth_bytes_per_s": row.bandwidth_bytes_per_s if row else None,
+        "confidence": row.confidence if row else None,
+    }
+
+
+def _kind(peaks: tuple[Peak, ...]) -> str | None:
+    kinds = {one.kind for one in peaks}
+    return "datasheet" if "datasheet" in kinds else next(iter(kinds), None)
+
+
+def _matrix_first(peaks: tuple[Peak, ...]) -> list[Peak]:
+    matrix = {one.dtype for one in peaks if one.unit == "matrix"}
+    return [one for one in peaks if one.unit == "matrix" or one.dtype not in matrix]
+
+
+def _peak_json(peak: Peak) -> dict[str, Any]:
+    return {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "source": peak.source}

@@ -1,0 +1,129 @@
+"""The state of a device at one moment, to be kept beside every number: clocks, heat, and who else is there.
+
+Everything a machine does not tell is None; nothing here raises.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuexplore.devices.cpu import ROOT, read_line
+from gpuexplore.devices.nvml import ask, handle_of, load_nvml
+from gpuexplore.model import Device, Telemetry
+
+# Bits of nvmlDeviceGetCurrentClocksEventReasons but idling (0x1), which no busy GPU does:
+# https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+THROTTLE_REASONS = {
+    0x2: "application clocks are set",
+    0x4: "software power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+    0x100: "display clock",
+}
+CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
+NVML_TEMPERATURE_GPU = 0
+
+
+def read(device: Device) -> Telemetry:
+    """Return what `device` tells about itself now."""
+    if device.kind == "cpu":
+        return read_cpu()
+    nvml = load_nvml()
+    return Telemetry() if nvml is None or device.uuid is None else read_gpu(nvml, device.uuid)
+
+
+def read_gpu(nvml: Any, uuid: str) -> Telemetry:
+    """Return the state of the GPU with this UUID as the initialised `nvml` module tells it."""
+    handle = handle_of(nvml, uuid)
+    if handle is None:
+        return Telemetry()
+    mhz = ask(nvml, "nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM)
+    milliwatts = ask(nvml, "nvmlDeviceGetPowerUsage", handle)
+    return Telemetry(
+        clock_hz=None if mhz is None else mhz * 1e6,
+        temperature_c=ask(nvml, "nvmlDeviceGetTemperature", handle, NVML_TEMPERATURE_GPU),
+        power_w=None if milliwatts is None else milliwatts / 1e3,
+        throttle_reasons=_throttle_reasons(nvml, handle),
+        foreign_processes=_foreign_processes(nvml, handle),
+    )
+
+
+def _throttle_reasons(nvml: Any, handle: Any) -> tuple[str, ...]:
+    bits = ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons", handle)
+    if bits is None:  # the name before driver 535
+        bits = ask(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+    return tuple(word for bit, word in THROTTLE_REASONS.items() if (bits or 0) & bit)
+
+
+def _foreign_processes(nvml: Any, handle: Any) -> int | None:
+    """Return how many other processes compute on the GPU; None in a container, where its ids mean nothing."""
+    running = ask(nvml, "nvmlDeviceGetComputeRunningProcesses", handle)
+    if running is None:
+        return None
+    pids = {one.pid for one in running} - {os.getpid(), os.getppid()}
+    return len(pids) if all(Path(f"/proc/{one}").exists() for one in pids) else None
+
+
+def read_cpu(root: Path = ROOT) -> Telemetry:
+    """Return the CPU's fastest current clock and highest temperature.
+
+    The clock is cpufreq's: what /proc/cpuinfo states on a machine without it is the nominal one.
+    """
+    files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
+    khz = [int(line) for line in map(read_line, files) if line and line.isdigit()]
+    return Telemetry(clock_hz=max(khz) * 1e3 if khz else None, temperature_c=_cpu_temperature())
+
+
+def _cpu_temperature() -> float | None:
+    try:
+        import psutil
+    except ImportError:
+        return None
+    if not hasattr(psutil, "sensors_temperatures"):  # Linux and FreeBSD only
+        return None
+    sensors = psutil.sensors_temperatures()
+    return max((one.current for name in CPU_SENSORS for one in sensors.get(name, ())), default=None)
+
+
+def governor(root: Path = ROOT) -> str | None:
+    """Return the policy that sets the CPU's clock, e.g. `performance`; None without cpufreq."""
+    return read_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTimes:
+    """Seconds since boot, summed over all logical CPUs; `own_s` is of this process and its ended children."""
+
+    total_s: float
+    busy_s: float
+    stolen_s: float
+    own_s: float
+
+
+def read_cpu_times(root: Path = ROOT) -> CpuTimes | None:
+    """Return the CPU's time accounts now; None where there is no /proc/stat."""
+    fields = (read_line(root / "proc/stat") or "").partition("\n")[0].split()
+    if len(fields) < 9 or fields[0] != "cpu":
+        return None
+    user, nice, system, idle, waiting, interrupts, softirqs, stolen = (
+        int(one) / os.sysconf("SC_CLK_TCK") for one in fields[1:9]
+    )
+    busy = user + nice + system + interrupts + softirqs
+    return CpuTimes(busy + idle + waiting + stolen, busy, stolen, sum(os.times()[:4]))
+
+
+def cpu_lost_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None:
+    """Return the share of the machine's CPU time between two readings that went to others.
+
+    Others are other processes and, on a virtual machine, other guests (`steal`). None when it is
+    unknown or the readings are too close: the accounts tick every 10 ms.
+    """
+    if before is None or after is None or after.total_s - before.total_s < 0.1:
+        return None
+    others = (after.busy_s - before.busy_s) - (after.own_s - before.own_s)
+    lost = max(0.0, others) + after.stolen_s - before.stolen_s
+    return min(1.0, lost / (after.total_s - before.total_s))

@@ -1,0 +1,1 @@
+"""Brings queued runs to the devices: supervisor, engines, and the client that starts them."""

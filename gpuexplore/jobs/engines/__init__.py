@@ -1,0 +1,38 @@
+"""What runs a group of cases somewhere: one interface, so that the supervisor does not care where."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gpuexplore.model import Case, Device, Result
+
+CANCELLED_BY_OWNER = "cancelled by its owner"
+
+
+class Engine(Protocol):
+    """A place where groups are measured, one at a time."""
+
+    def warm(self, device: Device) -> Device:
+        """Load what measuring on `device` needs; return it with the ceilings measured there.
+
+        Raises:
+            GpuExploreError: the device cannot be used; the text says why.
+        """
+        ...
+
+    def measure(
+        self, cases: Sequence[Case], on_event: Callable[[Case | Result], None], cancelled: Callable[[], bool]
+    ) -> None:
+        """Measure cases of one group.
+
+        Args:
+            on_event: gets a case when work on it starts, and exactly one result for every case.
+            cancelled: asked all the while; once true, what has no result ends CANCELLED.
+
+        Raises:
+            GpuExploreError: the engine itself is broken; a failing case only gets a failing result.
+        """
+        ...
+
+    def close(self) -> None:
+        """End every process this engine started."""
+        ...

@@ -1,0 +1,80 @@
+"""Everything around a number that could explain it; what is unknown stays None."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import gpuexplore
+from gpuexplore.backends import load_backend
+from gpuexplore.devices import governor
+from gpuexplore.devices import read as read_telemetry
+from gpuexplore.measure import POOL_SETTINGS
+from gpuexplore.model import Device, Environment
+
+# variables that change how fast a library runs, and are easily forgotten
+SETTINGS = (
+    "OPENBLAS_CORETYPE",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "OMP_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NUMBA_ENABLE_CUDASIM",
+    "NUMBA_DISABLE_JIT",
+    *POOL_SETTINGS,
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING",
+    "NVIDIA_TF32_OVERRIDE",
+)
+
+
+def utc_now() -> str:
+    """Return the time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def describe_environment(
+    device: Device, backends: Iterable[str], threads: int | None, now: Callable[[], str] = utc_now
+) -> Environment:
+    """Return the environment of `device` as it is now; `after` is filled in when the case is over."""
+    libraries: dict[str, str] = {}
+    for name in sorted(set(backends)):
+        backend = load_backend(name)
+        if backend.is_available() and device.kind in backend.DEVICE_KINDS:
+            libraries |= backend.versions()
+    return Environment(
+        device=device,
+        started_utc=now(),
+        app_version=gpuexplore.__version__,
+        commit=git_commit(),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        libraries=libraries,
+        settings={name: os.environ[name] for name in SETTINGS if name in os.environ} | _priority(),
+        threads=threads,
+        governor=governor(),
+        before=read_telemetry(device),
+    )
+
+
+def _priority() -> dict[str, str]:
+    """Return the process's niceness where it is not the ordinary one."""
+    nice = os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else 0
+    return {"nice": str(nice)} if nice else {}
+
+
+@cache
+def git_commit() -> str | None:
+    """Return the commit of the checkout this package runs from, or None outside one."""
+    root = Path(gpuexplore.__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip() or None
+    except (OSError, subprocess.SubprocessError):  # no git, or a checkout it refuses: the commit is unknown
+        return None

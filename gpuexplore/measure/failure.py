@@ -1,0 +1,38 @@
+"""Which status an exception means: the only place, besides the worker, that turns one into the other."""
+
+from gpuexplore.errors import Cancelled, GpuExploreError, TooLarge, TooSlow, Unsupported
+from gpuexplore.model import Accuracy, Case, Environment, Result, Status
+
+
+class IncorrectOutput(GpuExploreError):
+    """The output is not the right answer; it is stored and shown, and never timed."""
+
+    def __init__(self, reason: str, accuracy: Accuracy) -> None:
+        super().__init__(reason)
+        self.accuracy = accuracy
+
+
+_STATUS: tuple[tuple[type[Exception], Status], ...] = (
+    (Unsupported, Status.UNSUPPORTED),
+    (ModuleNotFoundError, Status.UNSUPPORTED),
+    (TooSlow, Status.SKIPPED),
+    (TooLarge, Status.OUT_OF_MEMORY),
+    (MemoryError, Status.OUT_OF_MEMORY),
+    (Cancelled, Status.CANCELLED),
+    (IncorrectOutput, Status.INCORRECT),
+)
+
+
+def failed(case: Case, error: Exception, environment: Environment | None = None) -> Result:
+    """Return the result of a case that ended with `error`."""
+    status = next((found for kind, found in _STATUS if isinstance(error, kind)), _status_by_name(error))
+    text = str(error).strip() or type(error).__name__
+    reason = f"{type(error).__name__}: {text}" if status is Status.ERROR else text
+    accuracy = error.accuracy if isinstance(error, IncorrectOutput) else None
+    return Result(case, status, reason[:500], accuracy=accuracy, environment=environment)
+
+
+def _status_by_name(error: Exception) -> Status:
+    """Tell a library's own out-of-memory error by its words: its class must not be imported here."""
+    said = f"{type(error).__name__} {error}".lower().replace("_", " ")
+    return Status.OUT_OF_MEMORY if "outofmemory" in said or "out of memory" in said else Status.ERROR

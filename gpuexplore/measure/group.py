@@ -1,0 +1,68 @@
+"""What the cases of one group share: operation, dtype, device, the inputs and the right answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpuexplore.dtypes import DType, Stored, dtype_named
+from gpuexplore.measure.candidate import Candidate, build_candidate
+from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.model import Case, DataMode, Device, Environment, Shape
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Operation
+
+
+@dataclass(frozen=True)
+class Group:
+    """The common ground of one `measure_group` call."""
+
+    operation: Operation
+    dtype: DType
+    shape: Shape
+    device: Device
+    environment: Environment
+    data: DataMode
+    time: Timekeeper
+
+    @cached_property
+    def checked_reference(self) -> Reference:
+        """The reference every implementation is checked against: always on random data."""
+        return self._reference("normal")
+
+    @cached_property
+    def timed_reference(self) -> Reference:
+        """The reference on the data that are timed: the same object unless zeros or ones were asked for."""
+        return self.checked_reference if self.data == "normal" else self._reference(self.data)
+
+    def build(self, case: Case, shape: Shape, inputs: tuple[Stored, ...]) -> Candidate:
+        """Return the implementation of `case` built on `inputs` of `shape`."""
+        moved = Case(case.operation, shape, case.dtype, case.implementation, case.device, case.options)
+        return build_candidate(moved, self.operation, self.device, inputs=inputs, clock=self.time.clock)
+
+    def inputs(self, shape: Shape, data: DataMode = "normal") -> tuple[Stored, ...]:
+        """Return inputs of `shape` in this group's dtype."""
+        return make_inputs(self.operation, shape, self.dtype, data)
+
+    def _reference(self, data: DataMode) -> Reference:
+        return Reference(self.operation, self.dtype, self.inputs(self.shape, data))
+
+
+def open_group(cases: Sequence[Case], device: Device, time: Timekeeper) -> Group:
+    """Return the common ground of `cases`, which share `Case.group`."""
+    first = cases[0]
+    if any(case.group != first.group for case in cases):
+        raise ValueError("the cases of a group differ in more than the implementation")
+    operation = operation_named(first.operation)
+    backends = [operation.implementation_named(case.implementation).backend for case in cases]
+    threads = first.options.threads or device.cores
+    return Group(
+        operation=operation,
+        dtype=dtype_named(first.dtype),
+        shape=first.shape,
+        device=device,
+        environment=describe_environment(device, backends, threads),
+        data=first.options.data,
+        time=time,
+    )

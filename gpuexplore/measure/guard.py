@@ -1,0 +1,88 @@
+"""The cost guard: what a case would need in bytes and seconds, before it is started.
+
+Seconds come from the same implementation on smaller shapes, scaled by the work; a probe grows until
+its call is long enough for overheads not to count, or until the case is plainly cheap enough.
+"""
+
+from collections.abc import Callable
+
+from gpuexplore.errors import TooLarge, TooSlow
+from gpuexplore.model import Case, Device, Shape
+from gpuexplore.operations.contract import Operation
+from gpuexplore.units import format_bytes, format_seconds
+
+PATIENCE = 40  # a case may take this many times its sampling budget: slow calls still get an interval
+FEWEST_CALLS = 10  # one first call, three to warm up, six samples for a 95 % interval
+CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
+TELLING_PROBE_S = 5e-3
+FLOAT64_BYTES = 8
+SHRINK = 0.5
+
+
+def limit_s(case: Case) -> float:
+    """Return the most seconds the calls of one case may take together."""
+    return PATIENCE * case.options.budget_s
+
+
+def work(operation: Operation, shape: Shape) -> int:
+    """Return FLOPs plus elements moved: what time is proportional to, whichever side of the roofline."""
+    return operation.flop_count(shape) + element_count(operation, shape)
+
+
+def element_count(operation: Operation, shape: Shape) -> int:
+    """Return how many numbers the inputs and the output hold."""
+    count = 0
+    for lengths in (*operation.inputs(shape), operation.output(shape)):
+        product = 1
+        for length in lengths:
+            product *= length
+        count += product
+    return count
+
+
+def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, device: Device) -> int:
+    """Return the bytes of the arrays of one case on `device`; the CPU also holds the float64 reference."""
+    host_copy = FLOAT64_BYTES if device.kind == "cpu" else 0
+    return element_count(operation, shape) * (itemsize_bytes + host_copy)
+
+
+def refuse_if_too_large(needed: int, free: int | None, device: Device) -> None:
+    """Raise TooLarge when `needed` bytes are more than the `free` ones."""
+    if free is not None and needed > free:
+        raise TooLarge(f"needs {format_bytes(needed)}, {device.id} has {format_bytes(free)} free")
+
+
+def refuse_if_too_slow(case: Case, call_s: float) -> None:
+    """Raise TooSlow when the fewest calls that give an interval take longer than the limit."""
+    if call_s * FEWEST_CALLS > limit_s(case):
+        raise TooSlow(
+            f"one call would take about {format_seconds(call_s)} and {FEWEST_CALLS} are needed: over the limit of "
+            f"{format_seconds(limit_s(case))} ({PATIENCE} × the budget of {case.options.budget_s:g} s)"
+        )
+
+
+def probe_shapes(operation: Operation, shape: Shape) -> list[Shape]:
+    """Return smaller shapes of the same proportions, the cheapest first; none when `shape` is cheap."""
+    shapes: list[Shape] = []
+    while work(operation, shape) > CHEAP_WORK:
+        shape = shape.scaled(SHRINK)
+        shapes.append(shape)
+    return shapes[::-1]
+
+
+def estimate_call_s(operation: Operation, shape: Shape, time_call: Callable[[Shape], float], enough_s: float) -> float:
+    """Return about how long one call at `shape` takes, from calls at smaller shapes.
+
+    Args:
+        operation: what is computed.
+        shape: the shape to estimate.
+        time_call: seconds of one warmed-up call at a smaller shape.
+        enough_s: an estimate at or below this needs no better one.
+    """
+    estimate_s = 0.0
+    for smaller in probe_shapes(operation, shape):
+        call_s = time_call(smaller)
+        estimate_s = call_s * work(operation, shape) / work(operation, smaller)
+        if call_s >= TELLING_PROBE_S or estimate_s <= enough_s:
+            break
+    return estimate_s

@@ -1,0 +1,47 @@
+"""What a case computes on: random normal numbers, rounded to the dtype before anybody sees them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.dtypes import DType, Stored
+from gpuexplore.model import DataMode, Shape
+from gpuexplore.operations.contract import Arrays, Operation
+
+SEED = 20  # fixed: the same shape holds the same numbers in every run, on every machine
+
+
+def make_inputs(operation: Operation, shape: Shape, dtype: DType, data: DataMode) -> tuple[Stored, ...]:
+    """Return the inputs of one case in the dtype's storage: random normal, all zeros or all ones."""
+    generator = np.random.default_rng(SEED)
+    fills: Mapping[DataMode, Callable[[tuple[int, ...]], npt.NDArray[np.float64]]] = {
+        "normal": generator.standard_normal,
+        "zeros": np.zeros,
+        "ones": np.ones,
+    }
+    return tuple(dtype.round(fills[data](one)) for one in operation.inputs(shape))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The right answer in float64, from the very numbers the implementations get.
+
+    For large products only some rows and columns (`Operation.samples`) are computed.
+    """
+
+    operation: Operation
+    dtype: DType
+    inputs: tuple[Stored, ...]
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Any, npt.NDArray[np.float64]], ...]:
+        """Pairs of an index into the output and the right values there."""
+        wide: Arrays = tuple(self.dtype.widen(one) for one in self.inputs)
+        if self.operation.samples is None:
+            return ((..., self.operation.reference(*wide)),)
+        chosen = self.operation.samples(wide, np.random.default_rng(SEED))
+        return tuple((index, self.operation.reference(*some)) for index, some in chosen)

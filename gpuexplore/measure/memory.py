@@ -1,0 +1,26 @@
+"""How much memory a device has free right now."""
+
+import os
+
+from gpuexplore.model import Device
+
+KEEP_FREE = 0.9  # allocators and the driver need room of their own
+
+
+def free_bytes(device: Device) -> int | None:
+    """Return the bytes a case may use; None where nothing states them: no limit is invented.
+
+    A GPU's figure is its whole memory: what others hold of it shows when an allocation fails.
+    """
+    free = _free_host_bytes() if device.kind == "cpu" else device.memory_bytes
+    return None if free is None else int(free * KEEP_FREE)
+
+
+def _free_host_bytes() -> int | None:
+    try:
+        from psutil import virtual_memory
+    except ModuleNotFoundError:  # a bare GPU machine
+        names = os.sysconf_names
+        known = "SC_AVPHYS_PAGES" in names and "SC_PAGE_SIZE" in names
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
+    return int(virtual_memory().available)

@@ -1,0 +1,96 @@
+"""From a case to something that can be sampled: guard, build, first call, check, warm up.
+
+Every step that can refuse a case raises; nothing here times anything that is reported, except the
+first call, which is kept apart.
+"""
+
+from dataclasses import dataclass
+
+from gpuexplore.errors import Unsupported
+from gpuexplore.measure.candidate import Candidate, unsupported
+from gpuexplore.measure.correctness import check, describe, tolerance
+from gpuexplore.measure.failure import IncorrectOutput
+from gpuexplore.measure.group import Group
+from gpuexplore.measure.guard import (
+    FEWEST_CALLS,
+    estimate_call_s,
+    limit_s,
+    needed_bytes,
+    refuse_if_too_large,
+    refuse_if_too_slow,
+)
+from gpuexplore.measure.inputs import Reference
+from gpuexplore.measure.memory import free_bytes
+from gpuexplore.measure.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
+from gpuexplore.model import Accuracy, Case, Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked and warmed-up case, with how right it was."""
+
+    sampling: Sampling
+    accuracy: Accuracy
+
+
+def prepare(case: Case, group: Group) -> Prepared:
+    """Return `case` ready to be sampled.
+
+    Raises:
+        Unsupported, TooLarge, TooSlow, IncorrectOutput: the case is not to be timed, and why.
+    """
+    start_up_s = _refuse(case, group)
+    candidate = group.build(case, case.shape, group.checked_reference.inputs)
+    candidate.poison()
+    group.time.quiet()
+    first_call_s = start_up_s + candidate.first_call_s(group.time.clock)
+    accuracy = checked(candidate, group, group.checked_reference)
+    if group.timed_reference is not group.checked_reference:
+        candidate = group.build(case, case.shape, group.timed_reference.inputs)
+    call_s = warm_up(candidate, group.time.clock, WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S)
+    refuse_if_too_slow(case, call_s)
+    candidate.poison()  # so that the check after sampling sees what the timed calls wrote
+    return Prepared(Sampling(candidate, call_s, first_call_s), accuracy)
+
+
+def checked(candidate: Candidate, group: Group, reference: Reference) -> Accuracy:
+    """Return the accuracy of the candidate's output.
+
+    Raises:
+        IncorrectOutput: the output is further from the reference than rounding explains.
+    """
+    accuracy = check(candidate.output(), reference.parts, tolerance(group.operation, group.shape, group.dtype))
+    if not accuracy.within:
+        raise IncorrectOutput(describe(accuracy), accuracy)
+    return accuracy
+
+
+def _refuse(case: Case, group: Group) -> float:
+    """Raise when the case cannot or must not be started; return start-up seconds the probe took."""
+    implementation = group.operation.implementation_named(case.implementation)
+    if reason := unsupported(group.operation, implementation, group.dtype, group.device):
+        raise Unsupported(reason)
+    needed = needed_bytes(group.operation, case.shape, group.dtype.itemsize_bytes, group.device)
+    refuse_if_too_large(needed, free_bytes(group.device), group.device)
+    probe = _Probe(case, group)
+    enough_s = limit_s(case) / FEWEST_CALLS
+    refuse_if_too_slow(case, estimate_call_s(group.operation, case.shape, probe.time_call, enough_s))
+    return probe.start_up_s
+
+
+class _Probe:
+    """Times calls of one implementation on small shapes, and keeps what its very first call cost."""
+
+    def __init__(self, case: Case, group: Group) -> None:
+        self._case = case
+        self._group = group
+        self.start_up_s = 0.0
+
+    def time_call(self, shape: Shape) -> float:
+        """Return seconds of a warmed-up call at `shape`."""
+        candidate = self._group.build(self._case, shape, self._group.inputs(shape))
+        self._group.time.quiet()
+        first_s = candidate.first_call_s(self._group.time.clock)
+        call_s = candidate.first_call_s(self._group.time.clock)
+        self.start_up_s += max(0.0, first_s - call_s)
+        return call_s

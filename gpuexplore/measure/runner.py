@@ -1,0 +1,105 @@
+"""How cases become results: the one path every measurement takes, in whatever process.
+
+`measure_group` takes the implementations of one operation, shape, dtype and device, because they are
+sampled in turns. It raises nothing for a case: whatever goes wrong becomes its status and reason.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+
+from gpuexplore.devices import CpuTimes, cpu_lost_share, read_cpu_times
+from gpuexplore.devices import read as read_telemetry
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.errors import Cancelled
+from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.ceiling import with_fair_ceiling
+from gpuexplore.measure.failure import failed
+from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.group import Group, open_group
+from gpuexplore.measure.overhead import call_overhead_s
+from gpuexplore.measure.prepare import Prepared, checked, prepare
+from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.timing import plan_rounds, sample_in_rounds
+from gpuexplore.model import Case, Device, Measurement, Result, Status
+from gpuexplore.operations import OPERATIONS
+
+Report = Callable[[Case | Result], None]
+TIMEKEEPER = Timekeeper()
+SHORT_CALL_S = 1e-3  # only calls this short can be near the overhead of a call
+
+
+def measure_group(
+    cases: Sequence[Case],
+    device: Device,
+    *,
+    report: Report,
+    cancelled: Callable[[], bool] = lambda: False,
+    time: Timekeeper = TIMEKEEPER,
+) -> None:
+    """Measure `cases`, which share `Case.group`, and report one `Result` for each.
+
+    Args:
+        cases: the implementations of one operation, shape, dtype and device.
+        device: where; its peaks decide flags.
+        report: called with a case when work on it starts, and with its result when it ends.
+        cancelled: polled between rounds; what is not done then is reported as CANCELLED.
+        time: the clock, and the wait for silence.
+    """
+    group = open_group(cases, device, time)
+    ready: dict[Case, Prepared] = {}
+    for case in cases:
+        report(case)
+        try:
+            ready[case] = _prepared(case, group, cancelled)
+        except Exception as error:
+            report(failed(case, error, group.environment))
+    plan_rounds([one.sampling for one in ready.values()])
+    before = read_cpu_times()
+
+    def settle(case: Case, error: Exception | None) -> None:
+        prepared = ready.pop(case)
+        report(failed(case, error, group.environment) if error else _finish(case, prepared, group, before))
+
+    sample_in_rounds(
+        {case: one.sampling for case, one in ready.items()},
+        time=time,
+        random=Random(len(cases)),
+        cancelled=cancelled,
+        settle=settle,
+    )
+    for case in ready:
+        report(failed(case, Cancelled("cancelled while it was being measured"), group.environment))
+
+
+def _prepared(case: Case, group: Group, cancelled: Callable[[], bool]) -> Prepared:
+    if cancelled():
+        raise Cancelled("cancelled before it was measured")
+    return prepare(case, group)
+
+
+def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | None) -> Result:
+    """Return the result of a settled case; the output of its timed calls is checked once more."""
+    sampling = prepared.sampling
+    try:
+        checked(sampling.candidate, group, group.timed_reference)
+        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
+        lost_cpu_share = cpu_lost_share(before, read_cpu_times())
+        overhead_s = call_overhead_s(case, group) if measurement.median_s < SHORT_CALL_S else None
+        device = with_fair_ceiling(case, measurement, group)
+        environment = replace(group.environment, device=device, after=read_telemetry(device))
+        measured = Measured(case, measurement, environment, overhead_s, lost_cpu_share)
+        flags = find_flags(measured, group.operation, group.dtype)
+    except Exception as error:
+        return failed(case, error, group.environment)
+    return Result(case, Status.OK, None, measurement, prepared.accuracy, flags, environment)
+
+
+def warm_up(device: Device) -> None:
+    """Run every implementation `device` can run once on one element, so that the first user need not wait."""
+    for operation in OPERATIONS.values():
+        for implementation in operation.implementations:
+            if unsupported(operation, implementation, dtype_named("fp32"), device) is None:
+                case = Case(operation.name, operation.shape_of_size(1), "fp32", implementation.name, device.id)
+                group = open_group([case], device, TIMEKEEPER)
+                group.build(case, case.shape, group.inputs(case.shape)).first_call_s(TIMEKEEPER.clock)

@@ -1,0 +1,25 @@
+"""A whole experiment in this process, group by group: what `record` and the Python API use."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from gpuexplore.devices import device_named
+from gpuexplore.measure.runner import Report, measure_group
+from gpuexplore.model import Case, Device, Experiment
+
+
+def groups_of(cases: Sequence[Case]) -> list[list[Case]]:
+    """Return `cases` split where their group changes, in order."""
+    return [list(group) for _, group in groupby(cases, key=lambda case: case.group)]
+
+
+def sweep(
+    experiment: Experiment,
+    devices: Sequence[Device],
+    *,
+    report: Report,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Measure every case of `experiment` and report one `Result` for each, small shapes first."""
+    for group in groups_of(experiment.cases()):
+        measure_group(group, device_named(group[0].device, devices), report=report, cancelled=cancelled)

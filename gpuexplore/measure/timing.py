@@ -1,0 +1,111 @@
+"""Warm-up, rounds and the stopping rule: how calls become samples.
+
+The contract, in order (see docs/measuring.md): warm up by time and by count; then all candidates of a
+group take one round each, in random order, until each has settled: the 95 % interval of its median is
+within 1 % of it, not before ten samples, or its budget is spent. Every sample is kept.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from gpuexplore.backends.timer import Clock
+from gpuexplore.measure.candidate import Candidate
+from gpuexplore.measure.guard import limit_s
+from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.model import Case
+from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
+
+WARM_UP_S = 25e-3
+ROUND_SAMPLES = 5  # samples of one implementation before it is another's turn
+LONG_CALL_S = 5e-3  # from here on, waking a library's threads does not show
+WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
+WARM_UP_CALLS = 3
+FEWEST_SAMPLES = 10
+PRECISION = 0.01  # half width of the interval over the median
+
+
+@dataclass(slots=True)
+class Sampling:
+    """The samples of one candidate while they are taken."""
+
+    candidate: Candidate
+    call_s: float
+    first_call_s: float
+    calls: int = 1
+    per_round: int = 1
+    samples_s: list[float] = field(default_factory=list)
+    spent_s: float = 0.0
+
+    def take_round(self, time: Timekeeper) -> None:
+        """Add one round of samples, on a quiet machine and with the library's own threads awake."""
+        time.quiet()
+        if self.call_s < LONG_CALL_S:
+            warm_up(self.candidate, time.clock, self.call_s)
+        start = time.clock()
+        for _ in range(self.per_round):
+            self.samples_s += self.candidate.timer.sample(
+                self.candidate.run, calls=self.calls, flush=self.candidate.flush
+            )
+        self.spent_s += (time.clock() - start) * 1e-9
+
+    def settled(self) -> bool:
+        """Whether the median is known well enough, or the budget is spent."""
+        case, count = self.candidate.case, len(self.samples_s)
+        if count >= FEWEST_SAMPLES and _is_precise(self.samples_s):
+            return True
+        has_interval = count >= SMALLEST_SAMPLE_WITH_INTERVAL
+        return self.spent_s >= (case.options.budget_s if has_interval else limit_s(case))
+
+
+def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> float:
+    """Call until `at_least_s` and three calls have passed; return seconds of a typical call."""
+    durations: list[float] = []
+    start = clock()
+    while len(durations) < WARM_UP_CALLS or (clock() - start) * 1e-9 < at_least_s:
+        durations.append(candidate.first_call_s(clock))
+    return median(durations)
+
+
+def plan_rounds(samplings: Sequence[Sampling]) -> None:
+    """Decide calls per sample and samples per round: equal for all of a group, so that samples can be paired."""
+    slowest_s = max((one.call_s for one in samplings), default=0.0)
+    for one in samplings:
+        timer = one.candidate.timer
+        one.per_round = 1 if timer.one_sample_per_call or slowest_s >= LONG_CALL_S else ROUND_SAMPLES
+        one.calls = timer.calls_per_round(slowest_s if timer.one_sample_per_call else one.call_s)
+
+
+def sample_in_rounds(
+    samplings: Mapping[Case, Sampling],
+    *,
+    time: Timekeeper,
+    random: Random,
+    cancelled: Callable[[], bool],
+    settle: Callable[[Case, Exception | None], None],
+) -> None:
+    """Take rounds of all `samplings` in random order; call `settle` with each case that is done.
+
+    A case is done when it has settled, or when its call raised: then the exception goes along.
+    Returns early, with the unsettled ones left, when `cancelled` says so.
+    """
+    active = dict(samplings)
+    while active and not cancelled():
+        for case in random.sample(list(active), len(active)):
+            error = _try_round(active[case], time)
+            if error or active[case].settled():
+                del active[case]
+                settle(case, error)
+
+
+def _try_round(sampling: Sampling, time: Timekeeper) -> Exception | None:
+    try:
+        sampling.take_round(time)
+    except Exception as error:
+        return error
+    return None
+
+
+def _is_precise(samples_s: Sequence[float]) -> bool:
+    interval = median_interval(samples_s)
+    return interval is not None and interval[1] - interval[0] <= 2 * PRECISION * median(samples_s)

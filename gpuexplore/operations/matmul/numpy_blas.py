@@ -1,0 +1,14 @@
+"""numpy.matmul: OpenBLAS for fp32 and fp64, NumPy's own loops for 16-bit formats."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.dtypes import DType
+
+
+def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+    """Return the product (m, k) @ (k, n) into `out` (m, n)."""
+    a, b = inputs
+    return lambda: np.matmul(a, b, out=out)

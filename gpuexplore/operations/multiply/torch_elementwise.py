@@ -1,0 +1,14 @@
+"""torch.mul on any device torch knows."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gpuexplore.dtypes import DType
+
+
+def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+    """Return the element-wise product of two equal shapes into `out`."""
+    a, b = inputs
+    return lambda: torch.mul(a, b, out=out)

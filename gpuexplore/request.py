@@ -1,0 +1,297 @@
+"""What a user typed, on whatever route, and the experiment it stands for.
+
+Widgets, URLs, the command line and Python all fill in a `Request`; `resolve` is the only judge of it.
+A bad value is named together with the accepted ones, and every bad value is named at once.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from itertools import takewhile
+from typing import Any
+
+from gpuexplore.backends import load_backend
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.contract import Operation
+
+MOST_SHAPES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An experiment as text; an empty field stands for the default.
+
+    Attributes:
+        operation: its name.
+        sizes: ``64,128,256`` or a range ``256:8192:x2`` or ``100:500:+100``.
+        shapes: ``m=512,k=64,n=512``, several separated by ``;``; given, it replaces the sizes.
+        dtypes: names separated by commas.
+        implementations: names separated by commas; empty: all that run on one of the devices.
+        devices: ids separated by commas; empty: every device of this machine.
+        cache: `cold`, `warm` or empty for the device's own default.
+        data: what the inputs hold.
+        threads: CPU threads.
+        budget: seconds of sampling for one case.
+    """
+
+    operation: str = "matmul"
+    sizes: str = ""
+    shapes: str = ""
+    dtypes: str = "fp32,bf16,fp16"
+    implementations: str = ""
+    devices: str = ""
+    cache: str = ""
+    data: str = "normal"
+    threads: str = ""
+    budget: str = f"{DEFAULT_BUDGET_S:g}"
+
+
+# the short names of the command line and the URL
+SHORT_NAMES: Mapping[str, str] = {
+    "operation": "op",
+    "sizes": "size",
+    "shapes": "shape",
+    "dtypes": "dtype",
+    "implementations": "impl",
+    "devices": "device",
+    "cache": "cache",
+    "data": "data",
+    "threads": "threads",
+    "budget": "budget",
+}
+
+
+def resolve(request: Request, device_ids: Iterable[str]) -> Experiment:
+    """Return the experiment `request` stands for, on a machine with the devices `device_ids`.
+
+    Raises:
+        InvalidInput: one line for every bad value.
+    """
+    known_devices = tuple(device_ids)
+    request = with_defaults(request, known_devices)
+    problems = problems_by_field(request, known_devices)
+    if problems:
+        raise InvalidInput("\n".join(dict.fromkeys(problems.values())))
+    operation = operation_named(request.operation)
+    return Experiment(
+        operation=operation.name,
+        shapes=_shapes(request, operation),
+        dtypes=split(request.dtypes),
+        implementations=split(request.implementations),
+        devices=split(request.devices),
+        options=_options(request),
+    )
+
+
+def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, str]:
+    """Return what is wrong with each field of `request`; an empty dict means nothing is."""
+    try:
+        operation = operation_named(request.operation)
+    except InvalidInput as error:
+        return {"operation": str(error)}
+    known_devices = tuple(device_ids)
+    checks: dict[str, Callable[[], object]] = {
+        "shapes" if request.shapes else "sizes": lambda: _shapes(request, operation),
+        "dtypes": lambda: [dtype_named(one) for one in _some("dtype", request.dtypes, operation.dtypes)],
+        "implementations": lambda: _known_implementations(request.implementations, operation),
+        "devices": lambda: _known_devices(request.devices, known_devices),
+        "cache": lambda: Options(cache=request.cache or None),  # type: ignore[arg-type]  # Options judges the text
+        "data": lambda: Options(data=request.data),  # type: ignore[arg-type]  # Options judges the text
+        "threads": lambda: Options(threads=_threads(request.threads)),
+        "budget": lambda: Options(budget_s=_budget(request.budget)),
+    }
+    found = {name: _problem(judge) for name, judge in checks.items()}
+    return {name: problem for name, problem in found.items() if problem}
+
+
+def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
+    """Return `request` with the empty fields that depend on the operation and the machine filled in."""
+    devices = request.devices or ",".join(device_ids)
+    if request.operation not in OPERATIONS:
+        return replace(request, devices=devices)
+    operation = operation_named(request.operation)
+    kinds = {device.partition(":")[0] for device in split(devices)}
+    fitting = [one.name for one in operation.implementations if kinds & set(load_backend(one.backend).DEVICE_KINDS)]
+    sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
+    return replace(
+        request,
+        devices=devices,
+        sizes=request.sizes or sizes,
+        implementations=request.implementations or ",".join(fitting),
+    )
+
+
+def to_query(request: Request) -> dict[str, str]:
+    """Return the URL parameters of `request`: only what differs from the defaults."""
+    standard = Request()
+    changed = {one.name: getattr(request, one.name) for one in fields(Request)}
+    return {SHORT_NAMES[name]: text for name, text in changed.items() if text != getattr(standard, name)}
+
+
+def from_query(query: Mapping[str, str]) -> Request:
+    """Return the request that URL parameters stand for; parameters of other pages are left alone."""
+    given = {name: query[short].strip() for name, short in SHORT_NAMES.items() if short in query}
+    return Request(**given)
+
+
+def from_experiment(experiment: Experiment) -> Request:
+    """Return the request that resolves to `experiment`."""
+    operation, options = operation_named(experiment.operation), experiment.options
+    sizes = [_size_of(operation, shape) for shape in experiment.shapes]
+    all_sizes = None not in sizes
+    return Request(
+        operation=experiment.operation,
+        sizes=",".join(map(str, sizes)) if all_sizes else "",
+        shapes="" if all_sizes else ";".join(map(str, experiment.shapes)),
+        dtypes=",".join(experiment.dtypes),
+        implementations=",".join(experiment.implementations),
+        devices=",".join(experiment.devices),
+        cache=options.cache or "",
+        data=options.data,
+        threads="" if options.threads is None else str(options.threads),
+        budget=f"{options.budget_s:g}",
+    )
+
+
+def as_command(request: Request) -> str:
+    """Return the shell command that repeats `request`."""
+    words = ["gpuexplore", "run", request.operation]
+    for name, text in _given(request).items():
+        words += [f"--{SHORT_NAMES[name]}", text]
+    return shlex.join(words)
+
+
+def as_python(request: Request) -> str:
+    """Return the Python lines that repeat `request`."""
+    arguments = "".join(f", {name}={text!r}" for name, text in _given(request).items())
+    return f"import gpuexplore as gx\n\nrun = gx.run({request.operation!r}{arguments})\nrun.to_pandas()"
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the comma-separated words of `text`, each once, in order."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Return the sizes that a list or a range stands for, ascending, each once.
+
+    Raises:
+        InvalidInput: names the part that is no size.
+    """
+    found: set[int] = set()
+    for word in split(text):
+        found.update(_range(word) if ":" in word else (_whole_number("size", word),))
+        if len(found) > MOST_SHAPES:
+            raise InvalidInput.of("sizes", text, f"at most {MOST_SHAPES} of them")
+    if not found:
+        raise InvalidInput("no size: give at least one, like 64,128,256 or 256:8192:x2")
+    return tuple(sorted(found))
+
+
+def _given(request: Request) -> dict[str, str]:
+    """Return the fields a repetition has to name: what is swept always, conditions where they differ."""
+    standard = Request()
+    swept = ("sizes", "shapes", "dtypes", "implementations", "devices")
+    texts = {one.name: getattr(request, one.name) for one in fields(Request) if one.name != "operation"}
+    return {name: text for name, text in texts.items() if text and (name in swept or text != getattr(standard, name))}
+
+
+def _problem(judge: Callable[[], object]) -> str | None:
+    try:
+        judge()
+    except InvalidInput as error:
+        return str(error)
+    return None
+
+
+def _shapes(request: Request, operation: Operation) -> tuple[Shape, ...]:
+    if request.shapes:
+        texts = [one for one in request.shapes.split(";") if one.strip()]
+        shapes = [_shape(one, operation) for one in texts]
+    else:
+        sizes = parse_sizes(request.sizes)
+        shapes = [operation.shape_of_size(size) for size in sizes]
+    for shape in shapes:
+        _check_limits(shape, operation)
+    return tuple(dict.fromkeys(shapes))
+
+
+def _shape(text: str, operation: Operation) -> Shape:
+    wanted = f"like {','.join(f'{axis}=128' for axis in operation.axes)}"
+    given = {}
+    for word in split(text):
+        axis, equals, length = (part.strip() for part in word.partition("="))
+        if not equals or axis not in operation.axes or axis in given:
+            raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
+        given[axis] = _whole_number(f"axis {axis}", length)
+    if set(given) != set(operation.axes):
+        raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
+    return Shape(tuple((axis, given[axis]) for axis in operation.axes))
+
+
+def _check_limits(shape: Shape, operation: Operation) -> None:
+    for axis, length in shape.axes:
+        if length > operation.limits[axis]:
+            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
+
+
+def _size_of(operation: Operation, shape: Shape) -> int | None:
+    size = next(iter(shape))
+    return size if operation.shape_of_size(size) == shape else None
+
+
+def _range(word: str) -> Iterable[int]:
+    """Return the sizes of ``start:stop:xF`` or ``start:stop:+S``, both ends included."""
+    wanted = "start:stop:x2 or start:stop:+256"
+    parts = [part.strip() for part in word.split(":")]
+    if len(parts) != 3 or parts[2][:1] not in ("x", "+"):
+        raise InvalidInput.of("range", word, wanted)
+    start, stop, step = (_whole_number("range", part) for part in (*parts[:2], parts[2][1:]))
+    if start > stop or (parts[2][0] == "x" and step == 1):
+        raise InvalidInput.of("range", word, f"{wanted}, ascending")
+    grown = (start * step**i if parts[2][0] == "x" else start + step * i for i in range(MOST_SHAPES + 1))
+    return takewhile(lambda size: size <= stop, grown)
+
+
+def _whole_number(what: str, text: str) -> int:
+    if not (text.isascii() and text.replace("_", "").isdigit() and len(text) < 20) or int(text) < 1:
+        raise InvalidInput.of(what, text, "whole numbers from 1")
+    return int(text)
+
+
+def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
+    words = split(text)
+    if not words:
+        raise InvalidInput(f"no {what}: give at least one of {', '.join(accepted)}")
+    return words
+
+
+def _known_implementations(text: str, operation: Operation) -> None:
+    for name in _some("implementation", text, (one.name for one in operation.implementations)):
+        operation.implementation_named(name)
+
+
+def _known_devices(text: str, known: tuple[str, ...]) -> None:
+    for device in _some("device", text, known):
+        if device not in known:
+            raise InvalidInput.of("device", device, known)
+
+
+def _options(request: Request) -> Options:
+    given: dict[str, Any] = {"cache": request.cache or None, "data": request.data}
+    return Options(**given, threads=_threads(request.threads), budget_s=_budget(request.budget))
+
+
+def _threads(text: str) -> int | None:
+    return _whole_number("threads", text.strip()) if text.strip() else None
+
+
+def _budget(text: str) -> float:
+    try:
+        return float(text) if text.strip() else DEFAULT_BUDGET_S
+    except ValueError as error:
+        accepted = f"a number of seconds above 0, up to {LARGEST_BUDGET_S:g}"
+        raise InvalidInput.of("budget", text, accepted) from error

@@ -1,0 +1,67 @@
+"""Where runs, results, own peaks and heartbeats live: SQLite by default, PostgreSQL by URL."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Self
+
+from gpuexplore.store import attempts, peaks, queue, runs, supervisors
+from gpuexplore.store.database import Database, connect, database_url, utc_now
+from gpuexplore.store.queue import Claim
+from gpuexplore.store.supervisors import Supervisor, SupervisorState
+from gpuexplore.store.upgrade import upgrade
+
+__all__ = ["Claim", "Store", "Supervisor", "SupervisorState", "open_store"]
+
+
+class Store(Database):
+    """Everything that can be asked of the database, by who asks; safe to use from several threads."""
+
+    __slots__ = ()
+
+    # owners
+    submit = runs.submit
+    record = runs.record
+    load = runs.load
+    load_summary = runs.load_summary
+    results_after = runs.results_after
+    history = runs.history
+    request_cancel = runs.request_cancel
+    own_peaks = peaks.own_peaks
+    set_own_peak = peaks.set_own_peak
+    delete_own_peak = peaks.delete_own_peak
+    # anybody
+    position = queue.position
+    queue_length = queue.queue_length
+    supervisor = supervisors.supervisor
+    # supervisors
+    heartbeat = supervisors.heartbeat
+    requeue_orphans = queue.requeue_orphans
+    claim = queue.claim
+    cancel_requested = runs.cancel_requested
+    set_current = attempts.set_current
+    add_result = attempts.add_result
+    finish = attempts.finish
+    release = attempts.release
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_store(url: str | None = None, *, clock: Callable[[], datetime] = utc_now) -> Store:
+    """Return the store at `url`, its schema up to date.
+
+    Args:
+        url: SQLAlchemy's form, e.g. `sqlite:////data/gpuexplore.sqlite3`; without one the environment's
+            GPUEXPLORE_DATABASE_URL counts, then the file in the data directory.
+        clock: what dates the runs.
+    """
+    engine = connect(database_url(url))
+    upgrade(engine)
+    return Store(engine, clock)

@@ -1,0 +1,1 @@
+"""Alembic's migrations: the only place where tables are made or changed."""

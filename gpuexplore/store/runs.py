@@ -1,0 +1,162 @@
+"""Runs as their owners see them: submit, look, cancel."""
+
+import secrets
+import string
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import case as choose
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.model import Experiment, Progress, Result, Run, RunState
+from gpuexplore.serialization import decode, encode
+from gpuexplore.store.database import Database
+from gpuexplore.store.tables import RESULTS, RUNS
+
+ID_LENGTH = 10  # 36**10: a link cannot be guessed
+ALPHABET = string.ascii_lowercase + string.digits
+ACTIVE = (RunState.QUEUED, RunState.RUNNING)
+CANCELLED_BY_OWNER = "cancelled by its owner"
+
+
+def submit(database: Database, experiment: Experiment, owner: str) -> str:
+    """Queue `experiment` for `owner`; return the run's id."""
+    with database.writing() as connection:
+        return _insert_run(connection, _new_run(database, experiment, owner))
+
+
+def record(database: Database, experiment: Experiment, owner: str, *, results: Sequence[Result]) -> str:
+    """Store a run that was measured elsewhere, as the command line does; return its id.
+
+    Raises:
+        InvalidInput: a result is of no case of `experiment`, or two are of the same.
+    """
+    indexes = {one: index for index, one in enumerate(experiment.cases())}
+    cases = [one.case for one in results]
+    if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
+        raise InvalidInput("results and experiment differ: each result must be of a case of its own")
+    now = database.now()
+    row = _new_run(database, experiment, owner) | {"state": RunState.DONE, "started_utc": now, "finished_utc": now}
+    with database.writing() as connection:
+        run_id = _insert_run(connection, row)
+        rows = [{"run_id": run_id, "case_index": indexes[one.case], "payload": encode(one)} for one in results]
+        if rows:
+            connection.execute(insert(RESULTS), rows)
+    return run_id
+
+
+def load(database: Database, run_id: str) -> Run:
+    """Return a run with its results, in the order of its cases.
+
+    Raises:
+        NotFound: no run has this id.
+    """
+    wanted = select(RESULTS.c.payload).where(RESULTS.c.run_id == run_id).order_by(RESULTS.c.case_index)
+    with database.reading() as connection:
+        run = _one_run(connection, run_id)
+        payloads = connection.scalars(wanted).all()
+    return _to_run(run, tuple(decode(Result, one) for one in payloads))
+
+
+def load_summary(database: Database, run_id: str) -> Run:
+    """Return a run without its results: what a page asks for every second.
+
+    Raises:
+        NotFound: no run has this id.
+    """
+    with database.reading() as connection:
+        return _to_run(_one_run(connection, run_id))
+
+
+def results_after(database: Database, run_id: str, count: int) -> tuple[Result, ...]:
+    """Return the results that arrived after the first `count`, in the order of arrival."""
+    wanted = select(RESULTS.c.payload).where(RESULTS.c.run_id == run_id).order_by(RESULTS.c.number)
+    with database.reading() as connection:
+        return tuple(decode(Result, one) for one in connection.scalars(wanted.offset(count)))
+
+
+def history(
+    database: Database, owner: str | None = None, *, states: Sequence[RunState] = (), limit: int = 50, skip: int = 0
+) -> tuple[Run, ...]:
+    """Return runs without their results, newest first: of `owner` or of all, in `states` or in any."""
+    wanted = _runs_with_counts().order_by(RUNS.c.number.desc()).limit(limit).offset(skip)
+    if owner is not None:
+        wanted = wanted.where(RUNS.c.owner == owner)
+    if states:
+        wanted = wanted.where(RUNS.c.state.in_(states))
+    with database.reading() as connection:
+        return tuple(_to_run(row) for row in connection.execute(wanted))
+
+
+def request_cancel(database: Database, run_id: str, owner: str) -> None:
+    """Stop a run: at once while it waits, between two rounds while it is measured; a finished one stays as it is.
+
+    Raises:
+        NotFound: no run has this id.
+        InvalidInput: the run is another user's.
+    """
+    waits = RUNS.c.state == RunState.QUEUED
+    stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
+    with database.writing() as connection:
+        if _one_run(connection, run_id).owner != owner:
+            raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
+        connection.execute(
+            stop.values(
+                cancel_requested=True,
+                state=choose((waits, RunState.CANCELLED), else_=RUNS.c.state),
+                reason=choose((waits, CANCELLED_BY_OWNER), else_=RUNS.c.reason),
+                finished_utc=choose((waits, database.now()), else_=RUNS.c.finished_utc),
+            )
+        )
+
+
+def cancel_requested(database: Database, run_id: str) -> bool:
+    """Return whether the owner asked to stop this run."""
+    with database.reading() as connection:
+        return bool(connection.scalar(select(RUNS.c.cancel_requested).where(RUNS.c.id == run_id)))
+
+
+def _new_run(database: Database, experiment: Experiment, owner: str) -> dict[str, Any]:
+    return {
+        "id": "".join(secrets.choice(ALPHABET) for _ in range(ID_LENGTH)),
+        "owner": owner,
+        "experiment": encode(experiment),
+        "total": len(experiment.cases()),
+        "state": RunState.QUEUED,
+        "created_utc": database.now(),
+    }
+
+
+def _insert_run(connection: Connection, row: dict[str, Any]) -> str:
+    connection.execute(insert(RUNS).values(**row))
+    return str(row["id"])
+
+
+def _runs_with_counts() -> Any:
+    done = select(func.count()).where(RESULTS.c.run_id == RUNS.c.id).scalar_subquery()
+    return select(RUNS, done.label("done"))
+
+
+def _one_run(connection: Connection, run_id: str) -> Row[Any]:
+    row = connection.execute(_runs_with_counts().where(RUNS.c.id == run_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"no run {run_id[:60]!r}: check the link")
+    return row
+
+
+def _to_run(row: Row[Any], results: tuple[Result, ...] = ()) -> Run:
+    experiment = decode(Experiment, row.experiment)
+    current = None if row.current is None else experiment.cases()[row.current]
+    return Run(
+        id=row.id,
+        owner=row.owner,
+        experiment=experiment,
+        state=RunState(row.state),
+        progress=Progress(row.done, row.total, current),
+        results=results,
+        reason=row.reason,
+        created_utc=row.created_utc,
+        started_utc=row.started_utc,
+        finished_utc=row.finished_utc,
+    )

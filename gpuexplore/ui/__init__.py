@@ -1,0 +1,1 @@
+"""The web interface: the main script and the components that pages share. The only home of streamlit."""

@@ -1,0 +1,32 @@
+"""The frame around every page: navigation. Titles belong to the pages."""
+
+from pathlib import Path
+
+import streamlit as st
+
+PAGES = Path(__file__).parents[2] / "pages"
+
+st.set_page_config(page_icon=":material/speed:", layout="wide")
+page = st.navigation(
+    {
+        "Measure": [
+            st.Page(
+                PAGES / "benchmark.py",
+                title="Benchmark",
+                icon=":material/timer:",
+                default=True,
+                help="Measure an operation here and see time, speedup and MFU, with what limits them.",
+            ),
+        ],
+        "Server": [
+            st.Page(
+                PAGES / "devices.py",
+                title="Devices",
+                icon=":material/memory:",
+                url_path="devices",
+                help="What this machine has, its peaks with their sources, and 118 accelerators to compare with.",
+            ),
+        ],
+    }
+)
+page.run()

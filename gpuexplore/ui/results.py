@@ -1,0 +1,136 @@
+"""Results on a page: what they mean, how they look, every figure in a table, and ways to take them away."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from gpuexplore import charts
+from gpuexplore.analysis.comparison import default_baseline
+from gpuexplore.analysis.roofline import bound
+from gpuexplore.analysis.sentence import summarize
+from gpuexplore.charts.export import EXPORTS, export
+from gpuexplore.charts.mfu import mfu_left_out
+from gpuexplore.charts.speedup import speedup_left_out
+from gpuexplore.model import Peak, Result, Run
+from gpuexplore.request import as_command, as_python, from_experiment
+from gpuexplore.ui.conditions import show_conditions
+from gpuexplore.ui.live_charts import Drawing, draw, refresh
+from gpuexplore.ui.session import own_peaks
+from gpuexplore.ui.table import show_table
+
+MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "application/vnd.apache.parquet"}
+
+
+def show_results(run: Run) -> None:
+    """Show the results a run has so far."""
+    peaks = _own_peaks(run.results)
+    baseline = _baseline(run)
+    summary = summarize(run.results, baseline=baseline, own_peaks=peaks, running=run.active)
+    st.markdown(f"#### {summary.headline}")
+    st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
+    if any(result.measurement for result in run.results):
+        _charts(run, peaks)
+    show_table(run.results, baseline=baseline, own_peaks=peaks)
+    if not run.active:
+        _take_away(run)
+    show_conditions(run)
+
+
+def _charts(run: Run, peaks: Sequence[Peak]) -> None:
+    results, baseline = run.results, _baseline(run)
+    time = Drawing("time", "Time per call", lambda: charts.time(results), lambda: charts.left_out(results))
+    mfu = Drawing(
+        "mfu",
+        "MFU: share of the peak that was reached",
+        lambda: charts.mfu(results, peaks),
+        lambda: mfu_left_out(results, peaks),
+        setting=tuple(peaks),
+    )
+    speedup = Drawing(
+        "speedup",
+        "",
+        lambda: charts.speedup(results, baseline),
+        lambda: speedup_left_out(results, baseline),
+        setting=baseline,
+    )
+    rate = _rate(results, peaks)
+    refresh(run, [time, speedup, mfu, rate])
+    left, right = st.columns(2, gap="medium")
+    with left:
+        draw(run, time)
+        draw(run, mfu)
+    with right:
+        _choose_baseline(run)
+        draw(run, speedup)
+        draw(run, rate)
+
+
+def _rate(results: Sequence[Result], peaks: Sequence[Peak]) -> Drawing:
+    """Return the chart of bytes per second where memory is the limit, of FLOP/s elsewhere."""
+    if _is_memory_bound(results):
+        return Drawing("rate", "Memory bandwidth", lambda: charts.bandwidth(results), lambda: None, "bandwidth")
+    return Drawing("rate", "Compute rate", lambda: charts.throughput(results, peaks), lambda: None, tuple(peaks))
+
+
+def _choose_baseline(run: Run) -> None:
+    heading, choice = st.columns([1, 1], vertical_alignment="center")
+    heading.markdown("**Speedup**")
+    choice.selectbox(
+        "Baseline of the speedup",
+        _baselines(run),
+        key=_baseline_key(run),
+        format_func=lambda name: f"against {name}",
+        label_visibility="collapsed",
+    )
+
+
+def _baselines(run: Run) -> list[str]:
+    """Return what a speedup can be held against: the default first."""
+    experiment, standard = run.experiment, default_baseline(run.results)
+    options = [*experiment.implementations, *(experiment.dtypes if len(experiment.dtypes) > 1 else ())]
+    return sorted(options, key=lambda name: name != standard)
+
+
+def _baseline(run: Run) -> str:
+    chosen = st.session_state.get(_baseline_key(run))
+    return chosen if chosen in _baselines(run) else _baselines(run)[0]
+
+
+def _take_away(run: Run) -> None:
+    st.markdown("**Take it with you**")
+    name = f"gpuexplore-{run.experiment.operation}-{run.id}"
+    with st.container(horizontal=True):
+        for suffix in EXPORTS:
+            st.download_button(
+                suffix.removeprefix(".").upper() if suffix != ".parquet" else "Parquet",
+                _content(run, suffix),
+                file_name=f"{name}{suffix}",
+                mime=MIME[suffix],
+                icon=":material/download:",
+                on_click="ignore",
+            )
+        request = from_experiment(run.experiment)
+        with st.popover("Copy as command", icon=":material/terminal:"):
+            st.code(as_command(request), language="bash", wrap_lines=True)
+        with st.popover("Copy as Python", icon=":material/code:"):
+            st.code(as_python(request), language="python", wrap_lines=True)
+
+
+def _content(run: Run, suffix: str) -> Callable[[], bytes]:
+    """Return a function that makes the file only when it is asked for."""
+    return lambda: export(suffix, run.experiment, run.results)
+
+
+def _baseline_key(run: Run) -> str:
+    return f"baseline.{run.id}"
+
+
+def _own_peaks(results: Sequence[Result]) -> tuple[Peak, ...]:
+    """Return the visitor's own peaks when every result is of one device, so that none is used for another."""
+    names = {result.environment.device.name for result in results if result.environment}
+    return own_peaks(names.pop()) if len(names) == 1 else ()
+
+
+def _is_memory_bound(results: Sequence[Result]) -> bool:
+    largest = [result for result in results if result.measurement][-1:]
+    return any(bound(result) in ("memory", "cache") for result in largest)

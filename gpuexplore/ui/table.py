@@ -1,0 +1,56 @@
+"""Every figure of a run in a table, one row a case, in the units people read."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import streamlit as st
+
+from gpuexplore.analysis.table import Row, rows
+from gpuexplore.model import Peak, Result
+from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
+
+
+def show_table(results: Sequence[Result], *, baseline: str | None, own_peaks: Sequence[Peak]) -> None:
+    """Show the results as a table with status, reason, error and flags."""
+    found = rows(results, baseline=baseline, own_peaks=own_peaks)
+    frame = pd.DataFrame([_shown(row, result) for row, result in zip(found, results, strict=True)])
+    st.markdown("**Every point**")
+    st.dataframe(
+        frame,
+        hide_index=True,
+        column_config={
+            "Time": st.column_config.TextColumn(help="Median seconds per call"),
+            "95 % interval": st.column_config.TextColumn(help="Of the median, by order statistics"),
+            "MFU": st.column_config.TextColumn(help="FLOP/s reached over the peak named at the right"),
+            "Error": st.column_config.NumberColumn(format="%.1e", help="Relative to a float64 reference"),
+            "First call": st.column_config.TextColumn(help="With compilation and library start, never in the median"),
+            "n": st.column_config.NumberColumn(help="Samples"),
+            "Flags": st.column_config.ListColumn(help="Conditions to know of; the evidence is under Remarks"),
+            "Remarks": st.column_config.TextColumn(width="large"),
+        },
+        alt=f"Table of {len(found)} measured points with time, rate, MFU, status and flags",
+    )
+
+
+def _shown(row: Row, result: Result) -> Row:
+    interval = None
+    if row["ci95_low_s"] is not None:
+        interval = f"{format_seconds(row['ci95_low_s'])} – {format_seconds(row['ci95_high_s'])}"
+    return {
+        "Size": row["size"],
+        "Dtype": row["dtype"],
+        "Implementation": row["implementation"],
+        "Device": row["device"],
+        "Status": row["status"].replace("_", " "),
+        "Time": format_seconds(row["median_s"]),
+        "95 % interval": interval,
+        "Speedup": format_ratio(row["speedup"]),
+        "Rate": format_flop_per_s(row["flop_per_s"]),
+        "MFU": format_percent(row["mfu"]),
+        "Error": row["relative_error"],
+        "Flags": [flag.name.replace("_", " ") for flag in result.flags],
+        "n": row["n"],
+        "First call": format_seconds(row["first_call_s"]),
+        "Remarks": result.reason or " · ".join(f"{flag.name}: {flag.evidence}" for flag in result.flags),
+        "Peak": row["peak_source"],
+    }

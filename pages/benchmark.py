@@ -1,0 +1,70 @@
+"""Benchmark, the start page: describe an experiment, run it with one click, see what it means."""
+
+import streamlit as st
+
+from gpuexplore.analysis.estimate import estimate, refuse
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.jobs.client import ensure_supervisor
+from gpuexplore.model import Experiment
+from gpuexplore.request import Request, from_experiment, resolve
+from gpuexplore.ui import settings
+from gpuexplore.ui.form import experiment_form
+from gpuexplore.ui.run_state import fetch
+from gpuexplore.ui.run_view import show_run
+from gpuexplore.ui.session import known_devices, owner, store
+from gpuexplore.units import format_bytes, format_seconds
+
+st.title("Benchmark")
+st.caption("How fast a computation is on this machine, how fast it should be, and what limits it.")
+
+devices = known_devices()
+ids = [device.id for device in devices]
+run_id = st.query_params.get("run")
+
+
+def settings_of_run() -> Request:
+    """Return the settings the shown run was made with, so that its link restores them."""
+    try:
+        return from_experiment(fetch(run_id).experiment) if run_id else Request()
+    except NotFound:
+        return Request()
+
+
+def submit(experiment: Experiment) -> None:
+    """Queue the experiment and show it."""
+    st.query_params["run"] = store().submit(experiment, owner())
+    ensure_supervisor()
+    st.rerun()
+
+
+settings.restore(settings_of_run(), ids)
+for problem in settings.problems_of_link():
+    st.warning(f"The link asks for something that cannot be used: {problem}. The default stands instead.")
+request = experiment_form(devices)
+settings.write(request, ids)
+
+try:
+    experiment = resolve(request, ids)
+    refuse(experiment, devices)
+except InvalidInput as error:
+    for line in str(error).splitlines():
+        st.error(line, icon=":material/error:")
+    st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
+else:
+    expected = estimate(experiment)
+    button, words = st.columns([1, 4], vertical_alignment="center")
+    with button:
+        if st.button(f"Run {expected.cases} points", type="primary", icon=":material/play_arrow:", width="stretch"):
+            submit(experiment)
+    words.caption(
+        f"{expected.cases} points, usually {format_seconds(expected.seconds_low)} to "
+        f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."
+    )
+
+if run_id:
+    show_run(run_id)
+else:
+    st.info(
+        "Nothing is measured yet. Press **Run**: the chart starts to grow within a second or two.",
+        icon=":material/insights:",
+    )

@@ -1,0 +1,49 @@
+"""Devices: what this machine has, peaks of one's own, and every accelerator of the table."""
+
+import streamlit as st
+
+from gpuexplore.devices import ACCELERATORS, search
+from gpuexplore.ui.accelerators import show_accelerators
+from gpuexplore.ui.device import show_device
+from gpuexplore.ui.own_peaks import edit_own_peaks
+from gpuexplore.ui.session import known_devices, live_supervisor
+
+st.title("Devices")
+st.caption("What this machine can measure on, how fast each device could be at most, and who says so.")
+
+devices = known_devices()
+supervisor = live_supervisor()
+if supervisor is None:
+    st.warning(
+        "The measuring process is not running, so ceilings may be missing. It starts with the first run.",
+        icon=":material/hourglass_empty:",
+    )
+elif supervisor.state == "warming":
+    st.info("The ceilings of this machine are being measured: reload in a few seconds.", icon=":material/speed:")
+for device in devices:
+    show_device(device)
+if all(device.kind == "cpu" for device in devices):
+    st.caption(
+        "No CUDA device was found. Everything runs on the CPU; with a GPU, install NVIDIA's driver and start again."
+    )
+
+st.header("A peak of your own")
+edit_own_peaks(devices)
+
+st.header("Accelerators to compare with")
+query = st.text_input(
+    "Search",
+    key="q",
+    bind="query-params",
+    placeholder="H100, RTX 40, Blackwell, gfx942, ...",
+    icon=":material/search:",
+)
+found = search(query or "")
+if found:
+    show_accelerators(found)
+    st.caption(f"{len(found)} of {len(ACCELERATORS)}. Dense peaks per device; a dash means the unit does not exist.")
+else:
+    st.info(
+        f"No accelerator of the {len(ACCELERATORS)} matches {query!r}. Try a shorter part of its name, like `A100`.",
+        icon=":material/search_off:",
+    )

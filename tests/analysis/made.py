@@ -1,0 +1,49 @@
+"""Made-up results with round numbers, so that every figure can be checked by hand."""
+
+from gpuexplore.model import Bandwidth, Case, Device, Environment, Measurement, Options, Peak, Result, Shape, Status
+
+PEAKS = (
+    Peak("fp32", "matrix", 1e12, "measured_ceiling", "a test"),
+    Peak("bf16", "matrix", 4e12, "measured_ceiling", "a test"),
+    Peak("fp32", "vector", 5e11, "datasheet", "a test"),
+)
+
+
+def device(*, identity="cpu", cache_bytes=1000, peaks=PEAKS, bandwidth=1e11, memory_bytes=None):
+    return Device(
+        identity,
+        identity.split(":")[0],
+        "a made-up processor",
+        cache_bytes=cache_bytes,
+        memory_bytes=memory_bytes,
+        peaks=peaks,
+        bandwidth=Bandwidth(bandwidth, "measured_ceiling", "a test") if bandwidth else None,
+    )
+
+
+def case(*, size=100, shape=None, dtype="fp32", implementation="torch", on="cpu", operation="matmul", cache=None):
+    axes = shape or Shape.of(m=size, k=size, n=size)
+    return Case(operation, axes, dtype, implementation, on, Options(cache=cache))
+
+
+def environment(on="cpu", **spec):
+    versions = {"numpy": "2.4"}
+    return Environment(device(identity=on, **spec), "2026-01-02T00:00:00Z", "1", "abc", "3.12", "linux", versions)
+
+
+def ok(median_s=1e-3, *, spread=0.01, count=9, flags=(), spec=None, **about):
+    """Return a measured result whose samples lie evenly within `spread` around its median."""
+    one = case(**about)
+    steps = [1 + spread * (2 * place / max(count - 1, 1) - 1) for place in range(count)]
+    samples = tuple(median_s * step for step in steps)
+    return Result(
+        one,
+        Status.OK,
+        measurement=Measurement(samples, first_call_s=1.0),
+        flags=tuple(flags),
+        environment=environment(one.device, **(spec or {})),
+    )
+
+
+def failed(status=Status.SKIPPED, reason="too slow", **about):
+    return Result(case(**about), status, reason, environment=environment())

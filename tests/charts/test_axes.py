@@ -1,0 +1,46 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label
+from gpuexplore.charts.rules import peak_rules
+
+VALUES = st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=20)
+
+
+@given(VALUES)
+def test_log_ticks_enclose_the_values(values):
+    ticks = log_ticks(values)
+    assert ticks[0] <= min(values)
+    assert ticks[-1] >= max(values)
+    assert len(ticks) >= 2
+    assert ticks == sorted(set(ticks))
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([1.2e-3, 1.9e-3], [1e-3, 2e-3]),
+        ([1e-3], [1e-3, 2e-3]),
+        ([0.9, 30], [0.5, 1, 2, 5, 10, 20, 50]),
+        ([], [1, 10]),
+    ],
+)
+def test_log_ticks_are_1_2_5(values, ticks):
+    assert log_ticks(values) == pytest.approx(ticks)
+
+
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=20))
+def test_powers_of_two_hold_one_and_stay_few(values):
+    ticks = powers_of_two([1.0, *values])
+    assert 1.0 in ticks
+    assert len(ticks) <= 11
+
+
+def test_labels_carry_their_unit():
+    assert si_label("FLOP/s").endswith("' $1FLOP/s')")
+
+
+def test_crowded_labels_stand_at_alternate_ends():
+    ends = [text.to_dict()["mark"]["align"] for _, text in peak_rules({"a": 4.0, "b": 3.0, "c": 2.0, "d": 0.1})]
+    assert ends == ["left", "right", "left", "left"]

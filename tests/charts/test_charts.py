@@ -1,0 +1,217 @@
+import pytest
+
+import gpuexplore.charts as chart
+from gpuexplore.model import Experiment, Progress, Run, RunState, Shape, Status
+from tests.analysis.made import failed, ok
+
+ALL = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
+DESCRIBED = (
+    chart.describe_time,
+    chart.describe_speedup,
+    chart.describe_mfu,
+    chart.describe_bandwidth,
+    chart.describe_throughput,
+)
+
+
+def sweep(sizes=(64, 128, 256), dtypes=("fp32", "bf16"), implementations=("numpy", "torch"), on=("cpu",)):
+    speed = {"numpy": 1e-9, "torch": 5e-10}
+    return tuple(
+        ok(speed[one] * size**2, size=size, dtype=dtype, implementation=one, on=device)
+        for size in sizes
+        for device in on
+        for dtype in dtypes
+        for one in implementations
+    )
+
+
+def layers(made, kind):
+    return [one for one in made.to_dict()["layer"] if one["mark"]["type"] == kind]
+
+
+def data_of(made, layer):
+    spec = made.to_dict()
+    return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
+
+
+def points_of(made):
+    return data_of(made, layers(made, "point")[0])
+
+
+def rules_of(made):
+    return [data_of(made, one)[0]["value"] for one in layers(made, "rule") if one["encoding"]["y"]["field"] == "value"]
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_every_chart_fills_its_container_and_has_alternative_text(draw):
+    spec = draw(sweep()).to_dict()
+    assert spec["width"] == "container"
+    assert "at 256 × 256 × 256" in spec["description"]
+
+
+@pytest.mark.parametrize("draw", ALL)
+@pytest.mark.parametrize("results", [(), (failed(),)])
+def test_nothing_measured_draws_nothing_and_does_not_fail(draw, results):
+    assert points_of(draw(results)) == []
+
+
+@pytest.mark.parametrize("describe", DESCRIBED)
+def test_nothing_measured_is_said(describe):
+    assert "no results yet" in describe(())
+    assert "nothing to draw yet" in describe((failed(),))
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_the_same_results_give_the_same_specification(draw):
+    assert draw(sweep()).to_dict() == draw(sweep()).to_dict()
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_failed_and_incorrect_cases_are_never_drawn(draw):
+    results = (*sweep(), failed(Status.INCORRECT, "wrong", size=512), failed(size=512, implementation="numpy"))
+    assert {one["size"] for one in points_of(draw(results))} == {64, 128, 256}
+
+
+def test_a_run_can_be_drawn_like_its_results():
+    asked = Experiment("matmul", (Shape.of(m=1, k=1, n=1),), ("fp32",), ("torch",))
+    run = Run("a", "b", asked, RunState.DONE, Progress(1, 1), results=sweep())
+    assert chart.time(run).to_dict() == chart.time(sweep()).to_dict()
+
+
+def test_size_ticks_are_the_measured_sizes_on_a_log_scale():
+    x = layers(chart.time(sweep()), "point")[0]["encoding"]["x"]
+    assert x["axis"]["values"] == [64, 128, 256]
+    assert x["scale"]["type"] == "log"
+    assert x["title"] == "m = k = n"
+
+
+def test_other_shapes_stand_whole_on_an_ordinal_axis_in_order_of_work():
+    wide, tall = Shape.of(m=10, k=90, n=90), Shape.of(m=20, k=20, n=20)
+    x = layers(chart.time((ok(shape=wide), ok(shape=tall))), "point")[0]["encoding"]["x"]
+    assert (x["type"], x["title"]) == ("ordinal", "m × k × n")
+    assert x["sort"] == ["20 × 20 × 20", "10 × 90 × 90"]
+
+
+def test_colours_do_not_depend_on_what_else_is_shown():
+    alone = layers(chart.time(sweep(implementations=("torch",))), "point")[0]["encoding"]["color"]
+    both = layers(chart.time(sweep()), "point")[0]["encoding"]["color"]
+    assert alone["scale"] == both["scale"]
+    assert "range" not in both["scale"]
+    assert both["legend"]["values"] == ["numpy", "torch"]
+
+
+def test_a_single_series_has_no_legend_and_no_selection():
+    made = chart.time(sweep(dtypes=("fp32",), implementations=("torch",)))
+    encoding = layers(made, "line")[0]["encoding"]
+    assert encoding["color"]["legend"] is None
+    assert "strokeDash" not in encoding
+    assert "params" not in made.to_dict()
+
+
+def test_dashes_and_points_of_dtypes_share_one_legend():
+    line, point = (layers(chart.time(sweep()), kind)[0]["encoding"] for kind in ("line", "point"))
+    assert line["strokeDash"]["legend"] == point["shape"]["legend"]
+    assert point["shape"]["legend"]["values"] == ["fp32", "bf16"]
+
+
+def test_legends_select():
+    assert {one["name"]: one["bind"] for one in chart.time(sweep()).to_dict()["params"]} == {
+        "pick_series": "legend",
+        "pick_dtype": "legend",
+    }
+
+
+def test_one_size_puts_the_series_side_by_side():
+    made = chart.time(sweep(sizes=(64,)))
+    x = layers(made, "point")[0]["encoding"]["x"]
+    assert (x["field"], x["title"]) == ("series", "64 × 64 × 64")
+    assert layers(made, "line") == []
+
+
+def test_one_size_of_one_series_puts_the_dtypes_side_by_side():
+    assert layers(chart.time(sweep((64,), implementations=("torch",))), "point")[0]["encoding"]["x"]["field"] == "dtype"
+
+
+def test_several_devices_are_part_of_the_series():
+    made = chart.time(sweep(on=("cpu", "cuda:0")))
+    assert layers(made, "point")[0]["encoding"]["color"]["legend"]["values"] == [
+        "numpy · cpu",
+        "torch · cpu",
+        "numpy · cuda:0",
+        "torch · cuda:0",
+    ]
+
+
+def test_time_bars_span_the_middle_of_the_samples():
+    one = points_of(chart.time((ok(1e-3, spread=0.1),)))[0]
+    assert (one["low"], one["value"], one["high"]) == pytest.approx((0.94e-3, 1e-3, 1.06e-3))
+
+
+def test_tooltips_say_what_was_measured():
+    one = points_of(chart.time(sweep()))[0]
+    assert one["case"] == "numpy in fp32"
+    assert one["samples"] == "9"
+    assert one["share"].endswith("of the measured ceiling")
+
+
+def test_speedup_draws_all_but_its_baseline_over_a_rule_at_one():
+    made = chart.speedup(sweep())
+    assert {one["series"] for one in points_of(made)} == {"torch"}
+    assert rules_of(made) == [1.0]
+
+
+def test_speedup_over_a_dtype():
+    assert {one["dtype"] for one in points_of(chart.speedup(sweep(), "fp32"))} == {"bf16"}
+
+
+@pytest.mark.parametrize(("slow_s", "scale"), [(2e-3, "linear"), (1.0, "log")])
+def test_speedups_that_differ_much_are_on_a_log_scale(slow_s, scale):
+    y = layers(chart.speedup((ok(slow_s, implementation="numpy"), ok(1e-3))), "point")[0]["encoding"]["y"]
+    assert y["scale"].get("type", "linear") == scale
+
+
+def test_mfu_names_the_kind_of_peak_and_shows_full_only_when_near():
+    low, high = chart.mfu((ok(1e-3),)), chart.mfu((ok(2.2e-6),))
+    assert layers(low, "point")[0]["encoding"]["y"]["title"] == "MFU, % of the measured ceiling"
+    assert (rules_of(low), rules_of(high)) == ([], [1.0])
+
+
+def test_mfu_of_several_kinds_of_peak_names_none():
+    results = (ok(), ok(implementation="numba-cuda"))
+    assert layers(chart.mfu(results), "point")[0]["encoding"]["y"]["title"] == "MFU, % of peak"
+
+
+def test_throughput_has_a_line_for_each_peak_that_applies():
+    assert rules_of(chart.throughput(sweep())) == [4e12, 1e12]
+
+
+def test_bandwidth_has_the_line_of_the_memory():
+    made = chart.bandwidth(sweep())
+    assert rules_of(made) == [1e11]
+    assert data_of(made, layers(made, "text")[0])[0]["label"] == "memory, measured ceiling: 100 GB/s"
+
+
+def test_left_out_counts_by_status():
+    assert chart.left_out(sweep()) is None
+    assert chart.left_out((ok(), failed())) == "1 of 2 cases is not drawn: 1 skipped."
+
+
+def test_unknown_peaks_and_baselines_are_left_out_with_a_sentence():
+    results = (ok(), ok(dtype="fp64"), failed(implementation="numpy"))
+    assert chart.mfu_left_out(results) == "2 of 3 cases are not drawn: 1 skipped, 1 without a known peak."
+    assert "1 without" not in str(chart.speedup_left_out(sweep()))
+    assert chart.speedup_left_out(results) == "3 of 3 cases are not drawn: 2 without a baseline, 1 skipped."
+
+
+def test_alternative_text_gives_the_main_figures():
+    assert chart.describe_time(sweep(dtypes=("fp32",))) == (
+        "Time per call of matrix multiplication, 3 sizes; at 256 × 256 × 256: "
+        "torch in fp32 32.8 µs, numpy in fp32 65.5 µs."
+    )
+
+
+def test_frame_has_a_row_per_result():
+    frame = chart.to_frame((*sweep(), failed()))
+    assert len(frame) == 13
+    assert frame["median_s"].isna().sum() == 1
+    assert frame["speedup"].max() == pytest.approx(2)

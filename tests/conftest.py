@@ -1,0 +1,54 @@
+"""What every test gets: a home of its own, a kernel cache that lasts, and a reason when there is no GPU."""
+
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pynvml
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Before any test imports the package: nothing may touch the home of whoever runs the tests.
+_HOME = tempfile.TemporaryDirectory(prefix="gpuexplore-tests-", ignore_cleanup_errors=True)
+os.environ["GPUEXPLORE_HOME"] = _HOME.name
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))  # compiled once, not once a process
+
+settings.register_profile("gpuexplore", deadline=None, derandomize=True)  # no verdict depends on speed or luck
+settings.load_profile("gpuexplore")
+
+
+def pytest_unconfigure():
+    _HOME.cleanup()
+
+
+@cache
+def why_no_gpu():
+    """Return why no NVIDIA GPU can be used here, or None."""
+    try:
+        pynvml.nvmlInit()
+        return None if pynvml.nvmlDeviceGetCount() else "the NVIDIA driver lists no GPU"
+    except pynvml.NVMLError as error:
+        return f"no NVIDIA GPU: {error}"
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def repository():
+    """Return the root of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Return the Chromium to drive, or None for Playwright's own; `make test` sets CHROMIUM."""
+    named = os.environ.get("CHROMIUM")
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    return named or next(filter(None, found), None)

@@ -1,0 +1,62 @@
+"""The CPU as Linux's files describe it, laid out in a temporary directory."""
+
+import pytest
+
+from gpuexplore.devices.cpu import cache_bytes, cpu_device, cpu_name, native_dtypes, physical_cores
+
+
+@pytest.fixture
+def lay_out(tmp_path):
+    def write(**files):
+        for name, text in files.items():
+            path = tmp_path / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return tmp_path
+
+    return write
+
+
+def test_the_name_is_the_model_name(lay_out):
+    assert cpu_name(lay_out(proc__cpuinfo="processor\t: 0\nmodel name\t: Some CPU @ 2.60GHz\n")) == "Some CPU @ 2.60GHz"
+
+
+def test_an_empty_machine_still_has_a_cpu(tmp_path):
+    cpu = cpu_device(tmp_path)
+    assert (cpu.id, cpu.native, cpu.cache_bytes, cpu.clock_hz) == ("cpu", ("fp64", "fp32"), None, None)
+    assert cpu.name
+    assert cpu.cores >= 1
+
+
+@pytest.mark.parametrize(
+    ("line", "dtypes"),
+    [
+        ("flags : fpu avx512f", ("fp64", "fp32")),
+        ("flags : avx512_bf16", ("fp64", "fp32", "bf16")),
+        ("flags : amx_bf16 avx512_fp16", ("fp64", "fp32", "bf16", "fp16")),
+        ("Features : fphp asimdhp bf16", ("fp64", "fp32", "bf16", "fp16")),
+        ("Features : fphp", ("fp64", "fp32")),
+    ],
+)
+def test_native_dtypes_follow_the_flags(lay_out, line, dtypes):
+    assert native_dtypes(lay_out(proc__cpuinfo=line + "\n")) == dtypes
+
+
+def test_the_cache_is_the_one_of_the_highest_level(lay_out):
+    folder = "sys__devices__system__cpu__cpu0__cache__"
+    levels = {f"{folder}index{i}__level": str(i) for i in (1, 2, 3)}
+    sizes = {f"{folder}index1__size": "32K", f"{folder}index2__size": "1024K", f"{folder}index3__size": "32768K"}
+    assert cache_bytes(lay_out(**levels, **sizes)) == 32 * 2**20
+
+
+def test_two_threads_of_one_core_count_once(lay_out):
+    file = "sys__devices__system__cpu__cpu{}__topology__thread_siblings_list"
+    root = lay_out(**{file.format(0): "0,2", file.format(1): "1,3", file.format(2): "0,2", file.format(3): "1,3"})
+    assert physical_cores((0, 1, 2, 3), root) == 2
+    assert physical_cores((0, 2), root) == 1
+
+
+def test_a_containers_quota_limits_the_cores(lay_out):
+    file = "sys__devices__system__cpu__cpu{}__topology__thread_siblings_list"
+    root = lay_out(**{file.format(i): str(i) for i in range(8)}, **{"sys__fs__cgroup__cpu.max": "250000 100000"})
+    assert physical_cores(tuple(range(8)), root) == 3

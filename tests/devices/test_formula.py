@@ -1,0 +1,98 @@
+"""The formula for devices that are in no table, replayed on those that are."""
+
+import pytest
+
+from gpuexplore.devices.accelerators import ACCELERATORS, peaks_of
+from gpuexplore.devices.formula import (
+    NAMES_OF_CLASS,
+    RATE_CLASSES,
+    classes_of,
+    formula_bandwidth,
+    formula_peaks,
+    multiprocessors_from_cores,
+    native_since,
+)
+
+NVIDIA = [row for row in ACCELERATORS if row.vendor == "NVIDIA" and row.tensor_clock_hz is None]
+
+
+def peaks(name="NVIDIA GeForce RTX 4090 Laptop GPU", capability="8.9", multiprocessors=76, clock_hz=2.0e9):
+    return formula_peaks(name, compute_capability=capability, multiprocessors=multiprocessors, clock_hz=clock_hz)
+
+
+def rates(found):
+    return {(one.dtype, one.unit): one.flop_per_s for one in found}
+
+
+@pytest.mark.parametrize("row", NVIDIA, ids=lambda row: row.key)
+def test_replayed_on_a_known_device_it_agrees_with_the_table(row):
+    found = peaks(row.driver_names[0], row.compute_capability, row.multiprocessors, row.boost_clock_hz)
+    table = rates(peaks_of(row))
+    assert rates(found)
+    wrong = {key: rate / table[key] for key, rate in rates(found).items() if abs(rate / table[key] - 1) > 0.07}
+    assert not wrong
+
+
+def test_a_geforce_laptop_gets_the_geforce_rates():
+    assert rates(peaks())[("bf16", "matrix")] == 512 * 76 * 2.0e9
+
+
+def test_a_name_that_does_not_decide_leaves_only_what_all_classes_agree_on():
+    assert set(rates(peaks("NVIDIA Graphics Device"))) == {
+        ("fp64", "matrix"),
+        ("fp64", "vector"),
+        ("fp32", "matrix"),
+        ("fp32", "vector"),
+        ("fp16", "vector"),
+    }
+
+
+def test_a_professional_card_gets_the_full_rate():
+    assert rates(peaks("NVIDIA RTX PRO 2000 Blackwell", "12.0"))[("fp16", "matrix")] == 1024 * 76 * 2.0e9
+
+
+def test_tensor_cores_of_a_hopper_run_below_the_maximum_clock():
+    found = rates(peaks("NVIDIA H100 64GB", "9.0", 132, 1.98e9))
+    assert found[("bf16", "matrix")] == pytest.approx(4096 * 132 * 1.98e9 * 0.924)
+    assert found[("fp32", "vector")] == 256 * 132 * 1.98e9
+
+
+@pytest.mark.parametrize("missing", ["capability", "multiprocessors", "clock_hz"])
+def test_without_a_factor_there_is_no_peak(missing):
+    assert peaks(**{missing: None}) == ()
+
+
+def test_an_unknown_compute_capability_has_no_peaks_rather_than_a_neighbours():
+    assert peaks(capability="99.0") == ()
+    assert classes_of("99.0", "NVIDIA X") == ()
+
+
+def test_the_source_names_class_multiprocessors_and_clock():
+    peak = peaks()[0]
+    assert peak.kind == "formula"
+    assert all(word in peak.source for word in ("ada-geforce", "76 multiprocessors", "2000 MHz"))
+
+
+def test_every_name_pattern_belongs_to_a_class():
+    assert set(NAMES_OF_CLASS) <= {one.name for one in RATE_CLASSES}
+
+
+def test_bandwidth_is_twice_the_memory_clock_times_the_bus():
+    found = formula_bandwidth(10_501e6, 384)
+    assert found
+    assert found.bytes_per_s == pytest.approx(1008.1e9, rel=1e-4)
+    assert formula_bandwidth(None, 384) is formula_bandwidth(1e9, None) is None
+
+
+@pytest.mark.parametrize(
+    ("capability", "cores", "count"),
+    [("9.0", 16896, 132), ("8.0", 6912, 108), ("7.5", 2560, 40), ("8.6", 10496, 82), ("99.0", 128, None)],
+)
+def test_multiprocessors_follow_from_cuda_cores(capability, cores, count):
+    assert multiprocessors_from_cores(capability, cores) == count
+
+
+def test_bf16_is_native_from_ampere_on():
+    assert "bf16" not in native_since("7.5")
+    assert "bf16" in native_since("8.0")
+    assert native_since(None) == ()

@@ -1,0 +1,75 @@
+"""The state of devices as fakes tell it."""
+
+import os
+
+from gpuexplore.devices import cpu_lost_share, governor, read, read_cpu_times
+from gpuexplore.devices.telemetry import CpuTimes, read_cpu, read_gpu
+from gpuexplore.model import Device, Telemetry
+from tests.devices.fake_nvml import FakeGpu, FakeNvml
+
+
+def gpu(**facts):
+    return FakeNvml([FakeGpu("NVIDIA L4", "GPU-1", 1, **facts)])
+
+
+def test_a_gpu_tells_its_clock_and_nothing_it_does_not_know():
+    assert read_gpu(gpu(), "GPU-1") == Telemetry(clock_hz=1410e6, foreign_processes=0)
+
+
+def test_throttle_reasons_are_words_and_idling_is_none():
+    assert read_gpu(gpu(reasons=0x1 | 0x4 | 0x40), "GPU-1").throttle_reasons == (
+        "software power cap",
+        "hardware thermal slowdown",
+    )
+
+
+def test_this_process_is_not_foreign_to_itself():
+    others = gpu(pids=(os.getpid(), 1))
+    assert read_gpu(others, "GPU-1").foreign_processes in (0, 1)  # 0 where this test's parent is process 1
+
+
+def test_process_ids_of_another_namespace_say_nothing():
+    assert read_gpu(gpu(pids=(2**31 - 1,)), "GPU-1").foreign_processes is None
+
+
+def test_a_gpu_that_is_gone_tells_nothing():
+    assert read_gpu(gpu(), "GPU-2") == Telemetry()
+
+
+def test_a_cpu_tells_its_fastest_clock(tmp_path):
+    for core, khz in enumerate(("1500000", "4200000")):
+        folder = tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq"
+        folder.mkdir(parents=True)
+        (folder / "scaling_cur_freq").write_text(khz)
+        (folder / "scaling_governor").write_text("powersave\n")
+    assert read_cpu(tmp_path).clock_hz == 4.2e9
+    assert governor(tmp_path) == "powersave"
+
+
+def test_without_cpufreq_clock_and_governor_are_unknown(tmp_path):
+    assert read_cpu(tmp_path).clock_hz is None
+    assert governor(tmp_path) is None
+
+
+def test_this_machines_cpu_is_read_without_an_error():
+    assert isinstance(read(Device("cpu", "cpu", "here")), Telemetry)
+
+
+def test_cpu_times_come_from_the_first_line_of_proc_stat(tmp_path):
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/stat").write_text("cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1 2 3\n")
+    times = read_cpu_times(tmp_path)
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    assert times.total_s == 1000 * tick_s
+    assert (times.busy_s, times.stolen_s) == (200 * tick_s, 100 * tick_s)
+    assert read_cpu_times(tmp_path / "nowhere") is None
+
+
+def test_time_of_others_and_stolen_time_is_lost():
+    before, after = CpuTimes(10.0, 5.0, 0.0, 4.0), CpuTimes(14.0, 8.0, 0.5, 5.5)
+    assert cpu_lost_share(before, after) == (3.0 - 1.5 + 0.5) / 4.0
+
+
+def test_readings_too_close_or_missing_say_nothing():
+    one = CpuTimes(10.0, 5.0, 0.0, 4.0)
+    assert cpu_lost_share(one, one) is cpu_lost_share(None, one) is cpu_lost_share(one, None) is None

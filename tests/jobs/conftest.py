@@ -1,0 +1,48 @@
+"""What the tests of the jobs share: a home of their own and cases named after what they do."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.jobs.engines.attempt import Limits
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.model import Case, Device, Experiment, Shape
+
+DEVICE = Device("fake", "fake", "a device for tests")
+LIMITS = Limits(start_s=20, build_s=10, per_budget=0, grace_s=0.3)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def experiment():
+    return Experiment("matmul", (Shape.of(n=1), Shape.of(n=2)), ("fp32",), ("fine", "fine-too"), ("fake",))
+
+
+@pytest.fixture
+def cases_of():
+    def named(*implementations, device="fake", operation="matmul"):
+        return [Case(operation, Shape.of(n=1), "fp32", one, device) for one in implementations]
+
+    return named
+
+
+@pytest.fixture
+def engine_with():
+    """Return how to open an engine whose workers run `fake_runner`."""
+
+    @contextmanager
+    def opened(device=DEVICE, **limits):
+        engine = LocalEngine([device], runner="tests.jobs.fake_runner", limits=replace(LIMITS, **limits))
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    return opened

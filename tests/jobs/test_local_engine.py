@@ -1,0 +1,236 @@
+"""The local engine in real processes: whatever an implementation does, every case has exactly one result."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.model import Device, Result, Status
+
+pytestmark = pytest.mark.slow
+NAMED = Device("fake", "fake", "broken")
+GPU = Device("cuda:1", "cuda", "a GPU", uuid="GPU-1234")
+
+
+def measured(engine, cases, cancelled=lambda: False):
+    events = []
+    engine.measure(cases, events.append, cancelled)
+    results = [one for one in events if isinstance(one, Result)]
+    assert sorted(one.case.implementation for one in results) == sorted(one.implementation for one in cases)
+    return {one.case.implementation: one for one in results}
+
+
+def processes_marked(mark):
+    return [one for one in psutil.process_iter(["cmdline"]) if mark in (one.info["cmdline"] or [])]
+
+
+def wait_until_gone(mark):
+    for _ in range(100):
+        if not processes_marked(mark):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"descendants of the worker live on: {processes_marked(mark)}")
+
+
+def test_events_arrive_in_order_while_the_worker_is_still_measuring(engine_with, cases_of):
+    fine, patient = cases_of("fine", "patient")
+    events = []
+
+    with engine_with() as engine:
+        engine.measure([fine, patient], events.append, lambda: len(events) == 3)
+
+    assert [one if one in (fine, patient) else one.case for one in events] == [fine, fine, patient, patient]
+
+
+def test_worker_is_warm_for_the_next_group(engine_with, cases_of):
+    with engine_with() as engine:
+        first, second = (measured(engine, cases_of("fine"))["fine"].measurement for _ in range(2))
+
+    assert first == second
+
+
+def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of):
+    with engine_with(GPU) as engine:
+        told = json.loads(measured(engine, cases_of("tell", device="cuda:1"))["tell"].reason)
+
+    assert told["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
+    assert int(told["OMP_NUM_THREADS"]) >= 1
+    assert told["leads_its_group"]
+    assert "sqlalchemy" not in told["loaded"]
+    assert "streamlit" not in told["loaded"]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "reason"),
+    [
+        ("leave", "the worker ended with exit code 7"),
+        ("kill", "the worker was ended by SIGKILL: out of memory, or killed by hand"),
+    ],
+)
+def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, reason):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("fine", implementation, "fine-too", operation="crash-test"))
+
+    assert (results[implementation].status, results[implementation].reason) == (Status.CRASHED, reason)
+    assert results["fine"].status is results["fine-too"].status is Status.OK
+    wait_until_gone("crash-test")
+
+
+def test_crash_while_implementations_take_turns_is_put_down_to_the_right_one(engine_with, cases_of):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("crashes-in-turns", "takes-turns"))
+
+    assert results["crashes-in-turns"].status is Status.CRASHED
+    assert results["takes-turns"].status is Status.OK
+
+
+def test_hang_ends_as_timeout_with_all_its_descendants(engine_with, cases_of):
+    with engine_with(build_s=0.4) as engine:
+        results = measured(engine, cases_of("hang", "fine", operation="hang-test"))
+
+    assert (results["hang"].status, results["hang"].reason) == (Status.TIMEOUT, "no result within 800 ms")
+    assert results["fine"].status is Status.OK
+    wait_until_gone("hang-test")
+
+
+def test_cancel_stops_between_rounds_and_leaves_the_worker_warm(engine_with, cases_of):
+    with engine_with(grace_s=10) as engine:
+        before = measured(engine, cases_of("fine"))["fine"].measurement
+        stopped = measured(engine, cases_of("patient"), cancelled=iter([False, True]).__next__)
+        after = measured(engine, cases_of("fine"))["fine"].measurement
+
+    assert stopped["patient"].reason == "stopped between two rounds"
+    assert before == after
+
+
+def test_worker_that_ignores_a_cancel_is_killed(engine_with, cases_of):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("hang", "fine", operation="deaf-test"), cancelled=Later(3))
+
+    assert {one.status for one in results.values()} == {Status.CANCELLED}
+    assert {one.reason for one in results.values()} == {"cancelled by its owner"}
+    wait_until_gone("deaf-test")
+
+
+class Later:
+    """True from the n-th time it is asked."""
+
+    def __init__(self, count):
+        self.left = count
+
+    def __call__(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+def test_group_that_is_cancelled_before_it_starts_starts_no_worker(engine_with, cases_of):
+    children = psutil.Process().children()
+
+    with engine_with() as engine:
+        results = measured(engine, cases_of("fine", "fine-too"), cancelled=lambda: True)
+        assert psutil.Process().children() == children
+
+    assert {one.status for one in results.values()} == {Status.CANCELLED}
+
+
+@pytest.mark.parametrize(
+    ("implementation", "reason"),
+    [("raising", "ValueError: broken runner"), ("silent", "the runner reported nothing on this case")],
+)
+def test_runner_that_breaks_its_promise_is_an_error(engine_with, cases_of, implementation, reason):
+    with engine_with() as engine:
+        result = measured(engine, cases_of(implementation))[implementation]
+
+    assert (result.status, result.reason) == (Status.ERROR, reason)
+
+
+def test_gpu_that_ran_out_of_memory_gets_a_fresh_process(engine_with, cases_of):
+    with engine_with(GPU) as engine:
+        before = measured(engine, cases_of("fine", device="cuda:1"))["fine"].measurement
+        assert measured(engine, cases_of("out-of-memory", device="cuda:1"))
+        after = measured(engine, cases_of("fine", device="cuda:1"))["fine"].measurement
+
+    assert before != after
+
+
+def test_worker_that_dies_between_two_groups_is_replaced(engine_with, cases_of):
+    with engine_with() as engine:
+        worker = psutil.Process(int(measured(engine, cases_of("fine"))["fine"].measurement.min_s))
+        worker.kill()
+        wait_for_pool_to_notice(engine)
+
+        assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
+
+
+def wait_for_pool_to_notice(engine):
+    pool = engine._processes["fake"]._pool
+    while pool.active:
+        time.sleep(0.02)
+
+
+def test_worker_that_never_takes_up_a_case_breaks_the_engine(engine_with, cases_of):
+    with (
+        engine_with(start_s=0) as engine,
+        pytest.raises(GpuExploreError, match="did not start within 0 s, 3 times before it took up a case"),
+    ):
+        engine.measure(cases_of("fine", "fine-too"), lambda event: None, lambda: False)
+
+
+SUPERVISE = """
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.model import Case, Device, Shape
+engine = LocalEngine([Device("fake", "fake", "x")], runner="tests.jobs.fake_runner")
+for name in ("fine", "patient"):
+    case = Case("matmul", Shape.of(n=1), "fp32", name, "fake")
+    engine.measure([case], lambda event: print(getattr(event, "measurement", None), flush=True), lambda: False)
+"""
+
+
+def test_worker_ends_with_the_process_that_started_it():
+    with subprocess.Popen([sys.executable, "-c", SUPERVISE], stdout=subprocess.PIPE, text=True) as parent:
+        told = [parent.stdout.readline() for _ in range(3)]  # taken up, its result, the second taken up
+        worker = psutil.Process(int(float(re.search(r"\((\d+)\.0,\)", told[1])[1])))
+        parent.kill()
+
+    assert not psutil.wait_procs([worker], timeout=5)[1]
+
+
+def test_unknown_device_is_unsupported_and_never_another(engine_with, cases_of):
+    with engine_with() as engine:
+        result = measured(engine, cases_of("fine", device="cuda:7"))["fine"]
+
+    assert result.status is Status.UNSUPPORTED
+    assert result.reason == "device 'cuda:7': accepted are fake"
+
+
+def test_warm_returns_the_device_and_its_worker_measures(engine_with, cases_of):
+    device = Device("fake", "fake", "a device for tests")
+
+    with engine_with() as engine:
+        assert engine.warm(device) == device
+        assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
+
+
+def test_warm_says_why_a_device_cannot_be_used(engine_with):
+    with engine_with() as engine:
+        with pytest.raises(GpuExploreError, match="RuntimeError: no driver"):
+            engine.warm(NAMED)
+        with pytest.raises(InvalidInput, match="device 'cuda:7': accepted are fake"):
+            engine.warm(Device("cuda:7", "cuda", "absent"))
+    with pytest.raises(GpuExploreError, match="the engine is closing"):
+        engine.warm(NAMED)
+
+
+def test_failing_listener_stops_the_worker(engine_with, cases_of):
+    def refuse(event):
+        raise OSError("disk full")
+
+    with engine_with() as engine:
+        with pytest.raises(OSError, match="disk full"):
+            engine.measure(cases_of("hang", operation="listener-test"), refuse, lambda: False)
+        wait_until_gone("listener-test")
