@@ -6,12 +6,13 @@ from gpuexplore.analysis.estimate import estimate, refuse
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Experiment
-from gpuexplore.request import Request, from_experiment, resolve
+from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui import settings
 from gpuexplore.ui.form import experiment_form
 from gpuexplore.ui.run_state import fetch
 from gpuexplore.ui.run_view import show_run
 from gpuexplore.ui.session import known_devices, owner, store
+from gpuexplore.ui.text import plain
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")
@@ -37,9 +38,11 @@ def submit(experiment: Experiment) -> None:
     st.rerun()
 
 
-settings.restore(settings_of_run(), ids)
-for problem in settings.problems_of_link():
-    st.warning(f"The link asks for something that cannot be used: {problem}. The default stands instead.")
+shown = settings_of_run()
+settings.restore(shown, ids)
+if problems := settings.problems_of_link():
+    listed = "".join(f"\n- {plain(problem)}" for problem in problems)
+    st.warning(f"The link asks for what cannot be used; the defaults stand instead:{listed}", icon=":material/link:")
 request = experiment_form(devices)
 settings.write(request, ids)
 
@@ -48,7 +51,7 @@ try:
     refuse(experiment, devices)
 except InvalidInput as error:
     for line in str(error).splitlines():
-        st.error(line, icon=":material/error:")
+        st.error(plain(line), icon=":material/error:")
     st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
 else:
     expected = estimate(experiment)
@@ -62,6 +65,8 @@ else:
     )
 
 if run_id:
+    if request != with_defaults(shown, ids):
+        st.caption(":material/edit: The settings differ from the run below: press **Run** to measure them.")
     show_run(run_id)
 else:
     st.info(

@@ -7,6 +7,7 @@ from gpuexplore.ui.accelerators import show_accelerators
 from gpuexplore.ui.device import show_device
 from gpuexplore.ui.own_peaks import edit_own_peaks
 from gpuexplore.ui.session import known_devices, live_supervisor
+from gpuexplore.ui.text import plain
 
 st.title("Devices")
 st.caption("What this machine can measure on, how fast each device could be at most, and who says so.")
@@ -41,9 +42,12 @@ query = st.text_input(
 found = search(query or "")
 if found:
     show_accelerators(found)
-    st.caption(f"{len(found)} of {len(ACCELERATORS)}. Dense peaks per device; a dash means the unit does not exist.")
+    st.caption(
+        f"{len(found)} of {len(ACCELERATORS)}. Dense peaks per device: fp64 and fp32 of the vector units, tf32, bf16 "
+        "and fp16 of the matrix units with fp32 accumulation. A dash: there is no such unit, or nobody states it."
+    )
 else:
     st.info(
-        f"No accelerator of the {len(ACCELERATORS)} matches {query!r}. Try a shorter part of its name, like `A100`.",
+        f"None of the {len(ACCELERATORS)} accelerators matches {plain(repr(query))}. Try a part of its name, like `A100`.",
         icon=":material/search_off:",
     )

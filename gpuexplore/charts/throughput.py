@@ -13,6 +13,7 @@ from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Span, at_rate, points
 from gpuexplore.charts.rules import peak_rules
+from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Measurement, Peak
 from gpuexplore.units import format_flop_per_s
 
@@ -20,10 +21,9 @@ from gpuexplore.units import format_flop_per_s
 def throughput(source: Source, own_peaks: Sequence[Peak] = ()) -> alt.LayerChart:
     """Return achieved FLOP/s against size, with a line for each peak that applies."""
     drawn, peaks = _points(source), _peaks(source, own_peaks)
-    values = [*drawn["low"], *drawn["high"], *(one.flop_per_s for one in peaks)]
+    values = [*drawn["low"], *drawn["high"], *peaks.values()]
     y = log_axis("Compute rate", values, "FLOP/s")
-    rules = peak_rules({_label(one): one.flop_per_s for one in peaks})
-    return lines(drawn, results_of(source), y=y, description=describe_throughput(source), rules=rules)
+    return lines(drawn, results_of(source), y=y, description=describe_throughput(source), rules=peak_rules(peaks))
 
 
 def describe_throughput(source: Source) -> str:
@@ -39,12 +39,14 @@ def _rate(measurement: Measurement, derived: Figures) -> Span | None:
     return at_rate(derived.flop_per_s or None, measurement)
 
 
-def _peaks(source: Source, own_peaks: Sequence[Peak]) -> set[Peak]:
-    """Return the peaks that measured cases are held against."""
+def _peaks(source: Source, own_peaks: Sequence[Peak]) -> dict[str, float]:
+    """Return the peaks that measured cases are held against, equal ones under one label."""
     derived = figures(results_of(source), own_peaks=own_peaks)
-    return {one.peak for one in derived if one.peak and one.flop_per_s}
-
-
-def _label(peak: Peak) -> str:
-    kind = PEAK_KINDS[peak.kind].removeprefix("the ")
-    return f"{peak.dtype}, {kind}: {format_flop_per_s(peak.flop_per_s)}"
+    present = {one.peak for one in derived if one.peak and one.flop_per_s}
+    dtypes: dict[tuple[float, str], set[str]] = {}
+    for peak in present:
+        dtypes.setdefault((peak.flop_per_s, PEAK_KINDS[peak.kind].removeprefix("the ")), set()).add(peak.dtype)
+    return {
+        f"{', '.join(name for name in DTYPES if name in names)}, {kind}: {format_flop_per_s(rate)}": rate
+        for (rate, kind), names in dtypes.items()
+    }

@@ -2,7 +2,9 @@
 
 import argparse
 
-from gpuexplore.model import DEFAULT_BUDGET_S
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S
+from gpuexplore.operations import implementation_names
 from gpuexplore.request import Request
 
 
@@ -11,11 +13,11 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
     add("--shape", action="append", default=[], metavar="m=..,n=..", help="one shape; may be repeated")
-    add("--dtype", default=Request().dtypes, metavar="LIST", help="fp64, fp32, tf32, bf16, fp16 (default: %(default)s)")
-    add("--impl", default="", metavar="LIST", help="numpy, numba-cpu, numba-cuda, torch (default: all that run here)")
+    add("--dtype", default=Request().dtypes, metavar="LIST", help=f"{', '.join(DTYPES)} (default: %(default)s)")
+    add("--impl", default="", metavar="LIST", help=f"{', '.join(implementation_names())} (default: all that run here)")
     add("--device", default="", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
-    add("--cache", default="", metavar="cold|warm", help="default: cold on a GPU, warm on a CPU")
-    add("--data", default="normal", metavar="normal|zeros|ones", help="what the inputs hold (default: %(default)s)")
+    add("--cache", default="", metavar="|".join(CACHE_MODES), help="default: cold on a GPU, warm on a CPU")
+    add("--data", default="normal", metavar="|".join(DATA_MODES), help="what the inputs hold (default: %(default)s)")
     add("--threads", default="", metavar="N", help="CPU threads of every library (default: one per core)")
     add("--budget", default=f"{DEFAULT_BUDGET_S:g}", metavar="SECONDS", help="sampling per case (default: %(default)s)")
 

@@ -18,6 +18,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import resolve
 from gpuexplore.store import open_store
 from gpuexplore.units import UNKNOWN, format_flop_per_s, format_percent, format_ratio, format_seconds
@@ -27,7 +28,7 @@ OWNER = "command line"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `run`."""
-    parser.add_argument("operation", metavar="OPERATION", help="matmul, matvec, vector_add, multiply")
+    parser.add_argument("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
     add_experiment_arguments(parser)
     parser.add_argument("--baseline", default=None, metavar="NAME", help="implementation or dtype to compare with")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

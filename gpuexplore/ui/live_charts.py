@@ -20,14 +20,12 @@ class Drawing:
 
     Attributes:
         name: unique on the page.
-        title: heading above the chart.
         build: makes the chart.
         missing: says what the chart leaves out, or None.
         setting: what the chart depends on besides the results.
     """
 
     name: str
-    title: str
     build: Callable[[], alt.LayerChart]
     missing: Callable[[], str | None]
     setting: Hashable = None
@@ -56,8 +54,6 @@ def draw(run: Run, one: Drawing) -> None:
     drawn = _held(run).get(one.name)
     if drawn is None:
         return
-    if one.title:
-        st.markdown(f"**{one.title}**")
     st.vega_lite_chart(drawn.spec, key=f"chart.{one.name}.{run.id}")
     if drawn.missing:
         st.caption(drawn.missing)

@@ -6,6 +6,7 @@ import streamlit as st
 
 PAGES = Path(__file__).parents[2] / "pages"
 
+st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=Path(__file__).with_name("icon.svg"))
 st.set_page_config(page_icon=":material/speed:", layout="wide")
 page = st.navigation(
     {

@@ -8,6 +8,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device, Peak
 from gpuexplore.ui.session import own_peaks, owner, store
+from gpuexplore.ui.text import plain
 from gpuexplore.units import format_flop_per_s
 
 TERA = 1e12
@@ -56,7 +57,7 @@ def _keep(device_name: str, dtype: str, text: str, source: str) -> None:
             peak = Peak(dtype, unit, flop_per_s, "own", source.strip() or "entered by you")
             store().set_own_peak(owner(), device_name, peak=peak)
     except InvalidInput as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(plain(str(error)), icon=":material/error:")
     else:
         st.success(f"Kept: {format_flop_per_s(flop_per_s)} in {dtype} for {device_name}", icon=":material/check:")
 
@@ -65,7 +66,7 @@ def _row(device: Device, peak: Peak) -> None:
     if peak.unit != "matrix":  # both units are kept and shown as one
         return
     words, button = st.columns([6, 1], vertical_alignment="center")
-    words.markdown(f"{device.name}, **{peak.dtype}**: {format_flop_per_s(peak.flop_per_s)}, {peak.source}")
+    words.markdown(f"{device.name}, **{peak.dtype}**: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}")
     if button.button("Delete", key=f"delete.{device.id}.{peak.dtype}", icon=":material/delete:"):
         for unit in ("matrix", "vector"):
             store().delete_own_peak(owner(), device.name, dtype=peak.dtype, unit=unit)

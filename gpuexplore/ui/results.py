@@ -18,6 +18,7 @@ from gpuexplore.ui.live_charts import Drawing, draw, refresh
 from gpuexplore.ui.session import own_peaks
 from gpuexplore.ui.table import show_table
 
+HEADING_HEIGHT = 56  # pixels: a select box fits
 MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "application/vnd.apache.parquet"}
 
 
@@ -38,49 +39,42 @@ def show_results(run: Run) -> None:
 
 def _charts(run: Run, peaks: Sequence[Peak]) -> None:
     results, baseline = run.results, _baseline(run)
-    time = Drawing("time", "Time per call", lambda: charts.time(results), lambda: charts.left_out(results))
-    mfu = Drawing(
-        "mfu",
-        "MFU: share of the peak that was reached",
-        lambda: charts.mfu(results, peaks),
-        lambda: mfu_left_out(results, peaks),
-        setting=tuple(peaks),
-    )
+    time = Drawing("time", lambda: charts.time(results), lambda: charts.left_out(results))
+    mfu = Drawing("mfu", lambda: charts.mfu(results, peaks), lambda: mfu_left_out(results, peaks), tuple(peaks))
     speedup = Drawing(
-        "speedup",
-        "",
-        lambda: charts.speedup(results, baseline),
-        lambda: speedup_left_out(results, baseline),
-        setting=baseline,
+        "speedup", lambda: charts.speedup(results, baseline), lambda: speedup_left_out(results, baseline), baseline
     )
-    rate = _rate(results, peaks)
-    refresh(run, [time, speedup, mfu, rate])
-    left, right = st.columns(2, gap="medium")
-    with left:
-        draw(run, time)
-        draw(run, mfu)
-    with right:
-        _choose_baseline(run)
-        draw(run, speedup)
-        draw(run, rate)
-
-
-def _rate(results: Sequence[Result], peaks: Sequence[Peak]) -> Drawing:
-    """Return the chart of bytes per second where memory is the limit, of FLOP/s elsewhere."""
     if _is_memory_bound(results):
-        return Drawing("rate", "Memory bandwidth", lambda: charts.bandwidth(results), lambda: None, "bandwidth")
-    return Drawing("rate", "Compute rate", lambda: charts.throughput(results, peaks), lambda: None, tuple(peaks))
+        rate_title, rate = "Memory bandwidth", Drawing("bandwidth", lambda: charts.bandwidth(results), lambda: None)
+    else:
+        rate_title = "Compute rate"
+        rate = Drawing("rate", lambda: charts.throughput(results, peaks), lambda: None, tuple(peaks))
+    refresh(run, [time, speedup, mfu, rate])
+    _pair(run, ("Time per call", time), ("Speedup", speedup), beside=lambda: _choose_baseline(run))
+    _pair(run, ("MFU: share of the peak that was reached", mfu), (rate_title, rate))
+
+
+def _pair(
+    run: Run, left: tuple[str, Drawing], right: tuple[str, Drawing], beside: Callable[[], None] = lambda: None
+) -> None:
+    """Draw two charts side by side, their headings on one line; `beside` draws next to the right heading."""
+    for column, (title, drawing) in zip(st.columns(2, gap="medium"), (left, right), strict=True):
+        with column:
+            with st.container(horizontal=True, vertical_alignment="center", height=HEADING_HEIGHT, border=False):
+                st.markdown(f"**{title}**")
+                if drawing is right[1]:
+                    beside()
+            draw(run, drawing)
 
 
 def _choose_baseline(run: Run) -> None:
-    heading, choice = st.columns([1, 1], vertical_alignment="center")
-    heading.markdown("**Speedup**")
-    choice.selectbox(
+    st.selectbox(
         "Baseline of the speedup",
         _baselines(run),
         key=_baseline_key(run),
         format_func=lambda name: f"against {name}",
         label_visibility="collapsed",
+        width=200,
     )
 
 

@@ -8,6 +8,7 @@ from gpuexplore.model import Case, Run, RunState
 from gpuexplore.ui.results import show_results
 from gpuexplore.ui.run_state import fetch, seconds_left
 from gpuexplore.ui.session import live_supervisor, owner, store
+from gpuexplore.ui.text import plain
 from gpuexplore.units import format_seconds
 
 TICK_S = 1.0
@@ -39,7 +40,10 @@ def _draw(run_id: str, registered_tick_s: float | None) -> None:
     if run.active:
         _progress(run)
     elif run.state is RunState.FAILED:
-        st.error(f"This run failed: {run.reason}. What was measured before is kept below.", icon=":material/error:")
+        st.error(
+            f"This run failed: {plain(run.reason or '')}. What was measured before is kept below.",
+            icon=":material/error:",
+        )
     elif run.state is RunState.CANCELLED:
         st.info(_cancelled(run), icon=":material/cancel:")
     if run.results:
@@ -47,7 +51,7 @@ def _draw(run_id: str, registered_tick_s: float | None) -> None:
 
 
 def _not_found(error: NotFound) -> None:
-    st.warning(f"{error}. The link may come from another server.", icon=":material/link_off:")
+    st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
     if st.button("Start with a new run", type="primary"):
         del st.query_params["run"]
         st.rerun()

@@ -36,7 +36,7 @@ def restore(fallback: Request, device_ids: Iterable[str]) -> None:
         return
     known = tuple(device_ids)
     asked = replace(fallback, **_named(given)) if given else fallback
-    usable, problems = _usable(with_defaults(asked, known), known)
+    usable, problems = _usable(asked, known)
     st.session_state[PROBLEMS] = problems
     st.session_state[WRITTEN] = given
     for one in fields(Request):
@@ -76,16 +76,15 @@ def problems_of_link() -> tuple[str, ...]:
 
 
 def _usable(request: Request, known: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
-    """Return `request` with its bad fields at their defaults, and what was wrong with them."""
+    """Return `request` complete, with its bad fields at their defaults, and what was wrong with them."""
     problems: dict[str, str] = {}
-    for _ in fields(Request):  # a bad operation hides what is wrong with the rest
-        found = problems_by_field(request, known)
+    for _ in fields(Request):  # a bad operation or device hides what is wrong with the rest
+        found = problems_by_field(with_defaults(request, known), known)
         if not found:
             break
         problems |= found
-        standard = Request(operation=request.operation if "operation" not in found else Request().operation)
-        request = with_defaults(replace(request, **{name: getattr(standard, name) for name in found}), known)
-    return request, tuple(dict.fromkeys(problems.values()))
+        request = replace(request, **{name: getattr(Request(), name) for name in found})
+    return with_defaults(request, known), tuple(dict.fromkeys(problems.values()))
 
 
 def _named(query: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,78 @@
+"""Serves the app on a free port with a home of its own: for browser tests and screenshots."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuexplore.store import open_store
+
+ROOT = Path(__file__).resolve().parent.parent
+START_S = 90
+LOOK_S = 0.2
+CHROMIUM_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def served(home: Path, *, warm: bool = True) -> Iterator[str]:
+    """Serve the app and yield its address; both it and its supervisor end with the block.
+
+    Args:
+        home: where the server keeps its data.
+        warm: wait until the measuring process is ready.
+    """
+    port = _free_port()
+    environment = os.environ | {"GPUEXPLORE_HOME": str(home)}
+    environment.pop("GPUEXPLORE_DATABASE_URL", None)
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    with (home / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        try:
+            _wait(process, lambda: _answers(port))
+            if warm:
+                _wait(process, lambda: _is_warm(home))
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _wait(process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:
+    latest = time.monotonic() + START_S
+    while not ready():
+        if process.poll() is not None or time.monotonic() > latest:
+            raise RuntimeError("the server did not start; see server.log in its home")
+        time.sleep(LOOK_S)
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _is_warm(home: Path) -> bool:
+    with open_store(f"sqlite:///{home / 'gpuexplore.sqlite3'}") as store:
+        supervisor = store.supervisor()
+    return supervisor is not None and supervisor.state == "ready"

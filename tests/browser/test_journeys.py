@@ -1,0 +1,126 @@
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from scripts.app_server import served
+
+pytestmark = pytest.mark.browser
+
+QUICK = "?size=32,64&dtype=fp32,fp16&budget=0.02"
+ENDLESS = "?size=256:512:%2B32&dtype=fp16&impl=numpy&budget=5"
+MINUTE_MS = 60_000
+
+
+def title(page, text):
+    return page.get_by_role("heading", level=1, name=text)
+
+
+def run_button(page):
+    return page.get_by_role("button", name=re.compile(r"^.*Run \d+ points"))
+
+
+def charts(page):
+    return page.locator("[data-testid=stVegaLiteChart]")
+
+
+def start(page, address):
+    page.goto(address)
+    run_button(page).click()
+    page.wait_for_url("**run=**", timeout=MINUTE_MS)
+
+
+def test_the_first_visit_after_a_start_may_be_a_deep_link(browser, tmp_path):
+    with served(tmp_path, warm=False) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/devices?q=H100")
+        expect(title(page, "Devices")).to_be_visible(timeout=MINUTE_MS)
+        expect(page.get_by_label("Search")).to_have_value("H100")
+        expect(page.get_by_role("link", name="Benchmark")).to_be_visible()
+        page.close()
+
+
+def test_a_click_measures_the_chart_grows_and_the_link_keeps_the_run(page, address, browser):
+    start(page, f"{address}/{QUICK}")
+    expect(charts(page).first).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    headline = page.locator("h4").first.inner_text()
+    expect(charts(page)).to_have_count(4)
+
+    page.reload()
+    expect(page.locator("h4").first).to_have_text(headline, timeout=MINUTE_MS)
+
+    other = browser.new_page()
+    other.goto(page.url)
+    expect(other.locator("h4").first).to_have_text(headline, timeout=MINUTE_MS)
+    expect(other.get_by_label("Sizes", exact=True)).to_have_value("32,64")
+    other.close()
+
+
+def test_one_click_on_the_start_page_gives_every_point_of_the_default_chart(page, address, home):
+    start(page, address)
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=2 * MINUTE_MS)
+    from gpuexplore.store import open_store
+
+    with open_store(f"sqlite:///{home / 'gpuexplore.sqlite3'}") as store:
+        run = store.load(re.search(r"run=(\w+)", page.url)[1])
+    assert len(run.results) == 36
+    assert {result.status.value for result in run.results} == {"ok"}
+
+
+def test_a_bad_value_in_the_url_is_named_and_the_page_stays_usable(page, address):
+    page.goto(f"{address}/?dtype=fp8&size=0")
+    expect(page.get_by_text("dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("size '0': accepted are whole numbers from 1")).to_be_visible()
+    expect(run_button(page)).to_be_enabled()
+
+
+def test_nonsense_in_a_widget_is_named_and_cannot_be_run(page, address):
+    page.goto(address)
+    sizes = page.get_by_label("Sizes", exact=True)
+    sizes.fill("many")
+    sizes.press("Enter")
+    expect(page.get_by_text("size 'many': accepted are whole numbers from 1")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_role("button", name="Run")).to_be_disabled()
+
+
+def test_a_run_can_be_cancelled_after_a_reload_and_keeps_what_was_measured(page, address):
+    start(page, f"{address}/{ENDLESS}")
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible(timeout=MINUTE_MS)
+    page.reload()
+    page.get_by_role("button", name="Cancel").click(timeout=MINUTE_MS)
+    expect(page.get_by_text(re.compile(r"Cancelled after \d+ of \d+ points"))).to_be_visible(timeout=MINUTE_MS)
+
+
+def test_an_unknown_run_is_told_and_leads_to_a_new_one(page, address):
+    page.goto(f"{address}/?run=nothere")
+    page.get_by_role("button", name="Start with a new run").click(timeout=MINUTE_MS)
+    expect(page.get_by_text("Nothing is measured yet")).to_be_visible(timeout=MINUTE_MS)
+
+
+def test_the_owners_name_is_a_cookie_that_scripts_cannot_read(page, address):
+    page.goto(address)
+    (cookie,) = [one for one in page.context.cookies() if one["name"] == "gpuexplore_owner"]
+    assert cookie["httpOnly"]
+    assert cookie["sameSite"] == "Lax"
+
+
+def test_back_restores_the_settings_before(page, address):
+    page.goto(f"{address}/?size=32")
+    expect(page.get_by_label("Sizes", exact=True)).to_have_value("32", timeout=MINUTE_MS)
+    page.goto(f"{address}/?size=48")
+    expect(page.get_by_label("Sizes", exact=True)).to_have_value("48", timeout=MINUTE_MS)
+    page.go_back()
+    expect(page.get_by_label("Sizes", exact=True)).to_have_value("32", timeout=MINUTE_MS)
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["", "devices"])
+def test_no_page_scrolls_sideways(browser, address, path, scheme, width):
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.goto(f"{address}/{path}")
+    expect(page.locator("h1")).to_be_visible(timeout=MINUTE_MS)
+    main = page.locator("[data-testid=stMain]")
+    assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
+    page.close()

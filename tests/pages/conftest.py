@@ -1,0 +1,88 @@
+"""Pages under AppTest: a home, a store and a machine of their own, and no process is started."""
+
+import re
+
+import pytest
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+
+import gpuexplore.jobs.client
+import gpuexplore.ui.run_view
+from gpuexplore.model import Experiment, Shape
+from gpuexplore.ui import session
+from gpuexplore.ui.server import OWNER_COOKIE
+from tests.analysis.made import device, ok
+
+OWNER = "the one who looks"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
+    for module in (gpuexplore.jobs.client, gpuexplore.ui.run_view):
+        monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
+    monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
+    yield tmp_path
+    session.store().close()
+    session.store.cache_clear()
+
+
+@pytest.fixture
+def store(home):
+    return session.store()
+
+
+@pytest.fixture
+def page(repository, monkeypatch):
+    """Return a function that opens a page with URL parameters and runs it, as the browser of `owner`."""
+
+    def opened(name, owner=OWNER, **query):
+        monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: owner})
+        app = AppTest.from_file(str(repository / "pages" / f"{name}.py"), default_timeout=30)
+        for key, value in query.items():
+            app.query_params[key] = value
+        return app.run()
+
+    return opened
+
+
+@pytest.fixture
+def experiment():
+    return Experiment(
+        "matmul",
+        tuple(Shape.of(m=size, k=size, n=size) for size in (64, 128)),
+        ("fp32", "bf16"),
+        ("numpy", "torch"),
+    )
+
+
+@pytest.fixture
+def results(experiment):
+    return [
+        ok(
+            1e-3 * (1 + (case.implementation == "torch")),
+            size=case.shape["m"],
+            dtype=case.dtype,
+            implementation=case.implementation,
+        )
+        for case in experiment.cases()
+    ]
+
+
+@pytest.fixture
+def finished(store, experiment, results):
+    """Return the id of a run that is done."""
+    return store.record(experiment, OWNER, results=results)
+
+
+@pytest.fixture
+def claimed(store, experiment):
+    """Return the claim of a run that is being measured."""
+    store.submit(experiment, OWNER)
+    return store.claim("tests")
+
+
+def texts(elements):
+    """Return what `elements` say, in one string, as a reader sees it: without Markdown's backslashes."""
+    return re.sub(r"\\(.)", r"\1", "\n".join(str(element.value) for element in elements))

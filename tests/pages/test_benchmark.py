@@ -1,0 +1,213 @@
+import pytest
+
+from gpuexplore.model import Result, RunState, Shape, Status
+from gpuexplore.request import Request, from_query, resolve
+from tests.pages.conftest import OWNER, texts
+
+
+def button(app, label):
+    return next(one for one in app.button if one.label.startswith(label))
+
+
+def _only(value):
+    """Return the one value of a URL parameter, which AppTest lists once it was written."""
+    return value if isinstance(value, str) else value[0]
+
+
+def charts(app):
+    return app.get("vega_lite_chart")
+
+
+def test_an_empty_page_says_what_to_do_next_and_has_one_button_for_it(page):
+    app = page("benchmark")
+    assert not app.exception
+    assert "Nothing is measured yet" in texts(app.info)
+    assert button(app, "Run 36 points").proto.type == "primary"
+
+
+def test_the_page_estimates_points_seconds_and_bytes_before_the_click(page):
+    assert "36 points, usually" in texts(page("benchmark").caption)
+
+
+def test_one_click_queues_the_experiment_of_the_form_and_names_it_in_the_url(page, store):
+    app = page("benchmark")
+    button(app, "Run").click().run()
+    run = store.load(_only(app.query_params["run"]))
+    assert run.state is RunState.QUEUED
+    assert run.owner == OWNER
+    assert run.experiment == resolve(Request(), ["cpu"])
+
+
+def test_a_queued_run_says_that_it_waits(page, store, experiment):
+    store.submit(experiment, "somebody else")
+    mine = store.submit(experiment, OWNER)
+    store.heartbeat("tests", 1, state="ready", devices=())
+    assert "number 2 in the queue" in page("benchmark", run=mine).get("progress")[0].proto.text
+
+
+def test_a_run_without_a_measuring_process_says_that_it_is_being_started(page, store, experiment):
+    run_id = store.submit(experiment, OWNER)
+    assert "being started" in page("benchmark", run=run_id).get("progress")[0].proto.text
+
+
+def test_a_warming_process_is_said_to_load_its_libraries(page, store, experiment):
+    run_id = store.submit(experiment, OWNER)
+    store.heartbeat("tests", 1, state="warming", devices=())
+    assert "libraries are being loaded" in page("benchmark", run=run_id).get("progress")[0].proto.text
+
+
+def test_a_running_run_shows_the_current_case_the_first_chart_and_a_way_to_cancel(page, store, claimed, results):
+    store.heartbeat("tests", 1, state="measuring", devices=())
+    store.add_result(claimed, results[0])
+    store.set_current(claimed, claimed.experiment.cases()[1])
+    app = page("benchmark", run=claimed.run_id)
+    text = app.get("progress")[0].proto.text
+    assert "1 of 8 measured" in text
+    assert "torch in fp32" in text
+    assert len(charts(app)) >= 1
+    assert button(app, "Cancel")
+
+
+def test_cancelling_asks_the_supervisor_to_stop(page, store, claimed):
+    app = page("benchmark", run=claimed.run_id)
+    button(app, "Cancel").click().run()
+    assert store.cancel_requested(claimed.run_id)
+
+
+def test_somebody_elses_run_cannot_be_cancelled(page, store, claimed):
+    app = page("benchmark", owner="a stranger", run=claimed.run_id)
+    button(app, "Cancel").click().run()
+    assert not store.cancel_requested(claimed.run_id)
+    assert texts(app.error)
+
+
+def test_a_finished_run_shows_the_sentence_four_charts_the_table_and_the_downloads(page, finished):
+    app = page("benchmark", run=finished)
+    assert not app.exception
+    assert "At 128 × 128 × 128" in texts(app.markdown)
+    assert len(charts(app)) == 4
+    assert len(app.dataframe[0].value) == 8
+    assert [one.proto.label for one in app.get("download_button")] == ["JSON", "CSV", "Parquet"]
+    assert any("gpuexplore run matmul" in block.value for block in app.code)
+    assert any("gx.run('matmul'" in block.value for block in app.code)
+
+
+def test_a_runs_link_restores_its_settings(page, finished):
+    app = page("benchmark", run=finished)
+    assert app.session_state["settings.sizes"] == "64,128"
+    assert app.session_state["settings.dtypes"] == ["fp32", "bf16"]
+    assert not any("differ" in one.value for one in app.caption)
+
+
+def test_changed_settings_are_told_from_those_of_the_run_below(page, finished):
+    app = page("benchmark", run=finished, size="32")
+    assert any("settings differ" in one.value for one in app.caption)
+
+
+def test_an_unknown_run_is_not_found_and_offers_a_new_one(page):
+    app = page("benchmark", run="nothere")
+    assert "nothere" in texts(app.warning)
+    button(app, "Start with a new run").click().run()
+    assert "run" not in app.query_params
+
+
+def test_a_failed_run_shows_its_reason_and_keeps_what_was_measured(page, store, claimed, results):
+    store.add_result(claimed, results[0])
+    store.finish(claimed, RunState.FAILED, reason="the engine broke")
+    app = page("benchmark", run=claimed.run_id)
+    assert "the engine broke" in texts(app.error)
+    assert len(app.dataframe[0].value) == 1
+
+
+def test_a_cancelled_run_says_how_far_it_got(page, store, claimed, results):
+    store.add_result(claimed, results[0])
+    store.finish(claimed, RunState.CANCELLED)
+    assert "Cancelled after 1 of 8 points" in texts(page("benchmark", run=claimed.run_id).info)
+
+
+def test_a_run_in_which_nothing_could_be_measured_lists_the_reasons_and_draws_nothing(page, store, experiment):
+    skipped = [Result(case, Status.SKIPPED, "one call would take about 9 s") for case in experiment.cases()]
+    app = page("benchmark", run=store.record(experiment, OWNER, results=skipped))
+    assert not app.exception
+    assert not charts(app)
+    assert "one call would take about 9 s" in app.dataframe[0].value["Remarks"].iloc[0]
+
+
+def test_an_incorrect_result_is_shown_and_not_drawn(page, store, experiment, results):
+    wrong = Result(experiment.cases()[0], Status.INCORRECT, "relative error 0.5")
+    app = page("benchmark", run=store.record(experiment, OWNER, results=[wrong, *results[1:]]))
+    assert "incorrect" in set(app.dataframe[0].value["Status"])
+    assert "relative error 0.5" in " ".join(app.dataframe[0].value["Remarks"])
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "said"),
+    [
+        ("size", "0", "size '0': accepted are whole numbers from 1"),
+        ("size", "-3", "size '-3'"),
+        ("size", "1.5", "size '1.5'"),
+        ("size", "many", "size 'many'"),
+        ("size", "1000000000", "accepted are 1 to 65536"),
+        ("dtype", "fp8", "dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"),
+        ("impl", "cuda", "implementation of matmul 'cuda': accepted are numpy"),
+        ("device", "cuda:9", "device 'cuda:9': accepted are cpu"),
+        ("op", "gemm", "operation 'gemm': accepted are matmul"),
+        ("cache", "hot", "cache 'hot': accepted are cold, warm"),
+        ("data", "random", "data 'random'"),
+        ("threads", "0", "threads '0'"),
+        ("budget", "nan", "budget 'nan'"),
+        ("shape", "m=1", "shape of matmul 'm=1'"),
+    ],
+)
+def test_a_bad_value_in_a_link_is_named_with_the_accepted_ones_and_the_default_stands(page, parameter, value, said):
+    app = page("benchmark", **{parameter: value})
+    assert not app.exception
+    assert said in texts(app.warning)
+    assert button(app, "Run 36 points")
+
+
+@pytest.mark.parametrize("value", ["0", "-3", "1.5", "many", "1000000000", "9:1:x2", ""])
+def test_a_bad_size_in_the_widget_is_named_and_nothing_can_be_queued(page, store, value):
+    app = page("benchmark")
+    app.text_input(key="settings.sizes").set_value(value).run()
+    assert not app.exception
+    if value:
+        assert value.split(":")[0] in texts(app.error)
+        assert button(app, "Run").disabled
+    assert store.queue_length() == 0
+
+
+def test_what_does_not_fit_the_memory_is_refused_with_both_figures(page):
+    app = page("benchmark")
+    app.text_input(key="settings.sizes").set_value("65536").run()
+    assert "GiB" in texts(app.error)
+    assert button(app, "Run").disabled
+
+
+def test_settings_are_written_to_the_url_and_read_back(page):
+    app = page("benchmark")
+    app.text_input(key="settings.sizes").set_value("32,48").run()
+    query = {name: _only(value) for name, value in app.query_params.items()}
+    assert from_query(query).sizes == "32,48"
+    assert page("benchmark", **query).session_state["settings.sizes"] == "32,48"
+
+
+def test_another_operation_brings_its_own_sizes(page):
+    app = page("benchmark")
+    app.selectbox(key="settings.operation").set_value("vector_add").run()
+    assert not app.exception
+    assert app.session_state["settings.sizes"] == "10000,100000,1000000,4000000"
+
+
+def test_a_memory_bound_operation_shows_bandwidth_instead_of_compute_rate(page, store):
+    from gpuexplore.model import Experiment
+    from tests.analysis.made import ok
+
+    sizes = (10_000, 100_000)
+    experiment = Experiment("vector_add", tuple(Shape.of(n=n) for n in sizes), ("fp32",), ("numpy", "torch"))
+    results = [
+        ok(1e-4, operation="vector_add", shape=case.shape, implementation=case.implementation)
+        for case in experiment.cases()
+    ]
+    app = page("benchmark", run=store.record(experiment, OWNER, results=results))
+    assert "Memory bandwidth" in texts(app.markdown)

@@ -1,0 +1,88 @@
+import pytest
+
+from gpuexplore.ui import session
+from tests.analysis.made import device
+from tests.pages.conftest import OWNER, texts
+
+
+def test_the_page_shows_this_machines_devices_with_their_peaks(page):
+    app = page("devices")
+    assert not app.exception
+    assert app.metric[0].label == "fp32 products"
+    assert "FLOP/s" in app.metric[0].value
+
+
+def test_a_device_without_known_peaks_shows_dashes(page, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (device(peaks=(), bandwidth=None),))
+    app = page("devices")
+    assert not app.exception
+    assert {metric.value for metric in app.metric} == {"—"}
+
+
+def test_a_machine_without_a_gpu_is_told_so(page):
+    assert "No CUDA device was found" in texts(page("devices").caption)
+
+
+def test_a_missing_measuring_process_is_told(page):
+    assert "measuring process is not running" in texts(page("devices").warning)
+
+
+def test_a_warming_process_is_told(page, store):
+    store.heartbeat("tests", 1, state="warming", devices=(device(),))
+    assert "being measured" in texts(page("devices").info)
+
+
+def test_all_118_accelerators_are_listed_with_their_source(page):
+    table = page("devices").dataframe[-1].value
+    assert len(table) == 118
+    assert table["Source"].str.startswith("https://").all()
+
+
+def test_a_search_narrows_the_table(page):
+    app = page("devices")
+    app.text_input(key="q").set_value("H100").run()
+    names = app.dataframe[-1].value["Name"]
+    assert 0 < len(names) < 20
+    assert names.str.contains("H100").any()
+
+
+def test_a_search_without_a_match_says_what_to_try(page):
+    app = page("devices")
+    app.text_input(key="q").set_value("abacus").run()
+    assert "'abacus'" in texts(app.info)
+
+
+def enter(app, rate, source="data sheet"):
+    rates = next(one for one in app.text_input if one.label == "TFLOP/s")
+    rates.set_value(rate)
+    next(one for one in app.text_input if one.label == "Source").set_value(source)
+    return app.button[0].click().run()
+
+
+def test_an_own_peak_is_kept_for_its_owner_alone(page, store):
+    app = enter(page("devices"), "0.53")
+    assert "Kept: 530 GFLOP/s in fp32" in texts(app.success)
+    (name,) = store.own_peaks(OWNER)
+    assert {peak.flop_per_s for peak in store.own_peaks(OWNER)[name]} == {0.53e12}
+    assert store.own_peaks("somebody else") == {}
+
+
+def test_an_own_peak_can_be_deleted(page, store):
+    enter(page("devices"), "0.53")
+    app = page("devices")
+    next(one for one in app.button if one.label == "Delete").click().run()
+    assert store.own_peaks(OWNER) == {}
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "fast", "", "nan", "inf", "1e9"])
+def test_a_bad_own_peak_is_named_and_nothing_is_kept(page, store, rate):
+    app = enter(page("devices"), rate)
+    assert f"peak {rate!r}: accepted are numbers above 0" in texts(app.error)
+    assert store.own_peaks(OWNER) == {}
+
+
+def test_an_own_peak_becomes_the_denominator_of_the_mfu(page, finished):
+    before = page("benchmark", run=finished).dataframe[0].value["MFU"]
+    enter(page("devices"), "1000")
+    after = page("benchmark", run=finished).dataframe[0].value["MFU"]
+    assert (before != after).any()
