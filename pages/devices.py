@@ -48,6 +48,6 @@ if found:
     )
 else:
     st.info(
-        f"None of the {len(ACCELERATORS)} accelerators matches {plain(repr(query))}. Try a part of its name, like `A100`.",
+        f"None of the {len(ACCELERATORS)} accelerators matches {plain(repr(query))}. Try part of a name: `A100`.",
         icon=":material/search_off:",
     )

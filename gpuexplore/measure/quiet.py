@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpuexplore.backends.timer import Clock, Run
 
-SLICE_S = 1e-3
+SLICE_S = 200e-6  # what it waits at least, before every round: short, yet ten times what waking up costs
 QUIET_SHARE = 0.3
 LONGEST_WAIT_S = 0.25  # OpenBLAS spins for 0.1 s unless POOL_SETTINGS were there when it was loaded
 

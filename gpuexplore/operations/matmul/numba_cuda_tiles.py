@@ -21,7 +21,8 @@ def kernel_for(sum_dtype: np.dtype) -> Any:
     kind = sum_dtype.type
 
     def matmul(a, b, out):
-        tile_a, tile_b = cuda.shared.array((TILE, TILE), kind), cuda.shared.array((TILE, TILE), kind)
+        tile_a = cuda.shared.array((TILE, TILE), kind)
+        tile_b = cuda.shared.array((TILE, TILE), kind)  # a line of its own: the simulator names arrays by their line
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
         column, row = cuda.blockIdx.x * TILE + x, cuda.blockIdx.y * TILE + y
         total = kind(0)
