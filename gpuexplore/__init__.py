@@ -12,19 +12,11 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "chart", "devices", "operations", "run", "specs"]
-
-_PUBLIC = {
-    "run": "gpuexplore.api",
-    "devices": "gpuexplore.api",
-    "operations": "gpuexplore.api",
-    "specs": "gpuexplore.api",
-}
+__all__ = ["__version__", "chart", "run", "specs"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "chart":
-        return import_module("gpuexplore.charts")
-    if name in _PUBLIC:
-        return getattr(import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'gpuexplore' has no attribute {name!r}: it offers {', '.join(__all__)}")
+    if name not in __all__:
+        raise AttributeError(f"module 'gpuexplore' has no attribute {name!r}: it offers {', '.join(__all__)}")
+    import_module("gpuexplore.measure").shorten_idle_spinning()  # before numpy and torch are loaded
+    return import_module("gpuexplore.charts") if name == "chart" else getattr(import_module("gpuexplore.api"), name)

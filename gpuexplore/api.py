@@ -1,7 +1,6 @@
 """The Python API: the same requests, judged by the same rules, measured by the same core, in this process."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from gpuexplore.devices import discover, ensure_ceiling, peaks_json
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import Request, resolve
 
 if TYPE_CHECKING:
@@ -46,7 +44,7 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
     """Measure `operation` in this process and return the results.
 
     Args:
-        operation: a name of `gx.operations()`.
+        operation: a name that `gpuexplore list` prints.
         sizes: numbers, or text like ``256:8192:x2``; empty for the operation's own sweep.
         shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
         **settings: `dtypes`, `implementations`, `devices` (names or lists of names), `cache`, `data`,
@@ -65,16 +63,6 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
     return Outcome(experiment, _measure(experiment, used))
 
 
-def devices() -> tuple[Device, ...]:
-    """Return the devices of this machine with their peaks."""
-    return discover()
-
-
-def operations() -> tuple[str, ...]:
-    """Return the names of the operations that can be run."""
-    return tuple(OPERATIONS)
-
-
 def specs(name: str) -> dict[str, Any]:
     """Return the peaks of an accelerator by its driver name, as `gpuexplore specs NAME --json` does."""
     return peaks_json(name)
@@ -87,11 +75,8 @@ def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ..
         if isinstance(event, Result):
             results[event.case] = event
 
-    with ExitStack() as locks:
-        for device in used:
-            locks.enter_context(device_lock(device.id))
-        ready = [ensure_ceiling(device, experiment.options.threads) for device in used]
-        sweep(experiment, ready, report=keep)
+    ready = [ensure_ceiling(device, experiment.options.threads) for device in used]
+    sweep(experiment, ready, report=keep, turn=device_lock)
     return tuple(results[case] for case in experiment.cases())
 
 

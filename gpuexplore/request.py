@@ -15,7 +15,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.contract import Implementation, Operation
 
 MOST_SHAPES = 64
 
@@ -114,13 +114,13 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
         return replace(request, devices=devices)
     operation = operation_named(request.operation)
     kinds = {device.partition(":")[0] for device in split(devices)}
-    fitting = [one.name for one in operation.implementations if kinds & set(load_backend(one.backend).DEVICE_KINDS)]
+    fitting = [one for one in operation.implementations if kinds & set(load_backend(one.backend).DEVICE_KINDS)]
     sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
     return replace(
         request,
         devices=devices,
         sizes=request.sizes or sizes,
-        implementations=request.implementations or ",".join(fitting),
+        implementations=request.implementations or _names(fitting or operation.implementations),
     )
 
 
@@ -141,7 +141,7 @@ def from_experiment(experiment: Experiment) -> Request:
     """Return the request that resolves to `experiment`."""
     operation, options = operation_named(experiment.operation), experiment.options
     sizes = [_size_of(operation, shape) for shape in experiment.shapes]
-    all_sizes = None not in sizes
+    all_sizes = None not in sizes and sizes == sorted(sizes, key=lambda size: size or 0)  # sizes are read ascending
     return Request(
         operation=experiment.operation,
         sizes=",".join(map(str, sizes)) if all_sizes else "",
@@ -152,7 +152,7 @@ def from_experiment(experiment: Experiment) -> Request:
         cache=options.cache or "",
         data=options.data,
         threads="" if options.threads is None else str(options.threads),
-        budget=f"{options.budget_s:g}",
+        budget=_shortest(options.budget_s),
     )
 
 
@@ -238,9 +238,19 @@ def _check_limits(shape: Shape, operation: Operation) -> None:
             raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
 
 
+def _names(implementations: Iterable[Implementation]) -> str:
+    return ",".join(one.name for one in implementations)
+
+
 def _size_of(operation: Operation, shape: Shape) -> int | None:
     size = next(iter(shape))
     return size if operation.shape_of_size(size) == shape else None
+
+
+def _shortest(seconds: float) -> str:
+    """Return the shortest text that reads back as `seconds`: ``1``, not ``1.0``, and no digit lost."""
+    text = f"{seconds:g}"
+    return text if float(text) == seconds else repr(seconds)
 
 
 def _range(word: str) -> Iterable[int]:

@@ -31,7 +31,7 @@ class Estimate:
         unsupported: why the others have none, each reason once.
         bytes_largest: memory of the largest case: its arrays, and a float64 copy to check them.
         seconds_low: it cannot end sooner.
-        seconds_high: it should end by then.
+        seconds_high: it usually ends by then; slow calls and compilation come on top.
         flop_total: FLOPs of one call of every runnable case.
     """
 

@@ -1,7 +1,9 @@
 """NumPy: host memory, BLAS threads pinned through threadpoolctl."""
 
+import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from gpuexplore.model import Device
 
 INSTALL = "pip install numpy"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)
+OPENBLAS_PIN = "scipy_openblas_set_num_threads64_"
 
 synchronize = host.synchronize
 timer = host.timer
@@ -55,18 +58,19 @@ def to_host(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[np.float64]:
 
 
 def set_threads(count: int) -> None:
-    """Pin BLAS threads.
+    """Pin BLAS threads: through threadpoolctl, or on a bare machine by OpenBLAS's own function.
 
     Raises:
-        Unsupported: threadpoolctl is missing and the environment does not pin the same count.
+        Unsupported: there is neither, and the environment does not pin the same count.
     """
-    if not host.is_installed("threadpoolctl"):
-        if os.environ.get("OPENBLAS_NUM_THREADS") == str(count):
-            return
-        raise Unsupported("NumPy's threads cannot be pinned: pip install threadpoolctl")
-    from threadpoolctl import threadpool_limits
+    if host.is_installed("threadpoolctl"):
+        from threadpoolctl import threadpool_limits
 
-    threadpool_limits(limits=count, user_api="blas")
+        threadpool_limits(limits=count, user_api="blas")
+    elif pin := _openblas_pin():
+        pin(count)
+    elif os.environ.get("OPENBLAS_NUM_THREADS") != str(count):
+        raise Unsupported("NumPy's threads cannot be pinned: pip install threadpoolctl")
 
 
 def versions() -> Mapping[str, str]:
@@ -81,6 +85,15 @@ def _numpy_dtype(dtype: DType) -> np.dtype:
 
     found: np.dtype = np.dtype(getattr(ml_dtypes, dtype.array_name))
     return found
+
+
+def _openblas_pin() -> Callable[[int], object] | None:
+    """Return the function of the OpenBLAS inside NumPy's wheel that sets its threads; None without one."""
+    for path in (Path(np.__file__).parents[1] / "numpy.libs").glob("*openblas*"):
+        pin: Callable[[int], object] | None = getattr(ctypes.CDLL(str(path)), OPENBLAS_PIN, None)
+        if pin is not None:
+            return pin
+    return None
 
 
 def _blas() -> dict[str, str]:

@@ -5,7 +5,6 @@ the parser is the standard library's.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -13,7 +12,7 @@ from typing import Protocol, cast
 
 import gpuexplore
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure import POOL_SETTINGS
+from gpuexplore.measure import shorten_idle_spinning
 
 COMMANDS: Mapping[str, str] = {
     "run": "measure an operation and print what it means",
@@ -44,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 when all is OK or skipped with a reason, 1 when a case failed, 2 for unusable arguments.
     """
-    for name, value in POOL_SETTINGS.items():  # before any library is loaded
-        os.environ.setdefault(name, value)
+    shorten_idle_spinning()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words[0] if words else "")
     chosen = parser.parse_args(words)

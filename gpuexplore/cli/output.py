@@ -2,10 +2,12 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.units import format_seconds
 
@@ -22,6 +24,18 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def refuse_file(path: Path, suffixes: Iterable[str]) -> None:
+    """Return when a file of one of these types can be written there: better before measuring than after.
+
+    Raises:
+        InvalidInput: another type, or no such folder.
+    """
+    if path.suffix not in suffixes:
+        raise InvalidInput.of("file type", path.suffix or path.name, suffixes)
+    if not path.parent.is_dir():
+        raise InvalidInput.of("folder", path.parent, "those that exist")
 
 
 def exit_code(results: Sequence[Result]) -> int:

@@ -13,9 +13,8 @@ from typing import IO, Any
 
 import gpuexplore
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, exit_code
+from gpuexplore.cli.output import ProgressLine, exit_code, refuse_file
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.environment import git_commit, utc_now
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import SCHEMA_VERSION, Case, Device, Experiment, Result
@@ -34,8 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Record the experiments and return the exit code."""
-    if arguments.out.suffix != ".jsonl":
-        raise InvalidInput.of("file type", arguments.out.suffix or arguments.out.name, [".jsonl"])
+    refuse_file(arguments.out, [".jsonl"])
     devices = discover()
     ids = [device.id for device in devices]
     experiments = [resolve(request_from(arguments, name), ids) for name in arguments.operations or OPERATIONS]

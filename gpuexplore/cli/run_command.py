@@ -12,9 +12,8 @@ from gpuexplore.analysis.report import run_report
 from gpuexplore.analysis.sentence import summarize
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json
+from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json, refuse_file
 from gpuexplore.devices import discover
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Device, Experiment, Result
@@ -38,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
-    if arguments.out and arguments.out.suffix not in EXPORTS:
-        raise InvalidInput.of("file type", arguments.out.suffix or arguments.out.name, EXPORTS)
+    if arguments.out:
+        refuse_file(arguments.out, EXPORTS)
     devices = discover()
     experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
     refuse(experiment, devices)

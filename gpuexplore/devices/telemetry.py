@@ -52,6 +52,13 @@ def read_gpu(nvml: Any, uuid: str) -> Telemetry:
     )
 
 
+def free_gpu_bytes(uuid: str) -> int | None:
+    """Return the free memory of the GPU with this UUID, or None where NVML does not tell."""
+    nvml = load_nvml()
+    handle = None if nvml is None else handle_of(nvml, uuid)
+    return None if handle is None else getattr(ask(nvml, "nvmlDeviceGetMemoryInfo", handle), "free", None)
+
+
 def _throttle_reasons(nvml: Any, handle: Any) -> tuple[str, ...]:
     bits = ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons", handle)
     if bits is None:  # the name before driver 535

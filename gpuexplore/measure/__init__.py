@@ -1,5 +1,6 @@
 """How one case becomes one result: build, guard, check, warm up, sample in rounds, flag."""
 
+import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -9,3 +10,9 @@ from types import MappingProxyType
 POOL_SETTINGS: Mapping[str, str] = MappingProxyType(
     {"OPENBLAS_THREAD_TIMEOUT": "18", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}
 )
+
+
+def shorten_idle_spinning() -> None:
+    """Set POOL_SETTINGS where nothing else is set; heeded by libraries that are loaded afterwards."""
+    for name, value in POOL_SETTINGS.items():
+        os.environ.setdefault(name, value)

@@ -2,17 +2,15 @@
 
 import os
 
+from gpuexplore.devices import free_gpu_bytes
 from gpuexplore.model import Device
 
 KEEP_FREE = 0.9  # allocators and the driver need room of their own
 
 
 def free_bytes(device: Device) -> int | None:
-    """Return the bytes a case may use; None where nothing states them: no limit is invented.
-
-    A GPU's figure is its whole memory: what others hold of it shows when an allocation fails.
-    """
-    free = _free_host_bytes() if device.kind == "cpu" else device.memory_bytes
+    """Return the bytes a case may use; None where nothing states them: no limit is invented."""
+    free = _free_host_bytes() if device.uuid is None else free_gpu_bytes(device.uuid)
     return None if free is None else int(free * KEEP_FREE)
 
 

@@ -16,5 +16,5 @@ def call_overhead_s(case: Case, group: Group) -> float:
         candidate = group.build(case, smallest, group.inputs(smallest))
         group.time.quiet()
         candidate.first_call_s(group.time.clock)
-        _known[key] = median([candidate.first_call_s(group.time.clock) for _ in range(CALLS)])
+        _known[key] = median(candidate.timer.sample(candidate.run, calls=CALLS, flush=None))
     return _known[key]

@@ -6,9 +6,11 @@ the CPU in the name of this process, so its CPU time tells when they have gone t
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from gpuexplore.backends.timer import Clock, Run
+from gpuexplore.measure.placement import threads_apart
 
 SLICE_S = 200e-6  # what it waits at least, before every round: short, yet ten times what waking up costs
 QUIET_SHARE = 0.3
@@ -33,7 +35,9 @@ class Timekeeper:
     Attributes:
         clock: nanoseconds, monotonic.
         quiet: waits until other libraries' threads sleep.
+        apart: inside it, pool threads keep off the core of the calling thread.
     """
 
     clock: Clock = time.perf_counter_ns
     quiet: Run = wait_until_quiet
+    apart: Callable[[], AbstractContextManager[None]] = threads_apart

@@ -4,8 +4,9 @@
 sampled in turns. It raises nothing for a case: whatever goes wrong becomes its status and reason.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 from gpuexplore.devices import CpuTimes, cpu_lost_share, read_cpu_times
@@ -97,9 +98,15 @@ def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | Non
 
 def warm_up(device: Device) -> None:
     """Run every implementation `device` can run once on one element, so that the first user need not wait."""
-    for operation in OPERATIONS.values():
-        for implementation in operation.implementations:
-            if unsupported(operation, implementation, dtype_named("fp32"), device) is None:
-                case = Case(operation.name, operation.shape_of_size(1), "fp32", implementation.name, device.id)
-                group = open_group([case], device, TIMEKEEPER)
-                group.build(case, case.shape, group.inputs(case.shape)).first_call_s(TIMEKEEPER.clock)
+    for case in _smallest_cases(device):
+        group = open_group([case], device, TIMEKEEPER)
+        group.build(case, case.shape, group.inputs(case.shape)).first_call_s(TIMEKEEPER.clock)
+
+
+def _smallest_cases(device: Device) -> Iterator[Case]:
+    """Return a case of one element for each implementation: in every dtype for the first operation, fp32 for others."""
+    for place, operation in enumerate(OPERATIONS.values()):
+        shape = operation.shape_of_size(1)
+        for implementation, dtype in product(operation.implementations, operation.dtypes if place == 0 else ("fp32",)):
+            if unsupported(operation, implementation, dtype_named(dtype), device) is None:
+                yield Case(operation.name, shape, dtype, implementation.name, device.id)

@@ -1,6 +1,7 @@
 """A whole experiment in this process, group by group: what `record` and the Python API use."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 
 from gpuexplore.devices import device_named
@@ -18,8 +19,17 @@ def sweep(
     devices: Sequence[Device],
     *,
     report: Report,
-    cancelled: Callable[[], bool] = lambda: False,
+    turn: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> None:
-    """Measure every case of `experiment` and report one `Result` for each, small shapes first."""
+    """Measure every case of `experiment` and report one `Result` for each, small shapes first.
+
+    Args:
+        experiment: what is asked for.
+        devices: those of this machine.
+        report: called with cases and results, as by `measure_group`.
+        turn: held while a group is measured on the device it is called with.
+    """
     for group in groups_of(experiment.cases()):
-        measure_group(group, device_named(group[0].device, devices), report=report, cancelled=cancelled)
+        device = device_named(group[0].device, devices)
+        with turn(device.id):
+            measure_group(group, device, report=report)

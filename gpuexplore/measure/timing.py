@@ -47,13 +47,14 @@ class Sampling:
     def take_round(self, time: Timekeeper) -> None:
         """Add one round of samples, on a quiet machine and with the library's own threads awake."""
         time.quiet()
-        self._wake()
-        start = time.clock()
-        for _ in range(self.per_round):
-            self.samples_s += self.candidate.timer.sample(
-                self.candidate.run, calls=self.calls, flush=self.candidate.flush
-            )
-        self.spent_s += (time.clock() - start) * 1e-9
+        with time.apart():
+            self._wake()
+            start = time.clock()
+            for _ in range(self.per_round):
+                self.samples_s += self.candidate.timer.sample(
+                    self.candidate.run, calls=self.calls, flush=self.candidate.flush
+                )
+            self.spent_s += (time.clock() - start) * 1e-9
 
     def _wake(self) -> None:
         """Call without timing, until waking threads and cold caches do not show any more."""

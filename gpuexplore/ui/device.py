@@ -3,16 +3,11 @@
 import pandas as pd
 import streamlit as st
 
-from gpuexplore.model import Device, Peak
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.model import Device, Peak, PeakKind
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 HEADLINES = ("fp32", "bf16", "fp16")
-KIND_WORDS = {
-    "measured_ceiling": "measured here",
-    "datasheet": "datasheet",
-    "formula": "formula",
-    "own": "your own",
-}
 
 
 def show_device(device: Device) -> None:
@@ -28,7 +23,7 @@ def show_device(device: Device) -> None:
         columns[-1].metric(
             "Memory",
             format_bytes_per_s(bandwidth.bytes_per_s if bandwidth else None),
-            help=f"{KIND_WORDS[bandwidth.kind]}: {bandwidth.source}" if bandwidth else "unknown",
+            help=f"{_kind_words(bandwidth.kind)}: {bandwidth.source}" if bandwidth else "unknown",
         )
         for note in device.notes:
             st.caption(note)
@@ -51,8 +46,12 @@ def _facts(device: Device) -> list[str]:
     return [one for one in found if one]
 
 
+def _kind_words(kind: PeakKind) -> str:
+    return PEAK_KINDS[kind].removeprefix("the ")
+
+
 def _source(peak: Peak | None) -> str:
-    return f"{KIND_WORDS.get(peak.kind, peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype"
+    return f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype"
 
 
 def _peaks(device: Device) -> pd.DataFrame:
@@ -62,7 +61,7 @@ def _peaks(device: Device) -> pd.DataFrame:
                 "Dtype": peak.dtype,
                 "Units": peak.unit,
                 "Peak": format_flop_per_s(peak.flop_per_s),
-                "Kind": KIND_WORDS.get(peak.kind, peak.kind),
+                "Kind": _kind_words(peak.kind),
                 "Source": peak.source,
             }
             for peak in device.peaks

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from gpuexplore.devices import ACCELERATORS
+
 PAGES = Path(__file__).parents[2] / "pages"
 
 st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=Path(__file__).with_name("icon.svg"))
@@ -25,7 +27,7 @@ page = st.navigation(
                 title="Devices",
                 icon=":material/memory:",
                 url_path="devices",
-                help="What this machine has, its peaks with their sources, and 118 accelerators to compare with.",
+                help=f"This machine's peaks with their sources, and {len(ACCELERATORS)} accelerators to compare with.",
             ),
         ],
     }

@@ -1,6 +1,7 @@
 """Pages under AppTest: a home, a store and a machine of their own, and no process is started."""
 
 import re
+import sys
 
 import pytest
 from streamlit.runtime.context import ContextProxy
@@ -23,7 +24,9 @@ def home(tmp_path, monkeypatch):
     for module in (gpuexplore.jobs.client, gpuexplore.ui.run_view):
         monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
+    main = sys.modules["__main__"]
     yield tmp_path
+    sys.modules["__main__"] = main  # AppTest leaves the page there, and every spawned process would run it
     session.store().close()
     session.store.cache_clear()
 

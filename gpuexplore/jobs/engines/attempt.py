@@ -12,6 +12,7 @@ from pebble import ProcessExpired
 
 from gpuexplore.jobs.engines import CANCELLED_BY_OWNER
 from gpuexplore.jobs.journal import CANCEL, Begun, JournalReader
+from gpuexplore.measure.guard import PATIENCE
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.units import format_seconds
 
@@ -31,7 +32,7 @@ class Limits:
 
     start_s: float = 180.0
     build_s: float = 60.0
-    per_budget: float = 20.0
+    per_budget: float = PATIENCE
     grace_s: float = 3.0
 
     def of(self, cases: Sequence[Case]) -> float:

@@ -33,7 +33,14 @@ def _lines(length: int, generator: np.random.Generator) -> Array:
 
 
 def _implementations() -> Iterable[Implementation]:
-    yield Implementation("numpy", "numpy_blas", "numpy", "matrix", "numpy.matmul: OpenBLAS in fp32 and fp64")
+    yield Implementation(
+        "numpy",
+        "numpy_blas",
+        "numpy",
+        "matrix",
+        "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
+        arithmetic=WIDENED,
+    )
     yield Implementation(
         "numba-cpu",
         "numba_cpu_panels",

@@ -1,4 +1,4 @@
-"""numpy.matmul: OpenBLAS for fp32 and fp64, NumPy's own loops for 16-bit formats."""
+"""numpy.matmul: OpenBLAS for fp64 and fp32, also for bf16 through ml_dtypes; NumPy's own loop for fp16."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

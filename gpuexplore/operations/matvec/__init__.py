@@ -24,7 +24,14 @@ OPERATION = Operation(
     reference=np.matmul,
     reduction_length=lambda shape: shape["n"],
     implementations=(
-        Implementation("numpy", "numpy_blas", "numpy", "matrix", "numpy.matmul: OpenBLAS in fp32 and fp64"),
+        Implementation(
+            "numpy",
+            "numpy_blas",
+            "numpy",
+            "matrix",
+            "numpy.matmul: OpenBLAS in fp64 and fp32, other loops for 16-bit formats",
+            arithmetic=WIDENED,
+        ),
         Implementation(
             "numba-cpu",
             "numba_cpu_rows",

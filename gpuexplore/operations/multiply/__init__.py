@@ -24,7 +24,9 @@ OPERATION = Operation(
     reference=np.multiply,
     reduction_length=lambda _: 1,
     implementations=(
-        Implementation("numpy", "numpy_ufunc", "numpy", "vector", "numpy.multiply: one thread, vectorised"),
+        Implementation(
+            "numpy", "numpy_ufunc", "numpy", "vector", "numpy.multiply: one thread, vectorised", arithmetic=WIDENED
+        ),
         Implementation(
             "numba-cpu",
             "numba_cpu_loop",

@@ -24,7 +24,9 @@ OPERATION = Operation(
     reference=np.add,
     reduction_length=lambda _: 1,
     implementations=(
-        Implementation("numpy", "numpy_ufunc", "numpy", "vector", "numpy.add: one thread, vectorised"),
+        Implementation(
+            "numpy", "numpy_ufunc", "numpy", "vector", "numpy.add: one thread, vectorised", arithmetic=WIDENED
+        ),
         Implementation(
             "numba-cpu",
             "numba_cpu_loop",
