@@ -63,7 +63,9 @@ class DType:
         """Return numbers in this format's storage as float64, exactly."""
         if self.storage.kind == "f":
             return stored.astype(np.float64)
-        return (stored.astype(np.uint32) << np.uint32(FP32_BITS - self.bits)).view(np.float32).astype(np.float64)
+        widened = (stored.astype(np.uint32) << np.uint32(FP32_BITS - self.bits)).view(np.float32)
+        with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+            return widened.astype(np.float64)
 
 
 def _rounded_bits(values: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.uint32]:

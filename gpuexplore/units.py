@@ -6,6 +6,7 @@ GB is 1e9 bytes and GiB is 2**30. Unknown prints as a dash.
 from math import floor, log10
 
 UNKNOWN = "—"
+SMALLEST_PLAIN_PERCENT = 1e-3
 _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 
 
@@ -67,7 +68,10 @@ def format_percent(share: float | None) -> str:
     """Return a share of one, e.g. ``64.2 %``; small shares keep two significant digits."""
     if share is None:
         return UNKNOWN
-    return f"{_significant(100 * share, 3 if share >= 0.1 else 2)} %"
+    percent = 100 * share
+    if 0 < percent < SMALLEST_PLAIN_PERCENT:
+        return f"{percent:.1e} %"
+    return f"{_significant(percent, 3 if share >= 0.1 else 2)} %"
 
 
 def format_ratio(ratio: float | None) -> str:

@@ -64,7 +64,7 @@ def _measurement(one: Measurement | None) -> Row:
         "ci95_low_s": low,
         "ci95_high_s": high,
         "min_s": one and one.min_s,
-        "n": len(one.samples_s) if one else None,
+        "sample_count": len(one.samples_s) if one else None,
         "first_call_s": one and one.first_call_s,
     }
 

@@ -10,7 +10,10 @@ KEEP_FREE = 0.9  # allocators and the driver need room of their own
 
 def free_bytes(device: Device) -> int | None:
     """Return the bytes a case may use; None where nothing states them: no limit is invented."""
-    free = _free_host_bytes() if device.uuid is None else free_gpu_bytes(device.uuid)
+    if device.kind == "cpu":
+        free = _free_host_bytes()
+    else:
+        free = free_gpu_bytes(device.uuid) if device.uuid else None
     return None if free is None else int(free * KEEP_FREE)
 
 

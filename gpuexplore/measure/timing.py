@@ -7,7 +7,8 @@ within 1 % of it, not before ten samples, or its budget is spent. Every sample i
 A round is two samples, because samples of one round resemble each other more (1 %) than rounds do (4 %):
 ten samples then come from five rounds, and the interval, which takes samples for independent, is not far
 too narrow. A round begins with untimed calls, because the first ones after a pause find threads asleep and
-caches cold: a product of 32 x 32 takes 800 times, 4 times, 1.3 times, after ten calls 1.01 times as long.
+caches cold: torch's product of 32 x 32 takes 800, 4, 1.3 times as long, after ten calls 1.01 times; its product
+of 1024 x 1024 takes 18 % longer. They count towards the budget.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +24,12 @@ from gpuexplore.model import Case
 from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
 
 WARM_UP_S = 25e-3
+BATCH_S = 100e-6  # a median of single calls misses the slow ones of a skewed lot: 10 % low at 20 µs a call
 ROUND_SAMPLES = 2  # samples of one implementation before it is another's turn
-WAKE_S = 200e-6  # untimed calls before them
-LONG_CALL_S = 5e-3  # from here on, waking a library's threads does not show
+LONG_ROUND_SAMPLES = 5  # where the untimed call before them is dear
+LONG_CALL_S = 5e-3
+WAKING_CALL_S = 40e-3  # waking threads, 2 ms, does not show in calls of this length: one sample a round, at once
+WAKE_S = 200e-6  # of untimed calls before a round, at least one
 WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
 WARM_UP_CALLS = 3
 FEWEST_SAMPLES = 10
@@ -48,8 +52,8 @@ class Sampling:
         """Add one round of samples, on a quiet machine and with the library's own threads awake."""
         time.quiet()
         with time.apart():
-            self._wake()
             start = time.clock()
+            self._wake()
             for _ in range(self.per_round):
                 self.samples_s += self.candidate.timer.sample(
                     self.candidate.run, calls=self.calls, flush=self.candidate.flush
@@ -58,7 +62,7 @@ class Sampling:
 
     def _wake(self) -> None:
         """Call without timing, until waking threads and cold caches do not show any more."""
-        if self.call_s < LONG_CALL_S:
+        if self.call_s < WAKING_CALL_S:
             for _ in range(ceil(WAKE_S / max(self.call_s, 1e-9))):
                 self.candidate.run()
             self.candidate.backend.synchronize(self.candidate.case.device)
@@ -86,8 +90,11 @@ def plan_rounds(samplings: Sequence[Sampling]) -> None:
     slowest_s = max((one.call_s for one in samplings), default=0.0)
     for one in samplings:
         timer = one.candidate.timer
-        one.per_round = 1 if timer.one_sample_per_call or slowest_s >= LONG_CALL_S else ROUND_SAMPLES
+        several = LONG_ROUND_SAMPLES if slowest_s >= LONG_CALL_S else ROUND_SAMPLES
+        one.per_round = 1 if timer.one_sample_per_call or slowest_s >= WAKING_CALL_S else several
         one.calls = timer.calls_per_round(slowest_s if timer.one_sample_per_call else one.call_s)
+        if not timer.one_sample_per_call:
+            one.calls = max(one.calls, ceil(BATCH_S / max(one.call_s, 1e-9)))
 
 
 def sample_in_rounds(

@@ -94,7 +94,7 @@ def test_rows_have_the_same_columns_and_plain_values():
 
 def test_a_row_carries_axes_flags_and_figures():
     first, second, third = rows(RESULTS)
-    assert (first["m"], first["size"], first["flags"]) == (100, "100 × 100 × 100", "noisy")
+    assert (first["m"], first["n"], first["size"], first["flags"]) == (100, 100, "100 × 100 × 100", "noisy")
     assert second["speedup"] == pytest.approx(4)
     assert second["median_s"] == pytest.approx(1e-5)
-    assert third["median_s"] is third["n"] is third["mfu"] is None
+    assert third["median_s"] is third["sample_count"] is third["mfu"] is None

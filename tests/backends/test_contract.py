@@ -1,0 +1,228 @@
+"""One test over all backends: whatever library is added keeps the same promises."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from gpuexplore.backends import BACKENDS, contract, host, load_backend, numba_cpu
+from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput, Unsupported
+from tests.measure.fakes import CPU, GPU, FakeClock
+
+HERE = [name for name in BACKENDS if "cpu" in load_backend(name).DEVICE_KINDS]
+EACH = pytest.mark.parametrize("name", BACKENDS)
+EACH_HERE = pytest.mark.parametrize("name", HERE)
+EACH_DTYPE = pytest.mark.parametrize("dtype", [row for row in DTYPES.values() if not row.matrix_only], ids=str)
+VALUES = np.array([[0.0, -0.0, 1.0], [-2.5, 1 / 3, 65504.0]])
+
+
+@EACH
+def test_backend_offers_everything_the_contract_names(name):
+    backend = load_backend(name)
+    promised = [one for one in vars(contract.Backend) if not one.startswith("_")]
+
+    assert [one for one in promised if not callable(getattr(backend, one))] == []
+    assert backend.INSTALL.startswith("pip install ")
+    assert set(backend.DEVICE_KINDS) <= {"cpu", "cuda"}
+
+
+@EACH
+def test_backend_is_available_and_tells_versions(name):
+    backend = load_backend(name)
+
+    assert backend.is_available()
+    assert backend.versions()
+    assert all(isinstance(one, str) and one for one in backend.versions().values())
+
+
+@EACH_HERE
+@EACH_DTYPE
+def test_values_come_back_from_the_device_as_they_were_rounded(name, dtype):
+    backend, stored = load_backend(name), dtype.round(VALUES)
+    assert backend.unsupported(dtype, CPU) is None
+
+    back = backend.to_host(backend.to_device(stored, dtype, "cpu"), dtype)
+
+    assert back.dtype == np.float64
+    np.testing.assert_array_equal(back, dtype.widen(stored))
+    np.testing.assert_array_equal(np.signbit(back), np.signbit(VALUES))
+
+
+@EACH_HERE
+@EACH_DTYPE
+def test_device_array_is_a_copy_in_c_order(name, dtype):
+    backend, stored = load_backend(name), dtype.round(VALUES.T)
+
+    array = backend.to_device(stored, dtype, "cpu")
+    stored[:] = 0
+
+    np.testing.assert_array_equal(backend.to_host(array, dtype), dtype.widen(dtype.round(VALUES.T)))
+    assert array.is_contiguous() if hasattr(array, "is_contiguous") else array.flags.c_contiguous
+
+
+@EACH_HERE
+@EACH_DTYPE
+def test_poison_leaves_nan_everywhere(name, dtype):
+    backend = load_backend(name)
+    array = backend.empty((3, 5), dtype, "cpu")
+
+    backend.poison(array)
+
+    assert backend.to_host(array, dtype).shape == (3, 5)
+    assert np.isnan(backend.to_host(array, dtype)).all()
+
+
+@EACH_HERE
+def test_timer_of_a_cpu_reads_the_clock_it_was_given(name):
+    backend, clock = load_backend(name), FakeClock(tick_ns=10)
+
+    samples = backend.timer("cpu", clock).sample(lambda: clock.spend(1e-6), calls=2, flush=None)
+
+    assert samples == pytest.approx([1.005e-6])
+
+
+@EACH_HERE
+def test_flusher_and_synchronize_can_be_called(name):
+    backend = load_backend(name)
+    flush = backend.flusher("cpu", 1000)
+
+    flush()
+    backend.flusher("cpu", 0)()
+    backend.synchronize("cpu")
+
+
+@EACH
+def test_one_thread_can_be_set(name):
+    load_backend(name).set_threads(1)
+
+
+@EACH_HERE
+def test_tf32_needs_a_gpu(name):
+    reason = load_backend(name).unsupported(DTYPES["tf32"], CPU)
+
+    assert reason == "tf32 exists only inside a GPU's matrix units; a made-up CPU has none"
+
+
+def test_tf32_of_torch_needs_tensor_cores_that_have_it():
+    torch = load_backend("torch")
+
+    assert "compute capability 8.0" in torch.unsupported(DTYPES["tf32"], GPU)
+    assert torch.unsupported(DTYPES["bf16"], GPU) is None
+
+
+def test_tf32_is_not_for_kernels_without_tensor_cores():
+    assert "tensor cores" in load_backend("numba_cuda").unsupported(DTYPES["tf32"], GPU)
+
+
+def test_numpy_needs_ml_dtypes_for_bf16(monkeypatch):
+    monkeypatch.setattr(host, "is_installed", lambda *modules: False)
+    numpy = load_backend("numpy")
+
+    assert numpy.unsupported(DTYPES["bf16"], CPU) == "NumPy has no bf16: pip install ml_dtypes"
+    assert numpy.unsupported(DTYPES["fp16"], CPU) is None
+    assert set(numpy.versions()) == {"numpy"}
+
+
+def test_numpy_without_threadpoolctl_pins_threads_by_openblas_itself(monkeypatch):
+    monkeypatch.setattr(host, "is_installed", lambda *modules: False)
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    numpy = load_backend("numpy")
+
+    for count in (2, 1):
+        numpy.set_threads(count)
+        found = [one for one in threadpoolctl.threadpool_info() if "numpy" in one["filepath"]]
+        assert [one["num_threads"] for one in found] == [count]
+
+
+def test_numpy_whose_threads_cannot_be_pinned_is_unsupported_unless_the_environment_pins_them(monkeypatch):
+    numpy = load_backend("numpy")
+    monkeypatch.setattr(host, "is_installed", lambda *modules: False)
+    monkeypatch.setattr(numpy, "OPENBLAS_PIN", "no_such_function")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+
+    numpy.set_threads(3)
+    with pytest.raises(Unsupported, match="pip install threadpoolctl"):
+        numpy.set_threads(2)
+
+
+def test_numba_cannot_have_more_threads_than_it_started_with():
+    with pytest.raises(Unsupported, match="1025 threads: Numba started with"):
+        numba_cpu.set_threads(1025)
+
+
+def test_unknown_backend_is_answered_with_the_known_ones():
+    with pytest.raises(InvalidInput, match="backend 'cupy': accepted are numpy, numba_cpu, numba_cuda, torch"):
+        load_backend("cupy")
+
+
+def test_missing_library_is_no_error_until_it_is_used():
+    assert not host.is_installed("no_such_library")
+    assert not host.is_installed("no_such_library.part")
+    assert host.version_of("no-such-library") is None
+
+
+@pytest.mark.parametrize(
+    ("visible", "device", "index"),
+    [
+        ("", "cuda:1", 1),
+        ("GPU-1234", "cuda:1", 0),
+        ("3", "cuda:3", 0),
+        ("0,1", "cuda:1", 1),
+        ("2,", "cuda:2", 0),
+    ],
+)
+def test_worker_with_one_visible_device_sees_it_as_the_first(monkeypatch, visible, device, index):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+    assert index_in_this_process(device) == index
+
+
+def test_device_is_counted_as_it_is_without_a_selection(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    assert index_in_this_process("cuda:2") == 2
+
+
+SIMULATED = """
+import json
+import numpy as np
+from gpuexplore.backends import load_backend
+from gpuexplore.dtypes import DTYPES
+backend, found = load_backend("numba_cuda"), {}
+values = np.array([[0.0, 1.0, -2.5], [1 / 3, 7.0, 65504.0]])
+for dtype in (row for row in DTYPES.values() if not row.matrix_only):
+    stored = dtype.round(values)
+    array = backend.to_device(stored.T, dtype, "cuda:0")
+    kept = bool((backend.to_host(array, dtype) == dtype.widen(stored).T).all())
+    backend.poison(array)
+    found[dtype.name] = [kept, bool(np.isnan(backend.to_host(array, dtype)).all())]
+backend.flusher("cuda:0", 1000)()
+backend.set_threads(1)
+backend.synchronize("cuda:0")
+timer = backend.timer("cuda:0", lambda: 0)
+samples = timer.sample(lambda: None, calls=3, flush=None)
+print(json.dumps({"dtypes": found, "samples": len(samples), "per_call": timer.one_sample_per_call}))
+"""
+
+
+@pytest.mark.slow
+def test_numba_cuda_keeps_the_contract_in_the_simulator(repository):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SIMULATED],
+        cwd=repository,
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+
+    assert told["dtypes"] == {name: [True, True] for name in ("fp64", "fp32", "bf16", "fp16")}
+    assert (told["samples"], told["per_call"]) == (3, True)

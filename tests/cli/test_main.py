@@ -1,0 +1,254 @@
+"""The command line in this process: what it prints, what it writes, and its exit codes."""
+
+import sys
+
+import pytest
+
+import gpuexplore
+from gpuexplore import cli
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, app_command, devices_command, main
+from gpuexplore.cli.output import FAILED, ProgressLine, exit_code, print_columns
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.model import Result, Status
+from gpuexplore.operations import OPERATIONS
+from tests.measure.fakes import case, measurement
+
+
+def test_devices_as_json_names_the_cpu_with_kind_and_source_of_every_peak(answered):
+    code, (cpu, *_) = answered("devices", "--json")
+
+    assert code == EXIT_OK
+    assert (cpu["id"], cpu["kind"]) == ("cpu", "cpu")
+    assert cpu["peaks"]
+    assert all(one["kind"] == "measured_ceiling" and one["source"] for one in cpu["peaks"])
+
+
+def test_devices_as_text_says_the_same(capsys):
+    assert main(["devices"]) == EXIT_OK
+
+    printed = capsys.readouterr().out
+    assert printed.startswith("cpu  ")
+    assert "measured_ceiling: " in printed
+    assert "Peaks were measured here" in printed
+
+
+def test_devices_measures_again_when_asked(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr(devices_command, "ensure_ceiling", lambda device, again: asked.append(again) or device)
+
+    assert main(["devices", "--measure"]) == EXIT_OK
+    assert set(asked) == {True}
+
+
+def test_list_as_json_has_every_operation_dtype_and_support_cell(answered):
+    code, told = answered("list", "--json")
+
+    assert code == EXIT_OK
+    assert [one["name"] for one in told["operations"]] == list(OPERATIONS)
+    assert list(told["dtypes"]) == list(DTYPES)
+    for one in told["operations"]:
+        cells = [cell for cell in one["support"] if cell["device"] == "cpu"]
+        assert len(cells) == len(one["implementations"]) * len(DTYPES)
+
+
+def test_list_as_text_names_every_operation_implementation_and_dtype(capsys):
+    assert main(["list"]) == EXIT_OK
+
+    printed = capsys.readouterr().out
+    for operation in OPERATIONS.values():
+        assert f"{operation.name}: {operation.title}" in printed
+        assert all(one.about in printed for one in operation.implementations)
+    assert all(row.about in printed for row in DTYPES.values())
+
+
+def test_specs_of_a_known_accelerator(answered):
+    code, told = answered("specs", "NVIDIA A100-SXM4-80GB", "--json")
+
+    assert code == EXIT_OK
+    assert set(told) == {"query", "key", "kind", "peaks", "bandwidth_bytes_per_s", "confidence"}
+    assert told["query"] == "NVIDIA A100-SXM4-80GB"
+    assert told["key"]
+    assert set(told["peaks"]["bf16"]) == {"flop_per_s", "unit", "source"}
+    assert told["peaks"]["bf16"]["flop_per_s"] == pytest.approx(312e12)
+
+
+def test_specs_of_an_unknown_accelerator_has_no_key_and_fails(answered):
+    code, told = answered("specs", "NVIDIA Nonsense 9000", "--json")
+
+    assert code == EXIT_FAILED
+    assert told["query"] == "NVIDIA Nonsense 9000"
+    assert told["key"] is told["kind"] is told["bandwidth_bytes_per_s"] is told["confidence"] is None
+    assert told["peaks"] == {}
+
+
+def test_specs_as_text(capsys):
+    assert main(["specs", "NVIDIA A100-SXM4-80GB"]) == EXIT_OK
+    assert "312 TFLOP/s" in capsys.readouterr().out
+    assert main(["specs", "A100"]) == EXIT_FAILED
+    assert "'A100' is no accelerator of the table. Near: " in capsys.readouterr().out
+
+
+def test_specs_of_all(answered, capsys):
+    code, told = answered("specs", "--json")
+    assert main(["specs"]) == EXIT_OK
+
+    assert code == EXIT_OK
+    assert len(told) > 10
+    assert len(capsys.readouterr().out.splitlines()) == len(told) + 1
+
+
+@pytest.mark.parametrize("command", ["run matmul", "record matmul --out x.jsonl"])
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("--size 0", "size '0': accepted are whole numbers from 1"),
+        ("--size 8 --dtype fp8", "dtype 'fp8': accepted are fp64, fp32"),
+        ("--size 8 --impl jax", "implementation of matmul 'jax': accepted are numpy"),
+        ("--size 8 --device cuda:9", "device 'cuda:9': accepted are cpu"),
+        ("--shape m=1", "shape of matmul 'm=1': accepted are like m=128,k=128,n=128"),
+        ("--size 8 --cache hot", "cache 'hot': accepted are cold, warm"),
+        ("--size 8 --budget 0", "budget '0.0': accepted are above 0"),
+        ("--size 8 --threads 1.5", "threads '1.5': accepted are whole numbers"),
+    ],
+)
+def test_bad_value_is_named_and_nothing_is_written(tmp_path, monkeypatch, home, capsys, command, words, text):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(home.rglob("*"))
+
+    assert main([*command.split(), *words.split()]) == EXIT_UNUSABLE
+
+    told = capsys.readouterr()
+    assert told.err.startswith(f"gpuexplore: {text}")
+    assert told.out == ""
+    assert sorted(home.rglob("*")) == before
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "record"])
+def test_unknown_operation_is_answered_with_the_known_ones(command, tmp_path, capsys):
+    out = ["--out", str(tmp_path / "x.jsonl")] if command == "record" else []
+
+    assert main([command, "fft", *out]) == EXIT_UNUSABLE
+    assert "operation 'fft': accepted are matmul, matvec, vector_add, multiply" in capsys.readouterr().err
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "text"),
+    [
+        ("run", "x.xlsx", "file type '.xlsx': accepted are .json, .csv, .parquet"),
+        ("run", "x", "file type 'x': accepted are .json, .csv, .parquet"),
+        ("record", "x.json", "file type '.json': accepted are .jsonl"),
+        ("record", "x", "file type 'x': accepted are .jsonl"),
+    ],
+)
+def test_bad_file_type_is_refused_before_anything_is_measured(command, name, text, tmp_path, capsys):
+    assert main([command, "matmul", "--size", "8", "--out", str(tmp_path / name)]) == EXIT_UNUSABLE
+    assert text in capsys.readouterr().err
+    assert not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("command", ["run", "record"])
+def test_file_in_a_missing_folder_is_refused_before_anything_is_measured(command, tmp_path, capsys):
+    suffix = ".jsonl" if command == "record" else ".csv"
+    out = tmp_path / "missing" / f"x{suffix}"
+
+    assert main([command, "vector_add", "--size", "8", "--out", str(out)]) == EXIT_UNUSABLE
+    assert f"folder {str(out.parent)[:60]!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["fly"], ["run"], ["record", "matmul"], ["run", "matmul", "--sise", "8"]])
+def test_unknown_words_are_unusable_arguments(words, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+
+    assert end.value.code == EXIT_UNUSABLE
+    assert "usage: gpuexplore" in capsys.readouterr().err
+
+
+def test_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+
+    assert end.value.code == EXIT_OK
+    assert capsys.readouterr().out.strip() == gpuexplore.__version__
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+
+    assert end.value.code == EXIT_OK
+    assert cli.COMMANDS[command] in " ".join(capsys.readouterr().out.split())
+
+
+def test_interrupt_is_a_failure_and_no_traceback(monkeypatch, capsys):
+    def interrupt(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(devices_command, "execute", interrupt)
+
+    assert main(["devices"]) == EXIT_FAILED
+    assert capsys.readouterr().err == "gpuexplore: interrupted\n"
+
+
+def test_app_serves_the_launcher_on_this_machine_only(monkeypatch):
+    called = []
+    done = type("Done", (), {"returncode": 3})
+    monkeypatch.setattr(app_command.subprocess, "run", lambda command, **options: called.append(command) or done)
+
+    assert main(["app", "--port", "9000"]) == 3
+    assert called[0][1:] == [
+        *["-m", "streamlit", "run", "app.py"],
+        *["--server.port", "9000", "--server.address", "127.0.0.1"],
+    ]
+
+
+def test_app_says_that_it_needs_a_checkout(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(app_command, "LAUNCHER", tmp_path / "app.py")
+
+    assert main(["app"]) == EXIT_UNUSABLE
+    assert "app.py is not beside the package" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_exit_code_is_1_for_what_failed_and_0_for_what_has_its_reason(status):
+    if status is Status.OK:
+        result = Result(case(), status, measurement=measurement())
+    else:
+        result = Result(case(), status, "a reason")
+
+    assert exit_code([result]) == (EXIT_FAILED if status in FAILED else EXIT_OK)
+    assert (status in FAILED) == (status not in (Status.OK, Status.SKIPPED, Status.UNSUPPORTED))
+
+
+def test_columns_are_aligned(capsys):
+    print_columns([("a", "long"), ("longer", "b")])
+
+    assert capsys.readouterr().out == "a       long\nlonger  b\n"
+
+
+def test_progress_is_a_line_a_result_where_nobody_watches(capsys):
+    progress = ProgressLine(2)
+
+    progress.show(case())
+    progress.show(Result(case(), Status.OK, measurement=measurement(1e-3)))
+    progress.show(Result(case(), Status.SKIPPED, "too slow"))
+
+    assert capsys.readouterr().err == (
+        "[1/2] vector_add n=8 fp32 fake on cpu  1.00 ms\n[2/2] vector_add n=8 fp32 fake on cpu  skipped: too slow\n"
+    )
+
+
+def test_progress_is_one_rewritten_line_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    progress = ProgressLine(1)
+
+    progress.show(case())
+    progress.show(Result(case(), Status.SKIPPED, "too slow"))
+
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.endswith("skipped: too slow\n")
+    assert told.count("\r") == 2

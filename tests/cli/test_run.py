@@ -1,0 +1,176 @@
+"""`run` and `record` with tiny sizes, measured in real processes."""
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from gpuexplore.cli import EXIT_OK, main, run_command
+from gpuexplore.model import SCHEMA_VERSION, Device, Result, Status
+from gpuexplore.serialization import decode
+from gpuexplore.store import open_store
+from tests.cli import strict
+
+pytestmark = pytest.mark.slow
+TINY = ("vector_add", "--size", "8,16", "--impl", "numpy", "--dtype", "fp32", "--device", "cpu", "--budget", "0.01")
+RESULT_KEYS = {
+    *("case", "status", "reason", "flags", "measurement", "accuracy", "flop_count", "byte_count", "flop_per_s"),
+    *("bytes_per_s", "peak", "mfu", "bandwidth_utilization", "speedup"),
+}
+MEASUREMENT_KEYS = {
+    *("median_s", "p20_s", "p80_s", "iqr_s", "ci95_s", "min_s", "n", "first_call_s", "samples_s"),
+}
+
+
+FLOP_COUNTS = {
+    ".json": lambda path: [one["flop_count"] for one in strict.loads(path.read_text(encoding="utf8"))["results"]],
+    ".csv": lambda path: pd.read_csv(path)["flop_count"].tolist(),
+    ".parquet": lambda path: pd.read_parquet(path)["flop_count"].tolist(),
+}
+
+
+def test_run_as_json_has_the_keys_of_the_design(answered):
+    code, told = answered("run", *TINY, "--json", "--no-save")
+
+    assert code == EXIT_OK
+    assert {"schema_version", "experiment", "environment", "results"} <= set(told)
+    assert [one["case"]["shape"] for one in told["results"]] == [{"n": 8}, {"n": 16}]
+    for one in told["results"]:
+        assert set(one) >= RESULT_KEYS
+        assert set(one["case"]) == {"operation", "shape", "dtype", "implementation", "device", "options"}
+        assert (one["status"], one["reason"]) == ("ok", None)
+        assert set(one["measurement"]) >= MEASUREMENT_KEYS
+        assert one["measurement"]["n"] == len(one["measurement"]["samples_s"])
+        assert set(one["accuracy"]) >= {"relative_error", "tolerance"}
+        assert set(one["peak"]) >= {"flop_per_s", "bytes_per_s", "kind", "source"}
+        assert one["flop_count"] == one["case"]["shape"]["n"]
+
+
+def test_run_as_text_prints_a_table_and_a_sentence(capsys):
+    assert main(["run", *TINY, "--no-save"]) == EXIT_OK
+
+    told = capsys.readouterr()
+    heading, *rows = told.out.splitlines()
+    assert heading.split() == ["size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "status"]
+    assert [row.split()[:5] for row in rows[:2]] == [["n", "=", size, "fp32", "numpy"] for size in ("8", "16")]
+    assert told.err.splitlines()[0].startswith("[1/2] vector_add n=8 fp32 numpy on cpu")
+
+
+def test_run_is_saved_for_the_app(capsys):
+    assert main(["run", *TINY]) == EXIT_OK
+
+    run_id = capsys.readouterr().err.rpartition("?run=")[2].split()[0]
+    with open_store() as store:
+        saved = store.load(run_id)
+    assert [one.status for one in saved.results] == [Status.OK, Status.OK]
+
+
+def test_run_that_is_not_to_be_saved_leaves_no_database(home):
+    assert main(["run", *TINY, "--no-save"]) == EXIT_OK
+
+    assert not list(home.rglob("*.db")) + list(home.rglob("*.sqlite*"))
+
+
+@pytest.mark.parametrize("suffix", FLOP_COUNTS)
+def test_file_holds_the_results(tmp_path, suffix):
+    path = tmp_path / f"out{suffix}"
+
+    assert main(["run", *TINY, "--no-save", "--out", str(path)]) == EXIT_OK
+
+    assert FLOP_COUNTS[suffix](path) == [8, 16]
+
+
+def test_case_that_cannot_run_has_its_reason_and_is_no_failure(answered):
+    code, told = answered("run", *TINY, "--dtype", "tf32", "--json", "--no-save")
+
+    assert code == EXIT_OK
+    assert {one["status"] for one in told["results"]} == {"unsupported"}
+    assert all("no matrix product" in one["reason"] and one["measurement"] is None for one in told["results"])
+
+
+def test_failed_case_is_exit_code_1(monkeypatch, answered):
+    def fail(experiment, devices):
+        return tuple(Result(one, Status.INCORRECT, "wrong") for one in experiment.cases())
+
+    monkeypatch.setattr(run_command, "measure", fail)
+
+    assert answered("run", *TINY, "--json", "--no-save")[0] == 1
+
+
+def read_recording(path):
+    return [strict.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+
+
+def assert_is_recording(path, by):
+    header, *results = read_recording(path)
+    assert header["schema_version"] == SCHEMA_VERSION
+    assert header["recorded_by"] == by
+    assert header["recorded_utc"].endswith("+00:00")
+    assert [decode(Device, one).id for one in header["devices"]] == ["cpu"]
+    decoded = [decode(Result, one) for one in results]
+    assert [tuple(one.case.shape) for one in decoded] == [(8,), (16,)]
+    assert all(one.status is Status.OK and one.environment.libraries["numpy"] for one in decoded)
+
+
+def test_record_writes_where_the_numbers_come_from_and_a_result_a_line(tmp_path):
+    path = tmp_path / "out.jsonl"
+
+    assert main(["record", *TINY, "--by", "a tester", "--out", str(path)]) == EXIT_OK
+
+    assert_is_recording(path, "a tester")
+
+
+BARE = """
+import sys
+BLOCKED = {"streamlit", "sqlalchemy", "alembic", "altair", "pandas", "pyarrow", "psutil", "pynvml", "platformdirs",
+           "pebble", "threadpoolctl", "ml_dtypes", "filelock", "typer", "click"}
+
+class Bare:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in BLOCKED:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Bare())
+sys.argv[0] = "gpuexplore"
+import runpy
+runpy.run_module("gpuexplore", run_name="__main__", alter_sys=True)
+"""
+
+
+def on_a_bare_machine(repository, *words):
+    command = [sys.executable, "-W", "error", "-c", BARE, *words]
+    return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_record_runs_on_a_bare_machine(tmp_path, repository):
+    path = tmp_path / "out.jsonl"
+
+    done = on_a_bare_machine(repository, "record", *TINY, "--by", "a tester", "--out", str(path))
+
+    assert done.returncode == EXIT_OK, done.stderr
+    assert_is_recording(path, "a tester")
+
+
+def test_every_implementation_that_a_bare_machine_has_is_recorded(tmp_path, repository):
+    path = tmp_path / "out.jsonl"
+    words = ("matmul", "--size", "8", "--device", "cpu", "--dtype", "fp32,bf16", "--budget", "0.01")
+
+    done = on_a_bare_machine(repository, "record", *words, "--by", "a tester", "--out", str(path))
+
+    assert done.returncode == EXIT_OK, done.stderr
+    _, *results = read_recording(path)
+    found = {(one["case"]["implementation"], one["case"]["dtype"]): (one["status"], one["reason"]) for one in results}
+    assert found.pop(("numpy", "bf16")) == ("unsupported", "NumPy has no bf16: pip install ml_dtypes")
+    assert set(found) == {
+        *(("numpy", "fp32"), ("numba-cpu", "fp32"), ("numba-cpu", "bf16"), ("torch", "fp32"), ("torch", "bf16"))
+    }
+    assert {status for status, _ in found.values()} == {"ok"}
+
+
+@pytest.mark.parametrize("words", [("devices", "--json"), ("list", "--json"), ("specs", "NVIDIA H100 PCIe", "--json")])
+def test_what_only_tells_runs_on_a_bare_machine_too(repository, words):
+    done = on_a_bare_machine(repository, *words)
+
+    assert done.returncode == EXIT_OK, done.stderr
+    assert strict.loads(done.stdout)

@@ -1,0 +1,129 @@
+"""What only a real GPU can show: right answers, honest events, a device with peaks and their source."""
+
+import json
+from functools import cache
+from itertools import product
+
+import pytest
+
+from gpuexplore.backends import load_backend
+from gpuexplore.cli import EXIT_OK, main
+from gpuexplore.devices import discover
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.runner import measure_group
+from gpuexplore.model import Case, Options, Result, Shape, Status
+from gpuexplore.operations import OPERATIONS
+
+pytestmark = pytest.mark.gpu
+AWKWARD = ((1, 1, 1), (257, 255, 33), (1, 257, 255), (255, 17, 257))
+CUDA = [
+    pytest.param(operation, implementation, dtype, id=f"{operation.name}-{implementation.name}-{dtype.name}")
+    for operation in OPERATIONS.values()
+    for implementation, dtype in product(operation.implementations, DTYPES.values())
+    if "cuda" in load_backend(implementation.backend).DEVICE_KINDS
+]
+
+
+@cache
+def why_not(backend):
+    """Return why a library finds no GPU although the driver does, or None."""
+    if backend == "torch":
+        import torch
+
+        return None if torch.cuda.is_available() else f"torch {torch.__version__} finds no GPU"
+    from numba import cuda
+
+    return None if cuda.is_available() else "numba-cuda finds no GPU"
+
+
+def skip_without(backend):
+    if reason := why_not(backend):
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    found = [device for device in discover() if device.kind == "cuda"]
+    if not found:
+        pytest.skip("discovery finds no CUDA device")
+    return found[0]
+
+
+def measured(case, device):
+    events = []
+    measure_group([case], device, report=events.append)
+    (result,) = (one for one in events if isinstance(one, Result))
+    return result
+
+
+def case_of(operation, implementation, dtype, device, *, shape, **options):
+    return Case(operation.name, shape, dtype.name, implementation.name, device.id, Options(**options))
+
+
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), CUDA)
+def test_implementation_agrees_with_the_reference_and_is_timed(gpu, operation, implementation, dtype):
+    skip_without(implementation.backend)
+    reason = unsupported(operation, implementation, dtype, gpu)
+
+    for lengths in AWKWARD:
+        shape = Shape(tuple(zip(operation.axes, lengths, strict=False)))
+        result = measured(case_of(operation, implementation, dtype, gpu, shape=shape, budget_s=0.01), gpu)
+        if reason:
+            assert (result.status, result.reason) == (Status.UNSUPPORTED, reason)
+        else:
+            assert result.status is Status.OK, result.reason
+            assert result.accuracy.within
+
+
+@pytest.mark.parametrize("dtype", [row for row in DTYPES.values() if row.name != "fp64"], ids=lambda row: row.name)
+def test_large_product_is_timed_to_its_end_and_not_to_its_launch(gpu, dtype):
+    """A launch takes microseconds: without waiting for the device the rate would be far above every peak."""
+    skip_without("torch")
+    operation = OPERATIONS["matmul"]
+    implementation, shape = operation.implementation_named("torch"), operation.shape_of_size(4096)
+    result = measured(case_of(operation, implementation, dtype, gpu, shape=shape), gpu)
+    if result.status is Status.UNSUPPORTED:
+        pytest.skip(result.reason)
+    peak = implementation.peak(gpu, dtype.name)
+
+    assert result.status is Status.OK, result.reason
+    if peak is None:
+        pytest.skip(f"no {dtype.name} peak is known for {gpu.name}")
+    assert operation.flop_count(shape) / result.measurement.median_s < 1.2 * peak.flop_per_s
+
+
+@pytest.mark.parametrize("backend", ["torch", "numba_cuda"])
+def test_event_times_are_positive_and_one_a_call(gpu, backend):
+    skip_without(backend)
+    operation = OPERATIONS["vector_add"]
+    implementation = next(one for one in operation.implementations if one.backend == backend)
+    result = measured(case_of(operation, implementation, DTYPES["fp32"], gpu, shape=Shape.of(n=10**6)), gpu)
+
+    assert result.status is Status.OK, result.reason
+    assert len(result.measurement.samples_s) >= 10
+    assert all(one > 0 for one in result.measurement.samples_s)
+    assert "cold" in {flag.name for flag in result.flags}
+
+
+def test_discovery_finds_the_device_with_its_peaks_and_their_source(gpu):
+    assert gpu.memory_bytes
+    assert gpu.compute_capability
+    assert gpu.uuid
+    if not gpu.peaks:
+        pytest.skip(f"{gpu.name} is in no table and states no clock")
+    assert all(one.flop_per_s > 0 and one.source for one in gpu.peaks)
+    assert gpu.bandwidth is not None
+
+
+def test_record_writes_results_of_the_gpu(gpu, tmp_path):
+    skip_without("torch")
+    path = tmp_path / "gpu.jsonl"
+    words = ["record", "matmul", "--size", "64", "--dtype", "fp32", "--impl", "torch", "--device", gpu.id]
+
+    assert main([*words, "--budget", "0.01", "--by", "a tester", "--out", str(path)]) == EXIT_OK
+
+    header, result = (json.loads(line) for line in path.read_text(encoding="utf8").splitlines())
+    assert [one["id"] for one in header["devices"]] == [gpu.id]
+    assert result["status"] == "ok"
+    assert result["environment"]["device"]["name"] == gpu.name

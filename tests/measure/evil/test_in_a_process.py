@@ -1,0 +1,59 @@
+"""What would end or stop a measuring process ends only its own case, with the real runner in a real worker."""
+
+import pytest
+
+from gpuexplore.devices.ceiling_cache import Ceiling, save_ceiling
+from gpuexplore.jobs.engines.attempt import Limits
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.model import Case, Options, Result, Shape, Status
+from tests.measure.fakes import CPU
+
+pytestmark = pytest.mark.slow
+LIMITS = Limits(start_s=120, build_s=60, per_budget=0, grace_s=0.3)
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """Return how to measure implementations in a worker; its ceiling is made up, so that nothing waits for one."""
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    save_ceiling(Ceiling(CPU.name, CPU.cores, {"fp64": 1e30, "fp32": 1e30}, 1e30, 1, "2026-01-02T03:04:05+00:00"))
+
+    def measure(*names, build_s=LIMITS.build_s):
+        cases = [Case("vector_add", Shape.of(n=257), "fp32", one, "cpu", Options(budget_s=1.0)) for one in names]
+        limits = Limits(LIMITS.start_s, build_s, LIMITS.per_budget, LIMITS.grace_s)
+        engine, events = LocalEngine([CPU], runner="tests.measure.evil.runner", limits=limits), []
+        try:
+            engine.warm(CPU)
+            engine.measure(cases, events.append, lambda: False)
+        finally:
+            engine.close()
+        results = [one for one in events if isinstance(one, Result)]
+        assert sorted(one.case.implementation for one in results) == sorted(names)
+        return {one.case.implementation: one for one in results}
+
+    return measure
+
+
+def test_crash_ends_crashed_and_the_others_are_measured(measured):
+    results = measured("fine", "crashing", "wrong")
+
+    assert (results["crashing"].status, results["crashing"].reason) == (
+        Status.CRASHED,
+        "the worker was ended by SIGSEGV",
+    )
+    assert results["fine"].status is Status.OK
+    assert results["wrong"].status is Status.INCORRECT
+
+
+def test_endless_one_ends_as_timeout(measured):
+    result = measured("endless", build_s=1.5)["endless"]
+
+    assert (result.status, result.reason) == (Status.TIMEOUT, "no result within 1.50 s")
+
+
+def test_leaking_one_ends_out_of_memory_and_the_worker_goes_on(measured):
+    results = measured("leaking", "fine")
+
+    assert results["leaking"].status is Status.OUT_OF_MEMORY
+    assert "Unable to allocate 32.0 MiB" in results["leaking"].reason
+    assert results["fine"].status is Status.OK

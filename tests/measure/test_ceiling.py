@@ -1,0 +1,58 @@
+"""A measured ceiling that a result passes is measured again; a printed one is left alone."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from gpuexplore.measure import ceiling
+from gpuexplore.model import Peak, Shape
+from gpuexplore.operations import OPERATIONS
+from tests.measure.fakes import CPU, case, measurement
+
+CASE = case("torch", operation="matmul", shape=Shape.of(m=10, k=10, n=10))  # 2000 FLOP/s in one second
+
+
+def with_peak(flop_per_s, kind="measured_ceiling"):
+    return replace(CPU, peaks=(Peak("fp32", "matrix", flop_per_s, kind, "a test"),))
+
+
+@pytest.fixture
+def fair(monkeypatch):
+    """Return how to ask, with the ceilings that measuring again finds, and count how often it is asked."""
+
+    def ask(device, *found):
+        left, asked = list(found), []
+
+        def again(device, threads, *, again):
+            asked.append(again)
+            return with_peak(left.pop(0))
+
+        monkeypatch.setattr(ceiling, "ensure_ceiling", again)
+        group = SimpleNamespace(operation=OPERATIONS["matmul"], device=device)
+        return ceiling.with_fair_ceiling(CASE, measurement(1.0), group), asked
+
+    return ask
+
+
+def test_ceiling_above_the_result_stays(fair):
+    assert fair(with_peak(2000.0)) == (with_peak(2000.0), [])
+
+
+def test_ceiling_below_the_result_is_measured_again_until_it_is_above(fair):
+    assert fair(with_peak(1000.0), 1500.0, 2500.0) == (with_peak(2500.0), [True, True])
+
+
+def test_ceiling_that_stays_below_is_given_up_and_will_be_flagged(fair):
+    device, asked = fair(with_peak(1000.0), 1100.0, 1200.0, 1300.0)
+
+    assert (device, len(asked)) == (with_peak(1300.0), ceiling.ATTEMPTS)
+
+
+@pytest.mark.parametrize("kind", ["datasheet", "formula", "own"])
+def test_printed_peak_is_never_measured(fair, kind):
+    assert fair(with_peak(1.0, kind)) == (with_peak(1.0, kind), [])
+
+
+def test_unknown_peak_stays_unknown(fair):
+    assert fair(replace(CPU, peaks=())) == (replace(CPU, peaks=()), [])

@@ -1,0 +1,131 @@
+"""Each flag is raised where it should be, with its evidence, and nowhere else."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.model import Peak, Shape, Telemetry
+from gpuexplore.operations import OPERATIONS
+from tests.measure.fakes import CPU, GPU, case, environment, measurement
+
+SHAPE = Shape.of(m=10, k=10, n=10)  # 2000 FLOPs
+STEADY_S = (1.0,) * 10
+
+
+def flags(*, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, lost=None, **about):
+    """Return the evidence of each flag by its name."""
+    options = about.pop("options", {})
+    one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
+    measured = Measured(one, measurement(*samples_s), environment(device, **about), overhead_s, lost)
+    return {flag.name: flag.evidence for flag in find_flags(measured, OPERATIONS["matmul"], DTYPES[dtype])}
+
+
+def with_peak(flop_per_s, kind="datasheet", device=CPU):
+    return replace(device, peaks=(Peak("fp32", "matrix", flop_per_s, kind, "a leaflet"),))
+
+
+def test_undisturbed_measurement_has_only_its_cache_mode():
+    assert set(flags()) == {"warm"}
+    assert set(flags(device=GPU)) == {"cold"}
+
+
+def test_cold_says_how_much_was_overwritten():
+    assert flags(device=GPU)["cold"] == "2.00 MiB overwritten before each call"
+    assert "cold" in flags(options={"cache": "cold"})
+    assert "warm" in flags(device=GPU, options={"cache": "warm"})
+
+
+@pytest.mark.parametrize(
+    ("samples_s", "noisy"),
+    [((1.0, 1.0, 1.05, 1.05), False), ((1.0, 1.0, 1.3, 1.3), True), ((1.0,) * 9 + (99.0,), False)],
+)
+def test_noisy_is_about_the_middle_half_of_the_samples(samples_s, noisy):
+    assert ("noisy" in flags(samples_s=samples_s)) == noisy
+
+
+def test_noisy_says_how_much():
+    assert flags(samples_s=(0.8, 0.8, 1.0, 1.2, 1.2))["noisy"] == (
+        "the middle half of the samples spreads over 40.0 % of the median"
+    )
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "1 other process used cuda:0"), (2, "2 other processes used cuda:0")])
+def test_contended_by_processes_on_the_gpu(count, text):
+    assert flags(device=GPU, after=Telemetry(foreign_processes=count))["contended"] == text
+
+
+@pytest.mark.parametrize("count", [0, None])
+def test_not_contended_when_nobody_or_nothing_is_known(count):
+    assert "contended" not in flags(device=GPU, after=Telemetry(foreign_processes=count))
+
+
+@pytest.mark.parametrize(("lost", "contended"), [(None, False), (0.0, False), (0.1, False), (0.25, True)])
+def test_contended_by_work_on_the_cpu(lost, contended):
+    found = flags(lost=lost)
+
+    assert ("contended" in found) == contended
+    assert found.get("contended", "25.0 %").count("25.0 %") == 1
+
+
+@pytest.mark.parametrize(("clock_hz", "throttled"), [(None, False), (1e9, False), (0.76e9, False), (0.5e9, True)])
+def test_throttled_when_the_clock_fell(clock_hz, throttled):
+    found = flags(device=GPU, after=Telemetry(clock_hz=clock_hz))
+
+    assert ("throttled" in found) == throttled
+    assert not throttled or found["throttled"] == "the clock fell to 50.0 % of the boost clock"
+
+
+def test_throttled_when_the_driver_says_so():
+    found = flags(device=GPU, after=Telemetry(throttle_reasons=("software power cap", "power brake")))
+
+    assert found["throttled"] == "the driver reports: software power cap, power brake"
+
+
+def test_clock_of_a_cpu_is_no_sign_of_throttling():
+    assert "throttled" not in flags(device=replace(CPU, clock_hz=4e9), after=Telemetry(clock_hz=1e9))
+
+
+def test_unknown_boost_clock_is_no_sign_of_throttling():
+    assert "throttled" not in flags(device=replace(GPU, clock_hz=None), after=Telemetry(clock_hz=1e8))
+
+
+def test_emulated_where_the_device_has_no_units():
+    assert flags(dtype="bf16")["emulated"] == "a made-up CPU has no bf16 units: another format does the arithmetic"
+    assert "emulated" not in flags(dtype="fp32")
+
+
+@pytest.mark.parametrize(("peak", "over"), [(2001.0, False), (2000.0, False), (1999.0, True)])
+def test_over_peak_is_any_rate_above_it(peak, over):
+    assert ("over_peak" in flags(device=with_peak(peak))) == over
+
+
+def test_unknown_peak_cannot_be_passed():
+    assert "over_peak" not in flags(device=replace(CPU, peaks=()))
+
+
+@pytest.mark.parametrize(
+    ("peak", "kind", "likelier"),
+    [
+        (1900.0, "datasheet", "the device runs past its printed clock"),
+        (100.0, "datasheet", "the measurement is wrong"),
+        (1900.0, "measured_ceiling", "the peak is too low"),
+        (100.0, "measured_ceiling", "the peak is too low"),
+    ],
+)
+def test_over_peak_says_which_is_likelier_wrong(peak, kind, likelier):
+    evidence = flags(device=with_peak(peak, kind))["over_peak"]
+
+    assert evidence.startswith("2.00 kFLOP/s is above the peak of ")
+    assert "(a leaflet)" in evidence
+    assert evidence.endswith(f"likelier {likelier}")
+
+
+@pytest.mark.parametrize(("overhead_s", "bound"), [(None, False), (0.1, False), (0.34, True), (1.0, True)])
+def test_launch_bound_is_near_the_time_of_an_empty_call(overhead_s, bound):
+    assert ("launch_bound" in flags(overhead_s=overhead_s)) == bound
+
+
+def test_launch_bound_says_what_a_call_costs():
+    assert flags(overhead_s=0.5)["launch_bound"] == "a call on one element already takes 500 ms"

@@ -1,0 +1,145 @@
+"""What a case would cost is known before it is started."""
+
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.errors import TooLarge, TooSlow
+from gpuexplore.measure import memory
+from gpuexplore.measure.guard import (
+    CHEAP_WORK,
+    TELLING_PROBE_S,
+    estimate_call_s,
+    limit_s,
+    needed_bytes,
+    probe_shapes,
+    refuse_if_too_large,
+    refuse_if_too_slow,
+    work,
+)
+from gpuexplore.measure.memory import free_bytes
+from gpuexplore.model import Shape
+from gpuexplore.operations import OPERATIONS
+from tests.measure.fakes import CPU, GPU, case
+
+MATMUL, VECTOR_ADD = OPERATIONS["matmul"], OPERATIONS["vector_add"]
+LARGE = Shape.of(m=4096, k=4096, n=4096)
+
+
+def test_work_counts_arithmetic_and_moved_numbers():
+    assert work(MATMUL, Shape.of(m=2, k=3, n=5)) == 60 + 6 + 15 + 10
+
+
+def test_cheap_shapes_are_not_probed():
+    assert probe_shapes(MATMUL, Shape.of(m=64, k=64, n=64)) == []
+    assert estimate_call_s(MATMUL, Shape.of(m=64, k=64, n=64), never_asked, 0.0) == 0.0
+
+
+def never_asked(shape):
+    raise AssertionError(f"probed {shape}")
+
+
+def test_probes_grow_from_a_cheap_one_and_stay_below_the_shape():
+    shapes = probe_shapes(MATMUL, LARGE)
+    works = [work(MATMUL, one) for one in shapes]
+
+    assert works == sorted(works)
+    assert works[0] <= CHEAP_WORK < works[1]
+    assert shapes[-1] == Shape.of(m=2048, k=2048, n=2048)
+
+
+def test_probes_keep_the_proportions_and_no_axis_vanishes():
+    shapes = probe_shapes(MATMUL, Shape.of(m=1, k=40000, n=20000))
+
+    assert all(one["m"] == 1 and one["k"] == 2 * one["n"] for one in shapes)
+
+
+def test_probing_stops_at_a_call_that_tells():
+    asked = []
+
+    def time_call(shape):
+        asked.append(shape)
+        return 1e-3 * 2 ** len(asked)  # 2, 4, 8 ms: the third is long enough
+
+    estimate_s = estimate_call_s(MATMUL, LARGE, time_call, enough_s=0.0)
+
+    assert len(asked) == 3
+    assert estimate_s == pytest.approx(8e-3 * work(MATMUL, LARGE) / work(MATMUL, asked[-1]))
+    assert TELLING_PROBE_S <= 8e-3
+
+
+def test_probing_stops_where_the_case_is_plainly_cheap_enough():
+    asked = []
+
+    def time_call(shape):
+        asked.append(shape)
+        return 1e-6
+
+    estimate_call_s(MATMUL, LARGE, time_call, enough_s=1.0)
+
+    assert len(asked) == 1
+
+
+def test_probing_ends_with_the_largest_smaller_shape():
+    asked = []
+    shape = Shape.of(n=2**27)
+
+    estimate_s = estimate_call_s(VECTOR_ADD, shape, lambda one: asked.append(one) or 1e-4, enough_s=0.0)
+
+    assert asked == probe_shapes(VECTOR_ADD, shape)
+    assert estimate_s == pytest.approx(2e-4)
+
+
+def test_too_slow_names_the_estimate_the_limit_and_the_budget():
+    one = case(budget_s=0.2)
+
+    refuse_if_too_slow(one, limit_s(one) / 10)
+    with pytest.raises(TooSlow, match=re.escape("about 2.50 s and 10 are needed: over the limit of 8.00 s")) as error:
+        refuse_if_too_slow(one, 2.5)
+    assert "40 × the budget of 0.2 s" in str(error.value)
+
+
+def test_larger_budget_allows_slower_calls():
+    refuse_if_too_slow(case(budget_s=1.0), 2.5)
+
+
+def test_too_large_names_both_figures():
+    refuse_if_too_large(2**30, 2**30, GPU)
+    with pytest.raises(TooLarge, match=re.escape("needs 8.00 GiB, cuda:0 has 1.00 GiB free")):
+        refuse_if_too_large(2**33, 2**30, GPU)
+
+
+def test_unknown_memory_sets_no_limit():
+    refuse_if_too_large(2**60, None, GPU)
+
+
+def test_cpu_also_holds_the_float64_reference():
+    shape = Shape.of(n=1000)
+
+    assert needed_bytes(VECTOR_ADD, shape, 2, GPU) == 3000 * 2
+    assert needed_bytes(VECTOR_ADD, shape, 2, CPU) == 3000 * 10
+
+
+def test_gpu_keeps_a_tenth_of_what_is_free_and_unknown_stays_unknown(monkeypatch):
+    monkeypatch.setattr(memory, "free_gpu_bytes", {"GPU-0": 1000}.get)
+
+    assert free_bytes(GPU) == 900
+    assert free_bytes(replace(GPU, uuid="GPU-1")) is None
+
+
+def test_cpu_has_what_the_machine_has_free_now(monkeypatch):
+    monkeypatch.setattr(memory, "_free_host_bytes", lambda: 1000)
+    assert free_bytes(CPU) == 900
+
+    monkeypatch.setattr(memory, "_free_host_bytes", lambda: None)
+    assert free_bytes(CPU) is None
+
+
+def test_free_memory_is_known_without_psutil_too(monkeypatch):
+    with_psutil = free_bytes(CPU)
+    monkeypatch.setitem(sys.modules, "psutil", None)
+
+    assert with_psutil > 0
+    assert free_bytes(CPU) > 0

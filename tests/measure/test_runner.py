@@ -1,0 +1,259 @@
+"""From cases to results: each gets exactly one, and nobody gets a time without a right answer."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuexplore.backends import load_backend
+from gpuexplore.measure import guard, memory, overhead, runner
+from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.runner import measure_group
+from gpuexplore.model import Case, Options, Result, Shape, Status
+from gpuexplore.operations import OPERATIONS
+from tests.measure.evil import catalogue
+from tests.measure.fakes import CPU, GPU, FakeClock
+
+CALL_NS = 100_000
+SMALL = Shape.of(n=257)
+
+
+@pytest.fixture(autouse=True)
+def _evil(monkeypatch):
+    catalogue.register(monkeypatch.setattr, monkeypatch.setitem)
+    monkeypatch.setattr(overhead, "_known", {})
+
+
+def cases(*names, shape=SMALL, dtype="fp32", device="cpu", **options):
+    return [Case("vector_add", shape, dtype, name, device, Options(**options)) for name in names]
+
+
+def measured(group, *, device=CPU, cancelled=lambda: False, time=None):
+    """Return the events and the results by implementation; the clock moves by its readings only."""
+    events = []
+    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None)
+    measure_group(group, device, report=events.append, cancelled=cancelled, time=time or steady)
+    results = [one for one in events if isinstance(one, Result)]
+    assert sorted(one.case.implementation for one in results) == sorted(one.implementation for one in group)
+    return events, {one.case.implementation: one for one in results}
+
+
+def result_of(name, **about):
+    return measured(cases(name, **about))[1][name]
+
+
+def test_good_implementation_ends_ok_with_all_that_belongs_to_a_number():
+    result = result_of("fine")
+
+    assert (result.status, result.reason) == (Status.OK, None)
+    assert result.accuracy.within
+    assert len(result.measurement.samples_s) >= 10
+    assert result.measurement.first_call_s == pytest.approx(CALL_NS * 1e-9)
+    assert result.environment.device == CPU
+    assert "warm" in {flag.name for flag in result.flags}
+
+
+def test_each_case_is_announced_before_its_result():
+    group = cases("fine", "wrong", "raising")
+    events, _ = measured(group)
+
+    for case in group:
+        done = next(at for at, one in enumerate(events) if isinstance(one, Result) and one.case == case)
+        assert events.index(case) < done
+
+
+@pytest.mark.parametrize("name", ["wrong", "partial", "once", "spoiled"])
+def test_wrong_answer_is_incorrect_and_never_timed(name):
+    result = result_of(name)
+
+    assert result.status is Status.INCORRECT
+    assert result.measurement is None
+    assert not result.accuracy.within
+
+
+def test_reason_of_a_wrong_answer_says_how_wrong():
+    assert result_of("wrong").reason.startswith("relative error 1")
+    assert result_of("partial").reason.startswith("the output holds NaN")
+
+
+@pytest.mark.parametrize("name", ["once", "spoiled"])
+def test_timed_calls_are_checked_too(name):
+    """These two are right when they are checked first."""
+    _, results = measured(cases(name, "fine"))
+
+    assert results[name].status is Status.INCORRECT
+    assert results["fine"].status is Status.OK
+
+
+def test_answer_is_checked_on_random_numbers_whatever_is_timed():
+    assert result_of("zeros", data="zeros").status is Status.INCORRECT
+    assert result_of("fine", data="zeros").status is Status.OK
+    assert result_of("fine", data="ones").status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("raising", "ValueError: illegal instruction"),
+        ("unbuildable", "RuntimeError: does not compile"),
+        ("tiring", "RuntimeError: tired"),
+    ],
+)
+def test_exception_ends_its_own_case_as_error(name, reason):
+    _, results = measured(cases("fine", name))
+
+    assert (results[name].status, results[name].reason) == (Status.ERROR, reason)
+    assert results["fine"].status is Status.OK
+
+
+def test_out_of_memory_of_a_library_is_known_by_its_words():
+    result = result_of("out-of-memory")
+
+    assert result.status is Status.OUT_OF_MEMORY
+    assert result.reason == "CUDA out of memory. Tried to allocate 80.00 GiB"
+
+
+def test_missing_library_is_unsupported_with_the_line_that_installs_it(monkeypatch):
+    monkeypatch.setattr(load_backend("torch"), "is_available", lambda: False)
+
+    result = result_of("torch")
+
+    assert result.status is Status.UNSUPPORTED
+    assert result.reason == "torch is not installed: pip install torch==2.13.0"
+
+
+def test_missing_file_is_unsupported():
+    result = result_of("missing-module")
+
+    assert result.status is Status.UNSUPPORTED
+    assert result.reason.startswith("No module named")
+
+
+def test_slow_implementation_is_skipped_with_an_estimate_before_it_runs():
+    real = Timekeeper(quiet=lambda: None)
+    _, results = measured(cases("slow", shape=Shape.of(n=2**23), budget_s=1e-3), time=real)
+
+    assert results["slow"].status is Status.SKIPPED
+    assert results["slow"].reason.startswith("one call would take about ")
+    assert "10 are needed: over the limit of 40.0 ms (40 × the budget of 0.001 s)" in results["slow"].reason
+
+
+def test_implementation_that_is_slow_only_at_this_size_is_skipped_after_its_warm_up(monkeypatch):
+    monkeypatch.setattr(guard, "CHEAP_WORK", 2**40)
+
+    assert result_of("fine", budget_s=1e-6).status is Status.SKIPPED
+
+
+def test_case_larger_than_the_memory_is_out_of_memory_with_both_figures(monkeypatch):
+    monkeypatch.setattr(memory, "_free_host_bytes", lambda: 1000)
+
+    result = result_of("fine", shape=Shape.of(n=1000))
+
+    assert result.status is Status.OUT_OF_MEMORY
+    assert result.reason == "needs 35.2 KiB, cpu has 900 B free"
+
+
+def test_dtype_without_meaning_is_unsupported_with_its_reason():
+    result = result_of("fine", dtype="tf32")
+
+    assert result.status is Status.UNSUPPORTED
+    assert "vector_add is no matrix product" in result.reason
+
+
+def test_implementation_of_another_device_is_unsupported():
+    _, results = measured(cases("fine", device="cuda:0"), device=GPU)
+
+    assert results["fine"].status is Status.UNSUPPORTED
+    assert results["fine"].reason == "fine runs on cpu devices, and cuda:0 is none"
+
+
+def test_cold_needs_to_know_the_cache_it_flushes():
+    _, results = measured(cases("fine", cache="cold"), device=replace(CPU, cache_bytes=None))
+
+    assert results["fine"].status is Status.UNSUPPORTED
+    assert "use --cache warm" in results["fine"].reason
+
+
+def test_cold_result_is_flagged_cold():
+    assert result_of("fine", cache="cold").flags[0].name == "cold"
+
+
+def test_cancel_before_the_start_runs_nothing():
+    _, results = measured(cases("fine", "endless"), cancelled=lambda: True)
+
+    assert {one.status for one in results.values()} == {Status.CANCELLED}
+    assert {one.reason for one in results.values()} == {"cancelled before it was measured"}
+
+
+def test_cancel_between_rounds_leaves_what_is_not_done():
+    answers = iter([False, False, False, True])
+    _, results = measured(cases("fine", "numpy"), cancelled=lambda: next(answers))
+
+    assert {one.status for one in results.values()} == {Status.CANCELLED}
+    assert {one.reason for one in results.values()} == {"cancelled while it was being measured"}
+
+
+def test_samples_of_a_group_can_be_paired():
+    _, results = measured(cases("fine", "numpy"))
+    first, second = (one.measurement for one in results.values())
+
+    assert len(first.samples_s) == len(second.samples_s)
+
+
+def test_cases_of_different_groups_are_refused():
+    with pytest.raises(ValueError, match="differ in more than the implementation"):
+        measured([*cases("fine"), *cases("fine", dtype="fp64")])
+
+
+def test_short_calls_are_held_against_the_cost_of_a_call(monkeypatch):
+    monkeypatch.setattr(runner, "call_overhead_s", lambda case, group: CALL_NS * 1e-9)
+
+    assert "launch_bound" in {flag.name for flag in result_of("fine").flags}
+
+
+def test_cost_of_a_call_is_not_measured_for_long_ones(monkeypatch):
+    monkeypatch.setattr(runner, "SHORT_CALL_S", 0.0)
+
+    assert result_of("fine").status is Status.OK
+    assert overhead._known == {}
+
+
+def test_cost_of_a_call_is_measured_once_for_a_process():
+    result_of("fine")
+    known = dict(overhead._known)
+    result_of("fine", shape=Shape.of(n=300))
+
+    assert list(known) == [("vector_add", "fine", "fp32", "cpu", None)]
+    assert overhead._known == known
+
+
+def test_warm_up_runs_what_the_device_can_run_once(monkeypatch):
+    called = []
+    only = replace(OPERATIONS["vector_add"], implementations=OPERATIONS["vector_add"].implementations[:1])
+    monkeypatch.setattr(runner, "OPERATIONS", {"vector_add": only})
+    monkeypatch.setattr(runner.Group, "build", lambda *arguments: called.append(arguments[2]) or FirstCall(called))
+
+    runner.warm_up(CPU)
+
+    assert set(called) == {Shape.of(n=1), "called"}
+    assert called.count("called") == len(called) / 2
+
+
+class FirstCall:
+    """A candidate that only says that it was called."""
+
+    def __init__(self, called):
+        self.called = called
+
+    def first_call_s(self, clock):
+        self.called.append("called")
+
+
+def test_catalogue_leaves_the_real_operations_alone():
+    assert [one.name for one in OPERATIONS["vector_add"].implementations] == [
+        "numpy",
+        "numba-cpu",
+        "numba-cuda",
+        "torch",
+    ]
+    assert not list(Path(runner.__file__).parents[1].rglob("evil_*"))

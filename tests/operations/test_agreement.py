@@ -1,0 +1,113 @@
+"""Every implementation of every operation agrees with the float64 reference, in every dtype, at awkward sizes."""
+
+import json
+import os
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+
+from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.candidate import build_candidate, unsupported
+from gpuexplore.measure.correctness import check, tolerance
+from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.prepare import checked
+from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.runner import open_group
+from gpuexplore.model import Case, Options, Shape
+from gpuexplore.operations import OPERATIONS
+from tests.measure.fakes import FakeClock
+
+LENGTHS = ((1, 1, 1), (1, 257, 255), (255, 1, 257), (257, 255, 1), (255, 257, 33), (257, 17, 255))
+CPU = cpu_device()
+IN_SIMULATOR = "tests.operations.simulated"
+
+
+def shapes_of(operation):
+    """Return shapes with the operation's own axes, each once."""
+    return dict.fromkeys(Shape(tuple(zip(operation.axes, one, strict=False))) for one in LENGTHS)
+
+
+def combinations(*, here):
+    """Return operation, implementation and dtype of those that run on this CPU, or of those that do not."""
+    return [
+        pytest.param(operation, implementation, dtype, id=f"{operation.name}-{implementation.name}-{dtype.name}")
+        for operation in OPERATIONS.values()
+        for implementation, dtype in product(operation.implementations, DTYPES.values())
+        if (unsupported(operation, implementation, dtype, CPU) is None) == here
+    ]
+
+
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), combinations(here=True))
+def test_implementation_agrees_with_the_reference_at_awkward_sizes(operation, implementation, dtype):
+    for shape in shapes_of(operation):
+        case = Case(operation.name, shape, dtype.name, implementation.name, "cpu", Options(threads=2))
+        group = open_group([case], CPU, Timekeeper(FakeClock(), lambda: None))
+        candidate = build_candidate(case, operation, CPU, inputs=group.checked_reference.inputs, clock=group.time.clock)
+        candidate.poison()
+        candidate.run()
+
+        assert checked(candidate, group, group.checked_reference).within, shape
+
+
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), combinations(here=False))
+def test_combination_that_does_not_run_here_says_why(operation, implementation, dtype):
+    reason = unsupported(operation, implementation, dtype, CPU)
+
+    assert reason == expected_reason(operation, implementation, dtype)
+
+
+def expected_reason(operation, implementation, dtype):
+    """Return the sentence for what cannot run on a CPU: a GPU's implementation, or a GPU's number format."""
+    if implementation.backend == "numba_cuda":
+        return f"{implementation.name} runs on cuda devices, and cpu is none"
+    if not operation.is_matrix_product:
+        return f"tf32 exists only inside matrix units, and {operation.name} is no matrix product"
+    return f"tf32 exists only inside a GPU's matrix units; {CPU.name} has none"
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """Return what the CUDA kernels computed in Numba's simulator, which must be chosen before Numba is loaded."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", IN_SIMULATOR],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return {tuple(one["what"]): one for one in json.loads(done.stdout)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [name for name, row in DTYPES.items() if not row.matrix_only])
+@pytest.mark.parametrize("name", list(OPERATIONS))
+def test_cuda_kernel_agrees_with_the_reference_in_the_simulator(simulated, name, dtype):
+    operation = OPERATIONS[name]
+    kernels = [one.name for one in operation.implementations if one.backend == "numba_cuda"]
+    assert kernels, f"{name} has no CUDA kernel"
+
+    for kernel in kernels:
+        found = [one for what, one in simulated.items() if what[:3] == (name, kernel, dtype)]
+        assert len(found) >= 2
+        for one in found:
+            assert one["relative_error"] is not None, f"{one['what']}: elements were not written"
+            assert one["relative_error"] <= one["tolerance"], one["what"]
+
+
+def test_a_kernel_that_leaves_out_the_edge_of_its_grid_would_be_seen():
+    """What the checks above rest on: one unwritten element, or one in error, is not forgiven."""
+    operation, shape, dtype = OPERATIONS["matmul"], Shape.of(m=17, k=33, n=17), DTYPES["fp32"]
+    reference = Reference(operation, dtype, make_inputs(operation, shape, dtype, "normal"))
+    right, allowed = reference.parts[0][1], tolerance(operation, shape, dtype)
+    unwritten, wrong = right.copy(), right.copy()
+    unwritten[-1, -1] = float("nan")
+    wrong[-1, -1] += 0.1
+
+    assert check(right, reference.parts, allowed).within
+    assert not check(unwritten, reference.parts, allowed).within
+    assert not check(wrong, reference.parts, allowed).within

@@ -1,0 +1,127 @@
+"""The Python API: a tiny run in this process, and an import that costs nothing."""
+
+import subprocess
+import sys
+
+import altair as alt
+import pytest
+
+import gpuexplore as gx
+from gpuexplore.devices.ceiling_cache import Ceiling, save_ceiling
+from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Status
+
+TINY = {"dtypes": ["fp32"], "implementations": "numpy", "devices": ["cpu"], "budget": 0.01}
+COLUMNS = [
+    "operation",
+    "n",
+    "size",
+    "dtype",
+    "implementation",
+    "device",
+    "median_s",
+    "p20_s",
+    "p80_s",
+    "speedup",
+    "mfu",
+]
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    cpu = cpu_device()
+    save_ceiling(Ceiling(cpu.name, cpu.cores, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00"))
+
+
+@pytest.fixture
+def outcome():
+    return gx.run("vector_add", sizes=[8, 16], **TINY)
+
+
+def test_run_measures_every_case_in_order(outcome):
+    assert [(tuple(one.case.shape), one.status) for one in outcome.results] == [((8,), Status.OK), ((16,), Status.OK)]
+    assert "numpy" in str(outcome)
+
+
+def test_frame_has_a_row_a_case_with_units_in_its_columns(outcome):
+    frame = outcome.to_pandas()
+
+    assert frame["flop_count"].tolist() == [8, 16]
+    assert [one for one in COLUMNS if one not in frame] == []
+    assert (frame["median_s"] > 0).all()
+
+
+def test_frame_tells_the_length_of_every_axis(outcome):
+    assert outcome.to_pandas()["n"].tolist() == [8, 16]
+
+
+def test_dictionary_is_the_report_of_the_command_line(outcome):
+    assert list(outcome.to_dict()) == ["schema_version", "experiment", "environment", "results"]
+
+
+def test_outcome_can_be_charted(outcome):
+    chart = gx.chart.time(outcome)
+
+    assert isinstance(chart, alt.TopLevelMixin)
+    assert "numpy" in str(chart.to_dict())
+
+
+def test_shapes_and_text_are_taken_as_on_the_command_line():
+    outcome = gx.run("vector_add", sizes="8:16:x2", **TINY)
+    other = gx.run("vector_add", shapes=["n=8", "n=16"], **TINY)
+
+    assert [one.case for one in outcome.results] == [one.case for one in other.results]
+
+
+def test_what_cannot_run_has_its_reason():
+    (result,) = gx.run("vector_add", sizes=8, **TINY | {"dtypes": "tf32"}).results
+
+    assert (result.status, result.measurement) == (Status.UNSUPPORTED, None)
+    assert "no matrix product" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"sizes": 0}, "size '0': accepted are whole numbers from 1"),
+        ({"sizes": 1.5}, "size '1.5': accepted are whole numbers from 1"),
+        ({"sizes": 8, "dtypes": "fp8"}, "dtype 'fp8': accepted are fp64"),
+        ({"sizes": 8, "threads": 0}, "threads '0': accepted are whole numbers from 1"),
+        ({"sizes": 8, "budget": float("nan")}, "budget 'nan': accepted are above 0"),
+        ({"sizes": 8, "devices": ["cuda:9"]}, "device 'cuda:9': accepted are cpu"),
+        ({"sizes": 2**31, "dtypes": "fp64"}, "the largest case needs"),
+    ],
+)
+def test_bad_setting_is_named_with_the_accepted_ones(settings, text):
+    with pytest.raises(InvalidInput) as error:
+        gx.run("vector_add", **TINY | settings)
+    assert text in str(error.value)
+
+
+def test_unknown_setting_is_a_type_error():
+    with pytest.raises(TypeError, match="size"):
+        gx.run("vector_add", size=8)
+
+
+def test_specs_are_those_of_the_command_line():
+    assert gx.specs("NVIDIA Nonsense 9000")["key"] is None
+    assert gx.specs("NVIDIA A100-SXM4-80GB")["peaks"]["bf16"]["flop_per_s"] == pytest.approx(312e12)
+
+
+def test_unknown_attribute_is_answered_with_what_there_is():
+    with pytest.raises(AttributeError, match="no attribute 'plot': it offers __version__, chart"):
+        _ = gx.plot
+
+
+def test_every_public_name_exists():
+    assert all(getattr(gx, name) is not None for name in gx.__all__)
+
+
+@pytest.mark.slow
+def test_importing_the_package_loads_nothing_else():
+    code = "import sys, gpuexplore; print(sorted({'numpy', 'streamlit', 'torch', 'pandas'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

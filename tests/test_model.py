@@ -1,0 +1,150 @@
+"""The values refuse what cannot be, so that nobody else has to ask."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import (
+    Accuracy,
+    Case,
+    Device,
+    Experiment,
+    Measurement,
+    Options,
+    Peak,
+    Progress,
+    Result,
+    Run,
+    RunState,
+    Shape,
+    Status,
+)
+
+SHAPE = Shape.of(m=2, k=3)
+CASE = Case("matmul", SHAPE, "fp32", "numpy", "cpu")
+EXPERIMENT = Experiment("matmul", (SHAPE, Shape.of(m=4, k=5)), ("fp32", "bf16"), ("numpy", "torch"), ("cpu", "cuda:0"))
+MEASUREMENT = Measurement((1.0,), 1.0)
+
+
+@pytest.mark.parametrize("length", [0, -1, 1.0, 2.5, "3", None, True, float("nan")])
+def test_axis_is_a_whole_number_from_1(length):
+    with pytest.raises(InvalidInput, match=r"axis n '.*': accepted are whole numbers from 1"):
+        Shape.of(n=length)
+
+
+def test_shape_is_read_by_axis_and_in_order():
+    assert (SHAPE["k"], list(SHAPE), str(SHAPE)) == (3, [2, 3], "m=2,k=3")
+    with pytest.raises(InvalidInput, match="axis 'q': accepted are m, k"):
+        SHAPE["q"]
+
+
+@pytest.mark.parametrize(("factor", "lengths"), [(0.5, [1, 1]), (2, [4, 6]), (0.0, [1, 1])])
+def test_scaled_shape_keeps_every_axis_at_least_1(factor, lengths):
+    assert list(SHAPE.scaled(factor)) == lengths
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"cache": "hot"}, "cache 'hot': accepted are cold, warm"),
+        ({"cache": ""}, "cache '': accepted are"),
+        ({"data": "random"}, "data 'random': accepted are normal, zeros, ones"),
+        ({"threads": 0}, "threads '0': accepted are 1 to 1024"),
+        ({"threads": 1025}, "threads '1025': accepted are 1 to 1024"),
+        ({"budget_s": 0.0}, "budget '0.0': accepted are above 0, up to 60 seconds"),
+        ({"budget_s": 60.1}, "budget '60.1': accepted are"),
+        ({"budget_s": float("nan")}, "budget 'nan': accepted are"),
+        ({"budget_s": float("inf")}, "budget 'inf': accepted are"),
+    ],
+)
+def test_options_name_the_bad_value_and_the_accepted_ones(options, text):
+    with pytest.raises(InvalidInput) as error:
+        Options(**options)
+    assert str(error.value).startswith(text)
+
+
+@pytest.mark.parametrize("what", ["shapes", "dtypes", "implementations", "devices"])
+def test_experiment_has_at_least_one_of_each_and_none_twice(what):
+    with pytest.raises(InvalidInput, match=f"no {what}: give at least one"):
+        replace(EXPERIMENT, **{what: ()})
+    first = getattr(EXPERIMENT, what)[0]
+    with pytest.raises(InvalidInput, match=f"{what} repeat: "):
+        replace(EXPERIMENT, **{what: (first, first)})
+
+
+def test_cases_are_every_combination_small_shapes_first_and_groups_together():
+    cases = EXPERIMENT.cases()
+
+    assert len(cases) == len(set(cases)) == 16
+    assert [case.shape for case in cases] == [EXPERIMENT.shapes[0]] * 8 + [EXPERIMENT.shapes[1]] * 8
+    for first, second in zip(cases[::2], cases[1::2], strict=True):
+        assert first.group == second.group
+        assert (first.implementation, second.implementation) == ("numpy", "torch")
+
+
+def test_group_is_all_but_the_implementation():
+    assert CASE.group == replace(CASE, implementation="torch").group
+    for change in (
+        {"dtype": "fp64"},
+        {"device": "cuda:0"},
+        {"shape": Shape.of(m=1, k=1)},
+        {"options": Options("cold")},
+    ):
+        assert CASE.group != replace(CASE, **change).group
+
+
+@pytest.mark.parametrize("samples", [(), (0.0,), (-1.0,), (1.0, float("nan")), (float("inf"),)])
+def test_samples_are_positive_seconds_and_at_least_one(samples):
+    with pytest.raises(InvalidInput, match="samples"):
+        Measurement(samples, 1.0)
+
+
+def test_figures_of_a_measurement_are_order_statistics():
+    one = Measurement(tuple(float(sample) for sample in range(11, 0, -1)), 99.0)
+
+    assert (one.median_s, one.p20_s, one.p80_s, one.iqr_s, one.min_s) == (6.0, 3.0, 9.0, 5.0, 1.0)
+    assert one.ci95_s == (2.0, 10.0)
+    assert MEASUREMENT.ci95_s is None
+
+
+@pytest.mark.parametrize(("error", "within"), [(0.0, True), (1e-6, True), (1.1e-6, False), (None, False)])
+def test_accuracy_is_within_up_to_its_tolerance(error, within):
+    assert Accuracy(error, 1e-6).within == within
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_measurement_exists_with_ok_and_only_then_and_a_reason_with_all_others(status):
+    ok = status is Status.OK
+    right = Result(CASE, status, None if ok else "a reason", MEASUREMENT if ok else None)
+
+    assert (right.measurement is not None) == ok
+    with pytest.raises(InvalidInput, match="a measurement exists with status ok and only then"):
+        replace(right, measurement=None if ok else MEASUREMENT)
+    with pytest.raises(InvalidInput, match=f"status {status} needs {'no' if ok else 'a'} reason"):
+        replace(right, reason="a reason" if ok else None)
+    with pytest.raises(InvalidInput, match="reason"):
+        replace(right, reason="a reason" if ok else "")
+
+
+def test_peak_is_that_of_the_dtype_and_unit_and_never_a_neighbours():
+    peak = Peak("fp32", "matrix", 1e12, "datasheet", "a leaflet")
+    device = Device("cpu", "cpu", "x", peaks=(peak,))
+
+    assert device.peak("fp32", "matrix") == peak
+    assert device.peak("fp32", "vector") is None
+    assert device.peak("fp16", "matrix") is None
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_run_is_active_while_it_waits_or_measures(state):
+    run = Run("id", "me", EXPERIMENT, state, Progress(0, 16))
+
+    assert run.active == (state in (RunState.QUEUED, RunState.RUNNING))
+
+
+@pytest.mark.parametrize("value", [SHAPE, CASE, EXPERIMENT, MEASUREMENT, Options()])
+def test_values_are_frozen_and_hashable(value):
+    assert hash(value) == hash(replace(value))
+    with pytest.raises(FrozenInstanceError):
+        setattr(value, next(iter(value.__slots__)), None)

@@ -1,0 +1,365 @@
+"""Whatever is typed on whatever route: an experiment, or every problem named at once with what is accepted."""
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuexplore.cli import _parser
+from gpuexplore.cli.experiment_arguments import request_from
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import CACHE_MODES, DATA_MODES, Experiment, Options, Shape
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.request import (
+    MOST_SHAPES,
+    SHORT_NAMES,
+    Request,
+    as_command,
+    as_python,
+    from_experiment,
+    from_query,
+    parse_sizes,
+    problems_by_field,
+    resolve,
+    split,
+    to_query,
+    with_defaults,
+)
+
+HERE = ("cpu", "cuda:0", "cuda:1")
+NOT_WHOLE = ["0", "-1", "1.5", "1e3", "abc", "٣", "²", "\uff11\uff12", "+5", "0x10", "1 2", "True", "9" * 20, "_", "__"]
+
+
+def resolved(**fields):
+    return resolve(Request(**fields), HERE)
+
+
+def problems(**fields):
+    return problems_by_field(with_defaults(Request(**fields), HERE), HERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("64", (64,)),
+        (" 64 , 128,", (64, 128)),
+        ("128,64,128", (64, 128)),
+        ("1_000", (1000,)),
+        ("256:8192:x2", (256, 512, 1024, 2048, 4096, 8192)),
+        ("100:500:+100", (100, 200, 300, 400, 500)),
+        ("100:550:+100", (100, 200, 300, 400, 500)),
+        ("100:999:x3", (100, 300, 900)),
+        ("7:7:x2", (7,)),
+        ("7:7:+1", (7,)),
+        (" 1 : 4 : x2 , 3", (1, 2, 3, 4)),
+        ("1:64:+1", tuple(range(1, 65))),
+    ],
+)
+def test_sizes_are_a_list_or_a_range(text, sizes):
+    assert parse_sizes(text) == sizes
+
+
+@pytest.mark.parametrize("text", NOT_WHOLE)
+def test_size_that_is_no_whole_number_from_1_is_named(text):
+    with pytest.raises(InvalidInput, match="accepted are") as error:
+        parse_sizes(f"64,{text}")
+    assert f"{text[:60]!r}: accepted are whole numbers from 1" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1:2",
+        "1:2:3:4",
+        "1:8:2",
+        "1:8:*2",
+        "1:8:x",
+        "1:8:",
+        "1:8:x0",
+        "1:8:x1",
+        "1:8:+0",
+        "1:8:x-2",
+        "1:8:x1.5",
+        "8:1:x2",
+        "0:8:x2",
+        ":8:x2",
+        "1::x2",
+        "a:b:xc",
+        "::",
+    ],
+)
+def test_bad_range_is_refused_with_what_is_accepted(text):
+    with pytest.raises(InvalidInput, match=r"range '.*': accepted are (start:stop:x2|whole numbers)"):
+        parse_sizes(text)
+
+
+@pytest.mark.parametrize("text", ["1:65:+1", "1:1000000000:+1", ",".join(map(str, range(1, 70)))])
+def test_more_shapes_than_a_chart_can_show_are_refused(text):
+    with pytest.raises(InvalidInput, match=f"at most {MOST_SHAPES} of them"):
+        parse_sizes(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", " , ,"])
+def test_no_size_asks_for_one(text):
+    with pytest.raises(InvalidInput, match="no size: give at least one, like 64,128,256"):
+        parse_sizes(text)
+
+
+@pytest.mark.parametrize("size", ["1000000000", "65537"])
+def test_size_beyond_the_limit_names_the_limit(size):
+    assert problems(sizes=size) == {"sizes": f"m of matmul {size!r}: accepted are 1 to 65536"}
+
+
+def test_limit_is_that_of_the_operation():
+    assert resolved(operation="vector_add", sizes="1000000000").shapes == (Shape.of(n=10**9),)
+    assert "1 to 2147483648" in problems(operation="vector_add", sizes="9000000000")["sizes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("m=1,k=2,n=3", [(1, 2, 3)]),
+        (" n=3 , m = 1,k=2 ", [(1, 2, 3)]),
+        ("m=1,k=2,n=3;m=4,k=5,n=6", [(1, 2, 3), (4, 5, 6)]),
+        ("m=1,k=2,n=3;m=1,k=2,n=3;", [(1, 2, 3)]),
+    ],
+)
+def test_shapes_name_every_axis_in_any_order(text, shapes):
+    found = resolved(shapes=text).shapes
+
+    assert [tuple(one) for one in found] == shapes
+    assert all([axis for axis, _ in one.axes] == ["m", "k", "n"] for one in found)
+
+
+@pytest.mark.parametrize("text", ["m=1", "m=1,k=2", "m=1,k=2,n=3,q=4", "m=1,m=2,k=3,n=4", "1,2,3", "m:1,k:2,n:3", "m="])
+def test_shape_with_other_axes_is_refused_with_an_example(text):
+    with pytest.raises(InvalidInput, match=r"accepted are (like m=128,k=128,n=128|whole numbers)"):
+        resolved(shapes=text)
+
+
+@pytest.mark.parametrize("text", NOT_WHOLE)
+def test_axis_that_is_no_whole_number_from_1_is_named(text):
+    with pytest.raises(InvalidInput, match=re.escape(f"axis k {text!r}: accepted are whole numbers from 1")):
+        resolved(shapes=f"m=1,k={text},n=1")
+
+
+def test_axis_beyond_the_limit_is_named():
+    assert problems(shapes="m=1,k=1000000000,n=1")["shapes"] == "k of matmul '1000000000': accepted are 1 to 65536"
+
+
+@pytest.mark.parametrize("text", [" ", ";", " ; ;", ","])
+def test_shapes_without_a_shape_are_a_problem_and_no_crash(text):
+    with pytest.raises(InvalidInput):
+        resolved(shapes=text)
+
+
+def test_shapes_replace_the_sizes():
+    assert resolved(sizes="64", shapes="m=1,k=2,n=3").shapes == (Shape.of(m=1, k=2, n=3),)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("operation", "fft", "operation 'fft': accepted are matmul, matvec, vector_add, multiply"),
+        ("operation", "", "operation '': accepted are matmul"),
+        ("dtypes", "fp8", "dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"),
+        ("dtypes", "FP32", "dtype 'FP32': accepted are"),
+        ("dtypes", "", "no dtype: give at least one of fp64, fp32, tf32, bf16, fp16"),
+        ("dtypes", " , ", "no dtype: give at least one of"),
+        ("implementations", "jax", "implementation of matmul 'jax': accepted are numpy, numba-cpu, numba-cuda, torch"),
+        ("implementations", ",", "no implementation: give at least one of numpy"),
+        ("devices", "cuda:7", "device 'cuda:7': accepted are cpu, cuda:0, cuda:1"),
+        ("devices", "gpu", "device 'gpu': accepted are cpu, cuda:0, cuda:1"),
+        ("devices", ",", "no device: give at least one of cpu"),
+        ("cache", "lukewarm", "cache 'lukewarm': accepted are cold, warm"),
+        ("data", "random", "data 'random': accepted are normal, zeros, ones"),
+        ("data", "", "data '': accepted are normal, zeros, ones"),
+        ("threads", "0", "threads '0': accepted are whole numbers from 1"),
+        ("threads", "1.5", "threads '1.5': accepted are whole numbers from 1"),
+        ("threads", "many", "threads 'many': accepted are whole numbers from 1"),
+        ("threads", "٣", "threads '٣': accepted are whole numbers from 1"),
+        ("threads", "1000000000", "threads '1000000000': accepted are 1 to 1024"),
+        ("budget", "0", "budget '0.0': accepted are above 0, up to 60 seconds"),
+        ("budget", "-1", "budget '-1.0': accepted are above 0, up to 60 seconds"),
+        ("budget", "61", "budget '61.0': accepted are above 0, up to 60 seconds"),
+        ("budget", "1000000000", "budget '1000000000.0': accepted are"),
+        ("budget", "nan", "budget 'nan': accepted are above 0"),
+        ("budget", "inf", "budget 'inf': accepted are above 0"),
+        ("budget", "soon", "budget 'soon': accepted are a number of seconds above 0, up to 60"),
+    ],
+)
+def test_bad_value_is_named_with_the_accepted_ones(field, value, text):
+    found = problems(**{field: value})
+
+    assert list(found) == [field]
+    assert found[field].startswith(text)
+    with pytest.raises(InvalidInput, match=re.escape(text)):
+        resolved(**{field: value})
+
+
+@pytest.mark.parametrize("field", ["threads", "sizes"])
+def test_very_long_value_is_cut_in_the_message(field):
+    assert len(problems(**{field: "7" * 10_000})[field]) < 200
+
+
+def test_every_problem_is_named_at_once_and_each_once():
+    fields = {"sizes": "0", "dtypes": "fp8", "implementations": "jax", "devices": "tpu", "cache": "x", "data": "y"}
+    fields |= {"threads": "-1", "budget": "0"}
+
+    found = problems(**fields)
+    with pytest.raises(InvalidInput) as error:
+        resolved(**fields)
+
+    assert set(found) == set(fields)
+    assert str(error.value).splitlines() == list(found.values())
+
+
+def test_shapes_that_are_wrong_are_a_problem_of_the_shapes_alone():
+    assert set(problems(sizes="0", shapes="m=1")) == {"shapes"}
+
+
+def test_nothing_is_wrong_with_the_defaults():
+    for name in OPERATIONS:
+        assert problems(operation=name) == {}
+        experiment = resolved(operation=name)
+        assert experiment.devices == HERE
+        assert experiment.dtypes == ("fp32", "bf16", "fp16")
+        assert experiment.options == Options()
+        assert len(experiment.shapes) == len(OPERATIONS[name].default_sizes)
+
+
+@pytest.mark.parametrize(
+    ("devices", "implementations"),
+    [
+        (("cpu",), ("numpy", "numba-cpu", "torch")),
+        (("cuda:0",), ("numba-cuda", "torch")),
+        (HERE, ("numpy", "numba-cpu", "numba-cuda", "torch")),
+    ],
+)
+def test_default_implementations_are_those_that_fit_a_device(devices, implementations):
+    assert resolve(Request(), devices).implementations == implementations
+
+
+def test_words_are_split_at_commas_and_each_is_kept_once():
+    assert split(" a, b ,,a,") == ("a", "b")
+    assert resolved(dtypes="fp32, bf16,fp32").dtypes == ("fp32", "bf16")
+
+
+def test_defaults_of_an_unknown_operation_are_left_alone():
+    assert with_defaults(Request("fft"), HERE) == Request("fft", devices="cpu,cuda:0,cuda:1")
+
+
+@st.composite
+def experiments(draw):
+    operation = draw(st.sampled_from(list(OPERATIONS.values())))
+    lengths = st.tuples(*(st.integers(1, operation.limits[axis]) for axis in operation.axes))
+    squares = st.integers(1, min(operation.limits.values())).map(operation.shape_of_size)
+    others = lengths.map(lambda one: Shape(tuple(zip(operation.axes, one, strict=True))))
+    shapes = draw(st.one_of(some(squares, 5), some(others, 5)))
+    return Experiment(
+        operation.name,
+        tuple(shapes),
+        tuple(draw(some(st.sampled_from(list(DTYPES)), 5))),
+        tuple(draw(some(st.sampled_from([one.name for one in operation.implementations]), 4))),
+        tuple(draw(some(st.sampled_from(HERE), 3))),
+        Options(
+            draw(st.sampled_from((None, *CACHE_MODES))),
+            draw(st.sampled_from(DATA_MODES)),
+            draw(st.none() | st.integers(1, 1024)),
+            draw(st.sampled_from((0.2, 0.01, 1.5, 60.0, 1e-5)) | st.floats(1e-6, 60.0)),
+        ),
+    )
+
+
+def some(values, most):
+    return st.lists(values, min_size=1, max_size=most, unique=True)
+
+
+@given(experiments())
+def test_experiment_survives_its_request_and_its_url(experiment):
+    request = from_experiment(experiment)
+
+    assert resolve(request, HERE) == experiment
+    assert from_query(to_query(request)) == request
+    assert set(to_query(request)) <= set(SHORT_NAMES.values())
+
+
+@given(experiments())
+def test_command_gives_the_same_experiment_through_the_command_line(experiment):
+    import shlex
+
+    program, *words = shlex.split(as_command(from_experiment(experiment)))
+    arguments = _parser("run").parse_args(words)
+
+    assert program == "gpuexplore"
+    assert resolve(request_from(arguments, arguments.operation), HERE) == experiment
+
+
+@given(experiments())
+def test_python_lines_give_the_same_experiment(experiment):
+    asked = []
+    lines = as_python(from_experiment(experiment)).replace("import gpuexplore as gx", "")
+
+    exec(compile(lines, "a notebook", "exec"), {"gx": Recorder(asked)})
+
+    ((operation, fields),) = asked
+    assert resolve(Request(operation, **fields), HERE) == experiment
+
+
+class Recorder:
+    """Stands in for the package: writes down what `run` is called with."""
+
+    def __init__(self, asked):
+        self.asked = asked
+
+    def run(self, operation, **fields):
+        self.asked.append((operation, fields))
+        return self
+
+    def to_pandas(self):
+        return None
+
+
+@given(st.text(max_size=30), st.sampled_from(sorted(SHORT_NAMES)))
+def test_any_text_in_any_field_is_an_experiment_or_a_reason(text, field):
+    request = from_query({SHORT_NAMES[field]: text})
+    problems = problems_by_field(with_defaults(request, HERE), HERE)
+
+    if problems:
+        assert all(problems.values())
+        with pytest.raises(InvalidInput):
+            resolve(request, HERE)
+    else:
+        assert resolve(request, HERE).cases()
+
+
+def test_url_of_the_defaults_is_empty_and_parameters_of_others_are_left_alone():
+    assert to_query(Request()) == {}
+    assert from_query({"run": "abc", "page": "2"}) == Request()
+
+
+def test_every_field_has_its_short_name():
+    assert list(SHORT_NAMES) == list(Request.__dataclass_fields__)
+    assert len(set(SHORT_NAMES.values())) == len(SHORT_NAMES)
+
+
+def test_command_and_python_name_what_is_swept_and_what_differs():
+    request = Request(sizes="64,128", implementations="numpy", devices="cpu", threads="2")
+
+    assert as_command(request) == (
+        "gpuexplore run matmul --size 64,128 --dtype fp32,bf16,fp16 --impl numpy --device cpu --threads 2"
+    )
+    assert as_python(request).splitlines()[2] == (
+        "run = gx.run('matmul', sizes='64,128', dtypes='fp32,bf16,fp16', implementations='numpy', devices='cpu', "
+        "threads='2')"
+    )
+
+
+@pytest.mark.parametrize(("cache", "data"), list(product(("", *CACHE_MODES), DATA_MODES)))
+def test_conditions_become_options(cache, data):
+    options = resolved(cache=cache, data=data, threads=" 3 ", budget=" 1.5 ").options
+
+    assert options == Options(cache or None, data, 3, 1.5)

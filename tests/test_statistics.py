@@ -1,0 +1,67 @@
+"""Order statistics against NumPy, and the interval of the median against chance itself."""
+
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, _lower_rank, median, median_interval, quantile
+
+SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200)
+
+
+@given(SAMPLES, st.floats(0, 1))
+def test_quantiles_are_those_of_numpy(samples, share):
+    assert quantile(samples, share) == pytest.approx(float(np.quantile(samples, share)), rel=1e-9)
+
+
+@given(SAMPLES)
+def test_median_is_that_of_numpy_and_order_does_not_matter(samples):
+    assert median(samples) == pytest.approx(float(np.median(samples)))
+    assert median(samples) == median(samples[::-1])
+
+
+def test_quantiles_of_few_samples():
+    assert quantile([3.0], 0.2) == 3.0
+    assert quantile([1.0, 2.0], 0.25) == 1.25
+    assert (quantile([2.0, 1.0], 0.0), quantile([2.0, 1.0], 1.0)) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("count", range(SMALLEST_SAMPLE_WITH_INTERVAL))
+def test_five_samples_have_no_interval(count):
+    assert median_interval([1.0] * count) is None
+
+
+def test_six_samples_have_the_range_as_their_interval():
+    assert median_interval([6.0, 1.0, 5.0, 2.0, 4.0, 3.0]) == (1.0, 6.0)
+
+
+@pytest.mark.parametrize(("count", "lowest", "highest"), [(10, 2, 9), (20, 6, 15), (50, 18, 33), (100, 40, 61)])
+def test_ranks_are_those_of_the_tables(count, lowest, highest):
+    """Le Boudec, Performance Evaluation of Computer and Communication Systems, table A.1."""
+    assert median_interval([float(one) for one in range(1, count + 1)]) == (lowest, highest)
+
+
+@pytest.mark.parametrize("count", [*range(6, 60), 100, 333, 1000])
+def test_interval_covers_at_least_95_percent_and_no_narrower_one_does(count):
+    def outside(rank):
+        return 2 * sum(comb(count, below) for below in range(rank + 1)) / 2**count
+
+    rank = _lower_rank(count)
+
+    assert outside(rank) <= 0.05 < outside(rank + 1)
+
+
+def test_approximation_for_many_samples_joins_the_exact_ranks():
+    assert abs(_lower_rank(1001) - _lower_rank(1000)) <= 1
+    assert _lower_rank(1001) <= _lower_rank(1000) + 1
+    assert _lower_rank(10_000) == pytest.approx(5000 - 98, abs=2)
+
+
+@given(st.lists(st.floats(1e-9, 1e3), min_size=6, max_size=100))
+def test_interval_holds_the_median_and_lies_within_the_samples(samples):
+    low, high = median_interval(samples)
+
+    assert min(samples) <= low <= median(samples) <= high <= max(samples)

@@ -1,0 +1,97 @@
+"""Quantities as people read them out: three digits, the right prefix, a dash for what is unknown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuexplore import units
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"),
+        (0, "0 FLOP/s"),
+        (1, "1.00 FLOP/s"),
+        (482e9, "482 GFLOP/s"),
+        (999.4e9, "999 GFLOP/s"),
+        (999.6e9, "1.00 TFLOP/s"),
+        (1e12, "1.00 TFLOP/s"),
+        (12.345e12, "12.3 TFLOP/s"),
+        (2e18, "2000 PFLOP/s"),
+        (-3e6, "-3.00 MFLOP/s"),
+    ],
+)
+def test_rates_have_three_digits_and_a_prefix(value, text):
+    assert units.format_flop_per_s(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "—"),
+        (0, "0 s"),
+        (1.25e-3, "1.25 ms"),
+        (20e-6, "20.0 µs"),
+        (2e-9, "2.00 ns"),
+        (3e-12, "0.00300 ns"),
+        (59.0, "59.0 s"),
+        (60, "1 min"),
+        (125, "2 min 5 s"),
+        (3600, "1 h 0 min"),
+        (7384, "2 h 3 min"),
+    ],
+)
+def test_durations_are_read_out(seconds, text):
+    assert units.format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "—"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (2**30, "1.00 GiB"),
+        (23.4 * 2**30, "23.4 GiB"),
+        (2**60, "1020 PiB"),
+    ],
+)
+def test_sizes_are_binary(count, text):
+    assert units.format_bytes(count) == text
+
+
+def test_bandwidth_is_decimal():
+    assert units.format_bytes_per_s(38.2e9) == "38.2 GB/s"
+    assert units.format_bytes_per_s(None) == "—"
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(None, "—"), (0, "0 %"), (0.642, "64.2 %"), (1.0, "100 %"), (0.0123, "1.2 %"), (1.234, "123 %")]
+)
+def test_shares_are_percent(share, text):
+    assert units.format_percent(share) == text
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(None, "—"), (4.213, "4.21×"), (0.5, "0.500×"), (123.4, "123×")])
+def test_ratios_have_three_digits(ratio, text):
+    assert units.format_ratio(ratio) == text
+
+
+@given(st.floats(1e-9, 1e17))
+def test_text_reads_back_within_half_a_digit(value):
+    number, _, unit = units.format_si(value, "s").partition(" ")
+    exponents = {prefix: exponent for exponent, prefix in units._SI.items()}
+
+    assert float(number) * 10.0 ** exponents[unit.removesuffix("s")] == pytest.approx(value, rel=5.1e-3)
+
+
+@given(st.floats(1e-300, 1e300), st.integers(1, 6))
+def test_rounding_keeps_the_asked_digits(value, digits):
+    assert units.round_significant(value, digits) == pytest.approx(value, rel=0.6 * 10.0 ** (1 - digits))
+    assert units.round_significant(-value, digits) == -units.round_significant(value, digits)
+
+
+def test_zero_stays_zero():
+    assert units.round_significant(0.0) == 0.0
