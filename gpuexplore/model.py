@@ -20,7 +20,7 @@ Unit = Literal["vector", "matrix"]
 PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
-DEFAULT_BUDGET_S = 0.2
+DEFAULT_BUDGET_S = 0.1
 LARGEST_BUDGET_S = 60.0
 
 

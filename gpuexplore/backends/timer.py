@@ -10,7 +10,9 @@ from typing import Any, Protocol
 Run = Callable[[], object]
 Clock = Callable[[], int]  # nanoseconds, monotonic
 
-LONG_ENOUGH_S = 20e-6  # a batch this long is hundreds of clock ticks: perf_counter_ns costs about 50 ns
+# perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, for a median of single calls can miss
+# the slow ones of a skewed lot
+LONG_ENOUGH_S = 100e-6
 
 
 class Timer(Protocol):

@@ -14,6 +14,7 @@ from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json, refuse_file
 from gpuexplore.devices import discover
+from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Device, Experiment, Result
@@ -42,6 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     devices = discover()
     experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
     refuse(experiment, devices)
+    _refuse_baseline(arguments.baseline, experiment)
     results = measure(experiment, devices)
     if arguments.out:
         arguments.out.write_bytes(export(arguments.out.suffix, experiment, results))
@@ -52,6 +54,12 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print_table(results, arguments.baseline)
     return exit_code(results)
+
+
+def _refuse_baseline(baseline: str | None, experiment: Experiment) -> None:
+    accepted = (*experiment.implementations, *experiment.dtypes)
+    if baseline is not None and baseline not in accepted:
+        raise InvalidInput.of("baseline", baseline, accepted)
 
 
 def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, ...]:

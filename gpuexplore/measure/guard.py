@@ -11,7 +11,7 @@ from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations.contract import Operation
 from gpuexplore.units import format_bytes, format_seconds
 
-PATIENCE = 40  # a case may take this many times its sampling budget: slow calls still get an interval
+PATIENCE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
 FEWEST_CALLS = 10  # one first call, three to warm up, six samples for a 95 % interval
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
 TELLING_PROBE_S = 5e-3

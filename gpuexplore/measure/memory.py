@@ -10,11 +10,12 @@ KEEP_FREE = 0.9  # allocators and the driver need room of their own
 
 def free_bytes(device: Device) -> int | None:
     """Return the bytes a case may use; None where nothing states them: no limit is invented."""
-    if device.kind == "cpu":
-        free = _free_host_bytes()
-    else:
-        free = free_gpu_bytes(device.uuid) if device.uuid else None
+    free = _free_host_bytes() if device.kind == "cpu" else _free_device_bytes(device)
     return None if free is None else int(free * KEEP_FREE)
+
+
+def _free_device_bytes(device: Device) -> int | None:
+    return free_gpu_bytes(device.uuid) if device.uuid else None
 
 
 def _free_host_bytes() -> int | None:

@@ -3,6 +3,8 @@
 A scheduler may wake a pool's thread on its caller's core and leave it there for seconds, while another core
 idles: the two then take turns of 3 ms, and torch's product of 128 x 128 takes 2.8 ms in place of 22 µs (seen on a
 virtual machine with two cores and nobody else on it, in most of the rounds that follow a pause).
+
+Right for pools whose caller works too, as OpenBLAS's and OpenMP's do; see docs/decisions/0005.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 The contract, in order (see docs/measuring.md): warm up by time and by count; then all candidates of a
 group take one round each, in random order, until each has settled: the 95 % interval of its median is
-within 1 % of it, not before ten samples, or its budget is spent. Every sample is kept.
+within 1 % of it, not before ten samples and 30 ms, or its budget is spent. Every sample is kept.
 
 A round is two samples, because samples of one round resemble each other more (1 %) than rounds do (4 %):
 ten samples then come from five rounds, and the interval, which takes samples for independent, is not far
@@ -24,7 +24,6 @@ from gpuexplore.model import Case
 from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
 
 WARM_UP_S = 25e-3
-BATCH_S = 100e-6  # a median of single calls misses the slow ones of a skewed lot: 10 % low at 20 µs a call
 ROUND_SAMPLES = 2  # samples of one implementation before it is another's turn
 LONG_ROUND_SAMPLES = 5  # where the untimed call before them is dear
 LONG_CALL_S = 5e-3
@@ -33,6 +32,7 @@ WAKE_S = 200e-6  # of untimed calls before a round, at least one
 WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
 WARM_UP_CALLS = 3
 FEWEST_SAMPLES = 10
+SPREAD_S = 30e-3  # from the first round to the last at least: disturbances last for milliseconds, and come in turns
 PRECISION = 0.01  # half width of the interval over the median
 
 
@@ -47,9 +47,12 @@ class Sampling:
     per_round: int = 1
     samples_s: list[float] = field(default_factory=list)
     spent_s: float = 0.0
+    spread_s: float = 0.0
+    began: int | None = None
 
     def take_round(self, time: Timekeeper) -> None:
         """Add one round of samples, on a quiet machine and with the library's own threads awake."""
+        self.began = time.clock() if self.began is None else self.began
         time.quiet()
         with time.apart():
             start = time.clock()
@@ -58,7 +61,9 @@ class Sampling:
                 self.samples_s += self.candidate.timer.sample(
                     self.candidate.run, calls=self.calls, flush=self.candidate.flush
                 )
-            self.spent_s += (time.clock() - start) * 1e-9
+        now = time.clock()
+        self.spent_s += (now - start) * 1e-9
+        self.spread_s = (now - self.began) * 1e-9
 
     def _wake(self) -> None:
         """Call without timing, until waking threads and cold caches do not show any more."""
@@ -70,7 +75,7 @@ class Sampling:
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget is spent."""
         case, count = self.candidate.case, len(self.samples_s)
-        if count >= FEWEST_SAMPLES and _is_precise(self.samples_s):
+        if count >= FEWEST_SAMPLES and self.spread_s >= SPREAD_S and _is_precise(self.samples_s):
             return True
         has_interval = count >= SMALLEST_SAMPLE_WITH_INTERVAL
         return self.spent_s >= (case.options.budget_s if has_interval else limit_s(case))
@@ -93,8 +98,6 @@ def plan_rounds(samplings: Sequence[Sampling]) -> None:
         several = LONG_ROUND_SAMPLES if slowest_s >= LONG_CALL_S else ROUND_SAMPLES
         one.per_round = 1 if timer.one_sample_per_call or slowest_s >= WAKING_CALL_S else several
         one.calls = timer.calls_per_round(slowest_s if timer.one_sample_per_call else one.call_s)
-        if not timer.one_sample_per_call:
-            one.calls = max(one.calls, ceil(BATCH_S / max(one.call_s, 1e-9)))
 
 
 def sample_in_rounds(

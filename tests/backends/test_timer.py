@@ -26,9 +26,24 @@ def test_host_timer_flushes_before_every_call_and_outside_the_timed_part():
     assert (clock.readings, work.calls, flush.calls) == (6, 3, 3)
 
 
-@pytest.mark.parametrize(("call_s", "calls"), [(0.0, 20_000), (1e-9, 20_000), (3e-6, 7), (LONG_ENOUGH_S, 1), (9.0, 1)])
+@pytest.mark.parametrize(
+    ("call_s", "calls"), [(LONG_ENOUGH_S / 2, 2), (LONG_ENOUGH_S / 2.5, 3), (LONG_ENOUGH_S, 1), (9.0, 1)]
+)
 def test_host_batch_is_as_long_as_the_clock_needs(call_s, calls):
     assert HostTimer(FakeClock()).calls_per_round(call_s) == calls
+
+
+@pytest.mark.parametrize("call_s", [1e-9, 70e-9, 3e-6, 40e-6])
+def test_host_batch_is_long_enough_and_no_longer(call_s):
+    calls = HostTimer(FakeClock()).calls_per_round(call_s)
+
+    assert LONG_ENOUGH_S * (1 - 1e-9) <= calls * call_s <= LONG_ENOUGH_S + call_s
+
+
+def test_host_batch_of_a_call_too_short_for_the_clock_is_that_of_a_nanosecond():
+    timer = HostTimer(FakeClock())
+
+    assert timer.calls_per_round(0.0) == timer.calls_per_round(1e-9) == pytest.approx(LONG_ENOUGH_S / 1e-9, abs=1)
 
 
 class FakeStream:

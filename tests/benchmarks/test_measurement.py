@@ -3,13 +3,30 @@
 import pytest
 
 from benchmarks import measurement
-from benchmarks.measurement import BASELINE, Observed, Turn, between, cases, drift, label, score, table, worst_error
+from benchmarks.measurement import (
+    ATTEMPTS,
+    BASELINE,
+    DISTURBED_ABOVE,
+    SHIFTED_ABOVE,
+    Observed,
+    Turn,
+    between,
+    cases,
+    drift,
+    joined,
+    label,
+    score,
+    shift,
+    table,
+    take_turn,
+    worst_error,
+)
 
 SMALL, LARGE = cases()[0], cases()[-1]
 
 
-def turn(small_s, large_s, wall_s=1.0):
-    return Turn({SMALL: small_s, LARGE: large_s}, {SMALL: 1.0, LARGE: 10.0}, wall_s, 0.0)
+def turn(small_s, large_s, wall_s=1.0, *, lost_share=0.0, shift=0.0):
+    return Turn({SMALL: small_s, LARGE: large_s}, {SMALL: 1.0, LARGE: 10.0}, wall_s, lost_share, shift)
 
 
 def test_there_are_ten_cases_group_by_group():
@@ -55,13 +72,82 @@ def test_the_table_has_a_line_for_each_contestant():
 
 
 @pytest.mark.parametrize(
-    ("shares", "kept"),
-    [([0.0], 0.0), ([0.4, 0.01], 0.01), ([0.4, 0.2, *[0.3] * (measurement.ATTEMPTS - 2)], 0.2)],
-    ids=["at once", "again", "never quiet"],
+    ("before_s", "after_s", "expected"),
+    [
+        ({SMALL: 1.0, LARGE: 10.0}, {SMALL: 1.0, LARGE: 10.0}, 0.0),
+        ({SMALL: 1.0, LARGE: 10.0}, {SMALL: 1.1, LARGE: 12.0}, 0.2),
+        ({SMALL: 1.1, LARGE: 12.0}, {SMALL: 1.0, LARGE: 10.0}, 0.2),
+        ({SMALL: 1.0, LARGE: 11.0}, {SMALL: 1.5, LARGE: 10.0}, 0.5),
+    ],
+    ids=["still", "slower", "faster", "both ways"],
 )
-def test_what_others_disturbed_is_taken_again_and_at_last_the_least_disturbed_counts(monkeypatch, shares, kept):
-    left = iter(shares)
-    monkeypatch.setattr(measurement, "observe", lambda measure: Observed(measure(), 1.0, next(left)))
+def test_shift_is_that_of_the_worst_case_in_both_directions(before_s, after_s, expected):
+    assert shift(before_s, after_s) == pytest.approx(expected)
 
-    assert measurement.undisturbed(dict, sleep=lambda _: None).lost_share == kept
-    assert list(left) == []
+
+@pytest.mark.parametrize(
+    ("lost_share", "shifted", "expected"),
+    [
+        (0.0, 0.0, 0.0),
+        (DISTURBED_ABOVE, 0.0, 1.0),
+        (0.0, SHIFTED_ABOVE, 1.0),
+        (3 * DISTURBED_ABOVE, SHIFTED_ABOVE, 3.0),
+    ],
+)
+def test_disturbance_is_the_worse_of_the_lost_cpu_and_the_shift(lost_share, shifted, expected):
+    assert turn(1.0, 10.0, lost_share=lost_share, shift=shifted).disturbance == pytest.approx(expected)
+
+
+def test_turns_of_all_sizes_are_one_with_the_wall_time_of_all_and_the_worst_disturbance():
+    small = Turn({SMALL: 1.1}, {SMALL: 1.0}, 2.0, lost_share=0.01, shift=0.04)
+    large = Turn({LARGE: 11.0}, {LARGE: 10.0}, 3.0, lost_share=0.03, shift=0.02)
+
+    assert joined([small, large]) == Turn(
+        {SMALL: 1.1, LARGE: 11.0}, {SMALL: 1.0, LARGE: 10.0}, wall_s=5.0, lost_share=0.03, shift=0.04
+    )
+
+
+def taken(monkeypatch, attempts, before=1.0):
+    """Return the turn that counts; each attempt is the CPU that others took and the truth after it.
+
+    What the contestant measured is the number of the attempt. Fails unless every attempt was needed.
+    """
+    shares, truths = (iter(some) for some in zip(*attempts, strict=True))
+    measured = iter(range(len(attempts)))
+    monkeypatch.setattr(measurement, "observe", lambda measure: Observed(measure(), 1.0, next(shares)))
+    found = take_turn(lambda: {SMALL: next(measured)}, lambda: {SMALL: next(truths)}, {SMALL: before})
+    assert list(measured) == list(shares) == list(truths) == []
+    return found
+
+
+def test_an_undisturbed_turn_counts_at_once(monkeypatch):
+    found = taken(monkeypatch, [(DISTURBED_ABOVE, 1.02)])
+
+    assert found == Turn({SMALL: 0}, {SMALL: 1.01}, 1.0, DISTURBED_ABOVE, pytest.approx(0.02))
+
+
+def test_a_turn_is_taken_again_when_others_took_the_cpu(monkeypatch):
+    found = taken(monkeypatch, [(2 * DISTURBED_ABOVE, 1.0), (0.0, 1.0)])
+
+    assert (found.times_s, found.lost_share) == ({SMALL: 1}, 0.0)
+
+
+@pytest.mark.parametrize("after", [1.5, 1 / 1.5], ids=["slower", "faster"])
+def test_a_turn_is_taken_again_when_the_truth_moved_and_held_against_the_new_one(monkeypatch, after):
+    found = taken(monkeypatch, [(0.0, after), (0.0, after)])
+
+    assert (found.times_s, found.truth_s, found.shift) == ({SMALL: 1}, {SMALL: after}, 0.0)
+
+
+def test_the_least_disturbed_turn_counts_where_all_are_disturbed(monkeypatch):
+    lost = [(6 * DISTURBED_ABOVE, 1.0), (4 * DISTURBED_ABOVE, 1.0), (2 * DISTURBED_ABOVE, 1.0)]
+    found = taken(monkeypatch, [*lost, *[(3 * DISTURBED_ABOVE, 1.0)] * (ATTEMPTS - len(lost))])
+
+    assert (found.times_s, found.lost_share) == ({SMALL: 2}, 2 * DISTURBED_ABOVE)
+
+
+def test_lost_cpu_and_shift_are_weighed_against_each_other(monkeypatch):
+    moved = [(0.0, 1.0 + 2 * SHIFTED_ABOVE)]
+    found = taken(monkeypatch, [*moved, *[(3 * DISTURBED_ABOVE, moved[0][1])] * (ATTEMPTS - 1)])
+
+    assert (found.times_s, found.shift) == ({SMALL: 0}, pytest.approx(2 * SHIFTED_ABOVE))

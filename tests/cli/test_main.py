@@ -252,3 +252,10 @@ def test_progress_is_one_rewritten_line_on_a_terminal(monkeypatch, capsys):
     assert told.count("\n") == 1
     assert told.endswith("skipped: too slow\n")
     assert told.count("\r") == 2
+
+
+def test_unknown_baseline_is_refused_before_anything_is_measured(capsys):
+    words = ["run", "matmul", "--size", "8", "--dtype", "fp32", "--impl", "numpy", "--baseline", "abacus"]
+
+    assert main(words) == EXIT_UNUSABLE
+    assert "baseline 'abacus': accepted are numpy, fp32" in capsys.readouterr().err

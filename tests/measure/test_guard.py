@@ -10,6 +10,8 @@ from gpuexplore.errors import TooLarge, TooSlow
 from gpuexplore.measure import memory
 from gpuexplore.measure.guard import (
     CHEAP_WORK,
+    FEWEST_CALLS,
+    PATIENCE,
     TELLING_PROBE_S,
     estimate_call_s,
     limit_s,
@@ -22,6 +24,7 @@ from gpuexplore.measure.guard import (
 from gpuexplore.measure.memory import free_bytes
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
+from gpuexplore.units import format_seconds
 from tests.measure.fakes import CPU, GPU, case
 
 MATMUL, VECTOR_ADD = OPERATIONS["matmul"], OPERATIONS["vector_add"]
@@ -95,10 +98,11 @@ def test_probing_ends_with_the_largest_smaller_shape():
 def test_too_slow_names_the_estimate_the_limit_and_the_budget():
     one = case(budget_s=0.2)
 
-    refuse_if_too_slow(one, limit_s(one) / 10)
-    with pytest.raises(TooSlow, match=re.escape("about 2.50 s and 10 are needed: over the limit of 8.00 s")) as error:
+    refuse_if_too_slow(one, limit_s(one) / FEWEST_CALLS)
+    with pytest.raises(TooSlow, match=re.escape(f"about 2.50 s and {FEWEST_CALLS} are needed")) as error:
         refuse_if_too_slow(one, 2.5)
-    assert "40 × the budget of 0.2 s" in str(error.value)
+    limit = format_seconds(PATIENCE * 0.2)
+    assert str(error.value).endswith(f"over the limit of {limit} ({PATIENCE} × the budget of 0.2 s)")
 
 
 def test_larger_budget_allows_slower_calls():

@@ -1,15 +1,17 @@
 """Warm-up, rounds and the stopping rule, with a clock that only the work moves."""
 
+from math import ceil
 from random import Random
 
 import pytest
 
-from gpuexplore.backends.timer import HostTimer
+from gpuexplore.backends.timer import LONG_ENOUGH_S, HostTimer
 from gpuexplore.measure.guard import limit_s
 from gpuexplore.measure.quiet import Timekeeper
 from gpuexplore.measure.timing import (
     FEWEST_SAMPLES,
     ROUND_SAMPLES,
+    SPREAD_S,
     WARM_UP_CALLS,
     Sampling,
     plan_rounds,
@@ -17,10 +19,12 @@ from gpuexplore.measure.timing import (
     warm_up,
 )
 from gpuexplore.model import LARGEST_BUDGET_S
+from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL
 from tests.measure.fakes import FakeClock, FakeEventTimer, FakeWork, candidate
 
 NOISY_S = [1.0, 2.0, 3.0, 1.5, 2.5] * 10
 LONG_S = 1.0  # so long that nothing has to be woken before it
+SHORT_S = 1.4e-3  # ten samples of it end before the spread, whose multiple it is not
 
 
 def never():
@@ -89,6 +93,7 @@ def test_steady_samples_stop_at_ten():
 def test_interval_of_the_median_must_be_within_one_percent(spread, precise):
     bench = Bench(one=[1.0])
     sampling = bench.sampling("one")
+    sampling.spread_s = SPREAD_S
 
     sampling.samples_s = [1 - spread, 1 - spread, *[1.0] * 6, 1 + spread, 1 + spread]
 
@@ -97,10 +102,56 @@ def test_interval_of_the_median_must_be_within_one_percent(spread, precise):
 
 def test_nine_samples_are_never_enough_however_steady():
     sampling = Bench(one=[1.0]).sampling("one")
+    sampling.spread_s = SPREAD_S
 
     sampling.samples_s = [1.0] * (FEWEST_SAMPLES - 1)
 
     assert not sampling.settled()
+
+
+@pytest.mark.parametrize(("spread_s", "settled"), [(0.0, False), (0.99 * SPREAD_S, False), (SPREAD_S, True)])
+def test_steady_samples_do_not_settle_before_the_spread(spread_s, settled):
+    sampling = Bench(one=[1.0]).sampling("one")
+    sampling.samples_s = [1.0] * FEWEST_SAMPLES
+
+    sampling.spread_s = spread_s
+
+    assert sampling.settled() == settled
+
+
+def test_steady_short_calls_go_on_until_the_spread():
+    bench = Bench(short=[SHORT_S])
+    sampling = bench.sampling("short")
+
+    bench.run()
+
+    assert len(sampling.samples_s) == ceil(SPREAD_S / SHORT_S) > FEWEST_SAMPLES
+    assert sampling.spread_s - SHORT_S < SPREAD_S <= sampling.spread_s
+
+
+def test_turns_of_others_and_waits_for_silence_count_for_the_spread_and_not_for_the_budget():
+    bench = Bench(one=[SHORT_S], other=[SHORT_S])
+    one = bench.sampling("one")
+    bench.sampling("other")
+    wait_s = 1e-3
+    bench.be_quiet = lambda: bench.clock.spend(wait_s)
+
+    bench.run()
+
+    assert one.spent_s == pytest.approx(len(one.samples_s) * SHORT_S)
+    turns_between = len(one.samples_s) - 2  # of the other, at least
+    assert one.spread_s > one.spent_s + turns_between * (SHORT_S + wait_s)
+
+
+def test_budget_ends_before_the_spread():
+    bench = Bench(short=[SHORT_S])
+    budget_s = 0.5 * SPREAD_S
+    sampling = bench.sampling("short", budget_s=budget_s)
+
+    bench.run()
+
+    assert len(sampling.samples_s) == ceil(budget_s / SHORT_S) > SMALLEST_SAMPLE_WITH_INTERVAL
+    assert sampling.spread_s < SPREAD_S
 
 
 def test_noisy_samples_stop_when_the_budget_is_spent_and_all_are_kept():
@@ -129,8 +180,9 @@ def test_calls_longer_than_the_limit_stop_without_one():
 
     bench.run()
 
-    assert len(sampling.samples_s) == 2
-    assert sampling.spent_s >= limit_s(sampling.candidate.case)
+    limit = limit_s(sampling.candidate.case)
+    assert len(sampling.samples_s) == ceil(limit / 5.0) < SMALLEST_SAMPLE_WITH_INTERVAL
+    assert sampling.spent_s >= limit
 
 
 def test_short_calls_are_woken_before_each_round_and_long_ones_are_not():
@@ -258,7 +310,8 @@ def test_host_batches_fit_the_implementation_and_rounds_are_equal():
 
     plan_rounds([fast, slow])
 
-    assert (fast.calls, slow.calls) == (7, 1)
+    assert (fast.calls, slow.calls) == (ceil(LONG_ENOUGH_S / 3e-6), 1)
+    assert fast.calls > 1
     assert fast.per_round == slow.per_round == ROUND_SAMPLES > 1
 
 
@@ -283,4 +336,25 @@ def test_event_rounds_are_equal_so_that_samples_can_be_paired():
     assert fast.calls == slow.calls == 10
     assert fast.per_round == slow.per_round == 1
     assert set(timers["fast"].rounds) == set(timers["slow"].rounds) == {10}
-    assert len(fast.samples_s) == len(slow.samples_s) == 10
+    assert {len(one.samples_s) % 10 for one in (fast, slow)} == {0}
+    assert abs(len(fast.samples_s) - len(slow.samples_s)) <= 10
+
+
+def rounds_of_two(seed):
+    """Return whose turn it was, for two that are alike and settle when the spread is reached."""
+    bench = Bench(one=[SHORT_S], other=[SHORT_S])
+    order = []
+    for name in bench.works:
+        bench.sampling(name, timer=Told(bench.clock, order, name))
+    bench.run(seed=seed)
+    return order
+
+
+def test_two_alike_end_at_most_one_round_apart_and_share_every_round_before():
+    orders = [rounds_of_two(seed) for seed in range(20)]
+
+    for order in orders:
+        fewest = min(order.count("one"), order.count("other"))
+        shared = [order[start : start + 2] for start in range(0, 2 * fewest, 2)]
+        assert [sorted(one) for one in shared] == [["one", "other"]] * fewest
+    assert {abs(one.count("one") - one.count("other")) for one in orders} == {0, 1}
