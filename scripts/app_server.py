@@ -72,7 +72,12 @@ def _answers(port: int) -> bool:
         return False
 
 
+def database_of(home: Path) -> str:
+    """Return the URL of the database of a server with this home."""
+    return f"sqlite:///{home / 'gpuexplore.sqlite3'}"
+
+
 def _is_warm(home: Path) -> bool:
-    with open_store(f"sqlite:///{home / 'gpuexplore.sqlite3'}") as store:
+    with open_store(database_of(home)) as store:
         supervisor = store.supervisor()
     return supervisor is not None and supervisor.state == "ready"

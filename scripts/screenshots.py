@@ -5,13 +5,16 @@ CHROMIUM names the browser; without it Playwright's own is used.
 
 import os
 import tempfile
+import time
 from pathlib import Path
 
-from app_server import CHROMIUM_ARGUMENTS, ROOT, served
+from app_server import CHROMIUM_ARGUMENTS, LOOK_S, ROOT, database_of, served
 from playwright.sync_api import Page, sync_playwright
 
+from gpuexplore.store import open_store
+
 IMAGES = ROOT / "docs" / "images"
-WIDTH, HEIGHT = 1280, 1000
+WIDTH, HEIGHT = 1280, 1240
 SETTLE_MS = 2500
 
 
@@ -22,7 +25,8 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM") or None, args=list(CHROMIUM_ARGUMENTS)
         )
-        link = _run_defaults(browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}), address)
+        link = _start_defaults(browser.new_page(), address)
+        _wait_until_done(Path(home), link.rpartition("=")[2])
         for scheme in ("light", "dark"):
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
             _photograph(page, link, IMAGES / f"benchmark-{scheme}.png")
@@ -30,15 +34,20 @@ def main() -> None:
         browser.close()
 
 
-def _run_defaults(page: Page, address: str) -> str:
-    """Click once, wait until the run is done and return its link; nothing is drawn while it measures."""
+def _start_defaults(page: Page, address: str) -> str:
+    """Click once and return the run's link; the page is closed, for drawing it would disturb the run."""
     page.goto(address)
     page.get_by_role("button", name="Run 36 points").click()
     page.wait_for_url("**run=**")
     link = page.url
-    page.get_by_text("Take it with you").wait_for(timeout=120_000)
     page.close()
     return link
+
+
+def _wait_until_done(home: Path, run_id: str) -> None:
+    with open_store(database_of(home)) as store:
+        while store.load_summary(run_id).active:
+            time.sleep(LOOK_S)
 
 
 def _photograph(page: Page, address: str, path: Path) -> None:

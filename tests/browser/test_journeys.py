@@ -3,7 +3,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from scripts.app_server import served
+from gpuexplore.store import open_store
+from scripts.app_server import database_of, served
 
 pytestmark = pytest.mark.browser
 
@@ -60,9 +61,7 @@ def test_a_click_measures_the_chart_grows_and_the_link_keeps_the_run(page, addre
 def test_one_click_on_the_start_page_gives_every_point_of_the_default_chart(page, address, home):
     start(page, address)
     expect(page.get_by_text("Take it with you")).to_be_visible(timeout=2 * MINUTE_MS)
-    from gpuexplore.store import open_store
-
-    with open_store(f"sqlite:///{home / 'gpuexplore.sqlite3'}") as store:
+    with open_store(database_of(home)) as store:
         run = store.load(re.search(r"run=(\w+)", page.url)[1])
     assert len(run.results) == 36
     assert {result.status.value for result in run.results} == {"ok"}
