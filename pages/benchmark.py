@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.analysis.estimate import estimate, refuse
+from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Experiment
@@ -73,3 +74,6 @@ else:
         "Nothing is measured yet. Press **Run**: the chart starts to grow within a second or two.",
         icon=":material/insights:",
     )
+    if any(device.peaks for device in devices):
+        st.markdown("**What this machine could reach at most, in products**")
+        st.altair_chart(peaks(devices))

@@ -7,6 +7,7 @@ from gpuexplore.charts.bandwidth import bandwidth, describe_bandwidth
 from gpuexplore.charts.frame import to_frame
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.mfu import describe_mfu, mfu, mfu_left_out
+from gpuexplore.charts.peaks import describe_peaks, peaks
 from gpuexplore.charts.speedup import describe_speedup, speedup, speedup_left_out
 from gpuexplore.charts.throughput import describe_throughput, throughput
 from gpuexplore.charts.time import describe_time, time
@@ -15,12 +16,14 @@ __all__ = [
     "bandwidth",
     "describe_bandwidth",
     "describe_mfu",
+    "describe_peaks",
     "describe_speedup",
     "describe_throughput",
     "describe_time",
     "left_out",
     "mfu",
     "mfu_left_out",
+    "peaks",
     "speedup",
     "speedup_left_out",
     "throughput",

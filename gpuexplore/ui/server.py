@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 OWNER_COOKIE = "gpuexplore_owner"
 YEAR_S = 365 * 24 * 3600
 STOP_S = 10
-NICE = 10
+NICE = 5
 
 
 @asynccontextmanager

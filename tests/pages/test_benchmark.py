@@ -25,6 +25,12 @@ def test_an_empty_page_says_what_to_do_next_and_has_one_button_for_it(page):
     assert button(app, "Run 36 points").proto.type == "primary"
 
 
+def test_an_empty_page_shows_what_this_machine_could_reach(page):
+    app = page("benchmark")
+    assert "What this machine could reach at most" in texts(app.markdown)
+    assert len(charts(app)) == 1
+
+
 def test_the_page_estimates_points_seconds_and_bytes_before_the_click(page):
     assert "36 points, usually" in texts(page("benchmark").caption)
 

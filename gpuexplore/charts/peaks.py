@@ -1,0 +1,53 @@
+"""The most FLOP/s each device can reach in each dtype: what results will be held against."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.model import Device
+from gpuexplore.units import format_flop_per_s
+
+ROW_HEIGHT = 34
+
+
+def peaks(devices: Sequence[Device]) -> alt.LayerChart:
+    """Return a bar for each dtype a device has a peak for, by its matrix products."""
+    frame = _frame(devices)
+    y = alt.Y("row:N", sort=list(frame["row"]), title=None, axis=alt.Axis(labelLimit=300))
+    x = alt.X("flop_per_s:Q", title=None, axis=None)
+    base = alt.Chart(frame).encode(y=y, x=x, tooltip=[alt.Tooltip(f"{name}:N") for name in ("peak", "kind", "source")])
+    bars = base.mark_bar(height={"band": 0.6}).encode(color=alt.Color("device:N", legend=None))
+    words = base.mark_text(align="left", dx=6, fontSize=13, color="#808495").encode(text="peak:N")
+    chart = alt.LayerChart(layer=[bars, words])
+    height = ROW_HEIGHT * max(1, len(frame))
+    sized: alt.LayerChart = chart.properties(width="container", height=height, description=describe_peaks(devices))
+    return sized
+
+
+def describe_peaks(devices: Sequence[Device]) -> str:
+    """Return the alternative text of the chart of peaks."""
+    rows = _frame(devices).itertuples()
+    return "Peaks by dtype: " + (", ".join(f"{one.row} {one.peak}" for one in rows) or "none is known")
+
+
+def _frame(devices: Sequence[Device]) -> pd.DataFrame:
+    columns = ["row", "device", "flop_per_s", "peak", "kind", "source"]
+    found = [(device, device.peak(name, "matrix")) for device in devices for name in DTYPES]
+    return pd.DataFrame(
+        [
+            (
+                peak.dtype if len(devices) == 1 else f"{device.id}, {peak.dtype}",
+                device.id,
+                peak.flop_per_s,
+                format_flop_per_s(peak.flop_per_s),
+                PEAK_KINDS[peak.kind],
+                peak.source,
+            )
+            for device, peak in found
+            if peak is not None
+        ],
+        columns=columns,
+    )

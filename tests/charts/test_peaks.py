@@ -1,0 +1,24 @@
+from gpuexplore.charts import describe_peaks, peaks
+from tests.analysis.made import device
+
+
+def rows(chart):
+    (data,) = chart.to_dict()["datasets"].values()
+    return [(one["row"], one["peak"]) for one in data]
+
+
+def test_each_dtype_with_a_peak_for_products_has_a_bar():
+    assert rows(peaks([device()])) == [("fp32", "1.00 TFLOP/s"), ("bf16", "4.00 TFLOP/s")]
+
+
+def test_several_devices_are_told_apart():
+    assert [row for row, _ in rows(peaks([device(), device(identity="cuda:0")]))][::2] == ["cpu, fp32", "cuda:0, fp32"]
+
+
+def test_an_unknown_peak_has_no_bar():
+    assert "none is known" in describe_peaks([device(peaks=())])
+    assert peaks([device(peaks=())]).to_dict()
+
+
+def test_the_alternative_text_names_every_peak():
+    assert describe_peaks([device()]) == "Peaks by dtype: fp32 1.00 TFLOP/s, bf16 4.00 TFLOP/s"
