@@ -1,9 +1,11 @@
 """A real server and a real Chromium, once for all journeys."""
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from scripts.app_server import CHROMIUM_ARGUMENTS, served
+
+expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ def test_the_first_visit_after_a_start_may_be_a_deep_link(browser, tmp_path):
         page = browser.new_page()
         page.goto(f"{address}/devices?q=H100")
         expect(title(page, "Devices")).to_be_visible(timeout=MINUTE_MS)
-        expect(page.get_by_label("Search")).to_have_value("H100")
+        expect(page.get_by_label("Search", exact=True)).to_have_value("H100", timeout=MINUTE_MS)
         expect(page.get_by_role("link", name="Benchmark")).to_be_visible()
         page.close()
 
