@@ -52,7 +52,7 @@ class DType:
         """Largest relative error of rounding one number to the nearest: 2**-p."""
         return 2.0**-self.significand_bits
 
-    def round(self, values: npt.NDArray[np.float64]) -> Stored:
+    def round(self, values: npt.NDArray[np.floating[Any]]) -> Stored:
         """Return `values` rounded to nearest even in this format, in its storage."""
         if not self.cut_from_fp32:
             return values.astype(self.storage)

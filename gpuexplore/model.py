@@ -14,11 +14,12 @@ from gpuexplore.statistics import median, median_interval, quantile
 
 SCHEMA_VERSION = 1
 
-CacheMode = Literal["cold", "warm"]
+CacheState = Literal["cold", "warm"]
+CacheMode = Literal["cold", "warm", "both"]
 DataMode = Literal["normal", "zeros", "ones"]
 Unit = Literal["vector", "matrix"]
 PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
-CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm")
+CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 DEFAULT_BUDGET_S = 0.1
 LARGEST_BUDGET_S = 60.0
@@ -87,7 +88,7 @@ class Options:
 
     Attributes:
         cache: `cold` flushes the last-level cache before each call, `warm` does not; None lets the
-            device decide (cold on a GPU, warm on a CPU).
+            device decide (cold on a GPU, warm on a CPU); `both` adds the other state as a contrast.
         data: what the inputs hold; zeros draw less power, and run up to 15 % too fast on a GPU.
         threads: CPU threads of every library; None is one per physical core.
         budget_s: seconds of sampling for one case (see `gpuexplore.measure.timing`).
@@ -159,6 +160,39 @@ class Experiment:
         )
 
 
+Condition = Literal["cold", "warm", "graph"]
+
+
+def _refuse_bad_samples(samples_s: tuple[float, ...]) -> None:
+    if not samples_s or any(not isfinite(one) or one <= 0 for one in samples_s):
+        raise InvalidInput.of("samples", samples_s[:3], "at least one, each a positive number of seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """The same call, seconds, with the caches in the other state, or replayed from a graph: warm, without launches."""
+
+    condition: Condition
+    samples_s: tuple[float, ...] = ()
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.samples_s) == bool(self.reason):
+            raise InvalidInput("a contrast has samples, or else a reason why it has none")
+        if self.samples_s:
+            _refuse_bad_samples(self.samples_s)
+
+    @property
+    def median_s(self) -> float | None:
+        """Median seconds per call; None without samples."""
+        return median(self.samples_s) if self.samples_s else None
+
+    @property
+    def ci95_s(self) -> tuple[float, float] | None:
+        """95 % interval of the median, seconds; None under six samples."""
+        return median_interval(self.samples_s)
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Raw samples in seconds per call, in the order of the rounds, and the first call apart.
@@ -169,10 +203,10 @@ class Measurement:
     samples_s: tuple[float, ...]
     first_call_s: float
     batch: int = 1
+    contrasts: tuple[Contrast, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.samples_s or any(not isfinite(one) or one <= 0 for one in self.samples_s):
-            raise InvalidInput.of("samples", self.samples_s[:3], "at least one, each a positive number of seconds")
+        _refuse_bad_samples(self.samples_s)
 
     @property
     def median_s(self) -> float:

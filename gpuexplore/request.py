@@ -31,7 +31,7 @@ class Request:
         dtypes: names separated by commas.
         implementations: names separated by commas; empty: all that run on one of the devices.
         devices: ids separated by commas; empty: every device of this machine.
-        cache: `cold`, `warm` or empty for the device's own default.
+        cache: `cold`, `warm`, `both` or empty for the device's own default.
         data: what the inputs hold.
         threads: CPU threads.
         budget: seconds of sampling for one case.

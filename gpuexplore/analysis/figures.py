@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gpuexplore.analysis.comparison import Speedup, default_baseline, speedups
 from gpuexplore.analysis.mfu import applicable_peak, bandwidth_utilization, known_bandwidth, mfu
 from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_count, flop_per_s
-from gpuexplore.model import Bandwidth, Peak, Result
+from gpuexplore.model import Bandwidth, Condition, Peak, Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,13 @@ class Figures:
     mfu: float | None
     bandwidth_utilization: float | None
     speedup: Speedup | None
+
+
+CONDITIONS: dict[Condition, str] = {
+    "cold": "from cold caches",
+    "warm": "from warm caches",
+    "graph": "replayed from a graph, without launches",
+}
 
 
 def figures(

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from gpuexplore.analysis.comparison import Speedup, about_as_fast, ratio
 from gpuexplore.analysis.evidence import Evidence, measurement, name_of
+from gpuexplore.analysis.figures import CONDITIONS
 from gpuexplore.analysis.mfu import PEAK_KINDS, applicable_peak, bandwidth_utilization, cached_because, mfu
 from gpuexplore.analysis.roofline import bound
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Result, Status
-from gpuexplore.units import format_percent, format_ratio
+from gpuexplore.units import format_percent, format_ratio, format_seconds
 
 CLOSE_TO_A_PEAK = 0.75
 WORTH_A_SENTENCE = 1.2
@@ -52,6 +53,17 @@ def _memory(name: str, share: float | None) -> str | None:
 
 def _room(share: float) -> str:
     return "close to that limit" if share >= CLOSE_TO_A_PEAK else "has room below that limit"
+
+
+def contrast(evidence: Evidence) -> str | None:
+    """Say how long the fastest result takes under the other conditions it was measured in."""
+    fastest = evidence.fastest
+    said = [
+        f"{format_seconds(one.median_s)} {CONDITIONS[one.condition]}"
+        for one in measurement(fastest).contrasts
+        if one.median_s is not None
+    ]
+    return f"{name_of(fastest, evidence.results)} takes {', and '.join(said)}." if said else None
 
 
 def gain(evidence: Evidence) -> str | None:
@@ -160,4 +172,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-RULES: tuple[Rule, ...] = (limit, gain, narrow_dtype, slow_dtype, disturbed, missing)
+RULES: tuple[Rule, ...] = (limit, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_per_s
-from gpuexplore.model import Bandwidth, CacheMode, Device, Peak, PeakKind, Result
+from gpuexplore.model import Bandwidth, CacheState, Device, Peak, PeakKind, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes
 
@@ -60,7 +60,7 @@ def known_bandwidth(result: Result) -> Bandwidth | None:
     return None if device is None else device.bandwidth
 
 
-def cache_mode(result: Result) -> CacheMode:
+def cache_mode(result: Result) -> CacheState:
     """Return how the caches were treated: what the run flagged, else what was asked for, else warm.
 
     Warm is the careful guess: it claims no memory bandwidth that a cache may have delivered.
@@ -68,7 +68,7 @@ def cache_mode(result: Result) -> CacheMode:
     flagged = {flag.name for flag in result.flags}
     if "cold" in flagged or "warm" in flagged:
         return "cold" if "cold" in flagged else "warm"
-    return result.case.options.cache or "warm"
+    return "cold" if result.case.options.cache == "cold" else "warm"
 
 
 def cached_because(result: Result) -> str | None:

@@ -10,6 +10,7 @@ from gpuexplore.model import (
     Accuracy,
     Bandwidth,
     Case,
+    Contrast,
     Environment,
     Experiment,
     Measurement,
@@ -107,6 +108,12 @@ def _measurement(one: Measurement | None) -> dict[str, Any] | None:
     if one is None:
         return None
     names = ("median_s", "p20_s", "p80_s", "iqr_s", "ci95_s", "min_s", "first_call_s", "samples_s", "batch")
+    contrasts = [_contrast(other) for other in one.contrasts]
+    return {name: encode(getattr(one, name)) for name in names} | {"n": len(one.samples_s), "contrasts": contrasts}
+
+
+def _contrast(one: Contrast) -> dict[str, Any]:
+    names = ("condition", "median_s", "ci95_s", "samples_s", "reason")
     return {name: encode(getattr(one, name)) for name in names} | {"n": len(one.samples_s)}
 
 

@@ -1,12 +1,12 @@
 """Results as flat rows, one per case, for CSV, Parquet and data frames: plain columns, units in their names."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.rates import shape_label
-from gpuexplore.model import Measurement, Peak, Result
+from gpuexplore.model import Condition, Measurement, Peak, Result
 
 Row = dict[str, Any]
 
@@ -66,7 +66,11 @@ def _measurement(one: Measurement | None) -> Row:
         "min_s": one and one.min_s,
         "sample_count": len(one.samples_s) if one else None,
         "first_call_s": one and one.first_call_s,
-    }
+    } | {f"contrast_{name}_s": _contrast_s(one, name) for name in get_args(Condition)}
+
+
+def _contrast_s(one: Measurement | None, condition: Condition) -> float | None:
+    return next((other.median_s for other in one.contrasts if other.condition == condition), None) if one else None
 
 
 def _derived(one: Figures) -> Row:

@@ -57,6 +57,13 @@ class Backend(Protocol):
         """Return a call that overwrites a buffer of `size_bytes` on `device`."""
         ...
 
+    def capture(self, run: Run, device: str, calls: int) -> Run | None:
+        """Return a call that replays `calls` calls of `run` as one graph, without their launches.
+
+        None where the library or the device has no graphs.
+        """
+        ...
+
     def set_threads(self, count: int) -> None:
         """Pin the CPU threads of this library.
 

@@ -22,6 +22,7 @@ KERNEL_TYPES: Mapping[np.dtype, np.dtype] = {np.dtype(np.float16): np.dtype(np.i
 synchronize = host.synchronize
 timer = host.timer
 flusher = host.flusher
+capture = host.capture
 
 
 def is_available() -> bool:

@@ -89,6 +89,10 @@ def flusher(device: str, size_bytes: int) -> Run:
     return lambda: buffer.copy_to_device(source)
 
 
+def capture(run: Run, device: str, calls: int) -> None:
+    """Return None: the kernels run on Numba's default stream, which CUDA cannot capture."""
+
+
 def set_threads(count: int) -> None:
     """Return: a GPU kernel has no CPU threads."""
 

@@ -3,6 +3,7 @@
 import ctypes
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ OPENBLAS_PIN = "scipy_openblas_set_num_threads64_"
 synchronize = host.synchronize
 timer = host.timer
 flusher = host.flusher
+capture = host.capture
 
 
 def is_available() -> bool:
@@ -64,9 +66,7 @@ def set_threads(count: int) -> None:
         Unsupported: there is neither, and the environment does not pin the same count.
     """
     if host.is_installed("threadpoolctl"):
-        from threadpoolctl import threadpool_limits
-
-        threadpool_limits(limits=count, user_api="blas")
+        _pools().limit(limits=count)
     elif pin := _openblas_pin():
         pin(count)
     elif os.environ.get("OPENBLAS_NUM_THREADS") != str(count):
@@ -96,12 +96,18 @@ def _openblas_pin() -> Callable[[int], object] | None:
     return None
 
 
+@cache
+def _pools() -> Any:
+    """Return the controller of the BLAS libraries: NumPy's is loaded with NumPy, and a search takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 def _blas() -> dict[str, str]:
     if not host.is_installed("threadpoolctl"):
         return {}
-    from threadpoolctl import threadpool_info
-
-    for pool in threadpool_info():
-        if pool.get("user_api") == "blas" and "numpy" in pool["filepath"]:
+    for pool in _pools().info():
+        if "numpy" in pool["filepath"]:
             return {"numpy_blas": f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()}
     return {}

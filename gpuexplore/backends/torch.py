@@ -95,6 +95,20 @@ def flusher(device: str, size_bytes: int) -> Run:
     return zero
 
 
+def capture(run: Run, device: str, calls: int) -> Run | None:
+    """Return the replay of a CUDA graph that holds `run` `calls` times; None on the CPU."""
+    if not _is_cuda(device):
+        return None
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.device(_place(device)), torch.cuda.graph(graph):
+        for _ in range(calls):
+            run()
+    replay: Run = graph.replay
+    return replay
+
+
 def set_threads(count: int) -> None:
     """Pin torch's intra-operation threads."""
     import torch

@@ -10,7 +10,7 @@ from gpuexplore.charts.mfu import describe_mfu, mfu, mfu_left_out
 from gpuexplore.charts.peaks import describe_peaks, peaks
 from gpuexplore.charts.speedup import describe_speedup, speedup, speedup_left_out
 from gpuexplore.charts.throughput import describe_throughput, throughput
-from gpuexplore.charts.time import describe_time, time
+from gpuexplore.charts.time import describe_time, time, time_notes
 
 __all__ = [
     "bandwidth",
@@ -28,5 +28,6 @@ __all__ = [
     "speedup_left_out",
     "throughput",
     "time",
+    "time_notes",
     "to_frame",
 ]

@@ -25,14 +25,20 @@ def lines(
     description: str,
     rules: Sequence[tuple[alt.Chart, ...]] = (),
 ) -> alt.LayerChart:
-    """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above."""
+    """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above.
+
+    Points under another condition are short strokes in the colour of their series.
+    """
     order = series_order(results)
+    contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
     over_sizes = points["order"].nunique() > 1
     by_series = over_sizes or points["series"].nunique() < 2
     x = size_axis(points, operation_named(results[0].case.operation)) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
+    if not contrasts.empty:
+        marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).add_params(*picks)
     return chart.properties(width="container", height=HEIGHT, description=description)
@@ -55,6 +61,13 @@ def _marks(
             point.encode(shape=shape(points, legend=over_sizes or beside)),
         )
     return [interval, line, point] if over_sizes else [interval, point]
+
+
+def _strokes(base: alt.Chart, contrasts: pd.DataFrame, picks: Sequence[alt.Parameter]) -> alt.Chart:
+    words = [alt.Tooltip(f"{column}:N", title=TOOLTIPS[column]) for column in ("case", "shape", "time")]
+    strokes = base.mark_tick(orient="horizontal", thickness=2, size=16)
+    encoded: alt.Chart = strokes.encode(opacity=_opacity(picks, 1), tooltip=words).properties(data=contrasts)
+    return encoded
 
 
 def _one_size_axis(points: pd.DataFrame, order: Sequence[str]) -> alt.X:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from gpuexplore.analysis.figures import Figures, figures
+from gpuexplore.analysis.figures import CONDITIONS, Figures, figures
 from gpuexplore.analysis.mfu import PEAK_KINDS, cached_because
 from gpuexplore.analysis.rates import shape_label, shapes_by_work, size_of
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.series import series_name
-from gpuexplore.model import Measurement, Peak, Result
+from gpuexplore.model import Condition, Contrast, Measurement, Peak, Result
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
@@ -32,9 +32,10 @@ TOOLTIPS = {
     "share": "MFU",
     "memory": "Memory use",
     "faster": "Speedup",
+    "also": "Also",
     "flags": "Flags",
 }
-COLUMNS = ("series", "implementation", "dtype", "size", "order", "value", "low", "high", *TOOLTIPS)
+COLUMNS = ("series", "condition", "implementation", "dtype", "size", "order", "value", "low", "high", *TOOLTIPS)
 
 
 def points(
@@ -53,6 +54,22 @@ def points(
     return pd.DataFrame(drawn, columns=list(COLUMNS))
 
 
+def contrast_points(source: Source) -> pd.DataFrame:
+    """Return the medians under other conditions, in the same columns."""
+    return pd.concat([_under(condition, source) for condition in CONDITIONS], ignore_index=True)
+
+
+def _under(condition: Condition, source: Source) -> pd.DataFrame:
+    found = points(source, lambda measurement, _: _contrast_span(measurement, condition))
+    said = found["case"] + ", " + CONDITIONS[condition]
+    return found.assign(condition=condition, case=said, time=found["value"].map(format_seconds))
+
+
+def _contrast_span(measurement: Measurement, condition: Condition) -> Span | None:
+    seconds = next((one.median_s for one in measurement.contrasts if one.condition == condition), None)
+    return None if seconds is None else (seconds, None, None)
+
+
 def at_rate(rate: float | None, measurement: Measurement) -> Span | None:
     """Return a rate that belongs to the median time, with those of the p80 and p20 times."""
     if rate is None:
@@ -65,6 +82,7 @@ def _names(result: Result, results: Sequence[Result]) -> dict[str, Any]:
     name = series_name(case, results)
     return {
         "series": name,
+        "condition": "",
         "implementation": case.implementation,
         "dtype": case.dtype,
         "size": size_of(case),
@@ -85,8 +103,19 @@ def _words(result: Result, measurement: Measurement, derived: Figures) -> dict[s
         "share": _share(derived),
         "memory": "in cache" if cached_because(result) else format_percent(derived.bandwidth_utilization),
         "faster": _faster(derived),
+        "also": contrasts_said(measurement) or "one condition",
         "flags": ", ".join(flag.name.replace("_", " ") for flag in result.flags) or "none",
     }
+
+
+def contrasts_said(measurement: Measurement) -> str:
+    """Return e.g. ``3.1 µs from warm caches, 2.0 µs replayed from a graph, without launches``, or an empty text."""
+    return ", ".join(map(_contrast_said, measurement.contrasts))
+
+
+def _contrast_said(one: Contrast) -> str:
+    words = CONDITIONS[one.condition]
+    return f"not {words}: {one.reason}" if one.median_s is None else f"{format_seconds(one.median_s)} {words}"
 
 
 def _share(derived: Figures) -> str:

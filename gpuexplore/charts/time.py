@@ -3,21 +3,35 @@
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.figures import Figures
+from gpuexplore.analysis.figures import CONDITIONS, Figures
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, results_of
+from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import Span, points
-from gpuexplore.model import Measurement
+from gpuexplore.charts.points import Span, contrast_points, points
+from gpuexplore.model import Contrast, Measurement, Result
 from gpuexplore.units import format_seconds
 
 
 def time(source: Source) -> alt.LayerChart:
-    """Return median seconds per call against size; bars span p20 to p80."""
+    """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions."""
     drawn = _points(source)
-    y = log_axis("Time per call", [*drawn["low"], *drawn["high"]], "s")
-    return lines(drawn, results_of(source), y=y, description=describe_time(source))
+    contrasts = contrast_points(source)
+    y = log_axis("Time per call", [*drawn["low"], *drawn["high"], *contrasts["value"]], "s")
+    shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
+    return lines(shown, results_of(source), y=y, description=describe_time(source))
+
+
+def time_notes(source: Source) -> str | None:
+    """Return what the chart leaves out, and what its short strokes are; None when neither is there."""
+    conditions = dict.fromkeys(one.condition for result in results_of(source) for one in _contrasts(result))
+    strokes = f"Short strokes: {', or '.join(CONDITIONS[one] for one in conditions)}." if conditions else None
+    return " ".join(filter(None, (left_out(source), strokes))) or None
+
+
+def _contrasts(result: Result) -> tuple[Contrast, ...]:
+    return result.measurement.contrasts if result.measurement else ()
 
 
 def describe_time(source: Source) -> str:

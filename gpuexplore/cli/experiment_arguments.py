@@ -16,7 +16,12 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     add("--dtype", default=Request().dtypes, metavar="LIST", help=f"{', '.join(DTYPES)} (default: %(default)s)")
     add("--impl", default="", metavar="LIST", help=f"{', '.join(implementation_names())} (default: all that run here)")
     add("--device", default="", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
-    add("--cache", default="", metavar="|".join(CACHE_MODES), help="default: cold on a GPU, warm on a CPU")
+    add(
+        "--cache",
+        default="",
+        metavar="|".join(CACHE_MODES),
+        help="default: cold on a GPU, warm on a CPU",
+    )
     add("--data", default="normal", metavar="|".join(DATA_MODES), help="what the inputs hold (default: %(default)s)")
     add("--threads", default="", metavar="N", help="CPU threads of every library (default: one per core)")
     add("--budget", default=f"{DEFAULT_BUDGET_S:g}", metavar="SECONDS", help="sampling per case (default: %(default)s)")

@@ -1,6 +1,5 @@
 """One implementation on one case, built and ready to run: what the timing loop takes in turns."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from gpuexplore.backends.contract import Backend
 from gpuexplore.backends.timer import Clock, Run, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
-from gpuexplore.model import Case, Device
+from gpuexplore.model import CacheState, Case, Device
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Implementation, Operation
 
@@ -64,7 +63,7 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     run = build(tuple(backend.to_device(one, dtype, case.device) for one in inputs), out, dtype)
-    flush = _flush(case, device, backend)
+    flush = new_flush(cache_mode(case, device), device, backend)
     return Candidate(case, backend, dtype, run, out, backend.timer(case.device, clock), flush)
 
 
@@ -79,15 +78,22 @@ def unsupported(operation: Operation, implementation: Implementation, dtype: DTy
     return operation.unsupported(dtype) or backend.unsupported(dtype, device)
 
 
-def _flush(case: Case, device: Device, backend: Backend) -> Callable[[], object] | None:
-    """Return the flush of a cold case: twice the last-level cache, so that nothing survives."""
-    if cache_mode(case, device) == "warm":
+def new_flush(cache: CacheState, device: Device, backend: Backend) -> Run | None:
+    """Return the flush before each cold call: twice the last-level cache, so that nothing survives.
+
+    Raises:
+        Unsupported: the size of the last-level cache is unknown.
+    """
+    if cache == "warm":
         return None
     if device.cache_bytes is None:
         raise Unsupported(f"cold: the size of the last-level cache of {device.name} is unknown; use --cache warm")
-    return backend.flusher(case.device, 2 * device.cache_bytes)
+    return backend.flusher(device.id, 2 * device.cache_bytes)
 
 
-def cache_mode(case: Case, device: Device) -> str:
-    """Return `cold` or `warm`: what was asked, else cold on a GPU and warm on a CPU."""
-    return case.options.cache or ("warm" if device.kind == "cpu" else "cold")
+def cache_mode(case: Case, device: Device) -> CacheState:
+    """Return the state of the caches a case's own samples are taken in: as asked, else cold on a GPU, warm on a CPU."""
+    asked = case.options.cache
+    if asked is None or asked == "both":
+        return "warm" if device.kind == "cpu" else "cold"
+    return asked

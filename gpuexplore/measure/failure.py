@@ -26,10 +26,14 @@ _STATUS: tuple[tuple[type[Exception], Status], ...] = (
 def failed(case: Case, error: Exception, environment: Environment | None = None) -> Result:
     """Return the result of a case that ended with `error`."""
     status = next((found for kind, found in _STATUS if isinstance(error, kind)), _status_by_name(error))
-    text = str(error).strip() or type(error).__name__
-    reason = f"{type(error).__name__}: {text}" if status is Status.ERROR else text
+    reason = describe_error(error) if status is Status.ERROR else str(error).strip() or type(error).__name__
     accuracy = error.accuracy if isinstance(error, IncorrectOutput) else None
     return Result(case, status, reason[:500], accuracy=accuracy, environment=environment)
+
+
+def describe_error(error: Exception) -> str:
+    """Return the type and the text of an error nobody expected."""
+    return f"{type(error).__name__}: {str(error).strip() or type(error).__name__}"
 
 
 def _status_by_name(error: Exception) -> Status:

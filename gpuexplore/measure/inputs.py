@@ -1,6 +1,6 @@
 """What a case computes on: random normal numbers, rounded to the dtype before anybody sees them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,22 +8,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.dtypes import DType, Stored
+from gpuexplore.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
 from gpuexplore.model import DataMode, Shape
 from gpuexplore.operations.contract import Arrays, Operation
 
+CONSTANTS: Mapping[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
 SEED = 20  # fixed: the same shape holds the same numbers in every run, on every machine
 
 
 def make_inputs(operation: Operation, shape: Shape, dtype: DType, data: DataMode) -> tuple[Stored, ...]:
     """Return the inputs of one case in the dtype's storage: random normal, all zeros or all ones."""
     generator = np.random.default_rng(SEED)
-    fills: Mapping[DataMode, Callable[[tuple[int, ...]], npt.NDArray[np.float64]]] = {
-        "normal": generator.standard_normal,
-        "zeros": np.zeros,
-        "ones": np.ones,
-    }
-    return tuple(dtype.round(fills[data](one)) for one in operation.inputs(shape))
+    wide = dtype.significand_bits > FP32_SIGNIFICAND_BITS
+
+    def fill(lengths: tuple[int, ...]) -> npt.NDArray[np.floating[Any]]:
+        if data != "normal":
+            return np.full(lengths, CONSTANTS[data])
+        return generator.standard_normal(lengths) if wide else generator.standard_normal(lengths, np.float32)
+
+    return tuple(dtype.round(fill(one)) for one in operation.inputs(shape))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.ceiling import with_fair_ceiling
+from gpuexplore.measure.contrast import SHORT_CALL_S, take_contrasts
 from gpuexplore.measure.failure import failed
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
@@ -27,7 +28,6 @@ from gpuexplore.operations import OPERATIONS
 
 Report = Callable[[Case | Result], None]
 TIMEKEEPER = Timekeeper()
-SHORT_CALL_S = 1e-3  # only calls this short can be near the overhead of a call
 
 
 def measure_group(
@@ -83,8 +83,9 @@ def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | Non
     """Return the result of a settled case; the output of its timed calls is checked once more."""
     sampling = prepared.sampling
     try:
+        contrasts = take_contrasts(sampling, group)
         checked(sampling.candidate, group, group.timed_reference)
-        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
+        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts)
         lost_cpu_share = cpu_lost_share(before, read_cpu_times())
         overhead_s = call_overhead_s(case, group) if measurement.median_s < SHORT_CALL_S else None
         device = with_fair_ceiling(case, measurement, group)

@@ -97,7 +97,8 @@ def plan_rounds(samplings: Sequence[Sampling]) -> None:
         timer = one.candidate.timer
         several = LONG_ROUND_SAMPLES if slowest_s >= LONG_CALL_S else ROUND_SAMPLES
         one.per_round = 1 if timer.one_sample_per_call or slowest_s >= WAKING_CALL_S else several
-        one.calls = timer.calls_per_round(slowest_s if timer.one_sample_per_call else one.call_s)
+        batched = timer.one_sample_per_call or one.candidate.flush is None  # a flush parts the calls: no batch to time
+        one.calls = timer.calls_per_round(slowest_s if timer.one_sample_per_call else one.call_s) if batched else 1
 
 
 def sample_in_rounds(

@@ -76,7 +76,12 @@ def _conditions(devices: Sequence[Device]) -> None:
     cores = next((device.cores for device in devices if device.cores), None)
     cache, data, threads, budget = st.columns(4)
     with cache:
-        _one_of("Cache", "cache", ["", *CACHE_MODES], help="`cold` empties the last-level cache before each call.")
+        _one_of(
+            "Cache",
+            "cache",
+            ["", *CACHE_MODES],
+            help="`cold` empties the last-level cache before each call; `both` adds the other state.",
+        )
     with data:
         _one_of("Data", "data", list(DATA_MODES), help="Zeros draw less power: a GPU then runs up to 15 % too fast.")
     with threads:

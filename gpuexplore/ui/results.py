@@ -39,7 +39,7 @@ def show_results(run: Run) -> None:
 
 def _charts(run: Run, peaks: Sequence[Peak]) -> None:
     results, baseline = run.results, _baseline(run)
-    time = Drawing("time", lambda: charts.time(results), lambda: charts.left_out(results))
+    time = Drawing("time", lambda: charts.time(results), lambda: charts.time_notes(results))
     mfu = Drawing("mfu", lambda: charts.mfu(results, peaks), lambda: mfu_left_out(results, peaks), tuple(peaks))
     speedup = Drawing(
         "speedup", lambda: charts.speedup(results, baseline), lambda: speedup_left_out(results, baseline), baseline

@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.table import Row, rows
+from gpuexplore.charts.points import contrasts_said
 from gpuexplore.model import Peak, Result
 from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
 
@@ -21,6 +22,7 @@ def show_table(results: Sequence[Result], *, baseline: str | None, own_peaks: Se
         column_config={
             "Time": st.column_config.TextColumn(help="Median seconds per call"),
             "95 % interval": st.column_config.TextColumn(help="Of the median, by order statistics"),
+            "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
             "MFU": st.column_config.TextColumn(help="FLOP/s reached over the peak named at the right"),
             "Error": st.column_config.NumberColumn(format="%.1e", help="Relative to a float64 reference"),
             "First call": st.column_config.TextColumn(help="With compilation and library start, never in the median"),
@@ -43,6 +45,7 @@ def _shown(row: Row, result: Result) -> Row:
         "Status": row["status"].replace("_", " "),
         "Time": format_seconds(row["median_s"]),
         "95 % interval": interval,
+        "Also": contrasts_said(result.measurement) if result.measurement else "",
         "Speedup": format_ratio(row["speedup"]),
         "Rate": format_flop_per_s(row["flop_per_s"]),
         "MFU": format_percent(row["mfu"]),

@@ -1,5 +1,7 @@
 """Made-up results with round numbers, so that every figure can be checked by hand."""
 
+from dataclasses import replace
+
 from gpuexplore.model import Bandwidth, Case, Device, Environment, Measurement, Options, Peak, Result, Shape, Status
 
 PEAKS = (
@@ -43,6 +45,10 @@ def ok(median_s=1e-3, *, spread=0.01, count=9, flags=(), spec=None, **about):
         flags=tuple(flags),
         environment=environment(one.device, **(spec or {})),
     )
+
+
+def with_contrasts(result, *contrasts):
+    return replace(result, measurement=replace(result.measurement, contrasts=contrasts))
 
 
 def failed(status=Status.SKIPPED, reason="too slow", **about):

@@ -5,8 +5,8 @@ import pytest
 
 from gpuexplore.analysis.report import run_report, strict
 from gpuexplore.analysis.table import rows
-from gpuexplore.model import Accuracy, Case, Experiment, Flag, Result, Shape, Status
-from tests.analysis.made import PEAKS, environment, failed, ok
+from gpuexplore.model import Accuracy, Case, Contrast, Experiment, Flag, Result, Shape, Status
+from tests.analysis.made import PEAKS, environment, failed, ok, with_contrasts
 
 EXPERIMENT = Experiment("matmul", (Shape.of(m=100, k=100, n=100),), ("fp32",), ("numpy", "torch"))
 RESULTS = (ok(4e-5, implementation="numpy", flags=[Flag("noisy", "IQR 12 %")]), ok(1e-5), failed(dtype="bf16"))
@@ -84,6 +84,16 @@ def test_strict_replaces_what_json_does_not_know():
 
 def test_no_results_make_an_empty_report():
     assert run_report(EXPERIMENT, ())["results"] == []
+
+
+def test_other_conditions_stand_in_the_report_and_in_columns():
+    made = with_contrasts(ok(), Contrast("warm", (2e-6,)), Contrast("graph", reason="no graphs"))
+    warm, graph = run_report(EXPERIMENT, [made])["results"][0]["measurement"]["contrasts"]
+    (row,) = rows([made])
+
+    assert (warm["condition"], warm["median_s"], warm["n"], warm["reason"]) == ("warm", 2e-6, 1, None)
+    assert (graph["condition"], graph["median_s"], graph["reason"]) == ("graph", None, "no graphs")
+    assert (row["contrast_cold_s"], row["contrast_warm_s"], row["contrast_graph_s"]) == (None, 2e-6, None)
 
 
 def test_rows_have_the_same_columns_and_plain_values():

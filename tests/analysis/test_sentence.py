@@ -1,8 +1,8 @@
 import pytest
 
 from gpuexplore.analysis.sentence import summarize
-from gpuexplore.model import Flag, Status
-from tests.analysis.made import failed, ok
+from gpuexplore.model import Contrast, Flag, Status
+from tests.analysis.made import failed, ok, with_contrasts
 
 EMULATED = Flag("emulated", "the CPU has no bf16 arithmetic.")
 
@@ -71,6 +71,13 @@ def test_an_emulated_dtype_is_slower_and_says_why():
 )
 def test_the_bound_of_the_fastest(result, said):
     assert said in details(result)
+
+
+def test_other_conditions_of_the_fastest_are_told():
+    result = with_contrasts(ok(1e-5), Contrast("warm", (4e-6,)), Contrast("graph", (2e-6,)))
+
+    assert "4.00 µs from warm caches, and 2.00 µs replayed from a graph, without launches." in str(summarize([result]))
+    assert "caches" not in str(summarize([with_contrasts(ok(1e-5), Contrast("graph", reason="no graphs"))]))
 
 
 def test_missing_cases_are_counted_with_their_reason():

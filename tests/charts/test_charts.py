@@ -1,8 +1,8 @@
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.model import Experiment, Progress, Run, RunState, Shape, Status
-from tests.analysis.made import failed, ok
+from gpuexplore.model import Contrast, Experiment, Progress, Run, RunState, Shape, Status
+from tests.analysis.made import failed, ok, with_contrasts
 
 ALL = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
 DESCRIBED = (
@@ -145,6 +145,20 @@ def test_several_devices_are_part_of_the_series():
 def test_time_bars_span_the_middle_of_the_samples():
     one = points_of(chart.time((ok(1e-3, spread=0.1),)))[0]
     assert (one["low"], one["value"], one["high"]) == pytest.approx((0.94e-3, 1e-3, 1.06e-3))
+
+
+def test_other_conditions_are_short_strokes_with_a_note_and_their_own_words():
+    plain = sweep(sizes=(64, 128), dtypes=("fp32",), implementations=("torch",))
+    results = [with_contrasts(plain[0], Contrast("warm", (2e-6,)), Contrast("graph", reason="no")), plain[1]]
+    made = chart.time(results)
+    (stroke,) = data_of(made, layers(made, "tick")[0])
+
+    assert (stroke["value"], stroke["case"]) == (2e-6, "torch in fp32, from warm caches")
+    assert len(points_of(made)) == 2
+    assert points_of(made)[0]["also"] == "2.00 µs from warm caches, not replayed from a graph, without launches: no"
+    assert "from warm caches" in chart.time_notes(results)
+    assert layers(chart.time(plain), "tick") == []
+    assert chart.time_notes(plain) is None
 
 
 def test_tooltips_say_what_was_measured():

@@ -106,6 +106,18 @@ def test_event_times_are_positive_and_one_a_call(gpu, backend):
     assert "cold" in {flag.name for flag in result.flags}
 
 
+def test_small_case_shows_warm_caches_and_the_time_without_launches(gpu):
+    skip_without("torch")
+    implementation = next(one for one in OPERATIONS["matmul"].implementations if one.backend == "torch")
+    shape = Shape.of(m=256, k=256, n=256)
+    result = measured(case_of(OPERATIONS["matmul"], implementation, DTYPES["fp32"], gpu, shape=shape), gpu)
+    found = {one.condition: one for one in result.measurement.contrasts}
+
+    assert set(found) == {"warm", "graph"}
+    assert all(one.reason is None for one in found.values())
+    assert found["graph"].median_s < 1.2 * found["warm"].median_s
+
+
 def test_discovery_finds_the_device_with_its_peaks_and_their_source(gpu):
     assert gpu.memory_bytes
     assert gpu.compute_capability

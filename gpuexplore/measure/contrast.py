@@ -1,0 +1,62 @@
+"""The same call under other conditions: with the caches the other way, and without the launch.
+
+Taken after the case itself has settled, on its own, with the same timer and the same stopping rule.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gpuexplore.measure.candidate import Candidate, cache_mode, new_flush
+from gpuexplore.measure.failure import describe_error
+from gpuexplore.measure.group import Group
+from gpuexplore.measure.guard import needed_bytes
+from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.timing import Sampling, plan_rounds
+from gpuexplore.model import CacheState, Case, Contrast, Device
+
+GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
+SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls
+
+
+def take_contrasts(sampling: Sampling, group: Group) -> tuple[Contrast, ...]:
+    """Return the contrasts this case asks for, or is small enough to get without asking."""
+    return tuple(_contrasts(sampling, group))
+
+
+def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
+    candidate = sampling.candidate
+    other = other_cache(candidate.case, group)
+    if other:
+        flush = new_flush(other, group.device, candidate.backend)
+        yield Contrast(other, _samples(replace(candidate, flush=flush), sampling.call_s, group.time))
+    if sampling.call_s < SHORT_CALL_S:
+        try:
+            graph = candidate.backend.capture(candidate.run, candidate.case.device, GRAPH_CALLS)
+        except Exception as error:  # some calls cannot be captured: the case's own samples stand
+            yield Contrast("graph", reason=describe_error(error)[:500])
+            return
+        if graph is not None:
+            replayed = _samples(replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time)
+            yield Contrast("graph", tuple(one / GRAPH_CALLS for one in replayed))
+
+
+def other_cache(case: Case, group: Group) -> CacheState | None:
+    """Return the state of the caches to measure as well: when both are asked for, and on a GPU for small cases."""
+    device, asked = group.device, case.options.cache
+    small = asked is None and device.kind != "cpu" and _fits_cache(case, group, device)
+    if not (asked == "both" or small):
+        return None
+    return "warm" if cache_mode(case, device) == "cold" else "cold"
+
+
+def _fits_cache(case: Case, group: Group, device: Device) -> bool:
+    needed = needed_bytes(group.operation, case.shape, group.dtype.itemsize_bytes, device)
+    return device.cache_bytes is not None and needed <= device.cache_bytes
+
+
+def _samples(candidate: Candidate, call_s: float, time: Timekeeper) -> tuple[float, ...]:
+    alone = Sampling(candidate, call_s, first_call_s=0.0)
+    plan_rounds([alone])
+    while not alone.settled():
+        alone.take_round(time)
+    return tuple(alone.samples_s)
