@@ -15,6 +15,8 @@ def show_table(results: Sequence[Result], *, baseline: str | None, own_peaks: Se
     """Show the results as a table with status, reason, error and flags."""
     found = rows(results, baseline=baseline, own_peaks=own_peaks)
     frame = pd.DataFrame([_shown(row, result) for row, result in zip(found, results, strict=True)])
+    if not any(frame["Also"]):
+        frame = frame.drop(columns="Also")
     st.markdown("**Every point**")
     st.dataframe(
         frame,
