@@ -1,0 +1,156 @@
+"""`gpuexplore occupancy`: how full a CUDA kernel can make a GPU, from one of our kernels or from bare numbers."""
+
+import argparse
+from dataclasses import asdict
+from math import prod
+from typing import Any
+
+from gpuexplore.analysis.occupancy import Occupancy, occupancy
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.devices import accelerator_named, search
+from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.compiling import Target, compiled_kernel
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.geometry import Geometry
+from gpuexplore.units import format_bytes, format_percent
+
+NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
+DEFAULT_DTYPE = "fp32"
+AXES = 3
+LARGEST_Z = 64  # of every compute capability, and x and y reach the most threads of a block
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `occupancy`; values stay text."""
+    add = parser.add_argument
+    add("kernel", nargs="?", default="", metavar="OPERATION/IMPLEMENTATION", help="a CUDA kernel, compiled here")
+    multiprocessor = parser.add_mutually_exclusive_group(required=True)
+    multiprocessor.add_argument("--gpu", metavar="NAME", help="a driver name or key of `specs`")
+    multiprocessor.add_argument("--cc", metavar="NUMBER", help=f"compute capability: {', '.join(CAPABILITIES)}")
+    add("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: the kernel's own)")
+    add("--dtype", metavar="NAME", help=f"of the kernel (default: {DEFAULT_DTYPE})")
+    add("--registers", metavar="N", help="registers per thread, without a kernel")
+    add("--shared", metavar="BYTES", help="shared memory per block, without a kernel (default: 0)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print blocks and warps per multiprocessor, their share of the most, and the limiter."""
+    capability = _capability(arguments)
+    about = _compiled(arguments, capability) if arguments.kernel else _numbers(arguments, capability)
+    answer = occupancy(capability, **{name: about.pop(name) for name in NEEDS})
+    if arguments.json:
+        print_json({**asdict(answer), **about})
+    else:
+        _print(answer, about)
+    return EXIT_OK
+
+
+def _capability(arguments: argparse.Namespace) -> ComputeCapability:
+    if arguments.gpu is None:
+        return capability_named(arguments.cc)
+    row = accelerator_named(arguments.gpu)
+    if row is None:
+        near = ", ".join(one.name for one in search(arguments.gpu)[:5])
+        raise InvalidInput.of("gpu", arguments.gpu, f"names and keys of `specs`{f', near: {near}' if near else ''}")
+    return capability_of(row)
+
+
+def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> dict[str, Any]:
+    """Return what a block needs, as it was typed."""
+    if arguments.dtype is not None:
+        raise InvalidInput.of("dtype", arguments.dtype, "none without OPERATION/IMPLEMENTATION")
+    if arguments.block is None or arguments.registers is None:
+        raise InvalidInput("give OPERATION/IMPLEMENTATION, or both --block and --registers")
+    most_shared = capability.max_shared_bytes_per_block_opt_in
+    return {
+        "threads_per_block": prod(_block(arguments.block, capability)),
+        "registers_per_thread": _whole("registers", arguments.registers, 1, capability.max_registers_per_thread),
+        "shared_bytes_per_block": 0 if arguments.shared is None else _whole("shared", arguments.shared, 0, most_shared),
+    }
+
+
+def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> dict[str, Any]:
+    """Return what a block of one of our kernels needs, and what else the compiler says."""
+    for name in ("registers", "shared"):
+        if getattr(arguments, name) is not None:
+            raise InvalidInput.of(name, getattr(arguments, name), "none with a kernel, which has its own")
+    operation, implementation, geometry = _kernel(arguments.kernel)
+    dtype = DEFAULT_DTYPE if arguments.dtype is None else arguments.dtype
+    if dtype not in operation.dtypes:
+        raise InvalidInput.of(f"dtype of {operation.name}", dtype, operation.dtypes)
+    block = geometry.checked(None if arguments.block is None else _block(arguments.block, capability))
+    target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
+    made = compiled_kernel(target)
+    return {
+        "operation": operation.name,
+        "implementation": implementation.name,
+        "dtype": dtype,
+        "block": list(block),
+        "local_bytes": made.local_bytes,
+        "spill_bytes": made.spill_bytes,
+        "threads_per_block": prod(block),
+        "registers_per_thread": made.registers_per_thread,
+        "shared_bytes_per_block": made.shared_bytes,
+    }
+
+
+def _kernel(text: str) -> tuple[Operation, Implementation, Geometry]:
+    operation_name, slash, name = text.partition("/")
+    if not slash:
+        raise InvalidInput.of("kernel", text, f"OPERATION/IMPLEMENTATION: {_kernels()}")
+    operation = operation_named(operation_name)
+    implementation = operation.implementation_named(name)
+    if implementation.geometry is None:
+        raise InvalidInput.of("CUDA kernel", text, _kernels())
+    return operation, implementation, implementation.geometry
+
+
+def _kernels() -> str:
+    every = ((operation, one) for operation in OPERATIONS.values() for one in operation.implementations)
+    return ", ".join(f"{operation.name}/{one.name}" for operation, one in every if one.geometry)
+
+
+def _block(text: str, capability: ComputeCapability) -> tuple[int, ...]:
+    """Return the lengths of `16,16`, where a block of that shape can be launched."""
+    most, words = capability.max_threads_per_block, [word.strip() for word in text.split(",")]
+    lengths = tuple(int(word) for word in words if _is_whole(word))
+    if (
+        len(lengths) < len(words)
+        or len(words) > AXES
+        or not 1 <= prod(lengths) <= most
+        or max(lengths[2:] or (1,)) > LARGEST_Z
+    ):
+        raise InvalidInput.of("block", text, f"X or X,Y or X,Y,Z of 1 to {most} threads in all, Z up to {LARGEST_Z}")
+    return lengths
+
+
+def _whole(what: str, text: str, least: int, most: int) -> int:
+    if not (_is_whole(text.strip()) and least <= int(text) <= most):
+        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most}")
+    return int(text)
+
+
+def _is_whole(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 20
+
+
+def _print(answer: Occupancy, about: dict[str, Any]) -> None:
+    if about:
+        block = " x ".join(map(str, about["block"]))
+        print(f"{about['operation']}/{about['implementation']} in {about['dtype']}, blocks of {block}, ", end="")
+        print(f"{about['local_bytes']} B local memory per thread, {about['spill_bytes']} B of spills")
+    shared = format_bytes(answer.shared_bytes_per_block)
+    print(f"compute capability {answer.compute_capability}: {answer.threads_per_block} threads per block, ", end="")
+    print(f"{answer.registers_per_thread} registers per thread, {shared} shared memory per block")
+    if answer.limiter is None:
+        print(f"cannot be launched: {answer.reason}")
+        return
+    print(
+        f"occupancy {format_percent(answer.occupancy)}: {answer.blocks_per_multiprocessor} blocks, "
+        f"{answer.active_warps} of {answer.max_warps} warps per multiprocessor, limited by {answer.limiter}"
+    )
+    print_columns([("limit", "blocks"), *((name, str(blocks)) for name, blocks in answer.limits.items())])
