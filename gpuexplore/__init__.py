@@ -18,5 +18,5 @@ __all__ = ["__version__", "chart", "run", "specs"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gpuexplore' has no attribute {name!r}: it offers {', '.join(__all__)}")
-    import_module("gpuexplore.measure").shorten_idle_spinning()  # before numpy and torch are loaded
+    import_module("gpuexplore.measure").prepare_process()  # before numpy and torch are loaded
     return import_module("gpuexplore.charts") if name == "chart" else getattr(import_module("gpuexplore.api"), name)

@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pynvml
@@ -15,7 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Before any test imports the package: nothing may touch the home of whoever runs the tests.
 _HOME = tempfile.TemporaryDirectory(prefix="gpuexplore-tests-", ignore_cleanup_errors=True)
 os.environ["GPUEXPLORE_HOME"] = _HOME.name
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))  # compiled once, not once a process
+_CODE = import_module("gpuexplore.measure").shared_kernel_code()
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba" / _CODE))  # compiled once, not each time
 
 settings.register_profile("gpuexplore", deadline=None, derandomize=True)  # no verdict depends on speed or luck
 settings.load_profile("gpuexplore")

@@ -12,13 +12,14 @@ from typing import Protocol, cast
 
 import gpuexplore
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure import shorten_idle_spinning
+from gpuexplore.measure import prepare_process
 
 COMMANDS: Mapping[str, str] = {
     "run": "measure an operation and print what it means",
     "devices": "what this machine has, and its peaks",
     "list": "operations, implementations and dtypes, and which go together",
     "specs": "peaks of an accelerator by name, or of all of them",
+    "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
 }
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 when all is OK or skipped with a reason, 1 when a case failed, 2 for unusable arguments.
     """
-    shorten_idle_spinning()
+    prepare_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words[0] if words else "")
     chosen = parser.parse_args(words)

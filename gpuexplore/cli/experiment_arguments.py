@@ -4,7 +4,6 @@ import argparse
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S
-from gpuexplore.operations import implementation_names
 from gpuexplore.request import Request
 
 
@@ -12,9 +11,9 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare sizes, dtypes, implementations, devices and conditions; values stay text."""
     add = parser.add_argument
     add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
-    add("--shape", action="append", default=[], metavar="m=..,n=..", help="one shape; may be repeated")
+    add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
     add("--dtype", default=Request().dtypes, metavar="LIST", help=f"{', '.join(DTYPES)} (default: %(default)s)")
-    add("--impl", default="", metavar="LIST", help=f"{', '.join(implementation_names())} (default: all that run here)")
+    add("--impl", default="", metavar="LIST", help="names that `list` prints (default: all that run here)")
     add("--device", default="", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
     add(
         "--cache",
@@ -25,6 +24,12 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     add("--data", default="normal", metavar="|".join(DATA_MODES), help="what the inputs hold (default: %(default)s)")
     add("--threads", default="", metavar="N", help="CPU threads of every library (default: one per core)")
     add("--budget", default=f"{DEFAULT_BUDGET_S:g}", metavar="SECONDS", help="sampling per case (default: %(default)s)")
+    add(
+        "--block",
+        default="",
+        metavar="X[,Y]",
+        help="threads of a block of our CUDA kernels (default: their own)",
+    )
 
 
 def request_from(arguments: argparse.Namespace, operation: str) -> Request:
@@ -40,4 +45,5 @@ def request_from(arguments: argparse.Namespace, operation: str) -> Request:
         data=arguments.data,
         threads=arguments.threads,
         budget=arguments.budget,
+        block=arguments.block,
     )

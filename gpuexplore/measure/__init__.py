@@ -2,7 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
 from types import MappingProxyType
+
+from gpuexplore.devices import cache_directory
+
+KERNEL_CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 
 # Idle pool threads spin before they sleep: OpenBLAS for 2**28 clock ticks (0.1 s), libgomp for milliseconds. On a
 # machine whose cores are all in use they take a core from the next library, which then runs up to 100 times slower.
@@ -12,7 +18,22 @@ POOL_SETTINGS: Mapping[str, str] = MappingProxyType(
 )
 
 
-def shorten_idle_spinning() -> None:
-    """Set POOL_SETTINGS where nothing else is set; heeded by libraries that are loaded afterwards."""
-    for name, value in POOL_SETTINGS.items():
-        os.environ.setdefault(name, value)
+def prepare_process() -> None:
+    """Set what a process that measures needs, where nothing else is set; before libraries are loaded."""
+    os.environ.update(process_settings())
+
+
+def process_settings() -> Mapping[str, str]:
+    """Return the variables of a process that measures: its pools' spinning, and where compiled kernels are kept."""
+    wanted = {**POOL_SETTINGS, KERNEL_CACHE_VARIABLE: str(cache_directory() / "numba" / shared_kernel_code())}
+    return {name: os.environ.get(name, value) for name, value in wanted.items()}
+
+
+def shared_kernel_code() -> str:
+    """Return a fingerprint of the code that kernels of several files call.
+
+    Numba compiles a kernel again when its own file has changed, and does not notice what it calls elsewhere.
+    """
+    package = Path(__file__).parents[1]
+    files = sorted([*(package / "backends").rglob("*.py"), *(package / "operations").glob("*.py")])
+    return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]

@@ -62,7 +62,8 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     backend.set_threads(case.options.threads or device.cores or 1)
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
-    run = build(tuple(backend.to_device(one, dtype, case.device) for one in inputs), out, dtype)
+    chosen = {"block": case.options.block} if case.options.block else {}
+    run = build(tuple(backend.to_device(one, dtype, case.device) for one in inputs), out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
     return Candidate(case, backend, dtype, run, out, backend.timer(case.device, clock), flush)
 
@@ -75,7 +76,9 @@ def unsupported(operation: Operation, implementation: Implementation, dtype: DTy
         return f"{implementation.name} runs on {kinds} devices, and {device.id} is none"
     if not backend.is_available():
         return f"{implementation.name} is not installed: {backend.INSTALL}"
-    return operation.unsupported(dtype) or backend.unsupported(dtype, device)
+    return (
+        operation.unsupported(dtype) or implementation.unsupported(dtype, device) or backend.unsupported(dtype, device)
+    )
 
 
 def new_flush(cache: CacheState, device: Device, backend: Backend) -> Run | None:

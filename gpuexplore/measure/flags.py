@@ -36,13 +36,14 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
     """Return every flag this measurement of `operation` in `dtype` earns."""
     case, measurement, environment = measured.case, measured.measurement, measured.environment
     device, implementation = environment.device, operation.implementation_named(case.implementation)
+    flop_count = operation.flop_count(case.shape)
     found = (
         _cache(case, device),
         _noisy(measurement),
         _contended(environment, measured.lost_cpu_share),
         _throttled(environment),
-        _emulated(dtype, device),
-        _over_peak(operation.flop_count(case.shape) / measurement.median_s, implementation, dtype, device),
+        _emulated(dtype, device) if flop_count else None,
+        _over_peak(flop_count / measurement.median_s, implementation, dtype, device),
         _launch_bound(measurement, measured.overhead_s),
     )
     return tuple(flag for flag in found if flag)

@@ -16,7 +16,6 @@ FEWEST_CALLS = 10  # one first call, three to warm up, six samples for a 95 % in
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
 TELLING_PROBE_S = 5e-3
 FLOAT64_BYTES = 8
-SHRINK = 0.5
 
 
 def limit_s(case: Case) -> float:
@@ -65,7 +64,7 @@ def probe_shapes(operation: Operation, shape: Shape) -> list[Shape]:
     """Return smaller shapes of the same proportions, the cheapest first; none when `shape` is cheap."""
     shapes: list[Shape] = []
     while work(operation, shape) > CHEAP_WORK:
-        shape = shape.scaled(SHRINK)
+        shape = operation.halved(shape)
         shapes.append(shape)
     return shapes[::-1]
 

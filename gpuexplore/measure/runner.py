@@ -13,6 +13,7 @@ from gpuexplore.devices import CpuTimes, cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
+from gpuexplore.measure import start_up
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.contrast import SHORT_CALL_S, take_contrasts
@@ -28,6 +29,7 @@ from gpuexplore.operations import OPERATIONS
 
 Report = Callable[[Case | Result], None]
 TIMEKEEPER = Timekeeper()
+USUAL_DTYPES = ("fp32", "bf16", "fp16")
 
 
 def measure_group(
@@ -101,13 +103,18 @@ def warm_up(device: Device) -> None:
     """Run every implementation `device` can run once on one element, so that the first user need not wait."""
     for case in _smallest_cases(device):
         group = open_group([case], device, TIMEKEEPER)
-        group.build(case, case.shape, group.inputs(case.shape)).first_call_s(TIMEKEEPER.clock)
+        candidate = group.build(case, case.shape, group.inputs(case.shape))
+        start_up.note(case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock))
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:
-    """Return a case of one element for each implementation: in every dtype for the first operation, fp32 for others."""
-    for place, operation in enumerate(OPERATIONS.values()):
-        shape = operation.shape_of_size(1)
-        for implementation, dtype in product(operation.implementations, operation.dtypes if place == 0 else ("fp32",)):
-            if unsupported(operation, implementation, dtype_named(dtype), device) is None:
-                yield Case(operation.name, shape, dtype, implementation.name, device.id)
+    """Return a case of one element for each usual implementation of the first operation, in the usual dtypes.
+
+    That loads every library; kernels of other operations are compiled when they are first asked for, which takes
+    seconds each on a new installation, and is told with their first result.
+    """
+    operation = next(iter(OPERATIONS.values()))
+    usual = [one for one in operation.implementations if not (one.rung or one.optional)]
+    for implementation, dtype in product(usual, USUAL_DTYPES):
+        if unsupported(operation, implementation, dtype_named(dtype), device) is None:
+            yield Case(operation.name, operation.shape_of_size(1), dtype, implementation.name, device.id)

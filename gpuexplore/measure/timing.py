@@ -81,13 +81,13 @@ class Sampling:
         return self.spent_s >= (case.options.budget_s if has_interval else limit_s(case))
 
 
-def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> float:
-    """Call until `at_least_s` and three calls have passed; return seconds of a typical call."""
+def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[float, float]:
+    """Call until `at_least_s` and three calls have passed; return seconds of a typical and of the fastest call."""
     durations: list[float] = []
     start = clock()
     while len(durations) < WARM_UP_CALLS or (clock() - start) * 1e-9 < at_least_s:
         durations.append(candidate.first_call_s(clock))
-    return median(durations)
+    return median(durations), min(durations)
 
 
 def plan_rounds(samplings: Sequence[Sampling]) -> None:

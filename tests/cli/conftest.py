@@ -5,7 +5,7 @@ import pytest
 from gpuexplore.cli import main
 from gpuexplore.devices.ceiling_cache import Ceiling, save_ceiling
 from gpuexplore.devices.cpu import cpu_device
-from gpuexplore.measure import POOL_SETTINGS
+from gpuexplore.measure import process_settings
 from tests.cli import strict
 
 
@@ -14,7 +14,7 @@ def home(tmp_path, monkeypatch):
     """Give every test a home with a made-up ceiling, so that none has to be measured."""
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    for name, value in POOL_SETTINGS.items():  # main() sets them for good otherwise
+    for name, value in process_settings().items():  # main() sets them for good otherwise
         monkeypatch.setenv(name, value)
     cpu = cpu_device()
     save_ceiling(Ceiling(cpu.name, cpu.cores, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00"))

@@ -129,7 +129,7 @@ def test_unknown_operation_is_answered_with_the_known_ones(command, tmp_path, ca
     out = ["--out", str(tmp_path / "x.jsonl")] if command == "record" else []
 
     assert main([command, "fft", *out]) == EXIT_UNUSABLE
-    assert "operation 'fft': accepted are matmul, matvec, vector_add, multiply" in capsys.readouterr().err
+    assert "operation 'fft': accepted are matmul, batched_matmul, linear, matvec" in capsys.readouterr().err
     assert not (tmp_path / "x.jsonl").exists()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.measure import guard, memory, overhead, runner
+from gpuexplore.measure import guard, memory, overhead, runner, start_up
 from gpuexplore.measure.quiet import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.timing import FEWEST_SAMPLES, ROUND_SAMPLES
@@ -232,33 +232,41 @@ def test_cost_of_a_call_is_measured_once_for_a_process():
     assert overhead._known == known
 
 
-def test_warm_up_runs_what_the_device_can_run_once(monkeypatch):
+def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch):
     called = []
-    only = replace(OPERATIONS["vector_add"], implementations=OPERATIONS["vector_add"].implementations[:1])
-    monkeypatch.setattr(runner, "OPERATIONS", {"vector_add": only})
-    monkeypatch.setattr(runner.Group, "build", lambda *arguments: called.append(arguments[2]) or FirstCall(called))
+    row = OPERATIONS["vector_add"].implementations[0]
+    rows = (row, replace(row, name="a rung", rung=True), replace(row, name="an extra", optional=True))
+    monkeypatch.setattr(runner, "OPERATIONS", {"vector_add": replace(OPERATIONS["vector_add"], implementations=rows)})
+    monkeypatch.setattr(runner.Group, "build", lambda _, case, shape, inputs: FirstCall(case, shape, called))
 
     runner.warm_up(CPU)
 
-    assert set(called) == {Shape.of(n=1), "called"}
-    assert called.count("called") == len(called) / 2
+    assert {name for name, _ in called} == {row.name}
+    assert {shape for _, shape in called} == {Shape.of(n=1)}
 
 
 class FirstCall:
-    """A candidate that only says that it was called."""
+    """A candidate that only says that it was called; its first call takes three seconds, the next one."""
 
-    def __init__(self, called):
-        self.called = called
+    def __init__(self, case, shape, called):
+        self.what, self.called, self.seconds = (case.implementation, shape), called, [3.0, 1.0]
 
     def first_call_s(self, clock):
-        self.called.append("called")
+        self.called.append(self.what)
+        return self.seconds.pop(0)
+
+
+def test_what_the_warm_up_spent_on_compiling_is_told_once_with_the_first_case(monkeypatch):
+    (case,) = cases("fine")
+    start_up.note(case, 3.0, 1.0)
+
+    assert result_of("fine").measurement.first_call_s == pytest.approx(2.0 + CALL_NS * 1e-9)
+    assert result_of("fine").measurement.first_call_s == pytest.approx(CALL_NS * 1e-9)
 
 
 def test_catalogue_leaves_the_real_operations_alone():
-    assert [one.name for one in OPERATIONS["vector_add"].implementations] == [
-        "numpy",
-        "numba-cpu",
-        "numba-cuda",
-        "torch",
-    ]
+    names = {one.name for one in OPERATIONS["vector_add"].implementations}
+
+    assert {"numpy", "numba-cpu", "numba-cuda", "torch"} <= names
+    assert names.isdisjoint(catalogue.BUILDERS)
     assert not list(Path(runner.__file__).parents[1].rglob("evil_*"))

@@ -77,7 +77,7 @@ def test_warm_up_lasts_until_both_the_time_and_three_calls_have_passed(call_s, a
 def test_warm_up_returns_a_typical_call_and_not_the_slow_first_one():
     clock = FakeClock()
 
-    assert warm_up(candidate(FakeWork(clock, [9.0, 1.0, 1.0])), clock, 0.0) == 1.0
+    assert warm_up(candidate(FakeWork(clock, [9.0, 2.0, 1.0])), clock, 0.0) == (2.0, 1.0)
 
 
 def test_steady_samples_stop_at_ten():

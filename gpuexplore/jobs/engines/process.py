@@ -12,7 +12,7 @@ import psutil
 from pebble import ProcessFuture, ProcessPool
 
 from gpuexplore.jobs.worker import initialise
-from gpuexplore.measure import POOL_SETTINGS
+from gpuexplore.measure import process_settings
 from gpuexplore.model import Device
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -65,10 +65,9 @@ def worker_environment(device: Device) -> Mapping[str, str]:
     """Return the variables that must be set before numpy or CUDA is loaded: threads and visible devices."""
     threads = str(psutil.cpu_count(logical=False) or os.cpu_count() or 1)
     visible = device.uuid or device.id.partition(":")[2] if device.kind == "cuda" else ""
-    pools = {name: os.environ.get(name, value) for name, value in POOL_SETTINGS.items()}
     return (
         dict.fromkeys(THREAD_VARIABLES, threads)
-        | pools
+        | dict(process_settings())
         | {
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of NVML
             "CUDA_VISIBLE_DEVICES": visible,

@@ -1,0 +1,23 @@
+"""What the very first call of an implementation cost in this process: compilation, loading of libraries and caches.
+
+Noted where a call of one element came first, as in a worker that warms up, and told once: with the first case that
+uses the implementation afterwards.
+"""
+
+from gpuexplore.model import Case
+
+_noted_s: dict[tuple[str, str, str, str], float] = {}
+
+
+def note(case: Case, first_s: float, next_s: float) -> None:
+    """Keep what the first call of the implementation of `case` took longer than the next one."""
+    _noted_s[_key(case)] = max(0.0, first_s - next_s)
+
+
+def take_s(case: Case) -> float:
+    """Return the seconds that are noted for the implementation of `case`, and forget them."""
+    return _noted_s.pop(_key(case), 0.0)
+
+
+def _key(case: Case) -> tuple[str, str, str, str]:
+    return (case.operation, case.implementation, case.dtype, case.device)

@@ -1,0 +1,32 @@
+"""Runs every CPU kernel of ours once in fp32 and prints what Numba compiled and what it found on disk, as JSON."""
+
+import gc
+import json
+
+from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.candidate import build_candidate
+from gpuexplore.measure.inputs import make_inputs
+from gpuexplore.model import Case, Options
+from gpuexplore.operations import OPERATIONS
+from tests.operations.shapes import awkward_shapes
+
+
+def main():
+    device, dtype = cpu_device(), DTYPES["fp32"]
+    for operation in OPERATIONS.values():
+        for implementation in operation.implementations:
+            if implementation.backend == "numba_cpu":
+                shape = awkward_shapes(operation)[-1]
+                case = Case(operation.name, shape, dtype.name, implementation.name, "cpu", Options())
+                inputs = make_inputs(operation, shape, dtype, "normal")
+                build_candidate(case, operation, device, inputs=inputs, clock=lambda: 0).run()
+    from numba.core.registry import CPUDispatcher
+
+    kept = [one.stats for one in gc.get_objects() if isinstance(one, CPUDispatcher) and one.stats.cache_path]
+    misses, hits = (sum(sum(getattr(one, name).values()) for one in kept) for name in ("cache_misses", "cache_hits"))
+    print(json.dumps({"compiled": misses, "loaded": hits}))  # noqa: T201 the parent reads it
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The second start compiles nothing: compiled CPU kernels are kept on disk, until the code they call changes."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import gpuexplore.measure
+from gpuexplore.measure import KERNEL_CACHE_VARIABLE, process_settings
+
+
+def started(place):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.operations.cached"],
+        env=os.environ | {KERNEL_CACHE_VARIABLE: str(place)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_second_start_compiles_no_kernel_that_the_first_has_kept(tmp_path):
+    first, second = started(tmp_path), started(tmp_path)
+
+    assert first["compiled"] > 0
+    assert second["compiled"] == 0
+    assert second["loaded"] > 0
+
+
+def test_kernels_are_kept_apart_for_every_state_of_the_code_they_share(tmp_path, monkeypatch):
+    monkeypatch.delenv(KERNEL_CACHE_VARIABLE, raising=False)
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    one = process_settings()[KERNEL_CACHE_VARIABLE]
+    monkeypatch.setattr(gpuexplore.measure, "shared_kernel_code", lambda: "another")
+
+    assert one.startswith(str(tmp_path))
+    assert process_settings()[KERNEL_CACHE_VARIABLE] not in (one, str(tmp_path))
+
+
+def test_a_place_that_is_set_stays(monkeypatch):
+    monkeypatch.setenv(KERNEL_CACHE_VARIABLE, "elsewhere")
+
+    assert process_settings()[KERNEL_CACHE_VARIABLE] == "elsewhere"
