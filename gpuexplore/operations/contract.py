@@ -10,6 +10,7 @@ import numpy.typing as npt
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device, Peak, Shape, Unit
+from gpuexplore.operations.geometry import Geometry
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
@@ -26,8 +27,17 @@ class Implementation:
         module: its file in the operation's folder; imported on demand, exports `build`.
         backend: its library's file in `gpuexplore.backends`.
         unit: the units it computes on, which decides the peak it is held against.
+        about: one sentence for a reader; of a rung: what it changed, and why that helps.
         arithmetic: dtypes it stores but computes in another one, e.g. bf16 -> fp32.
-        about: one sentence for a reader.
+        native: dtypes of `arithmetic` it computes in their own units where the device has them.
+        on_matrix_units: dtypes it computes on matrix units although `unit` says vector.
+        dtypes: the only ones it has code for; empty: all that its library can.
+        compute_capability: the least a CUDA device needs for `on_matrix_units`, e.g. `8.0`; None: any.
+        otherwise: the implementation to use below `compute_capability`.
+        device_kinds: the only devices it differs on from another implementation; empty: all that its library knows.
+        rung: a step of a kernel ladder, measured when asked for by name and not by default.
+        optional: its library is an extra: measured when asked for by name and not by default.
+        geometry: how a CUDA kernel of ours covers its output; None for everything else.
     """
 
     name: str
@@ -36,10 +46,58 @@ class Implementation:
     unit: Unit
     about: str
     arithmetic: Mapping[str, str] = field(default_factory=dict)
+    native: tuple[str, ...] = ()
+    on_matrix_units: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    compute_capability: str | None = None
+    otherwise: str | None = None
+    device_kinds: tuple[str, ...] = ()
+    rung: bool = False
+    optional: bool = False
+    geometry: Geometry | None = None
+
+    def computes_in(self, dtype: str, device: Device | None) -> tuple[str, Unit]:
+        """Return the dtype and the units of the arithmetic on `device` when arrays are in `dtype`."""
+        own = dtype in self.on_matrix_units or (dtype in self.native and device is not None and dtype in device.native)
+        return (
+            dtype if own else self.arithmetic.get(dtype, dtype),
+            "matrix" if dtype in self.on_matrix_units else self.unit,
+        )
 
     def peak(self, device: Device, dtype: str) -> Peak | None:
         """Return the compute peak this implementation is held against, or None when it is unknown."""
-        return device.peak(self.arithmetic.get(dtype, dtype), self.unit)
+        return device.peak(*self.computes_in(dtype, device))
+
+    def unsupported(self, dtype: DType, device: Device) -> str | None:
+        """Return why it has no code for `dtype` on `device`, or None when it has."""
+        if self.device_kinds and device.kind not in self.device_kinds:
+            return f"{self.name} runs on {' and '.join(self.device_kinds)} devices, and {device.id} is none"
+        if self.dtypes and dtype.name not in self.dtypes:
+            return f"{self.name} has code for {', '.join(self.dtypes)} only"
+        if device.kind != "cuda" or (self.geometry is None and self.compute_capability is None):
+            return None
+        if dtype.matrix_only and dtype.name not in self.on_matrix_units:
+            return f"{dtype.name} exists only inside tensor cores, which {self.name} does not use"
+        least = self.compute_capability if dtype.name in self.on_matrix_units else None
+        if least and device.compute_capability and _capability(device.compute_capability) < _capability(least):
+            reason = f"{self.name} needs compute capability {least}; {device.name} has {device.compute_capability}"
+            return f"{reason}; use {self.otherwise}" if self.otherwise and not dtype.matrix_only else reason
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Exact shapes worth a name, e.g. a notebook's.
+
+    Attributes:
+        name: what users type in place of a shape.
+        shape: its axes.
+        about: where it comes from, and what to look at.
+    """
+
+    name: str
+    shape: Shape
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +120,9 @@ class Operation:
         reduction_length: terms summed into one output element.
         implementations: every way we compute it, the baseline first.
         is_matrix_product: whether matrix units can compute it.
+        presets: shapes with a name.
+        problem: why a shape has no meaning although every axis is within its limit, or None.
+        halved: a shape of the same proportions for a cheaper trial.
         samples: parts of a large product to check: (index into the output, inputs that give that part).
     """
 
@@ -80,12 +141,19 @@ class Operation:
     reduction_length: Callable[[Shape], int]
     implementations: tuple[Implementation, ...]
     is_matrix_product: bool = False
+    presets: tuple[Preset, ...] = ()
+    problem: Callable[[Shape], str | None] = lambda _: None
+    halved: Callable[[Shape], Shape] = lambda shape: shape.scaled(0.5)
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
 
     def byte_count(self, shape: Shape, dtype: DType) -> int:
         """Return the bytes moved at least: each input read once, each output written once."""
         elements = sum(int(np.prod(one, dtype=object)) for one in (*self.inputs(shape), self.output(shape)))
         return elements * dtype.itemsize_bytes
+
+    def size_of(self, shape: Shape) -> int | None:
+        """Return the one number `shape` stands for, e.g. 512 for a square product; None for other shapes."""
+        return next((size for size in shape if self.shape_of_size(size) == shape), None)
 
     def implementation_named(self, name: str) -> Implementation:
         """Return the implementation called `name`.
@@ -108,3 +176,7 @@ class Operation:
     def dtypes(self) -> tuple[str, ...]:
         """Names of the dtypes this operation has a meaning in."""
         return tuple(name for name, row in DTYPES.items() if self.unsupported(row) is None)
+
+
+def _capability(text: str) -> tuple[int, ...]:
+    return tuple(int(one) for one in text.split("."))

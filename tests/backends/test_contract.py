@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,16 @@ from gpuexplore.backends import BACKENDS, contract, host, load_backend, numba_cp
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.measure.candidate import unsupported
+from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, FakeClock
 
-HERE = [name for name in BACKENDS if "cpu" in load_backend(name).DEVICE_KINDS]
+OPTIONAL = {"triton", "cupy"}  # not in requirements.txt
+HERE = [
+    name
+    for name in BACKENDS
+    if "cpu" in load_backend(name).DEVICE_KINDS and load_backend(name).unsupported(DTYPES["fp32"], CPU) is None
+]
 EACH = pytest.mark.parametrize("name", BACKENDS)
 EACH_HERE = pytest.mark.parametrize("name", HERE)
 EACH_DTYPE = pytest.mark.parametrize("dtype", [row for row in DTYPES.values() if not row.matrix_only], ids=str)
@@ -32,11 +40,11 @@ def test_backend_offers_everything_the_contract_names(name):
 
 
 @EACH
-def test_backend_is_available_and_tells_versions(name):
+def test_backend_is_available_and_tells_versions_unless_it_is_optional(name):
     backend = load_backend(name)
 
-    assert backend.is_available()
-    assert backend.versions()
+    assert backend.is_available() or name in OPTIONAL
+    assert backend.versions() or not backend.is_available() or name in OPTIONAL
     assert all(isinstance(one, str) and one for one in backend.versions().values())
 
 
@@ -116,7 +124,62 @@ def test_tf32_of_torch_needs_tensor_cores_that_have_it():
 
 
 def test_tf32_is_not_for_kernels_without_tensor_cores():
-    assert "tensor cores" in load_backend("numba_cuda").unsupported(DTYPES["tf32"], GPU)
+    operation = OPERATIONS["matvec"]
+
+    assert "tensor cores" in unsupported(operation, operation.implementation_named("numba-cuda"), DTYPES["tf32"], GPU)
+
+
+@pytest.mark.parametrize(("name", "line"), [("triton", "pip install triton"), ("cupy", "pip install cupy-cuda13x")])
+def test_optional_library_that_is_absent_says_how_to_install_it(monkeypatch, name, line):
+    monkeypatch.setattr(host, "is_installed", lambda *modules: name not in modules)
+    operation = OPERATIONS["matmul"]
+
+    reason = unsupported(operation, operation.implementation_named(name), DTYPES["fp32"], GPU)
+
+    assert reason == f"{name} is not installed: {line}"
+
+
+def test_optional_libraries_are_for_cuda_only():
+    operation = OPERATIONS["matmul"]
+    for name in OPTIONAL:
+        reason = unsupported(operation, operation.implementation_named(name), DTYPES["fp32"], CPU)
+
+        assert reason == f"{name} runs on cuda devices, and cpu is none"
+
+
+def test_cupy_leaves_out_tf32_and_bf16():
+    cupy = load_backend("cupy")
+
+    assert "CUPY_TF32" in cupy.unsupported(DTYPES["tf32"], GPU)
+    assert "version 14" in cupy.unsupported(DTYPES["bf16"], GPU)
+    assert cupy.unsupported(DTYPES["fp16"], GPU) is None
+
+
+@pytest.mark.parametrize(("capability", "old"), [("7.5", True), ("8.0", False), ("8.9", False), ("12.0", False)])
+def test_triton_needs_a_gpu_of_this_decade(capability, old):
+    reason = load_backend("triton").unsupported(DTYPES["fp32"], replace(GPU, compute_capability=capability))
+
+    assert reason == (f"Triton needs compute capability 8.0; a made-up GPU has {capability}" if old else None)
+
+
+def test_torch_compile_needs_a_compiler_for_the_device(monkeypatch, tmp_path):
+    torch_compile = load_backend("torch_compile")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr(host, "is_installed", lambda *modules: "triton" not in modules)
+
+    wanted = "torch.compile needs a C++ compiler on a CPU, and g++ is not here"
+    assert torch_compile.unsupported(DTYPES["fp32"], CPU) == wanted
+    assert torch_compile.unsupported(DTYPES["fp32"], GPU) == "torch.compile needs Triton on CUDA: pip install triton"
+    assert "tf32 exists only inside" in torch_compile.unsupported(DTYPES["tf32"], CPU)
+
+
+def test_torch_compile_takes_the_compiler_that_cxx_names(monkeypatch, tmp_path):
+    compiler = tmp_path / "my-c++"
+    compiler.touch(mode=0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+
+    assert load_backend("torch_compile").unsupported(DTYPES["fp32"], CPU) is None
 
 
 def test_numpy_needs_ml_dtypes_for_bf16(monkeypatch):
@@ -156,8 +219,8 @@ def test_numba_cannot_have_more_threads_than_it_started_with():
 
 
 def test_unknown_backend_is_answered_with_the_known_ones():
-    with pytest.raises(InvalidInput, match="backend 'cupy': accepted are numpy, numba_cpu, numba_cuda, torch"):
-        load_backend("cupy")
+    with pytest.raises(InvalidInput, match="backend 'jax': accepted are numpy, numba_cpu, numba_cuda, torch"):
+        load_backend("jax")
 
 
 def test_missing_library_is_no_error_until_it_is_used():

@@ -1,10 +1,14 @@
-"""Runs every CUDA kernel in Numba's simulator and prints how far each is from the reference, as JSON.
+"""Runs CUDA kernels in Numba's simulator and prints how far each is from the reference, as JSON.
 
 Started with NUMBA_ENABLE_CUDASIM=1. The simulator raises IndexError for a store past the end of the output,
-and what no thread writes stays NaN.
+and what no thread writes stays NaN. It has a thread for every thread, so blocks are small here: without a word, every
+kernel and dtype runs with its smallest block at the shapes of its operation; with `blocks`, every kernel runs once
+with each of its blocks, and the steps of the matrix product's ladder at shapes of more than one tile.
 """
 
 import json
+import sys
+from math import prod
 
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES
@@ -12,45 +16,72 @@ from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
+from tests.measure.fakes import GPU
+from tests.operations.shapes import simulated_shapes
 
 DEVICE = "cuda:0"
-TILED = ((1, 1, 1), (17, 1, 33), (1, 33, 17))  # one thread; a tile and one more along each axis
-IN_LINE = ((1, 1), (257, 1), (129, 3))  # one thread; past one block of 256 or of 128
+MANY_THREADS = 256  # a block of more takes the simulator many seconds
+TILES = (Shape.of(m=65, k=17, n=72), Shape.of(m=8, k=40, n=65))  # two tiles of 64; rows of whole vectors, and of others
 
 
-def shapes_of(operation):
-    """Return few and small shapes: the simulator is plain Python with a thread for every thread."""
-    lengths = TILED if len(operation.axes) == 3 else IN_LINE
-    return dict.fromkeys(Shape(tuple(zip(operation.axes, one, strict=False))) for one in lengths)
-
-
-def relative_error(operation, implementation, dtype, shape):
+def relative_error(operation, implementation, dtype, shape, block=None):
     """Return how far one kernel is from the reference, and what is allowed."""
     backend, inputs = load_backend(implementation.backend), make_inputs(operation, shape, dtype, "normal")
     out = backend.empty(operation.output(shape), dtype, DEVICE)
     backend.poison(out)
     arrays = tuple(backend.to_device(one, dtype, DEVICE) for one in inputs)
-    load_build(operation, implementation)(arrays, out, dtype)()
+    load_build(operation, implementation)(arrays, out, dtype, block=block)()
     backend.synchronize(DEVICE)
     parts = Reference(operation, dtype, inputs).parts
     return check(backend.to_host(out, dtype), parts, tolerance(operation, shape, dtype))
 
 
-def everything():
-    """Yield a plain dict for every kernel, dtype and shape."""
+def kernels():
+    """Yield every operation and implementation with a CUDA kernel, and the dtypes it has code for."""
     for operation in OPERATIONS.values():
-        for implementation in operation.implementations:
-            if implementation.backend != "numba_cuda":
-                continue
-            for dtype in (row for row in DTYPES.values() if not row.matrix_only):
-                for shape in shapes_of(operation):
-                    found = relative_error(operation, implementation, dtype, shape)
-                    yield {
-                        "what": (operation.name, implementation.name, dtype.name, str(shape)),
-                        "relative_error": found.relative_error,
-                        "tolerance": found.tolerance,
-                    }
+        for one in operation.implementations:
+            if one.backend == "numba_cuda":
+                supported = [
+                    row for row in DTYPES.values() if (operation.unsupported(row) or one.unsupported(row, GPU)) is None
+                ]
+                yield operation, one, supported
+
+
+def every_dtype():
+    """Yield each kernel with each dtype at each shape, with its smallest block."""
+    for operation, implementation, dtypes in kernels():
+        block = min(implementation.geometry.blocks, key=prod)
+        for dtype in dtypes:
+            for shape in simulated_shapes(operation):
+                yield operation, implementation, dtype, shape, block
+
+
+def every_block():
+    """Yield each kernel with each block once, and the steps of the ladder at shapes of more than one tile."""
+    for operation, implementation, dtypes in kernels():
+        blocks = implementation.geometry.blocks
+        for place, block in enumerate(one for one in blocks if prod(one) <= MANY_THREADS):
+            yield operation, implementation, dtypes[place % len(dtypes)], simulated_shapes(operation)[-1], block
+        if operation.name == "matmul" and len(blocks) == 2:
+            for place, shape in enumerate(TILES):
+                for dtype in dtypes[place::2]:
+                    yield operation, implementation, dtype, shape, blocks[-1]
+
+
+def main(cases):
+    """Print a plain dict for each case."""
+    found = []
+    for operation, implementation, dtype, shape, block in cases:
+        checked = relative_error(operation, implementation, dtype, shape, block)
+        found.append(
+            {
+                "what": (operation.name, implementation.name, dtype.name, str(shape), str(block)),
+                "relative_error": checked.relative_error,
+                "tolerance": checked.tolerance,
+            }
+        )
+    print(json.dumps(found))  # noqa: T201 the parent reads it
 
 
 if __name__ == "__main__":
-    print(json.dumps(list(everything())))  # noqa: T201 the parent reads it
+    main(every_block() if sys.argv[1:] == ["blocks"] else every_dtype())

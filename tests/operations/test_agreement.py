@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from gpuexplore.backends import load_backend
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidate import build_candidate, unsupported
@@ -19,30 +20,24 @@ from gpuexplore.measure.runner import open_group
 from gpuexplore.model import Case, Options, Shape
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import FakeClock
+from tests.operations.shapes import awkward_shapes
 
-LENGTHS = ((1, 1, 1), (1, 257, 255), (255, 1, 257), (257, 255, 1), (255, 257, 33), (257, 17, 255))
 CPU = cpu_device()
 IN_SIMULATOR = "tests.operations.simulated"
 
 
-def shapes_of(operation):
-    """Return shapes with the operation's own axes, each once."""
-    return dict.fromkeys(Shape(tuple(zip(operation.axes, one, strict=False))) for one in LENGTHS)
-
-
-def combinations(*, here):
+def combinations(*, here, optional=(False, True)):
     """Return operation, implementation and dtype of those that run on this CPU, or of those that do not."""
     return [
         pytest.param(operation, implementation, dtype, id=f"{operation.name}-{implementation.name}-{dtype.name}")
         for operation in OPERATIONS.values()
         for implementation, dtype in product(operation.implementations, DTYPES.values())
-        if (unsupported(operation, implementation, dtype, CPU) is None) == here
+        if implementation.optional in optional and (unsupported(operation, implementation, dtype, CPU) is None) == here
     ]
 
 
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), combinations(here=True))
-def test_implementation_agrees_with_the_reference_at_awkward_sizes(operation, implementation, dtype):
-    for shape in shapes_of(operation):
+def expect_agreement(operation, implementation, dtype, shapes):
+    for shape in shapes:
         case = Case(operation.name, shape, dtype.name, implementation.name, "cpu", Options(threads=2))
         group = open_group([case], CPU, Timekeeper(FakeClock(), lambda: None))
         candidate = build_candidate(case, operation, CPU, inputs=group.checked_reference.inputs, clock=group.time.clock)
@@ -50,6 +45,23 @@ def test_implementation_agrees_with_the_reference_at_awkward_sizes(operation, im
         candidate.run()
 
         assert checked(candidate, group, group.checked_reference).within, shape
+
+
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), combinations(here=True, optional=[False]))
+def test_implementation_agrees_with_the_reference_at_awkward_sizes(operation, implementation, dtype):
+    expect_agreement(operation, implementation, dtype, awkward_shapes(operation))
+
+
+COMPILED = [one for one in combinations(here=True, optional=[True]) if one.values[2].name == "bf16"]
+
+
+@pytest.mark.slow  # a compilation takes seconds: one dtype at one size
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, where it loads Inductor
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), COMPILED)
+def test_compiled_implementation_agrees_with_the_reference(monkeypatch, repository, operation, implementation, dtype):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(repository / ".pytest_cache" / "inductor"))
+
+    expect_agreement(operation, implementation, dtype, awkward_shapes(operation)[-1:])
 
 
 @pytest.mark.parametrize(("operation", "implementation", "dtype"), combinations(here=False))
@@ -61,8 +73,10 @@ def test_combination_that_does_not_run_here_says_why(operation, implementation, 
 
 def expected_reason(operation, implementation, dtype):
     """Return the sentence for what cannot run on a CPU: a GPU's implementation, or a GPU's number format."""
-    if implementation.backend == "numba_cuda":
+    if "cpu" not in (implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS):
         return f"{implementation.name} runs on cuda devices, and cpu is none"
+    if not dtype.matrix_only:
+        return "torch.compile needs a C++ compiler on a CPU, and g++ is not here"
     if not operation.is_matrix_product:
         return f"tf32 exists only inside matrix units, and {operation.name} is no matrix product"
     return f"tf32 exists only inside a GPU's matrix units; {CPU.name} has none"

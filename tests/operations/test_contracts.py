@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 import gpuexplore.operations
-from gpuexplore.backends import BACKENDS
+from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.support import support_matrix
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, implementation_names, load_build, operation_named
 from tests.measure.fakes import CPU, GPU
+from tests.operations.shapes import AWKWARD, SIMULATED
 
 FOLDER = Path(gpuexplore.operations.__file__).parent
 EACH = pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=list(OPERATIONS))
@@ -34,7 +35,7 @@ def forgotten_operations(folder, listed):
 
 def forgotten_implementations(folder, operation):
     """Return the modules that have a file or a line in `implementations=`, but not both."""
-    found = {one.stem for one in folder.glob("*.py")} - {"__init__"}
+    found = {one.stem for one in folder.glob("*.py")} - {"__init__", "geometry"}
     return found ^ {one.module for one in operation.implementations}
 
 
@@ -69,8 +70,20 @@ def test_implementation_has_a_backend_and_a_builder(operation, implementation):
     assert implementation.backend in BACKENDS
     assert implementation.module.startswith(implementation.backend)
     assert set(implementation.arithmetic.items()) <= {("bf16", "fp32"), ("fp16", "fp32")}
+    assert set(implementation.native) <= set(implementation.arithmetic)
+    assert (implementation.geometry is not None) == (implementation.backend == "numba_cuda")
     assert implementation.about
-    assert callable(load_build(operation, implementation))
+    if load_backend(implementation.backend).is_available():
+        assert callable(load_build(operation, implementation))
+    else:
+        assert implementation.optional, f"{implementation.backend} is in requirements.txt"
+
+
+@EACH
+def test_optional_implementations_come_last(operation):
+    optional = [one.optional for one in operation.implementations]
+
+    assert optional == sorted(optional)
 
 
 @EACH
@@ -82,7 +95,15 @@ def test_names_are_unique_and_the_baseline_comes_first(operation):
 
 
 def test_implementation_names_are_listed_once():
-    assert implementation_names() == ("numpy", "numba-cpu", "numba-cuda", "torch")
+    names = implementation_names()
+
+    assert len(set(names)) == len(names)
+    assert names[0] == "numpy"
+    assert {one.split("-")[0] for one in names} <= {"numpy", "numba", "torch", "triton", "cupy"}
+
+
+def test_every_operation_is_checked_at_shapes_of_its_own():
+    assert set(AWKWARD) == set(SIMULATED) == set(OPERATIONS)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +112,18 @@ def test_implementation_names_are_listed_once():
         ("matmul", Shape.of(m=2, k=3, n=5), 2 * 2 * 3 * 5, 4 * (2 * 3 + 3 * 5 + 2 * 5)),
         ("matmul", Shape.of(m=1, k=1, n=1), 2, 12),
         ("matvec", Shape.of(m=2, n=3), 12, 4 * (6 + 3 + 2)),
+        ("batched_matmul", Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=1), 6 * 770, 4 * (6 * 35 + 77 + 6 * 55)),
+        ("batched_matmul", Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=6), 6 * 770, 4 * 6 * (35 + 77 + 55)),
+        ("linear", Shape.of(b=2, d=3, k=5), 60, 4 * (6 + 15 + 10)),
+        ("attention", Shape.of(b=2, h=3, s=5, d=7), 4 * 2 * 3 * 25 * 7, 4 * 4 * 2 * 3 * 5 * 7),
+        ("conv2d", Shape.of(b=2, c=3, h=5, w=7, o=11, r=3), 2 * 2 * 11 * 35 * 27, 4 * (2 * 105 + 11 * 27 + 2 * 385)),
         ("vector_add", Shape.of(n=7), 7, 4 * 21),
         ("multiply", Shape.of(m=2, n=3), 6, 4 * 18),
+        ("triad", Shape.of(n=7), 14, 4 * 21),
+        ("copy", Shape.of(n=7), 0, 4 * 14),
+        ("reduce_sum", Shape.of(m=2, n=3), 6, 4 * (6 + 2)),
+        ("softmax", Shape.of(m=2, n=3), 5 * 6, 4 * 12),
+        ("layer_norm", Shape.of(m=2, n=3), 8 * 6, 4 * (6 + 3 + 3 + 6)),
         ("matmul", Shape.of(m=65536, k=65536, n=65536), 2 * 2**48, 3 * 4 * 2**32),
     ],
 )
@@ -105,7 +136,20 @@ def test_costs_equal_those_of_a_hand_computed_size(name, shape, flop_count, fp32
     assert operation.byte_count(shape, DTYPES["bf16"]) == fp32_bytes // 2
 
 
-@pytest.mark.parametrize(("name", "length"), [("matmul", 3), ("matvec", 5), ("vector_add", 1), ("multiply", 1)])
+@pytest.mark.parametrize(
+    ("name", "length"),
+    [
+        ("matmul", 3),
+        ("matvec", 5),
+        ("vector_add", 1),
+        ("multiply", 1),
+        ("triad", 2),
+        ("copy", 1),
+        ("reduce_sum", 5),
+        ("softmax", 5),
+        ("layer_norm", 5),
+    ],
+)
 def test_terms_of_a_sum_are_those_of_the_shape(name, length):
     operation = operation_named(name)
     shape = Shape(tuple(zip(operation.axes, (2, 3, 5) if name == "matmul" else (2, 5), strict=False)))
@@ -143,7 +187,7 @@ def test_support_matrix_has_a_cell_for_every_implementation_and_dtype(operation,
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
-    with pytest.raises(InvalidInput, match="operation 'fft': accepted are matmul, matvec, vector_add, multiply"):
+    with pytest.raises(InvalidInput, match="operation 'fft': accepted are matmul, batched_matmul, linear, matvec"):
         operation_named("fft")
     with pytest.raises(InvalidInput, match="implementation of matmul 'jax': accepted are numpy, numba-cpu"):
         operation_named("matmul").implementation_named("jax")

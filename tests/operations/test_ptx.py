@@ -1,69 +1,110 @@
-"""Every CUDA kernel compiles for every generation of GPU that is in use, on a machine without one."""
+"""Every CUDA kernel compiles for every generation of GPU in use, on a machine without one, as well as recorded."""
 
-from importlib import import_module
+import json
+import re
 
-import numpy as np
 import pytest
 
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.operations import OPERATIONS
 
-cuda = pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
-COMPUTE_CAPABILITIES = ((7, 5), (8, 0), (9, 0), (10, 0))
-STORED = {"fp64": "float64", "fp32": "float32", "bf16": "uint16", "fp16": "float16"}
+pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
+pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
-KERNELS = [
-    pytest.param(operation, implementation, dtype, id=f"{operation.name}-{implementation.name}-{dtype.name}")
-    for operation in OPERATIONS.values()
-    for implementation in operation.implementations
-    for dtype in DTYPES.values()
-    if implementation.backend == "numba_cuda" and not dtype.matrix_only
-]
+from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES, capabilities_for, compile_for, compile_for_each
+from scripts.compiled_kernels import FILE, compiled, facts, kernels, key, toolchain
+
+MATMUL = OPERATIONS["matmul"]
+RECORD = json.loads(FILE.read_text(encoding="utf-8"))
+EACH_KERNEL = pytest.mark.parametrize("kernel", kernels(), ids=lambda one: key(*one))
 
 
-def compiled(operation, implementation, dtype, capability):
-    """Return the kernel's PTX for arrays of `dtype` in C order."""
-    module = import_module(f"gpuexplore.operations.{operation.name}.{implementation.module}")
-    sums = DTYPES[dtype.accumulate].storage
-    kernel = module.kernel if hasattr(module, "kernel") else module.kernel_for(np.dtype(sums))
-    shape = operation.shape_of_size(2)
-    element = getattr(cuda.types, dtype.storage.name)
-    signature = tuple(
-        element[(slice(None),) * (len(one) - 1) + (slice(None, None, 1),)]
-        for one in kernel_shapes(kernel, operation, shape)
-    )
-    text, _ = cuda.compile(kernel, signature, cc=capability, device=False, abi="numba", output="ptx")
-    return text
+@EACH_KERNEL
+def test_kernel_compiles_for_every_gpu_as_recorded(subtests, kernel):
+    _, _, dtype = kernel
+    made = compiled(*kernel)
+
+    for one in made:
+        expect_one_kernel_in_its_own_format(one, dtype)
+        assert one.spill_bytes == 0, f"{one.compute_capability}: registers are spilled"
+        assert one.local_bytes == 0, f"{one.compute_capability}: an array of each thread is in memory, not in registers"
+    with subtests.test("as recorded"):
+        if RECORD["toolchain"] != toolchain():
+            pytest.skip(f"compiled.json was made with {RECORD['toolchain']}, here is {toolchain()}")
+        assert differences(RECORD["kernels"].get(key(*kernel), {}), facts(made)) == []
 
 
-def kernel_shapes(kernel, operation, shape):
-    """Return the shapes a kernel is given: the element-wise ones get every array as a line."""
-    shapes = (*operation.inputs(shape), operation.output(shape))
-    return shapes if operation.is_matrix_product else [(2,)] * len(shapes)
-
-
-@pytest.mark.parametrize("capability", COMPUTE_CAPABILITIES, ids=lambda one: f"sm_{one[0]}{one[1]}")
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), KERNELS)
-def test_kernel_compiles_to_ptx(operation, implementation, dtype, capability):
-    lines = compiled(operation, implementation, dtype, capability).splitlines()
-
-    assert f".target sm_{capability[0]}{capability[1]}" in lines
-    assert sum(".visible .entry" in one for one in lines) == 1
-    assert dtype.storage.name == STORED[dtype.name]
-
-
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), KERNELS)
-def test_kernel_computes_in_no_wider_format_than_it_says(operation, implementation, dtype):
+def expect_one_kernel_in_its_own_format(made, dtype):
     """A Python float in a kernel is a double: on most cards it would run 32 or 64 times slower."""
-    text = compiled(operation, implementation, dtype, (8, 0))
+    lines = made.ptx.splitlines()
+    assert f".target sm_{made.compute_capability.replace('.', '')}" in lines
+    assert sum(".visible .entry" in one for one in lines) == 1
+    assert dtype.name == "fp64" or not re.search(r"\.f64\b", made.ptx)
 
-    assert (".f64" in text) == (dtype.name == "fp64")
+
+def differences(recorded, found):
+    """Return what changed, each as `8.0 registers_per_thread: 40 -> 48`; scripts.compiled_kernels records it anew."""
+    return [
+        f"{capability} {what}: {recorded.get(capability, {}).get(what)} -> {value}"
+        for capability, values in found.items()
+        for what, value in values.items()
+        if recorded.get(capability, {}).get(what) != value
+    ]
 
 
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), KERNELS)
-def test_kernel_links_to_machine_code(operation, implementation, dtype):
-    core = pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
-    text = compiled(operation, implementation, dtype, (9, 0))
-    linker = core.Linker(core.ObjectCode.from_ptx(text.encode()), options=core.LinkerOptions(arch="sm_90"))
+def test_record_holds_exactly_the_kernels_there_are():
+    assert list(RECORD["kernels"]) == [key(*one) for one in kernels()]
+    for operation, implementation, dtype in kernels():
+        recorded = RECORD["kernels"][key(operation, implementation, dtype)]
+        assert tuple(recorded) == capabilities_for(operation, implementation, dtype)
 
-    assert bytes(linker.link("cubin").code).startswith(b"\x7fELF")
+
+def test_a_register_more_would_be_seen():
+    recorded = {"8.0": {"registers_per_thread": 40, "spill_bytes": 0}}
+
+    assert differences(recorded, {"8.0": {"registers_per_thread": 41, "spill_bytes": 0}}) == [
+        "8.0 registers_per_thread: 40 -> 41"
+    ]
+    assert differences({}, recorded) == ["8.0 registers_per_thread: None -> 40", "8.0 spill_bytes: None -> 0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "instructions"),
+    [
+        ("numba-cuda-vector", "fp32", ("ld.global.v4", "ld.shared.v4", "st.global.v4")),
+        ("numba-cuda-vector", "fp64", ("ld.global.v2", "ld.shared.v2", "st.global.v2")),
+        ("numba-cuda-vector", "fp16", ("ld.global.v4", "ld.shared.v4")),
+        ("numba-cuda-tensorcore", "tf32", ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async")),
+        ("numba-cuda-tensorcore", "bf16", ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async")),
+        ("numba-cuda-tensorcore", "fp16", ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async")),
+    ],
+)
+def test_step_of_the_ladder_has_the_instructions_it_is_named_for(name, dtype, instructions):
+    made = compile_for_each(MATMUL, MATMUL.implementation_named(name), DTYPES[dtype], None, ("8.0", "12.0"))
+
+    for one in made:
+        assert [text for text in instructions if text not in one.ptx] == []
+
+
+@pytest.mark.parametrize("capability", ["3.7", "7.0", "99.0"])
+def test_gpu_the_compiler_does_not_know_is_answered_with_a_sentence(capability):
+    with pytest.raises(Unsupported, match=rf"CUDA \d+\.\d+ .* does not compile for compute capability {capability}"):
+        compile_for(MATMUL, MATMUL.implementation_named("numba-cuda-naive"), DTYPES["fp32"], None, capability)
+
+
+def test_kernel_that_does_not_exist_is_answered_with_a_sentence():
+    tensor_cores = MATMUL.implementation_named("numba-cuda-tensorcore")
+    with pytest.raises(Unsupported, match="has code for tf32, bf16, fp16 only"):
+        compile_for(MATMUL, tensor_cores, DTYPES["fp32"], None, "8.0")
+    with pytest.raises(Unsupported, match="needs compute capability 8.0; the target has 7.5; use numba-cuda-vector"):
+        compile_for(MATMUL, MATMUL.implementation_named("numba-cuda"), DTYPES["bf16"], None, "7.5")
+    with pytest.raises(InvalidInput, match="block '7': accepted are"):
+        compile_for(MATMUL, tensor_cores, DTYPES["bf16"], (7,), "8.0")
+
+
+def test_best_step_is_compiled_from_the_step_that_is_best_for_the_dtype():
+    best = MATMUL.implementation_named("numba-cuda")
+    for dtype, step in (("fp32", "vector"), ("fp64", "vector"), ("tf32", "tensorcore"), ("fp16", "tensorcore")):
+        assert RECORD["kernels"][f"matmul/numba-cuda/{dtype}"] == RECORD["kernels"][f"matmul/numba-cuda-{step}/{dtype}"]
+        assert capabilities_for(MATMUL, best, DTYPES[dtype])[-1] == COMPUTE_CAPABILITIES[-1]

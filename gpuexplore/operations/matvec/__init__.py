@@ -7,7 +7,8 @@ memory-bound at every size, however fast the multipliers are.
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.matvec.geometry import ROW_PER_THREAD, ROW_PER_WARP
 
 OPERATION = Operation(
     name="matvec",
@@ -41,14 +42,32 @@ OPERATION = Operation(
             arithmetic=WIDENED,
         ),
         Implementation(
-            "numba-cuda",
-            "numba_cuda_row_per_thread",
+            "numba-cuda-naive",
+            "numba_cuda_naive",
             "numba_cuda",
             "vector",
-            "a Numba CUDA kernel: one thread a row, as the notebook has it",
+            "one thread a row, as the notebook has it: neighbouring threads read a whole row apart",
             arithmetic=WIDENED,
+            rung=True,
+            geometry=ROW_PER_THREAD,
+        ),
+        Implementation(
+            "numba-cuda",
+            "numba_cuda_warps",
+            "numba_cuda",
+            "vector",
+            "one warp a row: its threads read 512 neighbouring bytes at a time, and shuffles add their sums",
+            arithmetic=WIDENED,
+            geometry=ROW_PER_WARP,
         ),
         Implementation("torch", "torch_blas", "torch", "matrix", "torch.mv: MKL and oneDNN on a CPU, cuBLAS on CUDA"),
     ),
     is_matrix_product=True,
+    presets=(
+        Preset(
+            "notebook-matvec",
+            Shape.of(m=100_000, n=100),
+            "the notebook's matrix: 40 MB in fp32, which its 10.4 µs would have read at 3.8 TB/s",
+        ),
+    ),
 )

@@ -7,7 +7,8 @@ memory-bound at every size: the device with the faster memory wins, not the one 
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.multiply.geometry import ONE_EACH
 
 OPERATION = Operation(
     name="multiply",
@@ -42,7 +43,21 @@ OPERATION = Operation(
             "vector",
             "a Numba CUDA kernel: one thread an element",
             arithmetic=WIDENED,
+            geometry=ONE_EACH,
         ),
         Implementation("torch", "torch_elementwise", "torch", "vector", "torch.mul"),
+        Implementation(
+            "torch-compile",
+            "torch_compile_fused",
+            "torch_compile",
+            "vector",
+            "torch.compile of a product: a generated kernel behind the guards of a compiled call",
+            optional=True,
+        ),
+    ),
+    presets=(
+        Preset(
+            "notebook-1000", Shape.of(m=1000, n=1000), "the notebook's element-wise product on the CPU, then on CUDA"
+        ),
     ),
 )

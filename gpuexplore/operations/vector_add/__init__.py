@@ -7,7 +7,8 @@ memory-bound at every size: the device with the faster memory wins, not the one 
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.vector_add.geometry import ONE_EACH, STRIDED
 
 OPERATION = Operation(
     name="vector_add",
@@ -36,13 +37,33 @@ OPERATION = Operation(
             arithmetic=WIDENED,
         ),
         Implementation(
-            "numba-cuda",
-            "numba_cuda_elements",
+            "numba-cuda-naive",
+            "numba_cuda_naive",
             "numba_cuda",
             "vector",
-            "a Numba CUDA kernel: one thread an element",
+            "one thread an element, as the notebook has it: each waits for its own two loads",
             arithmetic=WIDENED,
+            rung=True,
+            geometry=ONE_EACH,
+        ),
+        Implementation(
+            "numba-cuda",
+            "numba_cuda_strided",
+            "numba_cuda",
+            "vector",
+            "a grid that strides, 16 bytes a thread at a time: fewer instructions hide more of the memory's latency",
+            arithmetic=WIDENED,
+            geometry=STRIDED,
         ),
         Implementation("torch", "torch_elementwise", "torch", "vector", "torch.add"),
+        Implementation("cupy", "cupy_ufunc", "cupy", "vector", "cupy.add: an element-wise kernel", optional=True),
+    ),
+    presets=(
+        Preset("notebook-5466", Shape.of(n=5466), "the notebook's launch arithmetic: 6 blocks of 1024 threads"),
+        Preset(
+            "notebook-100000",
+            Shape.of(n=100_000),
+            "the notebook's vector addition: too little work to pay for a launch, so its GPU lost",
+        ),
     ),
 )

@@ -1,0 +1,113 @@
+"""CuPy: device arrays, events on CuPy's current stream."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends import host
+from gpuexplore.backends.cuda_index import index_in_this_process
+from gpuexplore.backends.timer import Clock, EventTimer, Run
+from gpuexplore.dtypes import DType, Stored
+from gpuexplore.model import Device
+
+INSTALL = "pip install cupy-cuda13x"
+DEVICE_KINDS: tuple[str, ...] = ("cuda",)
+WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+
+def is_available() -> bool:
+    """Return whether CuPy is installed."""
+    return host.is_installed("cupy")
+
+
+def unsupported(dtype: DType, device: Device) -> str | None:
+    """Return why CuPy cannot compute in `dtype`."""
+    if dtype.matrix_only:
+        return f"CuPy takes {dtype.name} for a whole process or not at all (CUPY_TF32)"
+    if dtype.storage.kind != "f":
+        return f"CuPy has {dtype.name} from version 14 on and for few functions: it is not used here"
+    return None
+
+
+def to_device(values: Stored, dtype: DType, device: str) -> Any:
+    """Return a contiguous device array in the dtype's storage."""
+    import cupy
+
+    _select(device)
+    return cupy.array(values, order="C")
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
+    """Return an uninitialised device array."""
+    import cupy
+
+    _select(device)
+    return cupy.empty(shape, dtype.storage)
+
+
+def poison(array: Any) -> None:
+    """Fill `array` with NaN."""
+    array.fill(np.nan)
+
+
+def to_host(array: Any, dtype: DType) -> npt.NDArray[np.float64]:
+    """Return `array`, which holds `dtype`, as float64 in host memory."""
+    return dtype.widen(array.get())
+
+
+def synchronize(device: str) -> None:
+    """Wait for the device's queue to drain."""
+    import cupy
+
+    cupy.cuda.Device(index_in_this_process(device)).synchronize()
+
+
+def timer(device: str, clock: Clock) -> EventTimer:
+    """Return CUDA events on CuPy's current stream."""
+    import cupy
+
+    def elapsed_s(start: Any, end: Any) -> float:
+        return float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3
+
+    return EventTimer(cupy.cuda.Event, elapsed_s, lambda: synchronize(device))
+
+
+def flusher(device: str, size_bytes: int) -> Run:
+    """Return a call that overwrites `size_bytes` on `device`."""
+    import cupy
+
+    _select(device)
+    buffer = cupy.empty(max(1, size_bytes), np.int8)
+    return lambda: buffer.fill(0)
+
+
+def capture(run: Run, device: str, calls: int) -> Run:
+    """Return the replay of a CUDA graph that holds `run` `calls` times."""
+    import cupy
+
+    _select(device)
+    with cupy.cuda.Stream(non_blocking=True) as stream:  # the default stream cannot be captured
+        stream.begin_capture()
+        for _ in range(calls):
+            run()
+        graph = stream.end_capture()
+    replay: Run = graph.launch
+    return replay
+
+
+def set_threads(count: int) -> None:
+    """Return: a GPU library has no CPU threads."""
+
+
+def versions() -> Mapping[str, str]:
+    """Return CuPy's version; its wheel is named after the CUDA it is for."""
+    found = {name: host.version_of(name) for name in WHEELS}
+    return {name: one for name, one in found.items() if one}
+
+
+def _select(device: str) -> None:
+    import cupy
+
+    cupy.cuda.Device(index_in_this_process(device)).use()

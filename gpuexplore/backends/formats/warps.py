@@ -1,0 +1,59 @@
+"""What the 32 threads of a warp do together; in Numba's simulator, which has no warps, over a barrier for each."""
+
+from typing import Any
+
+from numba import config, cuda
+
+WARP = 32
+EVERY_LANE = 0xFFFFFFFF
+
+if config.ENABLE_CUDASIM:
+    import threading
+
+    PATIENCE_S = 60  # a lane that failed never arrives
+    _MAKING = threading.Lock()
+
+    class _Meeting:
+        """Where the lanes of a warp leave a value and wait for the others'."""
+
+        def __init__(self, lanes: int) -> None:
+            self.values: list[Any] = [None] * lanes
+            self.barrier = threading.Barrier(lanes)
+
+        def exchange(self, lane: int, value: Any) -> list[Any]:
+            self.values[lane] = value
+            self.barrier.wait(PATIENCE_S)
+            found = list(self.values)
+            self.barrier.wait(PATIENCE_S)
+            return found
+
+    def from_every_lane(value: Any) -> list[Any]:
+        """Return what each lane of this thread's warp passed, in the order of the lanes."""
+        thread: Any = threading.current_thread()
+        warp, lane = divmod(thread.thread_id, WARP)
+        with _MAKING:
+            meetings = vars(thread._manager).setdefault("meetings", {})  # of this block
+            meeting = meetings.setdefault(warp, _Meeting(WARP))
+        return meeting.exchange(lane, value)
+
+    def this_lane() -> int:
+        """Return which lane of its warp this thread is."""
+        thread: Any = threading.current_thread()
+        return int(thread.thread_id % WARP)
+
+    def warp_sum(value: Any) -> Any:
+        """Return the sum of what every lane passed, added in the order that the GPU adds it."""
+        found = from_every_lane(value)
+        while len(found) > 1:
+            half = len(found) // 2
+            found = [one + other for one, other in zip(found[:half], found[half:], strict=True)]
+        return found[0]
+
+else:
+
+    @cuda.jit(device=True, inline="always")  # a call would make Numba compile for the GPU at hand, which need not exist
+    def warp_sum(value: Any) -> Any:
+        """Return the sum of what every lane passed, in all of them."""
+        for distance in (16, 8, 4, 2, 1):
+            value += cuda.shfl_xor_sync(EVERY_LANE, value, distance)
+        return value

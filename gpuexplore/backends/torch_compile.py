@@ -1,0 +1,59 @@
+"""torch.compile: torch's arrays, clocks and threads; Inductor compiles each shape and dtype in its first call.
+
+A CPU kernel is C++, so a compiler has to be there; a CUDA kernel is Triton's. What Inductor compiled it keeps on
+disk, so that the first call of a later process is shorter.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gpuexplore.backends import host
+from gpuexplore.backends import torch as torch_backend
+from gpuexplore.dtypes import DType
+from gpuexplore.model import Device
+
+INSTALL = torch_backend.INSTALL
+DEVICE_KINDS = torch_backend.DEVICE_KINDS
+
+is_available = torch_backend.is_available
+to_device = torch_backend.to_device
+empty = torch_backend.empty
+poison = torch_backend.poison
+to_host = torch_backend.to_host
+synchronize = torch_backend.synchronize
+timer = torch_backend.timer
+flusher = torch_backend.flusher
+capture = torch_backend.capture
+set_threads = torch_backend.set_threads
+
+
+def unsupported(dtype: DType, device: Device) -> str | None:
+    """Return why torch.compile cannot compute in `dtype` on `device`: torch cannot, or nothing there compiles."""
+    return torch_backend.unsupported(dtype, device) or _missing_compiler(device)
+
+
+def versions() -> Mapping[str, str]:
+    """Return torch's versions and Triton's, where there is one."""
+    triton = host.version_of("triton")
+    return {**torch_backend.versions(), **({"triton": triton} if triton else {})}
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function`, to be compiled as one graph when it is first called."""
+    import torch
+
+    compile_graph: Any = torch.compile  # its hints leave out isolate_recompiles
+    # without isolation every shape of a sweep counts against one limit of eight
+    made: Callable[..., Any] = compile_graph(function, fullgraph=True, dynamic=False, isolate_recompiles=True)
+    return made
+
+
+def _missing_compiler(device: Device) -> str | None:
+    if device.kind == "cuda":
+        return None if host.is_installed("triton") else "torch.compile needs Triton on CUDA: pip install triton"
+    compiler = os.environ.get("CXX", "g++")  # as torch._inductor.config.cpp.cxx has it
+    return (
+        None if shutil.which(compiler) else f"torch.compile needs a C++ compiler on a CPU, and {compiler} is not here"
+    )

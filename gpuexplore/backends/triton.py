@@ -1,0 +1,53 @@
+"""Triton: kernels on torch's arrays, timed by events on torch's current stream, which Triton launches on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuexplore.backends import host
+from gpuexplore.backends import torch as torch_backend
+from gpuexplore.dtypes import DType
+from gpuexplore.model import Device
+
+INSTALL = "pip install triton"
+DEVICE_KINDS: tuple[str, ...] = ("cuda",)
+OLDEST = (8, 0)  # https://github.com/triton-lang/triton#compatibility
+
+to_device = torch_backend.to_device
+poison = torch_backend.poison
+to_host = torch_backend.to_host
+synchronize = torch_backend.synchronize
+timer = torch_backend.timer
+flusher = torch_backend.flusher
+capture = torch_backend.capture
+
+
+def is_available() -> bool:
+    """Return whether Triton and torch, which holds its arrays, are installed."""
+    return host.is_installed("triton", "torch")
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
+    """Return an uninitialised tensor, and have Triton launch where it is: on torch's current device."""
+    import torch
+
+    array = torch_backend.empty(shape, dtype, device)
+    torch.cuda.set_device(array.device)
+    return array
+
+
+def unsupported(dtype: DType, device: Device) -> str | None:
+    """Return why Triton cannot compute on `device`: it is too old."""
+    capability = device.compute_capability
+    if capability and tuple(map(int, capability.split("."))) < OLDEST:
+        return f"Triton needs compute capability {'.'.join(map(str, OLDEST))}; {device.name} has {capability}"
+    return None
+
+
+def set_threads(count: int) -> None:
+    """Return: a GPU kernel has no CPU threads."""
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of Triton and torch, without loading either."""
+    found = {name: host.version_of(name) for name in ("triton", "torch")}
+    return {name: one for name, one in found.items() if one}

@@ -1,0 +1,58 @@
+"""A parallel CPU loop in Numba over 16 rows of a head at a time: their scores stay in the cache."""
+
+from collections.abc import Callable, Sequence
+from math import exp
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from gpuexplore.backends.formats.numba_cpu import widen
+from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.operations.row_panels import COLUMNS, ROWS, multiply_rows
+
+
+@njit(cache=True)
+def _widened_transpose(rows, scale, like):
+    """Return rows (n, d) times `scale` as (d, n) in the dtype of `like`."""
+    turned = np.empty((rows.shape[1], rows.shape[0]), like.dtype)
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            turned[j, i] = widen(rows[i, j]) * scale
+    return turned
+
+
+@njit(fastmath={"contract", "reassoc"}, cache=True)
+def _soften(scores):
+    """Replace `scores` (s) by their softmax."""
+    highest, total = scores.max(), scores.dtype.type(0)
+    for i in range(scores.size):
+        scores[i] = exp(scores[i] - highest)
+        total += scores[i]
+    for i in range(scores.size):
+        scores[i] /= total
+
+
+@njit(parallel=True, cache=True)
+def attention(q, k, v, out, scale):
+    """Write the attention of three (heads, s, d) to `out` (heads, s, d); `scale` (1) has the dtype of the sums."""
+    length, zero = q.shape[1], np.zeros_like(scale)
+    strips = (length + ROWS - 1) // ROWS
+    for task in prange(q.shape[0] * strips):
+        head, top = task // strips, task % strips * ROWS
+        bottom = min(length, top + ROWS)
+        scores = np.empty((bottom - top, length), scale.dtype)
+        for left in range(0, length, COLUMNS):
+            right = min(length, left + COLUMNS)
+            keys = _widened_transpose(k[head, left:right], scale[0], scale)
+            multiply_rows(q[head, top:bottom], keys, scores[:, left:right], zero)
+        for row in range(bottom - top):
+            _soften(scores[row])
+        multiply_rows(scores, v[head], out[head, top:bottom], zero)
+
+
+def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+    """Return softmax(q kᵀ / √d) v of three (b, h, s, d) into `out` (b, h, s, d)."""
+    q, k, v, outs = (one.reshape(-1, *out.shape[-2:]) for one in (*inputs, out))
+    scale = np.full(1, out.shape[-1] ** -0.5, DTYPES[dtype.accumulate].storage)
+    return lambda: attention(q, k, v, outs, scale)

@@ -1,0 +1,44 @@
+"""Two numpy.matmul with a softmax between them, 256 rows of a head at a time, so that scores stay in the cache.
+
+16-bit inputs are widened to fp32 in every call: scores rounded to 16 bits would be wrong by more than the
+rounding of the output explains.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.dtypes import DTYPES, DType
+
+ROWS = 256
+
+
+def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+    """Return softmax(q kᵀ / √d) v of three (b, h, s, d) into `out` (b, h, s, d)."""
+    kind, (length, depth) = DTYPES[dtype.accumulate].storage, out.shape[-2:]
+    q, k, v, outs = (one.reshape(-1, length, depth) for one in (*inputs, out))
+    asked, keys, values = (np.empty((length, depth), kind) for _ in range(3))
+    scores, mixed = np.empty((min(ROWS, length), length), kind), np.empty((min(ROWS, length), depth), kind)
+    scale = kind.type(depth**-0.5)
+
+    def run() -> None:
+        for head in range(len(outs)):
+            asked[...], keys[...], values[...] = q[head], k[head], v[head]
+            np.multiply(asked, scale, out=asked)
+            for top in range(0, length, ROWS):
+                rows = min(ROWS, length - top)
+                _attend(asked[top : top + rows], (keys, values), scores[:rows], mixed[:rows])
+                outs[head, top : top + rows] = mixed[:rows]
+
+    return run
+
+
+def _attend(asked: Any, keys_and_values: tuple[Any, Any], scores: Any, mixed: Any) -> None:
+    """Write the attention of `asked` (rows, d) to `mixed` (rows, d), with `scores` (rows, s) as room."""
+    keys, values = keys_and_values
+    np.matmul(asked, keys.T, out=scores)
+    np.subtract(scores, scores.max(axis=1, keepdims=True), out=scores)
+    np.exp(scores, out=scores)
+    np.matmul(scores, values, out=mixed)
+    np.divide(mixed, scores.sum(axis=1, keepdims=True), out=mixed)

@@ -1,0 +1,34 @@
+"""What the compiler made of every CUDA kernel in its default block, as recorded in compiled.json; loads no compiler."""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One kernel in one dtype for one compute capability, in its default block."""
+
+    registers_per_thread: int
+    shared_bytes: int
+    spill_bytes: int
+
+
+def recorded(operation: str, implementation: str, dtype: str, compute_capability: str) -> Recorded | None:
+    """Return what is recorded of a kernel, or None where nothing is."""
+    found = _record()["kernels"].get(f"{operation}/{implementation}/{dtype}", {}).get(compute_capability)
+    return Recorded(**found) if found else None
+
+
+def toolchain() -> dict[str, str]:
+    """Return the versions of the compiler it was recorded with, by package."""
+    return dict(_record()["toolchain"])
+
+
+@cache
+def _record() -> dict[str, Any]:
+    text = (files("gpuexplore.operations") / "compiled.json").read_text(encoding="utf-8")
+    record: dict[str, Any] = json.loads(text)
+    return record

@@ -1,0 +1,124 @@
+"""Two-dimensional convolution: (b, c, h, w) * (o, c, r, r) -> (b, o, h, w), stride 1, zeros around the image.
+
+2·b·o·h·w·c·r² FLOPs, products with the zeros counted too, as torch's own counter does. On the roofline: every
+number of the image is used o·r² times and every weight b·h·w times, so all but the thinnest layers are
+compute-bound; written as a matrix product, (o, c·r²) @ (c·r², h·w), the image is copied r² times first, and a
+library's algorithm decides how much of that ever reaches memory.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from gpuexplore.model import Shape
+from gpuexplore.operations.contract import WIDENED, Array, Arrays, Implementation, Operation, Preset
+from gpuexplore.operations.conv2d.geometry import OUTPUT_PER_THREAD
+from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
+
+PIXELS_AT_A_TIME = 2**16  # keeps the reference's copies of a large image small
+
+
+def _reference(x: Array, weights: Array) -> Array:
+    pad, (height, width) = weights.shape[-1] // 2, x.shape[2:]
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    windows = sliding_window_view(padded, weights.shape[2:], axis=(2, 3))
+    out = np.empty((x.shape[0], weights.shape[0], height, width))
+    rows = max(1, PIXELS_AT_A_TIME // width)
+    for image, top in np.ndindex(len(x), -(-height // rows)):
+        strip = slice(top * rows, (top + 1) * rows)
+        out[image, :, strip] = np.tensordot(weights, windows[image, :, strip], axes=((1, 2, 3), (0, 3, 4)))
+    return out
+
+
+def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:
+    """Return some channels of some images, whole: every tile of the image is crossed."""
+    x, weights = inputs
+    if x[:, 0].size * weights.size <= CHECK_WHOLE_UP_TO:
+        return (((EVERY, EVERY), inputs),)
+    images, channels = lines(len(x), generator), lines(len(weights), generator)
+    return ((np.ix_(images, channels), (x[images], weights[channels])),)
+
+
+def _problem(shape: Shape) -> str | None:
+    return None if shape["r"] % 2 else "r is odd, so that the output is as large as the image"
+
+
+def _halved(shape: Shape) -> Shape:
+    """Return the shape with every length halved but the kernel's: an even one would have no middle."""
+    return Shape.of(**dict(shape.scaled(0.5).axes) | {"r": shape["r"]})
+
+
+def _implementations() -> Iterable[Implementation]:
+    yield Implementation(
+        "numpy",
+        "numpy_patches",
+        "numpy",
+        "matrix",
+        "each r × r patch is copied to a column, 16-bit formats widened to fp32, then numpy.matmul",
+        arithmetic=WIDENED,
+    )
+    yield Implementation(
+        "numba-cpu",
+        "numba_cpu_patches",
+        "numba_cpu",
+        "matrix",
+        "a parallel Numba loop over strips of the image: patches to columns in the cache, then products of 16 rows",
+        arithmetic=WIDENED,
+    )
+    yield Implementation(
+        "numba-cuda",
+        "numba_cuda_direct",
+        "numba_cuda",
+        "vector",
+        "a Numba CUDA kernel: one thread an output, image and weights read through the caches, sums in fp32",
+        arithmetic=WIDENED,
+        geometry=OUTPUT_PER_THREAD,
+    )
+    yield Implementation(
+        "torch",
+        "torch_convolution",
+        "torch",
+        "matrix",
+        "torch's convolution: oneDNN on a CPU, each result newly allocated; on CUDA the way cuDNN expects to be best",
+    )
+    yield Implementation(
+        "torch-autotune",
+        "torch_autotune",
+        "torch",
+        "matrix",
+        "the same with cudnn.benchmark on: the first call tries cuDNN's algorithms, later calls use the fastest",
+        device_kinds=("cuda",),
+    )
+
+
+OPERATION = Operation(
+    name="conv2d",
+    title="Two-dimensional convolution",
+    formula="(b, c, h, w) * (o, c, r, r) → (b, o, h, w)",
+    about="Every number is used many times: arithmetic decides, once an algorithm keeps the copies out of memory.",
+    axes=("b", "c", "h", "w", "o", "r"),
+    limits={"b": 1024, "c": 4096, "h": 8192, "w": 8192, "o": 4096, "r": 31},
+    default_sizes=(14, 28, 56, 112),
+    shape_of_size=lambda size: Shape.of(b=1, c=16, h=size, w=size, o=32, r=3),
+    inputs=lambda shape: (
+        (shape["b"], shape["c"], shape["h"], shape["w"]),
+        (shape["o"], shape["c"], shape["r"], shape["r"]),
+    ),
+    output=lambda shape: (shape["b"], shape["o"], shape["h"], shape["w"]),
+    flop_count=lambda shape: 2 * shape["b"] * shape["o"] * shape["h"] * shape["w"] * shape["c"] * shape["r"] ** 2,
+    reference=_reference,
+    reduction_length=lambda shape: shape["c"] * shape["r"] ** 2,
+    implementations=tuple(_implementations()),
+    is_matrix_product=True,
+    presets=(
+        Preset(
+            "notebook-conv",
+            Shape.of(b=1, c=3, h=224, w=224, o=64, r=3),
+            "the notebook's first layer: 3 channels to 64 over a 224 × 224 image; try torch against torch-autotune",
+        ),
+    ),
+    problem=_problem,
+    halved=_halved,
+    samples=_samples,
+)

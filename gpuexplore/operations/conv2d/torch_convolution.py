@@ -1,0 +1,41 @@
+"""torch's convolution: oneDNN on a CPU, cuDNN on CUDA; TF32 is allowed for tf32 and for nothing else.
+
+On CUDA it is the call that conv2d ends in: its switches are arguments there, so that `torch-autotune`, sampled in
+turns with it, cannot change them. On a CPU no algorithm of torch's own choice writes into a given output:
+`out` takes over the memory of each result instead, which copies nothing; the allocation is timed.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.nn.functional import conv2d
+
+from gpuexplore.dtypes import DType
+
+
+def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+    """Return the convolution of x (b, c, h, w) with weights (o, c, r, r) into `out` (b, o, h, w)."""
+    if out.is_cuda:
+        return cudnn(inputs, out, dtype, autotune=False)
+    x, weights = inputs
+    pad = weights.shape[-1] // 2
+    return lambda: out.set_(conv2d(x, weights, padding=pad))
+
+
+def cudnn(inputs: Sequence[Any], out: Any, dtype: DType, *, autotune: bool) -> Callable[[], object]:
+    """Return cuDNN's convolution into `out`, its algorithm chosen by heuristic or by trying."""
+    x, weights = inputs
+    pad = weights.shape[-1] // 2
+    return lambda: torch.cudnn_convolution(
+        x,
+        weights,
+        padding=(pad, pad),
+        stride=(1, 1),
+        dilation=(1, 1),
+        groups=1,
+        benchmark=autotune,
+        deterministic=False,
+        allow_tf32=dtype.matrix_only,
+        out=out,
+    )

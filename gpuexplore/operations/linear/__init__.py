@@ -1,0 +1,75 @@
+"""A linear layer without bias: y = x W, (b, d) @ (d, k) -> (b, k), 2·b·d·k FLOPs.
+
+On the roofline: a matrix product. With a large batch b every weight is used b times and arithmetic decides;
+at b = 1, as when a model answers a single request, every weight is used once and memory decides.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gpuexplore.model import Shape
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.matmul.geometry import SQUARE_TILES
+from gpuexplore.operations.sampling import parts_of_product
+
+
+def _implementations() -> Iterable[Implementation]:
+    yield Implementation(
+        "numpy",
+        "numpy_blas",
+        "numpy",
+        "matrix",
+        "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
+        arithmetic=WIDENED,
+    )
+    yield Implementation(
+        "numba-cpu",
+        "numba_cpu_panels",
+        "numba_cpu",
+        "matrix",
+        "a parallel Numba loop over 16 rows of the batch at a time, 16-bit formats widened to fp32",
+        arithmetic=WIDENED,
+    )
+    yield Implementation(
+        "numba-cuda",
+        "numba_cuda_tiles",
+        "numba_cuda",
+        "vector",
+        "the Numba CUDA kernel of the matrix product with tiles in shared memory, sums in fp32",
+        arithmetic=WIDENED,
+        geometry=SQUARE_TILES,
+    )
+    yield Implementation("torch", "torch_blas", "torch", "matrix", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA")
+
+
+OPERATION = Operation(
+    name="linear",
+    title="Linear layer",
+    formula="(b, d) @ (d, k) → (b, k)",
+    about="A layer of a network without its bias: the batch decides how often each weight is used.",
+    axes=("b", "d", "k"),
+    limits={"b": 131072, "d": 262144, "k": 65536},
+    default_sizes=(32, 64, 128, 192),
+    shape_of_size=lambda size: Shape.of(b=2 * size, d=4 * size, k=size),  # the proportions of the notebook's
+    inputs=lambda shape: ((shape["b"], shape["d"]), (shape["d"], shape["k"])),
+    output=lambda shape: (shape["b"], shape["k"]),
+    flop_count=lambda shape: 2 * shape["b"] * shape["d"] * shape["k"],
+    reference=np.matmul,
+    reduction_length=lambda shape: shape["d"],
+    implementations=tuple(_implementations()),
+    is_matrix_product=True,
+    presets=(
+        Preset(
+            "notebook-linear",
+            Shape.of(b=16384, d=32768, k=8192),
+            "the notebook's layer on a GPU, 8.796e12 FLOPs: 1.73 s in fp32 on its T4, an MFU of 0.63; see MFU in bf16",
+        ),
+        Preset(
+            "notebook-linear-cpu",
+            Shape.of(b=1024, d=256, k=64),
+            "the notebook's layer where it finds no GPU, 3.4e7 FLOPs: short enough for the call to count",
+        ),
+    ),
+    samples=parts_of_product,
+)

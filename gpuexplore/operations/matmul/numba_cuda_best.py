@@ -1,0 +1,21 @@
+"""The best step of the ladder for each dtype: tensor cores where they take it, else 128-bit loads and registers."""
+
+from gpuexplore.dtypes import DType
+from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.operations.geometry import Block
+from gpuexplore.operations.matmul import numba_cuda_tensorcore, numba_cuda_vector
+from gpuexplore.operations.matmul.geometry import ON_TENSOR_CORES, REGISTER_TILES
+
+
+def step_for(dtype: DType) -> CudaKernel:
+    """Return the kernel that is best for `dtype`."""
+    return (numba_cuda_tensorcore if dtype.name in ON_TENSOR_CORES else numba_cuda_vector).KERNEL
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
+    return step_for(dtype).make(dtype, block)
+
+
+KERNEL = CudaKernel(make, REGISTER_TILES, resident_threads=lambda dtype: step_for(dtype).resident_threads(dtype))
+build = KERNEL.build

@@ -1,0 +1,32 @@
+"""Which parts of a large output are checked, where all of it would take longer than what is measured."""
+
+import numpy as np
+
+from gpuexplore.operations.contract import Array, Arrays
+
+CHECK_WHOLE_UP_TO = 2**28  # multiply-adds: a float64 reference of this size takes a few milliseconds
+BLOCK = 32  # no tile of any kernel is smaller than a fraction of this
+FEWEST_LINES = 16
+EVERY = slice(None)
+
+Parts = tuple[tuple[tuple[slice | Array, ...], Arrays], ...]
+
+
+def lines(length: int, generator: np.random.Generator) -> Array:
+    """Return one random index of every block of 32, the first and the last index too."""
+    starts = np.arange(0, length, max(1, min(BLOCK, length // FEWEST_LINES)))
+    ends = np.minimum(np.append(starts[1:], length), length)
+    return np.unique(np.concatenate(([0, length - 1], generator.integers(starts, ends))))
+
+
+def parts_of_product(inputs: Arrays, generator: np.random.Generator) -> Parts:
+    """Return rows and columns of (..., m, k) @ (..., k, n) that together cross every tile and edge."""
+    a, b = inputs
+    every = (EVERY,) * (a.ndim - 2)
+    if a.size * b.shape[-1] <= CHECK_WHOLE_UP_TO:
+        return (((*every, EVERY, EVERY), inputs),)
+    rows, columns = lines(a.shape[-2], generator), lines(b.shape[-1], generator)
+    return (
+        ((*every, rows, EVERY), (a[..., rows, :], b)),
+        ((*every, EVERY, columns), (a, b[..., columns])),
+    )

@@ -1,0 +1,25 @@
+"""A CUDA kernel in Numba: threads stride through the vectors together, so neighbours read neighbours."""
+
+from numba import cuda
+
+from gpuexplore.backends.formats.numba_cuda import narrow, widen
+from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.operations.geometry import Block
+from gpuexplore.operations.triad import FACTOR
+from gpuexplore.operations.triad.geometry import STRIDES
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel of `dtype`."""
+    factor = DTYPES[dtype.accumulate].storage.type(FACTOR)  # a Python float would make it a double
+
+    def triad(a, b, out):
+        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+            out[i] = narrow(widen(a[i]) + factor * widen(b[i]), out.dtype)
+
+    return triad
+
+
+KERNEL = CudaKernel(make, STRIDES)
+build = KERNEL.build

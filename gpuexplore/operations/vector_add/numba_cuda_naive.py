@@ -1,0 +1,24 @@
+"""One thread an element, the notebook's kernel (which has blocks of 1024)."""
+
+from numba import cuda
+
+from gpuexplore.backends.formats.numba_cuda import narrow, widen
+from gpuexplore.dtypes import DType
+from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.operations.geometry import Block
+from gpuexplore.operations.vector_add.geometry import ONE_EACH
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes (n) + (n) to `out` (n)."""
+
+    def vector_add(a, b, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = narrow(widen(a[i]) + widen(b[i]), out.dtype)
+
+    return vector_add
+
+
+KERNEL = CudaKernel(make, ONE_EACH)
+build = KERNEL.build

@@ -1,0 +1,224 @@
+"""What is special about the operations that memory decides: their costs, their stability, a copy without FLOPs."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gpuexplore.charts as chart
+from gpuexplore.analysis.rates import bytes_per_s
+from gpuexplore.analysis.roofline import bound, intensity
+from gpuexplore.analysis.sentence import summarize
+from gpuexplore.backends import load_backend
+from gpuexplore.charts.mfu import mfu_left_out
+from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.measure.inputs import make_inputs
+from gpuexplore.model import Peak, Shape
+from gpuexplore.operations import OPERATIONS, load_build
+from gpuexplore.request import Request, resolve
+from tests.analysis.made import case as made_case
+from tests.analysis.made import ok
+from tests.measure.fakes import CPU as MADE_UP_CPU
+from tests.measure.fakes import case, environment, measurement
+
+CPU = cpu_device()
+ALL_CHARTS = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
+LARGE = Shape.of(n=10**6)
+MEMORY_OPERATIONS = ("triad", "copy", "reduce_sum", "softmax", "layer_norm")
+NOTEBOOK_SHAPES = [
+    ("matmul", "notebook-1000", Shape.of(m=1000, k=1000, n=1000)),
+    ("matmul", "notebook-2000", Shape.of(m=2000, k=2000, n=2000)),
+    ("matmul", "notebook-500-200", Shape.of(m=1000, k=500, n=200)),
+    ("vector_add", "notebook-5466", Shape.of(n=5466)),
+    ("vector_add", "notebook-100000", Shape.of(n=100_000)),
+    ("matvec", "notebook-matvec", Shape.of(m=100_000, n=100)),
+    ("multiply", "notebook-1000", Shape.of(m=1000, n=1000)),
+]
+
+
+def running_here(name):
+    """Return every implementation and dtype of an operation that run on this CPU without a compiler of their own."""
+    operation = OPERATIONS[name]
+    return [
+        pytest.param(implementation, dtype, id=f"{implementation.name}-{dtype.name}")
+        for implementation in operation.implementations
+        for dtype in DTYPES.values()
+        if not implementation.optional and unsupported(operation, implementation, dtype, CPU) is None
+    ]
+
+
+def computed(name, implementation, dtype, *values):
+    """Return what an implementation makes of `values`, and the right answer for these as the dtype rounds them."""
+    operation, backend = OPERATIONS[name], load_backend(implementation.backend)
+    stored = [dtype.round(np.asarray(one, np.float64)) for one in values]
+    out = backend.empty(stored[0].shape, dtype, "cpu")
+    backend.poison(out)
+    backend.set_threads(2)
+    load_build(operation, implementation)(tuple(backend.to_device(one, dtype, "cpu") for one in stored), out, dtype)()
+    return backend.to_host(out, dtype), operation.reference(*map(dtype.widen, stored))
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), running_here("softmax"))
+def test_softmax_of_large_values_does_not_overflow(implementation, dtype):
+    shares, right = computed("softmax", implementation, dtype, [[1e4, 1e4, -1e4], [-1e4, -1e4 - 64, 0.0]])
+
+    np.testing.assert_allclose(shares, right, atol=dtype.unit_roundoff)
+    np.testing.assert_allclose(shares, [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], atol=dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), running_here("softmax"))
+def test_softmax_is_exact_over_the_range_in_which_exponentials_count(implementation, dtype):
+    shares, right = computed("softmax", implementation, dtype, [np.linspace(-80, 0, 321)])
+
+    normal = right >= np.finfo(np.float16 if dtype.name == "fp16" else np.float32).tiny
+    np.testing.assert_allclose(shares[normal], right[normal], rtol=16 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), running_here("layer_norm"))
+def test_layer_norm_of_a_constant_row_is_the_bias(implementation, dtype):
+    bias = np.linspace(-2, 2, 64)
+    normalised, _ = computed("layer_norm", implementation, dtype, np.full((3, 64), 3.0), np.full(64, 2.0), bias)
+
+    np.testing.assert_array_equal(normalised, np.tile(dtype.widen(dtype.round(bias)), (3, 1)))
+
+
+@pytest.mark.parametrize(("implementation", "dtype"), running_here("layer_norm"))
+def test_layer_norm_of_rows_far_from_zero_keeps_their_variance(implementation, dtype):
+    x = 100 + np.random.default_rng(1).standard_normal((2, 512)) * 8
+    normalised, right = computed("layer_norm", implementation, dtype, x, np.ones(512), np.zeros(512))
+
+    assert np.linalg.norm(normalised - right) / np.linalg.norm(right) < 64 * max(dtype.unit_roundoff, 2.0**-24)
+
+
+@pytest.mark.parametrize("name", MEMORY_OPERATIONS)
+def test_its_intensity_is_below_one_and_a_half(name):
+    operation = OPERATIONS[name]
+    shape = operation.shape_of_size(operation.default_sizes[-1])
+
+    assert operation.flop_count(shape) <= 1.5 * operation.byte_count(shape, DTYPES["fp32"])
+    assert (
+        operation.unsupported(DTYPES["tf32"])
+        == f"tf32 exists only inside matrix units, and {name} is no matrix product"
+    )
+
+
+@pytest.mark.parametrize(("name", "preset", "shape"), NOTEBOOK_SHAPES)
+def test_preset_of_the_notebook_resolves_by_its_name(name, preset, shape):
+    found = resolve(Request(operation=name, shapes=preset), ["cpu"])
+
+    assert found.shapes == (shape,)
+    assert all(length <= OPERATIONS[name].limits[axis] for axis, length in shape.axes)
+
+
+@pytest.mark.parametrize("name", ["matmul", "vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm"])
+def test_optional_libraries_are_measured_when_they_are_asked_for_and_not_by_default(name):
+    extras = [one.name for one in OPERATIONS[name].implementations if one.optional]
+    usual = resolve(Request(operation=name), ["cpu", "cuda:0"])
+    asked = resolve(Request(operation=name, implementations=",".join(extras)), ["cpu", "cuda:0"])
+
+    assert extras
+    assert not set(extras) & set(usual.implementations)
+    assert list(asked.implementations) == extras
+
+
+def copied(median_s=1e-3, **about):
+    return ok(median_s, operation="copy", shape=LARGE, **about)
+
+
+def test_a_copy_has_no_intensity_and_is_bound_by_memory():
+    assert intensity(made_case(operation="copy", shape=LARGE)) == 0
+    assert bound(copied()) == "memory"
+    assert bound(copied(spec={"peaks": ()})) == "memory"
+    assert bound(copied(spec={"cache_bytes": 10**9})) == "cache"
+    assert bound(copied(spec={"bandwidth": None})) is None
+
+
+def test_the_headline_of_a_copy_tells_its_memory_rate():
+    summary = summarize([copied(), copied(2e-3, implementation="numpy")])
+
+    assert summary.headline == "At n = 1,000,000, torch in fp32 is the fastest: 1.00 ms, 8.00 GB/s."
+    assert "8.0 % of the memory bandwidth" in " ".join(summary.details)
+
+
+@pytest.mark.parametrize("spec", [{"peaks": ()}, {"bandwidth": None}, {"peaks": (), "bandwidth": None}])
+def test_no_peak_is_asked_for_where_there_are_no_flops(spec):
+    assert "enter one" not in str(summarize([copied(spec=spec)]))
+
+
+@pytest.mark.parametrize("draw", ALL_CHARTS)
+def test_every_chart_of_a_copy_can_be_drawn(draw):
+    results = [copied(), copied(2e-3, implementation="numpy")]
+
+    assert draw(results).to_dict()["description"]
+
+
+def test_the_chart_of_mfu_says_why_it_is_empty():
+    assert (
+        mfu_left_out([copied(), copied(2e-3, implementation="numpy")]) == "2 of 2 cases are not drawn: 2 without FLOPs."
+    )
+
+
+def test_a_copy_is_never_emulated_nor_over_a_peak():
+    device = replace(MADE_UP_CPU, peaks=(Peak("fp16", "vector", 1.0, "datasheet", "a leaflet"),))
+    one = case("torch", operation="copy", dtype="fp16", shape=LARGE)
+    measured = Measured(one, measurement(), environment(device), None, None)
+
+    assert [flag.name for flag in find_flags(measured, OPERATIONS["copy"], DTYPES["fp16"])] == ["warm"]
+    assert bytes_per_s(copied(dtype="fp16")) == pytest.approx(4e9)
+
+
+@pytest.mark.parametrize("name", ["matmul", "vector_add", "reduce_sum"])
+def test_cupy_is_called_as_numpy_would_be(monkeypatch, name):
+    """CuPy speaks NumPy's interface, so NumPy in its place shows the calls: no GPU is needed for that."""
+    operation, dtype = OPERATIONS[name], DTYPES["fp32"]
+    implementation = operation.implementation_named("cupy")
+    module = f"gpuexplore.operations.{name}.{implementation.module}"
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    shape = operation.shape_of_size(5)
+    inputs = make_inputs(operation, shape, dtype, "normal")
+    out = np.full(operation.output(shape), np.nan, np.float32)
+
+    load_build(operation, implementation)(inputs, out, dtype)()
+    del sys.modules[module]
+
+    np.testing.assert_allclose(out, operation.reference(*map(dtype.widen, inputs)), rtol=1e-5)
+
+
+STRIDED = """
+import json
+import numpy as np
+from numba import cuda
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.operations.copy.numba_cuda_strides import KERNEL as COPY
+from gpuexplore.operations.triad.numba_cuda_strides import KERNEL as TRIAD
+a, b = np.arange(1.0, 258.0), np.full(257, 2.0)
+found = {}
+for name, kernel, inputs in (("triad", TRIAD, (a, b)), ("copy", COPY, (a,))):
+    out = np.full(257, np.nan)
+    cuda.jit(kernel.make(DTYPES["fp64"], (32,)))[2, 32](*inputs, out)
+    found[name] = bool((out == (a + 6 if name == "triad" else a)).all())
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+def test_a_grid_smaller_than_the_vector_still_covers_it():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", STRIDED],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"triad": True, "copy": True}
+    assert OPERATIONS["triad"].implementation_named("numba-cuda").geometry.launch((2**31,)).blocks == 4096
