@@ -35,7 +35,8 @@ format: $(VENV)/.dev  ## format, and repair what can be repaired
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev  ## gpuexplore against its peers
-	$(BIN)/python benchmarks/measurement.py
+	$(BIN)/python -m benchmarks.measurement
+	$(BIN)/python -m benchmarks.kernels
 
 screenshots: $(VENV)/.dev  ## take the pictures of the documentation again
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \

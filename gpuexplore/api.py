@@ -48,7 +48,7 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
         sizes: numbers, or text like ``256:8192:x2``; empty for the operation's own sweep.
         shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
         **settings: `dtypes`, `implementations`, `devices` (names or lists of names), `cache`, `data`,
-            `threads` and `budget` (seconds of sampling for one case).
+            `threads`, `budget` (seconds of sampling for one case) and `block` (``16,16``, of CUDA kernels).
 
     Raises:
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.

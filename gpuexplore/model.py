@@ -92,12 +92,14 @@ class Options:
         data: what the inputs hold; zeros draw less power, and run up to 15 % too fast on a GPU.
         threads: CPU threads of every library; None is one per physical core.
         budget_s: seconds of sampling for one case (see `gpuexplore.measure.timing`).
+        block: threads of a block along x, y, z of our CUDA kernels; None is each kernel's own default.
     """
 
     cache: CacheMode | None = None
     data: DataMode = "normal"
     threads: int | None = None
     budget_s: float = DEFAULT_BUDGET_S
+    block: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.cache is not None and self.cache not in CACHE_MODES:

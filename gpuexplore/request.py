@@ -27,7 +27,7 @@ class Request:
     Attributes:
         operation: its name.
         sizes: ``64,128,256`` or a range ``256:8192:x2`` or ``100:500:+100``.
-        shapes: ``m=512,k=64,n=512``, several separated by ``;``; given, it replaces the sizes.
+        shapes: ``m=512,k=64,n=512`` or the name of a preset, several separated by ``;``; given, it replaces the sizes.
         dtypes: names separated by commas.
         implementations: names separated by commas; empty: all that run on one of the devices.
         devices: ids separated by commas; empty: every device of this machine.
@@ -35,6 +35,7 @@ class Request:
         data: what the inputs hold.
         threads: CPU threads.
         budget: seconds of sampling for one case.
+        block: threads of a block of our CUDA kernels, ``16,16``; empty: each kernel's default.
     """
 
     operation: str = "matmul"
@@ -47,6 +48,7 @@ class Request:
     data: str = "normal"
     threads: str = ""
     budget: str = f"{DEFAULT_BUDGET_S:g}"
+    block: str = ""
 
 
 # the short names of the command line and the URL
@@ -61,6 +63,7 @@ SHORT_NAMES: Mapping[str, str] = {
     "data": "data",
     "threads": "threads",
     "budget": "budget",
+    "block": "block",
 }
 
 
@@ -102,6 +105,7 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
         "data": lambda: Options(data=request.data),  # type: ignore[arg-type]  # Options judges the text
         "threads": lambda: Options(threads=_threads(request.threads)),
         "budget": lambda: Options(budget_s=_budget(request.budget)),
+        "block": lambda: _check_block(request, operation),
     }
     found = {name: _problem(judge) for name, judge in checks.items()}
     return {name: problem for name, problem in found.items() if problem}
@@ -114,13 +118,14 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
         return replace(request, devices=devices)
     operation = operation_named(request.operation)
     kinds = {device.partition(":")[0] for device in split(devices)}
-    fitting = [one for one in operation.implementations if kinds & set(load_backend(one.backend).DEVICE_KINDS)]
+    usual = [one for one in operation.implementations if not (one.rung or one.optional)]
+    fitting = [one for one in usual if kinds & set(one.device_kinds or load_backend(one.backend).DEVICE_KINDS)]
     sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
     return replace(
         request,
         devices=devices,
         sizes=request.sizes or sizes,
-        implementations=request.implementations or _names(fitting or operation.implementations),
+        implementations=request.implementations or _names(fitting or usual),
     )
 
 
@@ -140,7 +145,7 @@ def from_query(query: Mapping[str, str]) -> Request:
 def from_experiment(experiment: Experiment) -> Request:
     """Return the request that resolves to `experiment`."""
     operation, options = operation_named(experiment.operation), experiment.options
-    sizes = [_size_of(operation, shape) for shape in experiment.shapes]
+    sizes = [operation.size_of(shape) for shape in experiment.shapes]
     all_sizes = None not in sizes and sizes == sorted(sizes, key=lambda size: size or 0)  # sizes are read ascending
     return Request(
         operation=experiment.operation,
@@ -153,6 +158,7 @@ def from_experiment(experiment: Experiment) -> Request:
         data=options.data,
         threads="" if options.threads is None else str(options.threads),
         budget=_shortest(options.budget_s),
+        block=",".join(map(str, options.block or ())),
     )
 
 
@@ -219,8 +225,28 @@ def _shapes(request: Request, operation: Operation) -> tuple[Shape, ...]:
     return tuple(dict.fromkeys(shapes))
 
 
+def parse_shape(text: str, operation: Operation) -> Shape:
+    """Return the shape that a size, a preset's name or ``m=512,k=64,n=512`` stands for.
+
+    Raises:
+        InvalidInput: it is none of them, or beyond the operation's limits.
+    """
+    shape = operation.shape_of_size(int(text)) if _is_size(text) else _shape(text, operation)
+    _check_limits(shape, operation)
+    return shape
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.strip().isdigit() and 0 < len(text.strip()) < 20 and int(text) > 0
+
+
 def _shape(text: str, operation: Operation) -> Shape:
-    wanted = f"like {','.join(f'{axis}=128' for axis in operation.axes)}"
+    for preset in operation.presets:
+        if text.strip() == preset.name:
+            return preset.shape
+    wanted = ", ".join(
+        [f"like {','.join(f'{axis}=128' for axis in operation.axes)}", *(one.name for one in operation.presets)]
+    )
     given = {}
     for word in split(text):
         axis, equals, length = (part.strip() for part in word.partition("="))
@@ -236,15 +262,12 @@ def _check_limits(shape: Shape, operation: Operation) -> None:
     for axis, length in shape.axes:
         if length > operation.limits[axis]:
             raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
+    if problem := operation.problem(shape):
+        raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
 
 
 def _names(implementations: Iterable[Implementation]) -> str:
     return ",".join(one.name for one in implementations)
-
-
-def _size_of(operation: Operation, shape: Shape) -> int | None:
-    size = next(iter(shape))
-    return size if operation.shape_of_size(size) == shape else None
 
 
 def _shortest(seconds: float) -> str:
@@ -292,11 +315,30 @@ def _known_devices(text: str, known: tuple[str, ...]) -> None:
 
 def _options(request: Request) -> Options:
     given: dict[str, Any] = {"cache": request.cache or None, "data": request.data}
-    return Options(**given, threads=_threads(request.threads), budget_s=_budget(request.budget))
+    return Options(
+        **given, threads=_threads(request.threads), budget_s=_budget(request.budget), block=_block(request.block)
+    )
 
 
 def _threads(text: str) -> int | None:
     return _whole_number("threads", text.strip()) if text.strip() else None
+
+
+def _block(text: str) -> tuple[int, ...] | None:
+    return tuple(_whole_number("block", one.strip()) for one in text.split(",")) if text.strip() else None
+
+
+def _check_block(request: Request, operation: Operation) -> None:
+    """Raise when one of the kernels asked for does not take the block, or none of them takes any."""
+    block = _block(request.block)
+    if block is None:
+        return
+    asked = [one for one in operation.implementations if one.name in split(request.implementations)]
+    geometries = [one.geometry for one in asked if one.geometry]
+    if not geometries:
+        raise InvalidInput(f"block {request.block!r}: none of {_names(asked)} is a CUDA kernel of ours")
+    for geometry in geometries:
+        geometry.checked(block)
 
 
 def _budget(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Takes the pictures of the documentation: both pages, light and dark, of one real run of the defaults.
+"""Takes the pictures of the documentation: every page, light and dark, of one real run of the defaults.
 
 CHROMIUM names the browser; without it Playwright's own is used.
 """
@@ -19,7 +19,7 @@ SETTLE_MS = 2500
 
 
 def main() -> None:
-    """Run the defaults once and photograph both pages in both themes."""
+    """Run the defaults once and photograph every page in both themes."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, served(Path(home)) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -30,6 +30,7 @@ def main() -> None:
         for scheme in ("light", "dark"):
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
             _photograph(page, link, IMAGES / f"benchmark-{scheme}.png")
+            _photograph(page, f"{address}/kernels?impl=numba-cuda-vector&shape=4096", IMAGES / f"kernels-{scheme}.png")
             _photograph(page, f"{address}/devices", IMAGES / f"devices-{scheme}.png")
         browser.close()
 
@@ -53,6 +54,7 @@ def _wait_until_done(home: Path, run_id: str) -> None:
 def _photograph(page: Page, address: str, path: Path) -> None:
     page.goto(address)
     page.locator("h1").wait_for()
+    page.get_by_test_id("stSpinner").first.wait_for(state="hidden")  # kernels are compiled at the first look
     page.wait_for_timeout(SETTLE_MS)
     page.screenshot(path=path)
     print(path.relative_to(ROOT))

@@ -21,6 +21,7 @@ from gpuexplore.request import (
     as_python,
     from_experiment,
     from_query,
+    parse_shape,
     parse_sizes,
     problems_by_field,
     resolve,
@@ -28,6 +29,7 @@ from gpuexplore.request import (
     to_query,
     with_defaults,
 )
+from tests.operations.shapes import awkward_shapes
 
 HERE = ("cpu", "cuda:0", "cuda:1")
 NOT_WHOLE = ["0", "-1", "1.5", "1e3", "abc", "٣", "²", "\uff11\uff12", "+5", "0x10", "1 2", "True", "9" * 20, "_", "__"]
@@ -163,13 +165,13 @@ def test_shapes_replace_the_sizes():
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("operation", "fft", "operation 'fft': accepted are matmul, matvec, vector_add, multiply"),
+        ("operation", "fft", "operation 'fft': accepted are matmul, batched_matmul, linear, matvec"),
         ("operation", "", "operation '': accepted are matmul"),
         ("dtypes", "fp8", "dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"),
         ("dtypes", "FP32", "dtype 'FP32': accepted are"),
         ("dtypes", "", "no dtype: give at least one of fp64, fp32, tf32, bf16, fp16"),
         ("dtypes", " , ", "no dtype: give at least one of"),
-        ("implementations", "jax", "implementation of matmul 'jax': accepted are numpy, numba-cpu, numba-cuda, torch"),
+        ("implementations", "jax", "implementation of matmul 'jax': accepted are numpy, numba-cpu"),
         ("implementations", ",", "no implementation: give at least one of numpy"),
         ("devices", "cuda:7", "device 'cuda:7': accepted are cpu, cuda:0, cuda:1"),
         ("devices", "gpu", "device 'gpu': accepted are cpu, cuda:0, cuda:1"),
@@ -257,7 +259,7 @@ def experiments(draw):
     operation = draw(st.sampled_from(list(OPERATIONS.values())))
     lengths = st.tuples(*(st.integers(1, operation.limits[axis]) for axis in operation.axes))
     squares = st.integers(1, min(operation.limits.values())).map(operation.shape_of_size)
-    others = lengths.map(lambda one: Shape(tuple(zip(operation.axes, one, strict=True))))
+    others = lengths.map(lambda one: with_a_meaning(operation, Shape(tuple(zip(operation.axes, one, strict=True)))))
     shapes = draw(st.one_of(some(squares, 5), some(others, 5)))
     return Experiment(
         operation.name,
@@ -272,6 +274,10 @@ def experiments(draw):
             draw(st.sampled_from((0.2, 0.01, 1.5, 60.0, 1e-5)) | st.floats(1e-6, 60.0)),
         ),
     )
+
+
+def with_a_meaning(operation, shape):
+    return awkward_shapes(operation)[-1] if operation.problem(shape) else shape
 
 
 def some(values, most):
@@ -363,3 +369,61 @@ def test_conditions_become_options(cache, data):
     options = resolved(cache=cache, data=data, threads=" 3 ", budget=" 1.5 ").options
 
     assert options == Options(cache or None, data, 3, 1.5)
+
+
+def test_the_name_of_a_preset_is_a_shape():
+    experiment = resolve(Request(operation="linear", shapes="notebook-linear-cpu;b=2,d=3,k=4"), ["cpu"])
+
+    assert experiment.shapes == (Shape.of(b=1024, d=256, k=64), Shape.of(b=2, d=3, k=4))
+
+
+def test_an_unknown_preset_is_answered_with_the_known_ones():
+    with pytest.raises(InvalidInput, match=r"notebook-linear-gpu.*notebook-linear, notebook-linear-cpu"):
+        resolve(Request(operation="linear", shapes="notebook-linear-gpu"), ["cpu"])
+
+
+def test_rungs_and_extras_run_by_name_and_never_by_default():
+    rows = OPERATIONS["matmul"].implementations
+    usual = {one.name for one in rows if not (one.rung or one.optional)}
+
+    assert set(resolve(Request(), ["cpu", "cuda:0"]).implementations) <= usual
+    named = resolve(Request(implementations="numba-cpu-naive"), ["cpu"])
+    assert named.implementations == ("numba-cpu-naive",)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (Request(implementations="numba-cuda-naive", block="16"), "block '16': accepted are 16,16"),
+        (Request(implementations="numba-cuda-naive", block="x"), "block 'x': accepted are whole numbers from 1"),
+        (Request(implementations="numba-cuda-naive", block="16,-1"), "block '-1': accepted are whole numbers from 1"),
+        (Request(implementations="torch", block="16,16"), "none of torch is a CUDA kernel of ours"),
+    ],
+)
+def test_a_block_that_no_kernel_asked_for_takes_is_named(request_, said):
+    with pytest.raises(InvalidInput) as caught:
+        resolve(request_, ["cpu"])
+    assert said in str(caught.value)
+
+
+def test_a_block_survives_the_way_through_the_url_and_back():
+    asked = Request(implementations="numba-cuda-naive", sizes="64", devices="cuda:0", block="32,8")
+    experiment = resolve(from_query(to_query(asked)), ["cuda:0"])
+
+    assert experiment.options.block == (32, 8)
+    assert from_experiment(experiment).block == "32,8"
+    assert "--block 32,8" in as_command(asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [("64", Shape.of(m=64, k=64, n=64)), ("m=1,k=2,n=3", Shape.of(m=1, k=2, n=3)), ("notebook-1000", None)],
+)
+def test_one_field_takes_a_size_axes_or_a_preset(text, shape):
+    assert parse_shape(text, OPERATIONS["matmul"]) == (shape or Shape.of(m=1000, k=1000, n=1000))
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "1.5", "many", "m=1", "99999999999999999999999", "1000000"])
+def test_what_is_no_shape_is_named(text):
+    with pytest.raises(InvalidInput, match=text):
+        parse_shape(text, OPERATIONS["matmul"])

@@ -8,6 +8,7 @@ from gpuexplore.analysis.comparison import Speedup, about_as_fast, ratio
 from gpuexplore.analysis.evidence import Evidence, measurement, name_of
 from gpuexplore.analysis.figures import CONDITIONS
 from gpuexplore.analysis.mfu import PEAK_KINDS, applicable_peak, bandwidth_utilization, cached_because, mfu
+from gpuexplore.analysis.rates import flop_count
 from gpuexplore.analysis.roofline import bound
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Result, Status
@@ -31,10 +32,10 @@ def limit(evidence: Evidence) -> str | None:
         return f"{name} is bound by caches: {cached_because(fastest)}."
     if kind == "memory":
         return _memory(name, bandwidth_utilization(fastest))
-    if peak is None:
+    if peak is None and flop_count(fastest.case):
         return f"No peak is known for {name} here, so there is no MFU: enter one to get it."
     share = mfu(fastest, evidence.own_peaks)
-    return None if kind is None or share is None else _compute(name, share, PEAK_KINDS[peak.kind])
+    return None if kind is None or peak is None or share is None else _compute(name, share, PEAK_KINDS[peak.kind])
 
 
 def _compute(name: str, share: float, peak: str) -> str:

@@ -37,12 +37,12 @@ def applicable_peak(result: Result, own_peaks: Iterable[Peak] = ()) -> Peak | No
         own_peaks: peaks a user entered; one of the same dtype and unit replaces the device's.
     """
     implementation = operation_named(result.case.operation).implementation_named(result.case.implementation)
-    dtype = implementation.arithmetic.get(result.case.dtype, result.case.dtype)
-    for own in own_peaks:
-        if (own.dtype, own.unit) == (dtype, implementation.unit):
-            return replace(own, kind="own")
     device = device_of(result)
-    return None if device is None else device.peak(dtype, implementation.unit)
+    dtype, unit = implementation.computes_in(result.case.dtype, device)
+    for own in own_peaks:
+        if (own.dtype, own.unit) == (dtype, unit):
+            return replace(own, kind="own")
+    return None if device is None else device.peak(dtype, unit)
 
 
 def mfu(result: Result, own_peaks: Iterable[Peak] = ()) -> float | None:

@@ -10,6 +10,8 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Case, Result, Shape
 from gpuexplore.operations import operation_named
 
+MOST_UNNAMED_AXES = 3
+
 
 def flop_count(case: Case) -> int:
     """Return the floating-point operations of one call."""
@@ -33,15 +35,13 @@ def bytes_per_s(result: Result) -> float | None:
 
 def size_of(case: Case) -> int | None:
     """Return the one number this shape stands for, e.g. 512 for a square product; None for other shapes."""
-    size = next(iter(case.shape))
-    return size if operation_named(case.operation).shape_of_size(size) == case.shape else None
+    return operation_named(case.operation).size_of(case.shape)
 
 
 def shape_label(shape: Shape) -> str:
-    """Return a shape as readers see it: ``512 × 512 × 512``, ``n = 1,000,000``."""
-    if len(shape.axes) == 1:
-        name, length = shape.axes[0]
-        return f"{name} = {length:,}"
+    """Return a shape as readers see it: ``512 × 512 × 512``, ``n = 1,000,000``; by name where axes are many."""
+    if len(shape.axes) == 1 or len(shape.axes) > MOST_UNNAMED_AXES:
+        return ", ".join(f"{name} = {length:,}" for name, length in shape.axes)
     return " × ".join(f"{length:,}" for length in shape)
 
 

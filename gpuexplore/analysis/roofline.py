@@ -30,7 +30,7 @@ def attainable_flop_per_s(flop_per_byte: float, flop_per_s: float, bytes_per_s: 
 
 
 def bound(result: Result, own_peaks: Iterable[Peak] = ()) -> Bound | None:
-    """Return what limits this result at best; None when a peak that decides it is unknown.
+    """Return what limits this result at best; None when a peak that decides it is unknown (without FLOPs none does).
 
     `overhead`: its time is near the cost of a call. `compute`: its intensity is at the ridge or above.
     Below the ridge `memory`, or `cache` when its data never leave one.
@@ -38,8 +38,8 @@ def bound(result: Result, own_peaks: Iterable[Peak] = ()) -> Bound | None:
     if any(flag.name == "launch_bound" for flag in result.flags):
         return "overhead"
     peak, bandwidth = applicable_peak(result, own_peaks), known_bandwidth(result)
-    if peak is None or bandwidth is None:
+    if bandwidth is None or (peak is None and flop_count(result.case)):
         return None
-    if intensity(result.case) >= ridge_point(peak.flop_per_s, bandwidth.bytes_per_s):
+    if peak and intensity(result.case) >= ridge_point(peak.flop_per_s, bandwidth.bytes_per_s):
         return "compute"
     return "cache" if cached_because(result) else "memory"

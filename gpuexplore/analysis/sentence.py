@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from gpuexplore.analysis.evidence import Evidence, gather, measurement, name_of
 from gpuexplore.analysis.findings import RULES, missing_sentence
 from gpuexplore.analysis.mfu import PEAK_KINDS, applicable_peak, mfu
-from gpuexplore.analysis.rates import flop_per_s, shape_label
+from gpuexplore.analysis.rates import bytes_per_s, flop_per_s, shape_label
 from gpuexplore.model import Peak, Result
-from gpuexplore.units import format_flop_per_s, format_percent, format_seconds
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,11 @@ def _headline(evidence: Evidence) -> str:
 
 
 def _achieved(result: Result, evidence: Evidence) -> str:
-    """Return time, rate and MFU with its peak, as far as they are known."""
+    """Return time, rate and MFU with its peak, as far as they are known; without FLOPs the rate of memory."""
     parts = [format_seconds(measurement(result).median_s)]
     rate, share = flop_per_s(result), mfu(result, evidence.own_peaks)
     peak = applicable_peak(result, evidence.own_peaks)
-    if rate:
-        parts.append(format_flop_per_s(rate))
+    parts.append(format_flop_per_s(rate) if rate else format_bytes_per_s(bytes_per_s(result)))
     if share is not None and peak is not None:
         parts.append(f"{format_percent(share)} of {PEAK_KINDS[peak.kind]}")
     return ", ".join(parts)

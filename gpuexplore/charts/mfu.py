@@ -38,7 +38,8 @@ def describe_mfu(source: Source, own_peaks: Sequence[Peak] = ()) -> str:
 
 def mfu_left_out(source: Source, own_peaks: Sequence[Peak] = ()) -> str | None:
     """Return what the chart of MFU does not show."""
-    return left_out(source, _points(source, own_peaks), "without a known peak")
+    counted = any(one.flop_count for one in figures(results_of(source)))
+    return left_out(source, _points(source, own_peaks), "without a known peak" if counted else "without FLOPs")
 
 
 def _points(source: Source, own_peaks: Sequence[Peak]) -> pd.DataFrame:

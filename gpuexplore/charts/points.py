@@ -120,7 +120,7 @@ def _contrast_said(one: Contrast) -> str:
 
 def _share(derived: Figures) -> str:
     if derived.peak is None or derived.mfu is None:
-        return "no known peak"
+        return "no known peak" if derived.flop_count else "no FLOPs"
     return f"{format_percent(derived.mfu)} of {PEAK_KINDS[derived.peak.kind]}"
 
 

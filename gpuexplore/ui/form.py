@@ -6,11 +6,16 @@ import streamlit as st
 
 from gpuexplore.model import CACHE_MODES, DATA_MODES, Device
 from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.contract import Operation
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui import settings
 from gpuexplore.ui.settings import key
 
 SIZES_HELP = "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds."
+RUNGS_HELP = "The kernels of a ladder, from the naive loop up, can be chosen too; the page Kernels explains them."
+MOST_PILLS = 6
+PRESET = "form.preset"
+BLOCK_HELP = "Threads of a block of our CUDA kernels along x and y, like `32,8`; the page Kernels has them."
 BUDGET_HELP = "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %."
 
 
@@ -31,14 +36,16 @@ def experiment_form(devices: Sequence[Device]) -> Request:
             _sizes()
         operation = OPERATIONS[st.session_state[key("operation")]]
         st.caption(f"{operation.formula}. {operation.about}")
+        if operation.presets:
+            _presets(operation)
         dtypes, implementations, places = st.columns([5, 6, 3], gap="medium")
         with dtypes:
             _pills("Dtypes", "dtypes", operation.dtypes)
         with implementations:
-            _pills("Implementations", "implementations", [one.name for one in operation.implementations])
+            _implementations(operation)
         with places:
             _pills("Devices", "devices", ids)
-        with st.expander("Conditions: cache, data, threads, budget, exact shapes", icon=":material/tune:"):
+        with st.expander("Conditions: cache, data, threads, budget, exact shapes, block", icon=":material/tune:"):
             _conditions(devices)
     return settings.current()
 
@@ -52,7 +59,7 @@ def _renew(ids: Sequence[str]) -> None:
     held = settings.current()
     own = with_defaults(Request(operation=held.operation, devices=held.devices), ids)
     st.session_state[key("sizes")] = own.sizes
-    st.session_state[key("shapes")] = ""
+    st.session_state[key("shapes")] = st.session_state[key("block")] = ""
     st.session_state[key("implementations")] = own.implementations.split(",")
     known = OPERATIONS[held.operation].dtypes
     st.session_state[key("dtypes")] = [one for one in held.dtypes.split(",") if one in known]
@@ -65,10 +72,41 @@ def _sizes() -> None:
         st.text_input("Sizes", key=key("sizes"), help=SIZES_HELP)
 
 
+def _presets(operation: Operation) -> None:
+    """Draw a choice of shapes with a name, which fills the exact shapes; it follows what stands there."""
+    names = [one.name for one in operation.presets]
+    shapes = st.session_state.get(key("shapes"), "")
+    st.session_state[PRESET] = shapes if shapes in names else None
+    st.pills(
+        "Preset shapes",
+        names,
+        key=PRESET,
+        on_change=_take_preset,
+        help="\n".join(f"- `{one.name}`: {one.shape}. {one.about}" for one in operation.presets),
+    )
+
+
+def _take_preset() -> None:
+    st.session_state[key("shapes")] = st.session_state[PRESET] or ""
+
+
+def _implementations(operation: Operation) -> None:
+    """Draw the usual implementations as buttons; with the rungs of the ladders there are too many for that."""
+    names = [one.name for one in operation.implementations]
+    if len(names) <= MOST_PILLS:
+        _pills("Implementations", "implementations", names)
+        return
+    st.session_state[key("implementations")] = _still_offered("implementations", names)
+    st.multiselect("Implementations", names, key=key("implementations"), help=RUNGS_HELP)
+
+
+def _still_offered(name: str, options: Sequence[str]) -> list[str]:
+    return [one for one in st.session_state.get(key(name), []) if one in options]
+
+
 def _pills(label: str, name: str, options: Sequence[str]) -> None:
     """Draw a choice of several; what is chosen but no longer offered is dropped."""
-    chosen = [one for one in st.session_state.get(key(name), []) if one in options]
-    st.session_state[key(name)] = chosen
+    st.session_state[key(name)] = _still_offered(name, options)
     st.pills(label, options, selection_mode="multi", key=key(name))
 
 
@@ -88,12 +126,16 @@ def _conditions(devices: Sequence[Device]) -> None:
         st.text_input("Threads", key=key("threads"), placeholder=f"{cores or 'one'} per core", help="CPU threads.")
     with budget:
         st.text_input("Budget (s)", key=key("budget"), help=BUDGET_HELP)
-    st.text_input(
-        "Exact shapes instead of sizes",
-        key=key("shapes"),
-        placeholder="m=512,k=64,n=512; m=2048,k=64,n=64",
-        help="Several shapes are separated by semicolons.",
-    )
+    shapes, block = st.columns([3, 1])
+    with shapes:
+        st.text_input(
+            "Exact shapes instead of sizes",
+            key=key("shapes"),
+            placeholder="m=512,k=64,n=512; m=2048,k=64,n=64",
+            help="Several shapes are separated by semicolons; the name of a preset is a shape too.",
+        )
+    with block:
+        st.text_input("Block (threads)", key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP)
 
 
 def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None:

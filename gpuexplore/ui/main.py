@@ -20,6 +20,13 @@ page = st.navigation(
                 default=True,
                 help="Measure an operation here and see time, speedup and MFU, with what limits them.",
             ),
+            st.Page(
+                PAGES / "kernels.py",
+                title="Kernels",
+                icon=":material/stairs:",
+                url_path="kernels",
+                help="Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
+            ),
         ],
         "Server": [
             st.Page(

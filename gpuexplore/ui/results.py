@@ -6,6 +6,7 @@ import streamlit as st
 
 from gpuexplore import charts
 from gpuexplore.analysis.comparison import default_baseline
+from gpuexplore.analysis.rates import flop_count
 from gpuexplore.analysis.roofline import bound
 from gpuexplore.analysis.sentence import summarize
 from gpuexplore.charts.export import EXPORTS, export
@@ -127,4 +128,4 @@ def _own_peaks(results: Sequence[Result]) -> tuple[Peak, ...]:
 
 def _is_memory_bound(results: Sequence[Result]) -> bool:
     largest = [result for result in results if result.measurement][-1:]
-    return any(bound(result) in ("memory", "cache") for result in largest)
+    return any(bound(result) in ("memory", "cache") or not flop_count(result.case) for result in largest)

@@ -1,5 +1,7 @@
 """A run on a page: its progress while it is measured, then the sentence, the charts and the table."""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput, NotFound
@@ -15,15 +17,19 @@ TICK_S = 1.0
 IMPATIENT_TICK_S = 0.25  # until there is something to see
 
 
-def show_run(run_id: str) -> None:
-    """Show the run `run_id`; it redraws itself until it has ended."""
+def show_run(run_id: str, show: Callable[[Run], None] = show_results) -> None:
+    """Show the run `run_id`; it redraws itself until it has ended.
+
+    Args:
+        show: draws the results there are so far.
+    """
     try:
         run = fetch(run_id)
     except NotFound as error:
         _not_found(error)
         return
     draw = st.fragment(_draw, run_every=_tick_s(run))
-    draw(run_id, _tick_s(run))
+    draw(run_id, _tick_s(run), show)
 
 
 def _tick_s(run: Run) -> float | None:
@@ -33,7 +39,7 @@ def _tick_s(run: Run) -> float | None:
     return TICK_S if run.results else IMPATIENT_TICK_S
 
 
-def _draw(run_id: str, registered_tick_s: float | None) -> None:
+def _draw(run_id: str, registered_tick_s: float | None, show: Callable[[Run], None]) -> None:
     run = fetch(run_id)
     if _tick_s(run) != registered_tick_s:
         st.rerun()  # the whole page, so that the right tick is registered
@@ -47,7 +53,7 @@ def _draw(run_id: str, registered_tick_s: float | None) -> None:
     elif run.state is RunState.CANCELLED:
         st.info(_cancelled(run), icon=":material/cancel:")
     if run.results:
-        show_results(run)
+        show(run)
 
 
 def _not_found(error: NotFound) -> None:

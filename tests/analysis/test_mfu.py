@@ -105,6 +105,7 @@ def test_size_is_the_number_a_shape_stands_for():
 def test_shapes_read_well():
     assert shape_label(Shape.of(m=512, k=512, n=4096)) == "512 × 512 × 4,096"
     assert shape_label(Shape.of(n=1_000_000)) == "n = 1,000,000"
+    assert shape_label(Shape.of(b=1, h=8, s=2048, d=64)) == "b = 1, h = 8, s = 2,048, d = 64"
 
 
 def test_shapes_are_ordered_by_work_not_by_their_first_axis():

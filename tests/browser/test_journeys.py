@@ -123,3 +123,30 @@ def test_no_page_scrolls_sideways(browser, address, path, scheme, width):
     main = page.locator("[data-testid=stMain]")
     assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
     page.close()
+
+
+def test_a_kernel_is_explained_for_a_gpu_that_is_not_here_and_the_link_keeps_the_choices(page, address):
+    page.goto(f"{address}/kernels?impl=numba-cuda-shared&shape=1024")
+    expect(title(page, "Kernels")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("run at once on a multiprocessor")).to_be_visible(timeout=2 * MINUTE_MS)
+    page.get_by_label("Target GPU").click()
+    page.keyboard.type("A100 SXM4 80")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**gpu=a100-sxm4-80gb**", timeout=MINUTE_MS)
+    expect(page.get_by_text("108 multiprocessors")).to_be_visible(timeout=2 * MINUTE_MS)
+
+    page.reload()
+    expect(page.get_by_text("108 multiprocessors")).to_be_visible(timeout=2 * MINUTE_MS)
+
+
+def test_a_grid_that_does_not_cover_the_output_is_explained_in_the_link_too(page, address):
+    page.goto(f"{address}/kernels?impl=numba-cuda-naive&shape=64&grid=2,4&gpu=nonsense")
+    expect(page.get_by_text("2,048 of 4,096 elements (50.0 %) would never be written")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("gpu 'nonsense'")).to_be_visible(timeout=MINUTE_MS)
+
+
+def test_the_ladder_of_the_cpu_is_measured_at_a_click(page, address):
+    page.goto(f"{address}/kernels?impl=numba-cpu&shape=64")
+    page.get_by_role("button", name="Measure the ladder").click(timeout=MINUTE_MS)
+    page.wait_for_url("**run=**", timeout=MINUTE_MS)
+    expect(page.get_by_text("in the same rounds.", exact=False)).to_be_visible(timeout=3 * MINUTE_MS)

@@ -14,9 +14,9 @@ from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
+from tests.operations.shapes import awkward_shapes
 
 pytestmark = pytest.mark.gpu
-AWKWARD = ((1, 1, 1), (257, 255, 33), (1, 257, 255), (255, 17, 257))
 CUDA = [
     pytest.param(operation, implementation, dtype, id=f"{operation.name}-{implementation.name}-{dtype.name}")
     for operation in OPERATIONS.values()
@@ -28,7 +28,7 @@ CUDA = [
 @cache
 def why_not(backend):
     """Return why a library finds no GPU although the driver does, or None."""
-    if backend == "torch":
+    if backend in ("torch", "torch_compile", "triton"):
         import torch
 
         return None if torch.cuda.is_available() else f"torch {torch.__version__} finds no GPU"
@@ -66,8 +66,7 @@ def test_implementation_agrees_with_the_reference_and_is_timed(gpu, operation, i
     skip_without(implementation.backend)
     reason = unsupported(operation, implementation, dtype, gpu)
 
-    for lengths in AWKWARD:
-        shape = Shape(tuple(zip(operation.axes, lengths, strict=False)))
+    for shape in awkward_shapes(operation):
         result = measured(case_of(operation, implementation, dtype, gpu, shape=shape, budget_s=0.01), gpu)
         if reason:
             assert (result.status, result.reason) == (Status.UNSUPPORTED, reason)

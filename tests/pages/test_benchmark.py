@@ -1,7 +1,8 @@
 import pytest
 
-from gpuexplore.model import Result, RunState, Shape, Status
+from gpuexplore.model import Experiment, Result, RunState, Shape, Status
 from gpuexplore.request import Request, from_query, resolve
+from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
 
 
@@ -217,3 +218,40 @@ def test_a_memory_bound_operation_shows_bandwidth_instead_of_compute_rate(page, 
     ]
     app = page("benchmark", run=store.record(experiment, OWNER, results=results))
     assert "Memory bandwidth" in texts(app.markdown)
+
+
+def test_a_preset_fills_the_exact_shapes_and_the_url_names_it(page):
+    app = page("benchmark")
+    app.button_group(key="form.preset").select("notebook-1000").run()
+
+    assert not app.exception
+    assert app.text_input(key="settings.shapes").value == "notebook-1000"
+    assert _only(app.query_params["shape"]) == "notebook-1000"
+    assert button(app, "Run 9 points")
+
+
+def test_a_link_with_a_preset_shows_it_as_chosen(page):
+    app = page("benchmark", op="linear", shape="notebook-linear-cpu")
+
+    assert not app.exception
+    assert app.session_state["form.preset"] == "notebook-linear-cpu"
+
+
+def test_the_rungs_of_a_ladder_can_be_chosen_and_are_not_by_default(page):
+    app = page("benchmark")
+    chosen = app.multiselect(key="settings.implementations")
+
+    assert chosen.value == ["numpy", "numba-cpu", "torch"]
+    chosen.set_value(["numba-cpu-naive"]).run()
+    assert button(app, "Run 12 points")
+
+
+def test_an_operation_without_flops_shows_bandwidth_and_does_not_fail(page, store):
+    experiment = Experiment("copy", (Shape.of(n=1000),), ("fp32",), ("numpy",))
+    run_id = store.record(
+        experiment, OWNER, results=[ok(1e-6, operation="copy", shape=Shape.of(n=1000), implementation="numpy")]
+    )
+    app = page("benchmark", run=run_id)
+
+    assert not app.exception
+    assert "B/s" in texts(app.markdown)

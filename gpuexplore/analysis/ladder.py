@@ -1,0 +1,104 @@
+"""A kernel ladder: our own kernels of one operation from the naive one up, as shares of the vendor's library.
+
+The libraries are the implementations that have no rungs: what a rung has to be measured against is the
+fastest of them in the same dtype, at the same shape, on the same device, in the same rounds.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from gpuexplore.analysis.comparison import speedup
+from gpuexplore.model import Experiment, Result, Shape
+from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.serialization import decode
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One kernel of a ladder.
+
+    Attributes:
+        implementation: its row; `about` says what it changed.
+        result: what became of it; None where it was not measured.
+        library: name of the library it is held against; None without a measurement of one.
+        share: library's time over this kernel's, of one; above 1 it is faster.
+        ci95: interval of the share; None where too few samples pair.
+    """
+
+    implementation: Implementation
+    result: Result | None = None
+    library: str | None = None
+    share: float | None = None
+    ci95: tuple[float, float] | None = None
+
+
+def ladder_backends(operation: Operation) -> tuple[str, ...]:
+    """Return the backends that have a ladder in `operation`, in its order."""
+    return tuple(dict.fromkeys(one.backend for one in operation.implementations if one.rung))
+
+
+def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
+    """Return our kernels of one backend: the rungs from the naive one up, or the only one."""
+    own = [one for one in operation.implementations if one.backend == backend]
+    return tuple(one for one in own if one.rung) or tuple(own)
+
+
+def libraries(operation: Operation) -> tuple[Implementation, ...]:
+    """Return the implementations a ladder is held against: those of other people."""
+    own = {one.backend for one in operation.implementations if one.backend.startswith("numba")}
+    return tuple(one for one in operation.implementations if one.backend not in own and not one.optional)
+
+
+def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
+    """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
+    names = [one.name for one in (*libraries(operation), *kernels(operation, backend))]
+    return Experiment(operation.name, (shape,), (dtype,), tuple(names), (device,))
+
+
+def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
+    """Return the rungs with their shares, as far as `results` of one shape, dtype and device tell."""
+    found = {one.case.implementation: one for one in results}
+    measured = [one for row in libraries(operation) if (one := found.get(row.name)) and one.measurement]
+    best = min(measured, key=lambda one: one.measurement.median_s if one.measurement else 0.0, default=None)
+    return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What somebody else's kernel of the same kind reached.
+
+    Attributes:
+        share: of the vendor's library, of one.
+        conditions: language and size.
+        source: where it is printed.
+    """
+
+    operation: str
+    implementation: str
+    dtype: str
+    share: float
+    device: str
+    conditions: str
+    source: str
+
+
+def published(operation: str, dtype: str) -> dict[str, Published]:
+    """Return the published shares of the kernels of `operation` in `dtype`, by implementation."""
+    return {one.implementation: one for one in PUBLISHED if (one.operation, one.dtype) == (operation, dtype)}
+
+
+def _read_published() -> tuple[Published, ...]:
+    with (files("gpuexplore.analysis") / "data" / "published_ladders.csv").open(encoding="utf-8") as lines:
+        return tuple(decode(Published, row | {"share": float(row["share"])}) for row in csv.DictReader(lines))
+
+
+PUBLISHED = _read_published()
+
+
+def _rung(row: Implementation, result: Result | None, library: Result | None) -> Rung:
+    if result is None or library is None or result.measurement is None or library.measurement is None:
+        return Rung(row, result)
+    found = speedup(result, library)
+    return Rung(row, result, library.case.implementation, found.ratio, found.ci95)

@@ -1,0 +1,80 @@
+"""A kernel ladder as bars: each rung's share of the vendor library, the library itself as a line."""
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.ladder import Published, Rung
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.units import format_percent, format_seconds
+
+ROW_HEIGHT = 40
+
+
+def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = None) -> alt.LayerChart:
+    """Return a bar for each measured rung, in order.
+
+    Args:
+        published: what somebody else's kernels of that kind reached, by implementation; drawn as strokes.
+    """
+    frame, other = _frame(rungs), _published(rungs, published or {})
+    names = [one.implementation.name for one in rungs]
+    largest = max([1.0, *frame["share"], *other["share"]])
+    y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
+    x = alt.X(
+        "share:Q",
+        title="Share of the library's speed",
+        axis=alt.Axis(format=".0%", tickCount=6),
+        scale=alt.Scale(domain=[0, largest * 1.15]),
+    )
+    base = alt.Chart(frame).encode(y=y, x=x)
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
+    bars = base.mark_bar(height={"band": 0.55}).encode(color=alt.Color("kind:N", legend=None), tooltip=words)
+    spans = base.mark_rule(strokeWidth=2, color=NEUTRAL, clip=True).encode(x="low:Q", x2="high:Q")
+    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text="percent:N")
+    line = alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 3]).encode(x="share:Q")
+    strokes = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
+    strokes = strokes.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
+    chart = alt.LayerChart(layer=[bars, spans, line, strokes, labels])
+    sized: alt.LayerChart = chart.properties(
+        width="container", height=ROW_HEIGHT * len(names) + 50, description=describe_ladder(rungs)
+    )
+    return sized
+
+
+TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "time": "Median time", "library": "Of"}
+
+
+def describe_ladder(rungs: Sequence[Rung]) -> str:
+    """Return the alternative text of a ladder."""
+    told = [f"{one.implementation.name} {format_percent(one.share)}" for one in rungs if one.share is not None]
+    return f"Share of the library's speed: {', '.join(told) or 'nothing is measured'}"
+
+
+def _frame(rungs: Sequence[Rung]) -> pd.DataFrame:
+    columns = ["rung", "kind", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
+    drawn = [_row(one) for one in rungs if one.share is not None]
+    return pd.DataFrame(drawn, columns=columns)
+
+
+def _row(one: Rung) -> dict[str, object]:
+    low, high = one.ci95 or (one.share, one.share)
+    median_s = one.result.measurement.median_s if one.result and one.result.measurement else None
+    return {
+        "rung": one.implementation.name,
+        "kind": one.implementation.backend,
+        "share": one.share,
+        "low": low,
+        "high": high,
+        "percent": format_percent(one.share),
+        "interval": f"{format_percent(low)} to {format_percent(high)}" if one.ci95 else "too few samples",
+        "time": format_seconds(median_s),
+        "library": one.library,
+    }
+
+
+def _published(rungs: Sequence[Rung], published: Mapping[str, Published]) -> pd.DataFrame:
+    known = [published[one.implementation.name] for one in rungs if one.implementation.name in published]
+    rows = [(one.implementation, one.share, f"{format_percent(one.share)} on {one.device}") for one in known]
+    return pd.DataFrame(rows, columns=["rung", "share", "said"])

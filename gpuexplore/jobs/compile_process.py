@@ -1,0 +1,34 @@
+"""Compiles CUDA kernels for targets read from standard input and prints what became of them, as JSON.
+
+A process of its own because it loads Numba, which the web process must not; no GPU is needed.
+"""
+
+import json
+import sys
+from typing import Any
+
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.kernel_targets import compile_for
+from gpuexplore.serialization import encode
+
+
+def main() -> None:
+    """Answer a list of targets with a list of `{"compiled": ...}` or `{"reason": ...}`, in order."""
+    json.dump([_answer(target) for target in json.load(sys.stdin)], sys.stdout)
+
+
+def _answer(target: dict[str, Any]) -> dict[str, Any]:
+    operation = operation_named(target["operation"])
+    implementation, block = operation.implementation_named(target["implementation"]), target["block"]
+    dtype, place = dtype_named(target["dtype"]), target["compute_capability"]
+    try:
+        made = compile_for(operation, implementation, dtype, tuple(block) if block else None, compute_capability=place)
+        return {"compiled": encode(made)}
+    except GpuExploreError as error:
+        return {"reason": str(error)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Kernels: how our kernels cover their output and fill a GPU, and how near they come to the vendor's library."""
+
+import streamlit as st
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.ui.choices import show_problem
+from gpuexplore.ui.kernel_blocks import show_blocks
+from gpuexplore.ui.kernel_choice import choose
+from gpuexplore.ui.kernel_code import show_ptx, show_source
+from gpuexplore.ui.kernel_facts import show_launch
+from gpuexplore.ui.kernel_ladder import show_ladder
+from gpuexplore.ui.session import known_devices
+
+st.title("Kernels")
+st.caption("Our own kernels, from the naive loop to the hardware's limit: how each fills a GPU, here or not, and why.")
+
+devices = known_devices()
+try:
+    choice = choose(devices)
+except InvalidInput as error:
+    show_problem(error)
+    st.stop()
+
+geometry = choice.implementation.geometry
+if choice.gpu and choice.launch and geometry:
+    st.header(f"{choice.implementation.name} on {choice.gpu.name}", anchor="launch")
+    show_launch(choice, choice.launch, choice.gpu)
+    show_blocks(choice, geometry, choice.gpu, devices)
+show_ladder(choice, devices)
+st.header("The code", anchor="code")
+show_source(choice.operation, choice.implementation)
+if choice.gpu:
+    show_ptx(choice, choice.gpu)

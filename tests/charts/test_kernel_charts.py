@@ -1,0 +1,46 @@
+from dataclasses import replace
+
+from gpuexplore.analysis.blocks import BlockShape
+from gpuexplore.analysis.ladder import ladder, published
+from gpuexplore.charts.blocks import block_occupancy, block_times
+from gpuexplore.charts.ladder import describe_ladder
+from gpuexplore.charts.ladder import ladder as ladder_chart
+from gpuexplore.operations import OPERATIONS
+from tests.analysis.made import ok
+from tests.analysis.test_blocks import made, shapes
+
+MATMUL = OPERATIONS["matmul"]
+MEASURED = [ok(1e-3), ok(4e-3, implementation="numba-cuda-naive")]
+
+
+def data(spec, kind):
+    (layer,) = [one for one in spec["layer"] if one["mark"]["type"] == kind and "y" in one["encoding"]]
+    return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
+
+
+def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_strokes():
+    spec = ladder_chart(ladder(MATMUL, "numba_cuda", MEASURED), published("matmul", "fp32")).to_dict()
+
+    assert [(one["rung"], one["share"], one["percent"]) for one in data(spec, "bar")] == [
+        ("numba-cuda-naive", 0.25, "25.0 %")
+    ]
+    assert {one["rung"]: one["share"] for one in data(spec, "tick")}["numba-cuda-vector"] == 0.784
+    assert "numba-cuda-naive 25.0 %" in spec["description"]
+
+
+def test_ladder_without_measurements_says_so():
+    assert describe_ladder(ladder(MATMUL, "numba_cuda")).endswith("nothing is measured")
+
+
+def test_blocks_are_drawn_by_occupancy_and_by_time():
+    both = shapes(made(), made(), results={(32, 32): ok(1e-3)})
+
+    assert [one["said"] for one in data(block_occupancy(both).to_dict(), "bar")] == ["75.0 %", "50.0 %"]
+    assert [(one["block"], one["said"]) for one in data(block_times(both).to_dict(), "bar")] == [("32 × 32", "1.00 ms")]
+
+
+def test_blocks_without_figures_draw_nothing_and_do_not_fail():
+    bare = [replace(one, occupancy=None, compiled=None) for one in shapes(made(), made())]
+
+    assert all(isinstance(one, BlockShape) for one in bare)
+    assert "nothing is known" in block_occupancy(bare).to_dict()["description"]

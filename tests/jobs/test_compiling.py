@@ -1,0 +1,115 @@
+"""Kernels compiled in a process of their own: once, with the reason where they cannot be."""
+
+import json
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+from gpuexplore.errors import Unsupported
+from gpuexplore.jobs import compiling
+from gpuexplore.jobs.compiling import Target, compiled_kernel, compiled_kernels, is_kept
+
+TARGET = Target("matmul", "numba-cuda-shared", "fp32", "8.0", (16, 16))
+OLD = Target("matmul", "numba-cuda-shared", "fp32", "3.7")
+ANSWER = {
+    "compute_capability": "8.0",
+    "ptx": "text",
+    "registers_per_thread": 40,
+    "shared_bytes": 2048,
+    "local_bytes": 0,
+    "spill_store_bytes": 4,
+    "spill_load_bytes": 8,
+    "cubin_bytes": 1,
+}
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Stand in for the process; what is older than 7.5 it cannot do."""
+    seen = []
+
+    def run(command, *, input, **_):
+        targets = json.loads(input)
+        seen.append(targets)
+        answers = [
+            {"reason": "too old"} if one["compute_capability"] < "7.5" else {"compiled": ANSWER} for one in targets
+        ]
+        return SimpleNamespace(returncode=0, stdout=json.dumps(answers), stderr="")
+
+    monkeypatch.setattr(compiling.subprocess, "run", run)
+    return seen
+
+
+def test_a_kernel_is_compiled_once_and_kept(asked):
+    first = compiled_kernel(TARGET)
+
+    assert (first.registers_per_thread, first.spill_bytes) == (40, 12)
+    assert is_kept(TARGET)
+    assert compiled_kernel(TARGET) == first
+    assert len(asked) == 1
+
+
+def test_several_targets_take_one_process_and_keep_their_order(asked):
+    old, new = compiled_kernels([OLD, TARGET])
+
+    assert (old, new.registers_per_thread) == ("too old", 40)
+    assert len(asked) == 1
+
+
+def test_a_reason_is_an_error_for_one_kernel_and_is_not_kept(asked):
+    with pytest.raises(Unsupported, match="too old"):
+        compiled_kernel(OLD)
+    assert not is_kept(OLD)
+
+
+def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypatch):
+    compiled_kernel(TARGET)
+    monkeypatch.setattr(compiling, "_fingerprint", lambda: ["another"])
+
+    assert not is_kept(TARGET)
+
+
+def test_a_process_that_fails_gives_its_last_words(monkeypatch):
+    failed = SimpleNamespace(returncode=1, stdout="", stderr="Traceback\nMemoryError: no room")
+    monkeypatch.setattr(compiling.subprocess, "run", lambda *_, **__: failed)
+
+    assert compiled_kernels([TARGET]) == ["the compiler failed: MemoryError: no room"]
+
+
+def test_a_process_that_never_ends_is_given_up(monkeypatch):
+    def run(*_, timeout, **__):
+        raise subprocess.TimeoutExpired("python", timeout)
+
+    monkeypatch.setattr(compiling.subprocess, "run", run)
+
+    assert compiled_kernels([TARGET]) == ["the compiler took longer than 2 min"]
+
+
+def test_without_the_compiler_the_install_line_is_the_reason(monkeypatch):
+    monkeypatch.setattr(compiling.host, "is_installed", lambda *_: False)
+
+    assert compiled_kernels([TARGET]) == ['the compiler is not installed: pip install "numba-cuda[cu13]"']
+
+
+def test_a_file_that_was_cut_off_is_compiled_again(asked):
+    compiled_kernel(TARGET)
+    compiling._path(TARGET).write_text("{", encoding="utf-8")
+
+    assert compiled_kernel(TARGET).registers_per_thread == 40
+    assert len(asked) == 2
+
+
+@pytest.mark.slow
+def test_the_process_compiles_a_real_kernel_and_says_what_it_cannot():
+    new, old = compiled_kernels([TARGET, OLD])
+
+    assert new.registers_per_thread > 16
+    assert new.shared_bytes == 2 * 16 * 16 * 4
+    assert ".target sm_80" in new.ptx
+    assert "compute capability 3.7" in old

@@ -1,0 +1,196 @@
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.ladder import kernels, ladder_backends, libraries
+from gpuexplore.backends.compiled_kernel import CompiledKernel
+from gpuexplore.model import Experiment, Options, Result, Shape, Status
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.compiled import recorded
+from gpuexplore.ui import kernel_blocks, kernel_facts, session
+from tests.analysis.made import device, ok
+from tests.pages.conftest import OWNER, texts
+
+OWN = [
+    pytest.param(operation, one, id=f"{operation.name}-{one.name}")
+    for operation in OPERATIONS.values()
+    for one in operation.implementations
+    if one.backend.startswith("numba")
+]
+MATMUL = OPERATIONS["matmul"]
+
+
+def compiled(target):
+    return CompiledKernel(target.compute_capability, ".visible .entry made_up()", 40, 2048, 0, 0, 0, 100)
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch):
+    """Answer for the compiler, and return what it was asked."""
+    asked = []
+
+    def answer(targets):
+        asked.extend(targets)
+        return [compiled(one) for one in targets]
+
+    for module in (kernel_facts, kernel_blocks):
+        monkeypatch.setattr(module, "compiled_kernels", answer)
+    return asked
+
+
+def _only(value):
+    """Return the one value of a URL parameter, which AppTest lists once it was written."""
+    return value if isinstance(value, str) else value[0]
+
+
+def metrics(app):
+    return {one.label: one.value for one in app.metric}
+
+
+@pytest.mark.parametrize(("operation", "implementation"), OWN)
+def test_every_kernel_has_its_page_with_source_and_ladder(page, operation, implementation):
+    app = page("kernels", op=operation.name, impl=implementation.name)
+
+    assert not app.exception
+    assert not app.error
+    assert any("def " in one.value for one in app.code)
+    assert implementation.about in texts(app.caption)
+    assert ("Occupancy" in metrics(app)) == (implementation.geometry is not None)
+
+
+def test_registers_lead_to_occupancy_waves_and_what_limits_them(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="a100-sxm4-80gb", shape="4096")
+    told = texts(app.markdown)
+
+    assert (metrics(app)["Registers"], metrics(app)["Occupancy"]) == ("40", "75.0 %")
+    assert metrics(app)["Grid"] == "256 × 256"
+    assert "6 blocks run at once on a multiprocessor, 48 of 64 warps" in told
+    assert "because the registers are used up" in told
+    assert "108 multiprocessors run 648 blocks at once: 101 full waves and a last one of 88 blocks" in told
+
+
+def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(page):
+    app = page("kernels", impl="numba-cuda-naive", shape="64", grid="2,4")
+
+    assert "2,048 of 4,096 elements (50.0 %) would never be written" in texts(app.error)
+    assert "never timed" in texts(app.error)
+    assert not any(one.label.startswith("Measure") for one in app.button)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"op": "abacus"}, "op 'abacus'"),
+        ({"impl": "numpy"}, "impl 'numpy'"),
+        ({"dtype": "fp8"}, "dtype 'fp8'"),
+        ({"gpu": "voodoo2"}, "gpu 'voodoo2'"),
+        ({"block": "7,7"}, "block '7,7'"),
+        ({"shape": "0"}, "'0'"),
+        ({"shape": "m=3"}, "m=3"),
+        ({"shape": "1000000000"}, "1000000000"),
+        ({"grid": "-1"}, "grid '-1'"),
+        ({"grid": "many"}, "one to three whole numbers"),
+    ],
+)
+def test_bad_value_in_the_url_is_named_with_what_is_accepted(page, query, said):
+    app = page("kernels", **query)
+
+    assert not app.exception
+    assert said in texts(app.error).replace("\\", "")
+
+
+def test_what_the_compiler_cannot_do_is_said_and_nothing_is_made_up(page, monkeypatch):
+    reason = "the CUDA 13.5 toolkit installed here does not compile for compute capability 6.0"
+    for module in (kernel_facts, kernel_blocks):
+        monkeypatch.setattr(module, "compiled_kernels", lambda targets: [reason] * len(targets))
+    app = page("kernels", impl="numba-cuda-naive", gpu="p100-pcie-16gb")
+
+    assert "does not compile for compute capability 6.0" in texts(app.warning).replace("\\", "")
+    assert metrics(app)["Occupancy"] == metrics(app)["Registers"] == "–"
+
+
+def test_ptx_is_shown_on_demand(page):
+    app = page("kernels", impl="numba-cuda-naive")
+    assert not any("made_up" in one.value for one in app.code)
+
+    app.toggle(key="kernels.ptx").set_value(True).run()
+    assert any("made_up" in one.value for one in app.code)
+
+
+def test_ladder_of_the_cpu_is_measured_at_a_click_with_the_libraries_in_the_same_rounds(page, store):
+    app = page("kernels", impl="numba-cpu", shape="64")
+    next(one for one in app.button if one.label.startswith("Measure the ladder")).click().run()
+    run = store.load(_only(app.query_params["run"]))
+
+    assert run.owner == OWNER
+    assert run.experiment.shapes == (Shape.of(m=64, k=64, n=64),)
+    assert set(run.experiment.implementations) == {
+        one.name for one in (*libraries(MATMUL), *kernels(MATMUL, "numba_cpu"))
+    }
+
+
+def test_measured_ladder_shows_shares_of_the_fastest_library(page, store):
+    names = [one.name for one in (*libraries(MATMUL), *kernels(MATMUL, "numba_cpu"))]
+    experiment = Experiment("matmul", (Shape.of(m=64, k=64, n=64),), ("fp32",), tuple(names))
+    times = {"numpy": 2e-3, "torch": 1e-3, "numba-cpu-naive": 1e-2}
+    results = [
+        ok(times[case.implementation], size=64, implementation=case.implementation)
+        if case.implementation in times
+        else Result(case, Status.SKIPPED, "too slow")
+        for case in experiment.cases()
+    ]
+    app = page("kernels", impl="numba-cpu", run=store.record(experiment, OWNER, results=results))
+    table = app.dataframe[-1].value.set_index("Kernel")
+
+    assert (table.loc["numba-cpu-naive", "Share"], table.loc["numba-cpu-naive", "Of"]) == ("10.0 %", "torch")
+    assert table.loc["numba-cpu-reordered", "Status"] == "too slow"
+    assert "numba-cpu-naive 10.0 %" in str(app.get("vega_lite_chart")[0].proto.spec)
+
+
+def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
+    app = page("kernels", impl="numba-cuda-naive")
+
+    assert "There is no CUDA device here" in texts(app.info)
+    assert "published, not measured here" in texts(app.caption)
+
+
+@pytest.fixture
+def a100(monkeypatch):
+    made = device(identity="cuda:0", memory_bytes=2**36)
+    found = replace(made, spec_key="a100-sxm4-80gb", compute_capability="8.0", native=("fp32",))
+    monkeypatch.setattr(session, "discover", lambda: (found,))
+    return found
+
+
+def test_block_shapes_are_measured_where_the_gpu_is_here(page, store, a100):
+    app = page("kernels", impl="numba-cuda-naive", shape="64")
+    next(one for one in app.button if one.label.startswith("Measure every block")).click().run()
+    runs = [store.load(one) for one in _only(app.query_params["sweep"]).split(",")]
+    blocks = next(one for one in MATMUL.implementations if one.name == "numba-cuda-naive").geometry.blocks
+
+    assert [one.experiment.options for one in runs] == [Options(block=block) for block in blocks]
+    assert {one.experiment.implementations for one in runs} == {("numba-cuda-naive",)}
+
+
+def test_link_to_a_sweep_of_another_server_says_so(page, a100):
+    app = page("kernels", impl="numba-cuda-naive", sweep="gone")
+
+    assert "There is no run gone" in texts(app.warning)
+
+
+def test_a_ladder_belongs_to_one_backend():
+    assert ladder_backends(MATMUL) == ("numba_cpu", "numba_cuda")
+
+
+def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="a100-sxm4-80gb")
+    table = app.dataframe[-1].value.set_index("Kernel")
+
+    assert list(table.index) == [one.name for one in kernels(MATMUL, "numba_cuda")]
+    assert (
+        table.loc["numba-cuda-naive", "Registers"]
+        == recorded("matmul", "numba-cuda-naive", "fp32", "8.0").registers_per_thread
+    )
+    assert set(table["Spills"].dropna()) == {"none"}
+    assert "Share" not in table
+    assert "recorded with numba-cuda" in texts(app.caption)
