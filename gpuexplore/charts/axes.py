@@ -23,7 +23,13 @@ def size_axis(points: pd.DataFrame, operation: Operation) -> alt.X:
     sizes = sorted({int(one) for one in points["size"]})
     axis = alt.Axis(values=sizes, format=_size_format(sizes), grid=False, labelOverlap="greedy", labelFlush=False)
     scale = alt.Scale(type="log", nice=False, padding=14)
-    return alt.X("size:Q", title=" = ".join(operation.axes), axis=axis, scale=scale)
+    return alt.X("size:Q", title=size_title(operation), axis=axis, scale=scale)
+
+
+def size_title(operation: Operation) -> str:
+    """Return the axes that are as long as a size says, e.g. ``m = k = n``, or for a convolution ``h = w``."""
+    shapes = {size: dict(operation.shape_of_size(size).axes) for size in operation.default_sizes[-2:]}
+    return " = ".join(axis for axis in operation.axes if all(shapes[size][axis] == size for size in shapes)) or "size"
 
 
 def _size_format(sizes: Sequence[int]) -> str:

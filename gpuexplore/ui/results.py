@@ -50,9 +50,14 @@ def _charts(run: Run, peaks: Sequence[Peak]) -> None:
     else:
         rate_title = "Compute rate"
         rate = Drawing("rate", lambda: charts.throughput(results, peaks), lambda: None, tuple(peaks))
-    refresh(run, [time, speedup, mfu, rate])
+    computes = any(flop_count(result.case) for result in results)
+    refresh(run, [time, speedup, *([mfu] if computes else []), rate])
     _pair(run, ("Time per call", time), ("Speedup", speedup), beside=lambda: _choose_baseline(run))
-    _pair(run, ("MFU: share of the peak that was reached", mfu), (rate_title, rate))
+    if computes:
+        _pair(run, ("MFU: share of the peak that was reached", mfu), (rate_title, rate))
+    else:
+        st.markdown(f"**{rate_title}**")
+        draw(run, rate)
 
 
 def _pair(

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label
+from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label, size_title
 from gpuexplore.charts.rules import peak_rules
+from gpuexplore.operations import OPERATIONS
 
 VALUES = st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=20)
 
@@ -44,3 +45,10 @@ def test_labels_carry_their_unit():
 def test_crowded_labels_stand_at_alternate_ends():
     ends = [text.to_dict()["mark"]["align"] for _, text in peak_rules({"a": 4.0, "b": 3.0, "c": 2.0, "d": 0.1})]
     assert ends == ["left", "right", "left", "left"]
+
+
+@pytest.mark.parametrize(
+    ("name", "title"), [("matmul", "m = k = n"), ("attention", "s"), ("conv2d", "h = w"), ("linear", "k"), ("copy", "n")]
+)
+def test_size_axis_is_named_by_the_lengths_that_follow_the_size(name, title):
+    assert size_title(OPERATIONS[name]) == title
