@@ -15,6 +15,7 @@ from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.operations.geometry import Block, Geometry
 
 Kernel = Callable[..., None]
+inlined = cuda.jit(device=True, inline="always")  # a call would make Numba compile for the GPU at hand, if there is one
 
 
 @dataclass(frozen=True, eq=False)  # compiled kernels are kept by identity

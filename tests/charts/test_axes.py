@@ -48,7 +48,8 @@ def test_crowded_labels_stand_at_alternate_ends():
 
 
 @pytest.mark.parametrize(
-    ("name", "title"), [("matmul", "m = k = n"), ("attention", "s"), ("conv2d", "h = w"), ("linear", "k"), ("copy", "n")]
+    ("name", "title"),
+    [("matmul", "m = k = n"), ("attention", "s"), ("conv2d", "h = w"), ("linear", "k"), ("copy", "n")],
 )
 def test_size_axis_is_named_by_the_lengths_that_follow_the_size(name, title):
     assert size_title(OPERATIONS[name]) == title

@@ -7,6 +7,8 @@ with each of its blocks, and the steps of the matrix product's ladder at shapes 
 """
 
 import json
+import os
+import subprocess
 import sys
 from math import prod
 
@@ -16,10 +18,12 @@ from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
+from gpuexplore.operations.matmul.geometry import REGISTER_TILES
 from tests.measure.fakes import GPU
 from tests.operations.shapes import simulated_shapes
 
 DEVICE = "cuda:0"
+SWITCH_S = 1e-3  # a thread of the simulator never stops asking whether the others are done; they wait for it to pause
 MANY_THREADS = 256  # a block of more takes the simulator many seconds
 TILES = (Shape.of(m=65, k=17, n=72), Shape.of(m=8, k=40, n=65))  # two tiles of 64; rows of whole vectors, and of others
 
@@ -62,14 +66,14 @@ def every_block():
         blocks = implementation.geometry.blocks
         for place, block in enumerate(one for one in blocks if prod(one) <= MANY_THREADS):
             yield operation, implementation, dtypes[place % len(dtypes)], simulated_shapes(operation)[-1], block
-        if operation.name == "matmul" and len(blocks) == 2:
+        if implementation.geometry is REGISTER_TILES and implementation.rung:
             for place, shape in enumerate(TILES):
                 for dtype in dtypes[place::2]:
                     yield operation, implementation, dtype, shape, blocks[-1]
 
 
 def main(cases):
-    """Print a plain dict for each case."""
+    """Print a plain dict for each case: what it is, its relative error and the tolerance."""
     found = []
     for operation, implementation, dtype, shape, block in cases:
         checked = relative_error(operation, implementation, dtype, shape, block)
@@ -83,5 +87,26 @@ def main(cases):
     print(json.dumps(found))  # noqa: T201 the parent reads it
 
 
+def simulate(*words):
+    """Return what the kernels computed, from a process of its own: the simulator is chosen before Numba is loaded."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "tests.operations.simulated", *words],
+        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return {tuple(one["what"]): one for one in json.loads(done.stdout)}
+
+
+def expect_right(found):
+    for one in found:
+        assert one["relative_error"] is not None, f"{one['what']}: elements were not written"
+        assert one["relative_error"] <= one["tolerance"], one["what"]
+
+
 if __name__ == "__main__":
+    sys.setswitchinterval(SWITCH_S)
     main(every_block() if sys.argv[1:] == ["blocks"] else every_dtype())

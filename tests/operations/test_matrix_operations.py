@@ -124,7 +124,7 @@ def test_smaller_shapes_for_the_cost_guard_have_a_meaning_too(operation, shape):
         (CONV2D, Shape.of(b=2, c=40, h=70, w=300, o=40, r=3)),
         (ATTENTION, Shape.of(b=1, h=2, s=1500, d=80)),
     ],
-    ids=str,
+    ids=lambda one: getattr(one, "name", str(one)),
 )
 def test_parts_that_are_checked_of_a_large_output_are_right_where_they_lie(operation, shape):
     inputs = inputs_of(operation, shape)

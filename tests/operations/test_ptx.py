@@ -97,7 +97,7 @@ def test_kernel_that_does_not_exist_is_answered_with_a_sentence():
     tensor_cores = MATMUL.implementation_named("numba-cuda-tensorcore")
     with pytest.raises(Unsupported, match="has code for tf32, bf16, fp16 only"):
         compile_for(MATMUL, tensor_cores, DTYPES["fp32"], None, "8.0")
-    with pytest.raises(Unsupported, match="needs compute capability 8.0; the target has 7.5; use numba-cuda-vector"):
+    with pytest.raises(Unsupported, match=r"needs compute capability 8\.0; the target has 7\.5; use numba-cuda-vector"):
         compile_for(MATMUL, MATMUL.implementation_named("numba-cuda"), DTYPES["bf16"], None, "7.5")
     with pytest.raises(InvalidInput, match="block '7': accepted are"):
         compile_for(MATMUL, tensor_cores, DTYPES["bf16"], (7,), "8.0")

@@ -16,7 +16,7 @@ ALIGNMENT = None if config.ENABLE_CUDASIM else VECTOR_BYTES  # of arrays in a ke
 
 def vector_length(storage: Any) -> int:
     """Return how many elements stored as `storage` 16 bytes hold."""
-    return VECTOR_BYTES // np.dtype(storage).itemsize
+    return VECTOR_BYTES // int(np.dtype(storage).itemsize)
 
 
 if config.ENABLE_CUDASIM:

@@ -14,18 +14,19 @@ if config.ENABLE_CUDASIM:
     _MAKING = threading.Lock()
 
     class _Meeting:
-        """Where the lanes of a warp leave a value and wait for the others'."""
+        """Where the lanes of a warp leave a value and wait for the others': in two boards by turns, so one wait does."""
 
         def __init__(self, lanes: int) -> None:
-            self.values: list[Any] = [None] * lanes
+            self.boards: list[list[Any]] = [[None] * lanes, [None] * lanes]
+            self.turns = [0] * lanes
             self.barrier = threading.Barrier(lanes)
 
         def exchange(self, lane: int, value: Any) -> list[Any]:
-            self.values[lane] = value
+            board = self.boards[self.turns[lane]]
+            self.turns[lane] = 1 - self.turns[lane]
+            board[lane] = value
             self.barrier.wait(PATIENCE_S)
-            found = list(self.values)
-            self.barrier.wait(PATIENCE_S)
-            return found
+            return list(board)
 
     def from_every_lane(value: Any) -> list[Any]:
         """Return what each lane of this thread's warp passed, in the order of the lanes."""
@@ -34,7 +35,8 @@ if config.ENABLE_CUDASIM:
         with _MAKING:
             meetings = vars(thread._manager).setdefault("meetings", {})  # of this block
             meeting = meetings.setdefault(warp, _Meeting(WARP))
-        return meeting.exchange(lane, value)
+        found: list[Any] = meeting.exchange(lane, value)
+        return found
 
     def this_lane() -> int:
         """Return which lane of its warp this thread is."""

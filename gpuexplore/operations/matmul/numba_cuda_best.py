@@ -9,7 +9,7 @@ from gpuexplore.operations.matmul.geometry import ON_TENSOR_CORES, REGISTER_TILE
 
 def step_for(dtype: DType) -> CudaKernel:
     """Return the kernel that is best for `dtype`."""
-    return (numba_cuda_tensorcore if dtype.name in ON_TENSOR_CORES else numba_cuda_vector).KERNEL
+    return numba_cuda_tensorcore.KERNEL if dtype.name in ON_TENSOR_CORES else numba_cuda_vector.KERNEL
 
 
 def make(dtype: DType, block: Block) -> Kernel:

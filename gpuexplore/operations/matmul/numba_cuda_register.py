@@ -1,6 +1,6 @@
 """The fourth step of the ladder: each thread keeps 8 x 8 sums in registers.
 
-For every 16 elements a thread reads from shared memory it does 64 multiply-adds, 32 times as many for each as a
+For every 16 elements a thread reads from shared memory it does 64 multiply-adds, eight times as many for each as a
 thread with one sum. Its rows and columns are a block's width apart, so that the threads of a warp read neighbours.
 """
 
@@ -8,19 +8,51 @@ from numba import cuda
 
 from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.operations.geometry import Block
 from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
 
 DEPTH = 8  # terms of a tile
 
 
+def tile_filler(rows: int, columns: int, threads: int):
+    """Return a device function that copies tiles of A (transposed) and B to shared memory, zeros beyond the matrix."""
+    loads_a, loads_b = rows * DEPTH // threads, columns * DEPTH // threads
+
+    @inlined
+    def fill(tile_a, tile_b, a, b, thread, top, left, start):
+        for load in range(loads_a):
+            row, p = (thread + load * threads) // DEPTH, (thread + load * threads) % DEPTH
+            inside = top + row < a.shape[0] and start + p < a.shape[1]
+            tile_a[p, row] = widen(a[top + row, start + p]) if inside else tile_a.dtype.type(0)
+        for load in range(loads_b):
+            q, column = (thread + load * threads) // columns, (thread + load * threads) % columns
+            inside = start + q < b.shape[0] and left + column < b.shape[1]
+            tile_b[q, column] = widen(b[start + q, left + column]) if inside else tile_b.dtype.type(0)
+
+    return fill
+
+
+def tile_storer(width: int, height: int):
+    """Return a device function that stores a thread's sums where they are inside the output."""
+
+    @inlined
+    def store(out, sums, row, column):
+        below, beside = out.shape[0] - row, out.shape[1] - column
+        for i in range(EACH):
+            for j in range(EACH):
+                if i * height < below and j * width < beside:
+                    out[row + i * height, column + j * width] = narrow(sums[i, j], out.dtype)
+
+    return store
+
+
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, width, height = sum_type(dtype), block[0], block[1]
     columns, rows, threads = EACH * width, EACH * height, width * height
-    loads_a, loads_b = rows * DEPTH // threads, columns * DEPTH // threads
     padded = rows + 1  # so that the elements of a column of A, a line of it here, fall into different banks
+    fill, store = tile_filler(rows, columns, threads), tile_storer(width, height)
 
     def matmul(a, b, out):
         tile_a = cuda.shared.array((DEPTH, padded), kind)  # transposed
@@ -31,19 +63,11 @@ def make(dtype: DType, block: Block) -> Kernel:
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
         thread = (y * width + x) & (threads - 1)  # & says that it is not negative
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
-        m, terms, n = a.shape[0], a.shape[1], b.shape[1]
         for i in range(EACH):
             for j in range(EACH):
                 sums[i, j] = kind(0)
-        for start in range(0, terms, DEPTH):
-            for load in range(loads_a):
-                row, p = (thread + load * threads) // DEPTH, (thread + load * threads) % DEPTH
-                inside = top + row < m and start + p < terms
-                tile_a[p, row] = widen(a[top + row, start + p]) if inside else kind(0)
-            for load in range(loads_b):
-                q, column = (thread + load * threads) // columns, (thread + load * threads) % columns
-                inside = start + q < terms and left + column < n
-                tile_b[q, column] = widen(b[start + q, left + column]) if inside else kind(0)
+        for start in range(0, a.shape[1], DEPTH):
+            fill(tile_a, tile_b, a, b, thread, top, left, start)
             cuda.syncthreads()
             for term in range(DEPTH):
                 for i in range(EACH):
@@ -53,11 +77,7 @@ def make(dtype: DType, block: Block) -> Kernel:
                     for j in range(EACH):
                         sums[i, j] += a_column[i] * b_row[j]
             cuda.syncthreads()
-        for i in range(EACH):
-            for j in range(EACH):
-                row, column = top + y + i * height, left + x + j * width
-                if row < m and column < n:
-                    out[row, column] = narrow(sums[i, j], out.dtype)
+        store(out, sums, top + y, left + x)
 
     return matmul
 

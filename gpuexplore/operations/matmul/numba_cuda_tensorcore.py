@@ -14,7 +14,7 @@ from gpuexplore.backends.formats.tensor_cores import load_matrices, load_transpo
 from gpuexplore.backends.formats.vectors import ALIGNMENT, read, store_pair, vector_length, write
 from gpuexplore.backends.formats.warps import WARP
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.operations.geometry import Block
 from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
 
@@ -29,7 +29,7 @@ def tile_copier(lines: int, across: int, threads: int, vector: int, turn: int):
     """Return a device function that starts to copy a tile of `lines` of `across` chunks, zeros beyond the matrix."""
     chunks, turns, at_once = lines * across, min(across, 8), threads // across
 
-    @cuda.jit(device=True, inline="always")
+    @inlined
     def copy_tile(tile, thread, slot, source, top, left):
         if source.shape[1] % vector == 0:
             line, chunk = thread // across, thread % across
@@ -51,17 +51,65 @@ def tile_copier(lines: int, across: int, threads: int, vector: int, turn: int):
     return copy_tile
 
 
+def tile_multiplier(name: str, vector: int, size_a: int, b_chunks: int):
+    """Return a device function that adds the product of the tiles in place `slot` to the sums of a warp."""
+    halves, size_b, multiply_add = vector == 8, CHUNKS * vector * b_chunks, multiplier(name)
+
+    @inlined
+    def load_b(part, tile, first, half, column, lane):
+        if halves:
+            line = first + (half * 16 + lane % 16) * b_chunks
+            for j in range(0, ACROSS, 2):
+                chunk = column // 8 + j + lane // 16 ^ lane % 8
+                load_transposed(part, j * 2, tile, (line + chunk) * vector)
+        else:  # TF32 has no transposing load
+            line = first + (half * 8 + lane % 4) * b_chunks
+            for j in range(ACROSS):
+                at = column + j * 8 + lane // 4
+                place = (line + (at // 4 ^ lane % 4 * 2)) * 4 + at % 4
+                part[j, 0], part[j, 1] = read(tile, place), read(tile, place + 16 * b_chunks)
+
+    @inlined
+    def multiply(sums, a_part, b_part, tile_a, tile_b, slot, row, column, lane):
+        for half in range(2):
+            load_b(b_part, tile_b, slot * size_b, half, column, lane)
+            line = slot * size_a + (row + lane % 16) * CHUNKS + (half * 2 + lane // 16 ^ lane // 2 % CHUNKS)
+            for i in range(DOWN):
+                load_matrices(a_part, 0, tile_a, (line + i * 16 * CHUNKS) * vector)
+                for j in range(ACROSS):
+                    multiply_add(sums, (i * ACROSS + j) * 4, a_part, 0, b_part, j * 2)
+
+    return multiply
+
+
+@inlined
+def store(out, sums, pair, row, column):
+    """Store a lane's sums, two neighbours at a time, where they are inside the output."""
+    n, below, beside = out.shape[1], out.shape[0] - row, out.shape[1] - column
+    for i in range(DOWN * 2):
+        for j in range(ACROSS):
+            place = (row + i * 8) * n + column + j * 8
+            pair[0] = narrow(sums[i // 2, j, i % 2 * 2], pair.dtype)
+            pair[1] = narrow(sums[i // 2, j, i % 2 * 2 + 1], pair.dtype)
+            if i * 8 < below and j * 8 < beside:
+                if n % 2 == 0:
+                    store_pair(out, place, pair, 0)
+                else:
+                    write(out, place, pair[0])
+                    if j * 8 + 1 < beside:
+                        write(out, place + 1, pair[1])
+
+
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     storage, kind, width, height = dtype.storage.type, sum_type(dtype), *block
     vector, threads = vector_length(storage), width * height
     rows, columns, depth, halves = EACH * height, EACH * width, CHUNKS * vector, vector == 8
     b_chunks, warps_across, word = columns // vector, columns // WARP_COLUMNS, np.uint32 if halves else np.float32
-    size_a, size_b = rows * CHUNKS, depth * b_chunks  # chunks of a tile
-    elements_a, elements_b = STAGES * size_a * vector, STAGES * size_b * vector
+    elements_a, elements_b = STAGES * rows * depth, STAGES * depth * columns
     copy_a = tile_copier(rows, CHUNKS, threads, vector, turn=1)
     copy_b = tile_copier(depth, b_chunks, threads, vector, turn=2 if halves else 4)
-    multiply_add = multiplier(dtype.name)
+    multiply = tile_multiplier(dtype.name, vector, rows * CHUNKS, b_chunks)
 
     def matmul(a, b, out):
         tile_a = cuda.shared.array(elements_a, storage, ALIGNMENT)
@@ -73,7 +121,7 @@ def make(dtype: DType, block: Block) -> Kernel:
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (threads - 1)  # & says that it is not negative
         warp, lane = thread // WARP, thread % WARP
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
-        down, across = warp // warps_across * WARP_ROWS, warp % warps_across * WARP_COLUMNS
+        row, column = warp // warps_across * WARP_ROWS, warp % warps_across * WARP_COLUMNS
         for i in range(DOWN):
             for j in range(ACROSS):
                 for each in range(4):
@@ -89,38 +137,8 @@ def make(dtype: DType, block: Block) -> Kernel:
             commit_copies()
             slot = slot + 1 if slot < STAGES - 1 else 0  # the one filled next is the oldest, multiplied now
             if step >= 0:
-                from_a, from_b = slot * size_a + (down + lane % 16) * CHUNKS, slot * size_b
-                for half in range(2):
-                    if halves:
-                        line = from_b + (half * 16 + lane % 16) * b_chunks
-                        for j in range(0, ACROSS, 2):
-                            chunk = across // 8 + j + lane // 16 ^ lane % 8
-                            load_transposed(b_part, j * 2, tile_b, (line + chunk) * vector)
-                    else:
-                        line = from_b + (half * 8 + lane % 4) * b_chunks
-                        for j in range(ACROSS):
-                            column = across + j * 8 + lane // 4
-                            place = (line + (column // 4 ^ lane % 4 * 2)) * 4 + column % 4
-                            b_part[j, 0], b_part[j, 1] = read(tile_b, place), read(tile_b, place + 16 * b_chunks)
-                    line = from_a + (half * 2 + lane // 16 ^ lane // 2 % CHUNKS)
-                    for i in range(DOWN):
-                        load_matrices(a_part, 0, tile_a, (line + i * 16 * CHUNKS) * vector)
-                        for j in range(ACROSS):
-                            multiply_add(sums, (i * ACROSS + j) * 4, a_part, 0, b_part, j * 2)
-        n, top, left = out.shape[1], top + down + lane // 4, left + across + lane % 4 * 2
-        corner, below, beside = top * n + left, out.shape[0] - top, n - left
-        for i in range(DOWN * 2):
-            for j in range(ACROSS):
-                place = corner + i * 8 * n + j * 8
-                pair[0] = narrow(sums[i // 2, j, i % 2 * 2], pair.dtype)
-                pair[1] = narrow(sums[i // 2, j, i % 2 * 2 + 1], pair.dtype)
-                if i * 8 < below and j * 8 < beside:
-                    if n % 2 == 0:
-                        store_pair(out, place, pair, 0)
-                    else:
-                        write(out, place, pair[0])
-                        if j * 8 + 1 < beside:
-                            write(out, place + 1, pair[1])
+                multiply(sums, a_part, b_part, tile_a, tile_b, slot, row, column, lane)
+        store(out, sums, pair, top + row + lane // 4, left + column + lane % 4 * 2)
 
     return matmul
 

@@ -5,21 +5,24 @@ memory, the one that is read and the one that is filled. A warp's threads stand 
 them together read 12 different vectors for 2048 multiply-adds.
 """
 
+from typing import Any
+
 from numba import cuda
 
 from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.backends.formats.vectors import ALIGNMENT, load_vector, read, store_vector, vector_length, write
+from gpuexplore.backends.formats.warps import WARP
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.operations.geometry import Block
 from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
 
-WARP, WARP_WIDTH, WARP_HEIGHT = 32, 8, 4
+WARP_WIDTH, WARP_HEIGHT = 8, 4
 
 
-@cuda.jit(device=True, inline="always")
+@inlined
 def load_or_zeros(staged, source, row, column):
-    """Copy elements of a row to `staged`, zeros beyond the matrix."""
+    """Load elements of a row into registers, zeros beyond the matrix."""
     length, width = staged.size, source.shape[1]
     start, count = row * width + column, width - column if row < source.shape[0] else 0
     if count >= length and width % length == 0:
@@ -29,6 +32,46 @@ def load_or_zeros(staged, source, row, column):
             staged[i] = read(source, start + i) if i < count else staged.dtype.type(0)
 
 
+def tile_multiplier(kind: Any, block: Block, depth: int, padded: int):
+    """Return a device function that adds the product of the tiles in place `now` to a thread's sums."""
+    (width, height), wide, together = block, vector_length(kind), min(4, depth)  # LLVM unrolls a loop that is short
+
+    @inlined
+    def multiply(sums, a_column, b_row, tile_a, tile_b, now, x, y):
+        for first in range(now * depth, now * depth + depth, together):
+            for term in range(together):
+                for i in range(0, EACH, wide):
+                    load_vector(a_column, i, tile_a, (first + term) * padded + i * height + y)
+                    load_vector(b_row, i, tile_b, (first + term) * EACH * width + i * width + x)
+                for i in range(EACH):
+                    for j in range(EACH):
+                        sums[i, j] += a_column[i] * b_row[j]
+
+    return multiply
+
+
+def tile_storer(kind: Any, storage: Any, block: Block):
+    """Return a device function that stores a thread's sums where they are inside the output."""
+    (width, height), wide, keeps_format = block, vector_length(kind), storage is kind
+
+    @inlined
+    def store(out, sums, row, column):
+        n, below, beside = out.shape[1], out.shape[0] - row, out.shape[1] - column
+        for i in range(EACH):
+            down = i // wide * wide * height + i % wide
+            for j in range(0, EACH, wide):
+                right, place = j * width, (row + down) * n + column + j * width
+                if keeps_format and n % wide == 0:
+                    if down < below and right < beside:
+                        store_vector(out, place, sums, i * EACH + j)
+                else:
+                    for each in range(wide):
+                        if down < below and right + each < beside:
+                            write(out, place + each, narrow(sums[i, j + each], out.dtype))
+
+    return store
+
+
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, storage, width, height = sum_type(dtype), dtype.storage.type, *block
@@ -36,7 +79,7 @@ def make(dtype: DType, block: Block) -> Kernel:
     rows, columns, depth = EACH * height, EACH * width, vector * width // EACH  # each thread loads one vector of both
     padded = rows + 4  # so that the elements of a row of A, a column of its tile, fall into different banks
     a_across, b_across, warps_across = depth // vector, columns // vector, width // WARP_WIDTH
-    keeps_format, together = storage is kind, min(4, depth)  # a short loop over terms is one that LLVM unrolls
+    multiply, store = tile_multiplier(kind, block, depth, padded), tile_storer(kind, storage, block)
 
     def matmul(a, b, out):
         tile_a = cuda.shared.array((2, depth, padded), kind, ALIGNMENT)  # transposed
@@ -61,32 +104,13 @@ def make(dtype: DType, block: Block) -> Kernel:
             load_or_zeros(staged_a, a, top + a_row, start + depth + a_term)
             load_or_zeros(staged_b, b, start + depth + b_term, left + b_column)
             if start >= 0:
-                for first in range(now * depth, now * depth + depth, together):
-                    for term in range(together):
-                        for i in range(0, EACH, wide):
-                            load_vector(a_column, i, tile_a, (first + term) * padded + i * height + y)
-                            load_vector(b_row, i, tile_b, (first + term) * columns + i * width + x)
-                        for i in range(EACH):
-                            for j in range(EACH):
-                                sums[i, j] += a_column[i] * b_row[j]
+                multiply(sums, a_column, b_row, tile_a, tile_b, now, x, y)
             now = 1 - now
             for i in range(vector):
                 tile_a[now, a_term + i, a_row] = widen(staged_a[i])
                 tile_b[now, b_term, b_column + i] = widen(staged_b[i])
             cuda.syncthreads()
-        n = out.shape[1]
-        corner, below, beside = (top + y) * n + left + x, out.shape[0] - top - y, n - left - x
-        for i in range(EACH):
-            down = i // wide * wide * height + i % wide
-            for j in range(0, EACH, wide):
-                right = j * width
-                if keeps_format and n % wide == 0:
-                    if down < below and right < beside:
-                        store_vector(out, corner + down * n + right, sums, i * EACH + j)
-                else:
-                    for each in range(wide):
-                        if down < below and right + each < beside:
-                            write(out, corner + down * n + right + each, narrow(sums[i, j + each], out.dtype))
+        store(out, sums, top + y, left + x)
 
     return matmul
 

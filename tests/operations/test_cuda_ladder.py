@@ -1,0 +1,118 @@
+"""CUDA kernels as launches: every block shape computes the same, every grid covers its output, the ladder climbs."""
+
+from math import prod
+
+import numpy as np
+import pytest
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device, Shape
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.geometry import Geometry
+from tests.measure.fakes import GPU
+from tests.operations.simulated import MANY_THREADS, TILES, expect_right, simulate
+
+KERNELS = [
+    pytest.param(operation, one, id=f"{operation.name}-{one.name}")
+    for operation in OPERATIONS.values()
+    for one in operation.implementations
+    if one.geometry
+]
+EACH_KERNEL = pytest.mark.parametrize(("operation", "implementation"), KERNELS)
+LADDER = ("naive", "coalesced", "shared", "register", "vector", "tensorcore")
+RANDOM_SHAPES = 200
+
+
+@pytest.fixture(scope="module")
+def every_block():
+    """Return what each kernel computed with each of its blocks in Numba's simulator."""
+    return simulate("blocks")
+
+
+@pytest.mark.slow
+@EACH_KERNEL
+def test_every_block_shape_computes_the_product(every_block, operation, implementation):
+    found = {what: one for what, one in every_block.items() if what[:2] == (operation.name, implementation.name)}
+    run = {what[4] for what in found}
+
+    assert run == {str(one) for one in implementation.geometry.blocks if prod(one) <= MANY_THREADS}
+    expect_right(found.values())
+
+
+@pytest.mark.slow
+def test_steps_with_register_tiles_are_right_where_tiles_meet(every_block):
+    matmul = OPERATIONS["matmul"]
+    for name in ("register", "vector", "tensorcore"):
+        row = matmul.implementation_named(f"numba-cuda-{name}")
+        dtypes = [one for one in DTYPES.values() if row.unsupported(one, GPU) is None]
+        found = {what[2:4] for what in every_block if what[:2] == ("matmul", row.name)}
+        expected = {(one.name, str(shape)) for place, shape in enumerate(TILES) for one in dtypes[place::2]}
+        assert expected <= found
+
+
+def outputs(operation):
+    """Yield output shapes of random, mostly odd shapes up to the limits of an operation, and of the smallest one."""
+    generator = np.random.default_rng(7)
+    yield operation.output(Shape(tuple((axis, 1) for axis in operation.axes)))
+    found = 0
+    while found < RANDOM_SHAPES:
+        longest = [min(limit, 5000) for limit in operation.limits.values()]
+        lengths = [int(2 ** generator.uniform(0, np.log2(one))) for one in longest]
+        shape = Shape(tuple(zip(operation.axes, lengths, strict=True)))
+        if operation.problem(shape) is None:
+            found += 1
+            yield operation.output(shape)
+
+
+@EACH_KERNEL
+def test_grid_covers_every_element_of_the_output(operation, implementation):
+    for output in outputs(operation):
+        for block in (None, *implementation.geometry.blocks):
+            launch = implementation.geometry.launch(output, block)
+
+            assert launch.uncovered == 0, (output, block)
+            assert prod(launch.block) <= 1024
+            assert min(launch.grid) >= 1
+            assert max(launch.grid[1:]) <= 65535, (output, block)
+
+
+@EACH_KERNEL
+def test_largest_output_is_within_the_limits_of_a_grid(operation, implementation):
+    if operation.name != "matmul":
+        pytest.skip("only the matrix product's grids grow along y")
+    for block in implementation.geometry.blocks:
+        assert max(implementation.geometry.launch((65536, 65536), block).grid[1:]) <= 65535
+
+
+def test_a_grid_that_is_too_small_would_be_seen():
+    geometry = Geometry(((16, 16),), tile=lambda block: (block[1], block[0]))
+
+    assert geometry.launch((33, 17)).grid == (2, 3, 1)
+    assert geometry.launch((33, 17), grid=(2, 2)).uncovered == 17
+    assert geometry.launch((33, 17), grid=(1, 3)).uncovered == 33
+
+
+@EACH_KERNEL
+def test_unknown_block_is_answered_with_the_known_ones(operation, implementation):
+    listed = ",".join(map(str, implementation.geometry.blocks[0]))
+    with pytest.raises(InvalidInput, match=f"block '7,7,7': accepted are {listed}"):
+        implementation.geometry.launch((64,) * len(operation.output(operation.shape_of_size(2))), (7, 7, 7))
+
+
+def test_ladder_climbs_from_one_thread_an_element_to_tensor_cores():
+    rungs = [one for one in OPERATIONS["matmul"].implementations if one.rung and one.backend == "numba_cuda"]
+
+    assert [one.name for one in rungs] == [f"numba-cuda-{name}" for name in LADDER]
+    assert len({one.about for one in rungs}) == len(rungs)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+def test_gpu_without_these_tensor_cores_is_told_which_step_to_use(dtype):
+    turing = Device("cuda:0", "cuda", "Tesla T4", compute_capability="7.5")
+    best = OPERATIONS["matmul"].implementation_named("numba-cuda")
+
+    reason = best.unsupported(DTYPES[dtype], turing)
+    assert reason == "numba-cuda needs compute capability 8.0; Tesla T4 has 7.5; use numba-cuda-vector"
+    assert OPERATIONS["matmul"].implementation_named("numba-cuda-vector").unsupported(DTYPES[dtype], turing) is None
+    assert best.unsupported(DTYPES["fp32"], turing) is None
