@@ -14,7 +14,7 @@ if config.ENABLE_CUDASIM:
     _MAKING = threading.Lock()
 
     class _Meeting:
-        """Where the lanes of a warp leave a value and wait for the others': in two boards by turns, so one wait does."""
+        """Where the lanes of a warp leave a value and wait for the others; two boards by turns, so one wait does."""
 
         def __init__(self, lanes: int) -> None:
             self.boards: list[list[Any]] = [[None] * lanes, [None] * lanes]
