@@ -15,7 +15,8 @@ from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.operations.geometry import Block, Geometry
 
 Kernel = Callable[..., None]
-inlined = cuda.jit(device=True, inline="always")  # a call would make Numba compile for the GPU at hand, if there is one
+# a call of a device function would make Numba compile it for the GPU at hand, if there is one
+inlined: Callable[[Kernel], Kernel] = cuda.jit(device=True, inline="always")
 
 
 @dataclass(frozen=True, eq=False)  # compiled kernels are kept by identity

@@ -77,12 +77,11 @@ def test_grid_covers_every_element_of_the_output(operation, implementation):
             assert max(launch.grid[1:]) <= 65535, (output, block)
 
 
-@EACH_KERNEL
-def test_largest_output_is_within_the_limits_of_a_grid(operation, implementation):
-    if operation.name != "matmul":
-        pytest.skip("only the matrix product's grids grow along y")
-    for block in implementation.geometry.blocks:
-        assert max(implementation.geometry.launch((65536, 65536), block).grid[1:]) <= 65535
+@pytest.mark.parametrize("name", [f"numba-cuda-{name}" for name in LADDER])
+def test_largest_product_is_within_the_limits_of_a_grid(name):
+    geometry = OPERATIONS["matmul"].implementation_named(name).geometry
+    for block in geometry.blocks:
+        assert max(geometry.launch((65536, 65536), block).grid[1:]) <= 65535
 
 
 def test_a_grid_that_is_too_small_would_be_seen():

@@ -4,6 +4,8 @@ For every 16 elements a thread reads from shared memory it does 64 multiply-adds
 thread with one sum. Its rows and columns are a block's width apart, so that the threads of a warp read neighbours.
 """
 
+from typing import Any
+
 from numba import cuda
 
 from gpuexplore.backends.formats.numba_cuda import narrow, widen
@@ -15,7 +17,7 @@ from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
 DEPTH = 8  # terms of a tile
 
 
-def tile_filler(rows: int, columns: int, threads: int):
+def tile_filler(rows: int, columns: int, threads: int) -> Any:
     """Return a device function that copies tiles of A (transposed) and B to shared memory, zeros beyond the matrix."""
     loads_a, loads_b = rows * DEPTH // threads, columns * DEPTH // threads
 
@@ -33,7 +35,7 @@ def tile_filler(rows: int, columns: int, threads: int):
     return fill
 
 
-def tile_storer(width: int, height: int):
+def tile_storer(width: int, height: int) -> Any:
     """Return a device function that stores a thread's sums where they are inside the output."""
 
     @inlined

@@ -5,6 +5,8 @@ registers. Each warp keeps 64 x 32 sums. The 16-byte chunks of a line of a tile 
 that the eight that are loaded together lie in different banks.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import cuda
 
@@ -25,7 +27,7 @@ WARP_ROWS, WARP_COLUMNS = 64, 32
 DOWN, ACROSS = WARP_ROWS // 16, WARP_COLUMNS // 8  # products of a warp
 
 
-def tile_copier(lines: int, across: int, threads: int, vector: int, turn: int):
+def tile_copier(lines: int, across: int, threads: int, vector: int, turn: int) -> Any:
     """Return a device function that starts to copy a tile of `lines` of `across` chunks, zeros beyond the matrix."""
     chunks, turns, at_once = lines * across, min(across, 8), threads // across
 
@@ -51,7 +53,7 @@ def tile_copier(lines: int, across: int, threads: int, vector: int, turn: int):
     return copy_tile
 
 
-def tile_multiplier(name: str, vector: int, size_a: int, b_chunks: int):
+def tile_multiplier(name: str, vector: int, size_a: int, b_chunks: int) -> Any:
     """Return a device function that adds the product of the tiles in place `slot` to the sums of a warp."""
     halves, size_b, multiply_add = vector == 8, CHUNKS * vector * b_chunks, multiplier(name)
 
@@ -83,7 +85,7 @@ def tile_multiplier(name: str, vector: int, size_a: int, b_chunks: int):
 
 
 @inlined
-def store(out, sums, pair, row, column):
+def store(out: Any, sums: Any, pair: Any, row: Any, column: Any) -> None:
     """Store a lane's sums, two neighbours at a time, where they are inside the output."""
     n, below, beside = out.shape[1], out.shape[0] - row, out.shape[1] - column
     for i in range(DOWN * 2):

@@ -21,7 +21,7 @@ WARP_WIDTH, WARP_HEIGHT = 8, 4
 
 
 @inlined
-def load_or_zeros(staged, source, row, column):
+def load_or_zeros(staged: Any, source: Any, row: Any, column: Any) -> None:
     """Load elements of a row into registers, zeros beyond the matrix."""
     length, width = staged.size, source.shape[1]
     start, count = row * width + column, width - column if row < source.shape[0] else 0
@@ -32,7 +32,7 @@ def load_or_zeros(staged, source, row, column):
             staged[i] = read(source, start + i) if i < count else staged.dtype.type(0)
 
 
-def tile_multiplier(kind: Any, block: Block, depth: int, padded: int):
+def tile_multiplier(kind: Any, block: Block, depth: int, padded: int) -> Any:
     """Return a device function that adds the product of the tiles in place `now` to a thread's sums."""
     (width, height), wide, together = block, vector_length(kind), min(4, depth)  # LLVM unrolls a loop that is short
 
@@ -50,7 +50,7 @@ def tile_multiplier(kind: Any, block: Block, depth: int, padded: int):
     return multiply
 
 
-def tile_storer(kind: Any, storage: Any, block: Block):
+def tile_storer(kind: Any, storage: Any, block: Block) -> Any:
     """Return a device function that stores a thread's sums where they are inside the output."""
     (width, height), wide, keeps_format = block, vector_length(kind), storage is kind
 
