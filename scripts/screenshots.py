@@ -54,7 +54,7 @@ def _wait_until_done(home: Path, run_id: str) -> None:
 def _photograph(page: Page, address: str, path: Path) -> None:
     page.goto(address)
     page.locator("h1").wait_for()
-    page.get_by_test_id("stSpinner").first.wait_for(state="hidden")  # kernels are compiled at the first look
+    page.get_by_role("button", name="Stop", exact=True).wait_for(state="hidden")  # kernels are compiled at a first look
     page.wait_for_timeout(SETTLE_MS)
     page.screenshot(path=path)
     print(path.relative_to(ROOT))

@@ -28,11 +28,12 @@ def series_name(case: Case, results: Sequence[Result]) -> str:
 
 
 def series_order(results: Sequence[Result]) -> list[str]:
-    """Return every series of the operation in its order, on each device in turn."""
+    """Return every series of the operation, the usual ones first so that they keep their colours, device by device."""
     if not results:
         return []
     devices = dict.fromkeys(one.case.device for one in results)
-    names = [one.name for one in operation_named(results[0].case.operation).implementations]
+    rows = operation_named(results[0].case.operation).implementations
+    names = [one.name for one in sorted(rows, key=lambda one: one.rung or one.optional)]
     if len(devices) == 1:
         return names
     asked = {series_name(one.case, results) for one in results}

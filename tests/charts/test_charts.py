@@ -1,6 +1,7 @@
 import pytest
 
 import gpuexplore.charts as chart
+from gpuexplore.charts.series import series_order
 from gpuexplore.model import Contrast, Experiment, Progress, Run, RunState, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
@@ -229,3 +230,10 @@ def test_frame_has_a_row_per_result():
     assert len(frame) == 13
     assert frame["median_s"].isna().sum() == 1
     assert frame["speedup"].max() == pytest.approx(2)
+
+
+def test_usual_implementations_keep_their_colours_whatever_rungs_an_operation_has():
+    names = series_order([ok()])
+
+    assert names[:4] == ["numpy", "numba-cpu", "numba-cuda", "torch"]
+    assert "numba-cpu-naive" in names[4:]
