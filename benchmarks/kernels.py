@@ -78,7 +78,7 @@ def on_cpu(device: Device, arguments: argparse.Namespace) -> list[Line]:
     matmul, lines = operation_named("matmul"), list[Line]()
     for dtype in arguments.dtype or CPU_DTYPES:
         own = [one.name for one in kernels(matmul, "numba_cpu")] if dtype == "fp32" else ["numba-cpu"]
-        names = [*(one.name for one in libraries(matmul)), *own]
+        names = [*(one.name for one in libraries(matmul, "numba_cpu")), *own]
         for size in arguments.size or CPU_SIZES:
             cases = cases_of("matmul", matmul.shape_of_size(size), dtype, names)
             lines += group(cases, device, arguments.budget)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from gpuexplore.analysis.comparison import speedup
+from gpuexplore.backends import load_backend
 from gpuexplore.model import Experiment, Result, Shape
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.serialization import decode
@@ -45,22 +46,24 @@ def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
     return tuple(one for one in own if one.rung) or tuple(own)
 
 
-def libraries(operation: Operation) -> tuple[Implementation, ...]:
-    """Return the implementations a ladder is held against: those of other people."""
+def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
+    """Return the implementations a ladder is held against: those of other people that run where it runs."""
     own = {one.backend for one in operation.implementations if one.backend.startswith("numba")}
-    return tuple(one for one in operation.implementations if one.backend not in own and not one.optional)
+    places = set(load_backend(backend).DEVICE_KINDS)
+    others = (one for one in operation.implementations if one.backend not in own and not one.optional)
+    return tuple(one for one in others if places & set(one.device_kinds or load_backend(one.backend).DEVICE_KINDS))
 
 
 def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
     """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
-    names = [one.name for one in (*libraries(operation), *kernels(operation, backend))]
+    names = [one.name for one in (*libraries(operation, backend), *kernels(operation, backend))]
     return Experiment(operation.name, (shape,), (dtype,), tuple(names), (device,))
 
 
 def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
     """Return the rungs with their shares, as far as `results` of one shape, dtype and device tell."""
     found = {one.case.implementation: one for one in results}
-    measured = [one for row in libraries(operation) if (one := found.get(row.name)) and one.measurement]
+    measured = [one for row in libraries(operation, backend) if (one := found.get(row.name)) and one.measurement]
     best = min(measured, key=lambda one: one.measurement.median_s if one.measurement else 0.0, default=None)
     return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))
 

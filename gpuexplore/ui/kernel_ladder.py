@@ -26,8 +26,9 @@ from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, fo
 def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     """Show the ladder the kernel belongs to; measured, where the run in the URL is one of this ladder."""
     st.header(f"The ladder: {choice.operation.title.lower()} in {choice.dtype}", anchor="ladder")
-    names = " and ".join(one.name for one in libraries(choice.operation))
-    st.caption(f"Each kernel changes one thing against the one above it. 100 % is the fastest of {names}.")
+    names = [one.name for one in libraries(choice.operation, choice.implementation.backend)]
+    library = names[0] if len(names) == 1 else f"the fastest of {' and '.join(names)}"
+    st.caption(f"Each kernel changes one thing against the one above it. 100 % is {library}.")
     here = [one for one in devices if (one.kind == "cpu") == (choice.gpu is None)]
     if here:
         _offer(choice, here[0])
