@@ -48,6 +48,11 @@ def format_flop_per_s(rate: float | None) -> str:
     return format_si(rate, "FLOP/s")
 
 
+def format_work_rate(flop_per_s: float | None, bytes_per_s: float | None) -> str:
+    """Return the compute rate, or the memory rate of an operation that computes nothing, e.g. ``166 GB/s``."""
+    return format_bytes_per_s(bytes_per_s) if flop_per_s == 0 else format_flop_per_s(flop_per_s)
+
+
 def format_bytes_per_s(rate: float | None) -> str:
     """Return a bandwidth, e.g. ``38.2 GB/s``."""
     return format_si(rate, "B/s")

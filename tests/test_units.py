@@ -95,3 +95,9 @@ def test_rounding_keeps_the_asked_digits(value, digits):
 
 def test_zero_stays_zero():
     assert units.round_significant(0.0) == 0.0
+
+
+def test_a_rate_is_that_of_memory_where_nothing_is_computed():
+    assert units.format_work_rate(2e9, 1e9) == units.format_flop_per_s(2e9)
+    assert units.format_work_rate(0.0, 1e9) == units.format_bytes_per_s(1e9)
+    assert units.format_work_rate(None, 1e9) == units.format_flop_per_s(None)

@@ -21,7 +21,7 @@ from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import resolve
 from gpuexplore.store import open_store
-from gpuexplore.units import UNKNOWN, format_flop_per_s, format_percent, format_ratio, format_seconds
+from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
 
 OWNER = "command line"
 
@@ -108,7 +108,7 @@ def _row(result: Result, derived: Figures) -> tuple[str, ...]:
         case.device,
         format_seconds(measurement.median_s) if measurement else UNKNOWN,
         format_ratio(derived.speedup.ratio) if derived.speedup else UNKNOWN,
-        format_flop_per_s(derived.flop_per_s),
+        format_work_rate(derived.flop_per_s, derived.bytes_per_s),
         format_percent(derived.mfu),
         f"{result.status}  {flags}" if measurement else f"{result.status}: {result.reason}",
     )

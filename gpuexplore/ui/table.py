@@ -8,7 +8,7 @@ import streamlit as st
 from gpuexplore.analysis.table import Row, rows
 from gpuexplore.charts.points import contrasts_said
 from gpuexplore.model import Peak, Result
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
+from gpuexplore.units import format_percent, format_ratio, format_seconds, format_work_rate
 
 
 def show_table(results: Sequence[Result], *, baseline: str | None, own_peaks: Sequence[Peak]) -> None:
@@ -49,7 +49,7 @@ def _shown(row: Row, result: Result) -> Row:
         "95 % interval": interval,
         "Also": contrasts_said(result.measurement) if result.measurement else "",
         "Speedup": format_ratio(row["speedup"]),
-        "Rate": format_flop_per_s(row["flop_per_s"]) if row["flop_count"] else format_bytes_per_s(row["bytes_per_s"]),
+        "Rate": format_work_rate(row["flop_per_s"], row["bytes_per_s"]),
         "MFU": format_percent(row["mfu"]),
         "Error": row["relative_error"],
         "Flags": [flag.name.replace("_", " ") for flag in result.flags],
