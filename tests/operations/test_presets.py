@@ -1,0 +1,51 @@
+"""Every preset is computed rightly by whatever is fast enough for it here; what is not says so."""
+
+from itertools import product
+
+import pytest
+
+from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.runner import measure_group
+from gpuexplore.model import Case, Options, Result, Status
+from gpuexplore.operations import OPERATIONS
+
+CPU = cpu_device()
+PRESETS = [
+    pytest.param(operation, preset, dtype, id=f"{operation.name}-{preset.name}-{dtype}")
+    for operation in OPERATIONS.values()
+    for preset, dtype in product(operation.presets, ("fp32", "bf16", "fp16"))
+]
+BUDGET_S = 0.01  # calls above some 0.08 s are refused
+
+
+def measured(operation, preset, dtype):
+    usual = [one for one in operation.implementations if not (one.rung or one.optional)]
+    names = [one.name for one in usual if unsupported(operation, one, DTYPES[dtype], CPU) is None]
+    events = []
+    options = Options(budget_s=BUDGET_S)
+    cases = [Case(operation.name, preset.shape, dtype, name, CPU.id, options) for name in names]
+    measure_group(cases, CPU, report=events.append)
+    return [one for one in events if isinstance(one, Result)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operation", "preset", "dtype"), PRESETS)
+def test_preset_is_right_or_refused_as_too_slow(operation, preset, dtype):
+    results = measured(operation, preset, dtype)
+
+    assert len(results) >= 3
+    for one in results:
+        assert one.status in {Status.OK, Status.SKIPPED, Status.OUT_OF_MEMORY}, one.reason
+        assert one.status is not Status.OK or one.accuracy.within
+
+
+def test_presets_have_names_of_their_own_and_shapes_with_a_meaning():
+    for operation in OPERATIONS.values():
+        names = [one.name for one in operation.presets]
+        assert len(set(names)) == len(names)
+        for one in operation.presets:
+            assert operation.problem(one.shape) is None
+            assert tuple(axis for axis, _ in one.shape.axes) == operation.axes
+            assert all(length <= operation.limits[axis] for axis, length in one.shape.axes)
