@@ -23,21 +23,16 @@ class Rung:
     Attributes:
         implementation: its row; `about` says what it changed.
         result: what became of it; None where it was not measured.
-        library: name of the library it is held against; None without a measurement of one.
+        baseline: name of the library it is held against; None without a measurement of one.
         share: library's time over this kernel's, of one; above 1 it is faster.
         ci95: interval of the share; None where too few samples pair.
     """
 
     implementation: Implementation
     result: Result | None = None
-    library: str | None = None
+    baseline: str | None = None
     share: float | None = None
     ci95: tuple[float, float] | None = None
-
-
-def ladder_backends(operation: Operation) -> tuple[str, ...]:
-    """Return the backends that have a ladder in `operation`, in its order."""
-    return tuple(dict.fromkeys(one.backend for one in operation.implementations if one.rung))
 
 
 def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:

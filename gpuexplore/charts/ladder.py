@@ -43,7 +43,7 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     return sized
 
 
-TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "time": "Median time", "library": "Of"}
+TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "time": "Median time", "baseline": "Of"}
 
 
 def describe_ladder(rungs: Sequence[Rung]) -> str:
@@ -70,7 +70,7 @@ def _row(one: Rung) -> dict[str, object]:
         "percent": format_percent(one.share),
         "interval": f"{format_percent(low)} to {format_percent(high)}" if one.ci95 else "too few samples",
         "time": format_seconds(median_s),
-        "library": one.library,
+        "baseline": one.baseline,
     }
 
 

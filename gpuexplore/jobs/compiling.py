@@ -60,11 +60,6 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
     return [_value(known[target]) for target in targets]
 
 
-def is_kept(target: Target) -> bool:
-    """Return whether `target` needs no compiling."""
-    return _path(target).exists()
-
-
 def _compile(targets: Sequence[Target]) -> list[dict[str, Any]]:
     if not targets:
         return []

@@ -56,7 +56,7 @@ class Geometry:
     Attributes:
         blocks: block shapes it can be compiled for, the default first.
         tile: elements of the domain one block of that shape covers, along each axis; None: blocks stride.
-        domain: from the output's shape to what the grid has to cover; None: the output itself.
+        domain: from the output's shape to what the grid has to cover; the output itself by default.
         strided_blocks: blocks of a grid that strides, from the domain and the block; used where `tile` gives None.
     """
 

@@ -109,7 +109,7 @@ def _measured(one: Rung) -> dict[str, object]:
     median_s = result.measurement.median_s if result.measurement else None
     return {
         "Share": format_percent(one.share),
-        "Of": one.library,
+        "Of": one.baseline,
         "Time": format_seconds(median_s),
         "Rate": format_flop_per_s(flop_per_s(result)),
         "First call": format_seconds(result.measurement.first_call_s if result.measurement else None),

@@ -18,7 +18,7 @@ def test_a_rung_is_held_against_the_fastest_library_in_the_same_rounds():
     results = [ok(2e-3, implementation="numpy"), ok(1e-3), ok(4e-3, implementation="numba-cuda-naive")]
     rung = next(one for one in ladder(MATMUL, "numba_cuda", results) if one.share)
 
-    assert (rung.implementation.name, rung.library) == ("numba-cuda-naive", "torch")
+    assert (rung.implementation.name, rung.baseline) == ("numba-cuda-naive", "torch")
     assert rung.share == pytest.approx(0.25)
     assert rung.ci95[0] <= 0.25 <= rung.ci95[1]
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.jobs import compiling
-from gpuexplore.jobs.compiling import Target, compiled_kernel, compiled_kernels, is_kept
+from gpuexplore.jobs.compiling import Target, compiled_kernel, compiled_kernels
 
 TARGET = Target("matmul", "numba-cuda-shared", "fp32", "8.0", (16, 16))
 OLD = Target("matmul", "numba-cuda-shared", "fp32", "3.7")
@@ -50,7 +50,6 @@ def test_a_kernel_is_compiled_once_and_kept(asked):
     first = compiled_kernel(TARGET)
 
     assert (first.registers_per_thread, first.spill_bytes) == (40, 12)
-    assert is_kept(TARGET)
     assert compiled_kernel(TARGET) == first
     assert len(asked) == 1
 
@@ -65,14 +64,17 @@ def test_several_targets_take_one_process_and_keep_their_order(asked):
 def test_a_reason_is_an_error_for_one_kernel_and_is_not_kept(asked):
     with pytest.raises(Unsupported, match="too old"):
         compiled_kernel(OLD)
-    assert not is_kept(OLD)
+    with pytest.raises(Unsupported, match="too old"):
+        compiled_kernel(OLD)
+    assert len(asked) == 2
 
 
 def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypatch):
     compiled_kernel(TARGET)
     monkeypatch.setattr(compiling, "_fingerprint", lambda: ["another"])
 
-    assert not is_kept(TARGET)
+    compiled_kernel(TARGET)
+    assert len(asked) == 2
 
 
 def test_a_process_that_fails_gives_its_last_words(monkeypatch):

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.ladder import kernels, ladder_backends, libraries
+from gpuexplore.analysis.ladder import kernels, libraries
 from gpuexplore.backends.compiled_kernel import CompiledKernel
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
@@ -176,10 +176,6 @@ def test_link_to_a_sweep_of_another_server_says_so(page, a100):
     app = page("kernels", impl="numba-cuda-naive", sweep="gone")
 
     assert "There is no run gone" in texts(app.warning)
-
-
-def test_a_ladder_belongs_to_one_backend():
-    assert ladder_backends(MATMUL) == ("numba_cpu", "numba_cuda")
 
 
 def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):
