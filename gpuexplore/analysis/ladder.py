@@ -56,8 +56,8 @@ def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype
 
 
 def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
-    """Return the rungs with their shares, as far as `results` of one shape, dtype and device tell."""
-    found = {one.case.implementation: one for one in results}
+    """Return the rungs with their shares, as far as the first group of `results` tells: others are left out."""
+    found = {one.case.implementation: one for one in results if one.case.group == results[0].case.group}
     measured = [one for row in libraries(operation, backend) if (one := found.get(row.name)) and one.measurement]
     best = min(measured, key=lambda one: one.measurement.median_s if one.measurement else 0.0, default=None)
     return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))

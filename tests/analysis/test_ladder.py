@@ -23,6 +23,14 @@ def test_a_rung_is_held_against_the_fastest_library_in_the_same_rounds():
     assert rung.ci95[0] <= 0.25 <= rung.ci95[1]
 
 
+def test_results_of_another_size_are_never_held_against_each_other():
+    small = [ok(1e-3, size=64), ok(4e-3, size=64, implementation="numba-cuda-naive")]
+    large = [ok(1.0, size=512), ok(2.0, size=512, implementation="numba-cuda-coalesced")]
+
+    assert shares(*small, *large)["numba-cuda-naive"] == pytest.approx(0.25)
+    assert shares(*small, *large)["numba-cuda-coalesced"] is None
+
+
 def test_without_a_library_or_a_time_there_is_no_share():
     assert set(shares().values()) == {None}
     assert set(shares(ok(1.0, implementation="numba-cuda-naive")).values()) == {None}
