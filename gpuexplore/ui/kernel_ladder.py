@@ -33,9 +33,11 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     if here:
         _offer(choice, here[0])
     else:
+        strokes = "Strokes are what the public kernels of the same kind reached elsewhere; t"
+        known = published(choice.operation.name, choice.dtype)
         st.info(
-            "There is no CUDA device here, so this ladder cannot be measured on this machine. Strokes are what the "
-            "public kernels of the same kind reached elsewhere; the ladder of `numba-cpu` can be measured here.",
+            "There is no CUDA device here, so this ladder cannot be measured on this machine. "
+            f"{strokes if known else 'T'}he ladder of `numba-cpu` can be measured here.",
             icon=":material/info:",
         )
     run_id = st.query_params.get("run")
