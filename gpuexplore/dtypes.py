@@ -92,6 +92,21 @@ _ROWS = (
     DType("fp16", "float16", 16, 11, "fp32", "half precision: 11 significand bits, largest value 65504"),
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
+_NOT_MEASURED = (
+    DType("fp8", "float8_e4m3fn", 8, 4, "fp32", "8-bit floating point, E4M3: largest value 448", matrix_only=True),
+)
+FORMATS: dict[str, DType] = DTYPES | {row.name: row for row in _NOT_MEASURED}  # fp8 has peaks, but no kernel here
+
+
+def format_named(name: str) -> DType:
+    """Return the row called `name`, of a dtype that is measured or one that is only predicted.
+
+    Raises:
+        InvalidInput: no such format.
+    """
+    if name not in FORMATS:
+        raise InvalidInput.of("dtype", name, FORMATS)
+    return FORMATS[name]
 
 
 def dtype_named(name: str) -> DType:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.dtypes import DTYPES, dtype_named
+from gpuexplore.dtypes import DTYPES, FORMATS, dtype_named, format_named
 from gpuexplore.errors import InvalidInput
 
 NATIVE = {"fp64": np.float64, "fp32": np.float32, "bf16": ml_dtypes.bfloat16, "fp16": np.float16}
@@ -104,3 +104,10 @@ def test_every_finite_number_of_sixteen_bits_survives_widening_and_rounding(name
 def test_unknown_dtype_is_answered_with_the_known_ones():
     with pytest.raises(InvalidInput, match="dtype 'fp8': accepted are fp64, fp32, tf32, bf16, fp16"):
         dtype_named("fp8")
+
+
+def test_a_format_that_is_only_predicted_is_no_dtype_to_measure():
+    assert set(FORMATS) - set(DTYPES) == {"fp8"}
+    assert format_named("fp8").unit_roundoff == float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).eps) / 2
+    with pytest.raises(InvalidInput, match="dtype 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"):
+        format_named("fp4")

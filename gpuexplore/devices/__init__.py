@@ -7,6 +7,7 @@ A peak comes from the table of accelerators (`datasheet`), from rate x multiproc
 from gpuexplore.devices.accelerators import (
     ACCELERATORS,
     Accelerator,
+    as_device,
     bandwidth_of,
     match,
     native_dtypes,
@@ -25,6 +26,7 @@ __all__ = [
     "Ceiling",
     "CpuTimes",
     "accelerator_named",
+    "as_device",
     "bandwidth_of",
     "cache_directory",
     "cpu_lost_share",

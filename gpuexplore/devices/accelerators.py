@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 
 from gpuexplore.devices.peaks import PEAK_FIELDS, RATE_FIELDS, Rate, peaks_from
-from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Bandwidth, Peak
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Bandwidth, Device, Peak
 
 MEMORY_TOLERANCE = 0.12  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
 
@@ -144,4 +144,23 @@ def bandwidth_of(accelerator: Accelerator) -> Bandwidth | None:
 def native_dtypes(accelerator: Accelerator) -> tuple[str, ...]:
     """Return the dtypes this device has arithmetic units for."""
     native = {row.dtype for row in PEAK_FIELDS if row.field in accelerator.rates}
-    return tuple(name for name in DTYPES if name in native)
+    return tuple(name for name in FORMATS if name in native)
+
+
+def as_device(accelerator: Accelerator) -> Device:
+    """Return the row as a device that is not here: its key is its id, and nothing can be measured on it."""
+    return Device(
+        id=accelerator.key,
+        kind="table",
+        name=accelerator.name,
+        cores=accelerator.multiprocessors,
+        memory_bytes=accelerator.memory_bytes,
+        cache_bytes=accelerator.cache_bytes,
+        clock_hz=accelerator.boost_clock_hz,
+        compute_capability=accelerator.compute_capability,
+        native=native_dtypes(accelerator),
+        spec_key=accelerator.key,
+        peaks=peaks_of(accelerator),
+        bandwidth=bandwidth_of(accelerator),
+        notes=tuple(filter(None, (accelerator.notes,))),
+    )

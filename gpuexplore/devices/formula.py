@@ -56,10 +56,10 @@ TENSOR_CLOCK_SHARE = {
     "blackwell-b200": 0.945,
     "blackwell-b300": 0.945,
 }
-SLOWED_FIELDS = ("tf32_tensor", "fp16_tensor", "bf16_tensor")
+SLOWED_FIELDS = ("tf32_tensor", "fp16_tensor", "bf16_tensor", "fp8_tensor")
 # First compute capability with arithmetic of its own:
 # https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions
-NATIVE_SINCE = {"fp64": (1, 3), "fp32": (1, 0), "tf32": (8, 0), "bf16": (8, 0), "fp16": (5, 3)}
+NATIVE_SINCE = {"fp64": (1, 3), "fp32": (1, 0), "tf32": (8, 0), "bf16": (8, 0), "fp16": (5, 3), "fp8": (8, 9)}
 
 
 def classes_of(compute_capability: str, driver_name: str) -> tuple[RateClass, ...]:

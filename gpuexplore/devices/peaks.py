@@ -42,6 +42,7 @@ PEAK_FIELDS = (
     PeakField("tf32", "matrix", "tf32_tensor"),
     PeakField("bf16", "matrix", "bf16_tensor"),
     PeakField("fp16", "matrix", "fp16_tensor"),
+    PeakField("fp8", "matrix", "fp8_tensor"),
     PeakField("fp64", "vector", "fp64"),
     PeakField("fp32", "vector", "fp32"),
     PeakField("fp16", "vector", "fp16_vector"),

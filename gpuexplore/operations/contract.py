@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +86,15 @@ class Implementation:
         return None
 
 
+class Product(NamedTuple):
+    """`batch` matrix products (m, k) @ (k, n) -> (m, n) that matrix units can compute in tiles."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
 @dataclass(frozen=True, slots=True)
 class Preset:
     """Exact shapes worth a name, e.g. a notebook's.
@@ -119,7 +129,7 @@ class Operation:
         reference: the right answer in float64 from float64 inputs.
         reduction_length: terms summed into one output element.
         implementations: every way we compute it, the baseline first.
-        is_matrix_product: whether matrix units can compute it.
+        products: the matrix products in it, which matrix units can compute; None: it has none.
         presets: shapes with a name.
         problem: why a shape has no meaning although every axis is within its limit, or None.
         halved: a shape of the same proportions for a cheaper trial.
@@ -140,11 +150,16 @@ class Operation:
     reference: Callable[..., Array]
     reduction_length: Callable[[Shape], int]
     implementations: tuple[Implementation, ...]
-    is_matrix_product: bool = False
+    products: Callable[[Shape], tuple[Product, ...]] | None = None
     presets: tuple[Preset, ...] = ()
     problem: Callable[[Shape], str | None] = lambda _: None
     halved: Callable[[Shape], Shape] = lambda shape: shape.scaled(0.5)
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
+
+    @property
+    def is_matrix_product(self) -> bool:
+        """Whether matrix units can compute it."""
+        return self.products is not None
 
     def byte_count(self, shape: Shape, dtype: DType) -> int:
         """Return the bytes moved at least: each input read once, each output written once."""

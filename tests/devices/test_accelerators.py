@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuexplore.devices.accelerators import ACCELERATORS, match, native_dtypes, peaks_of, trusted
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Unit
 
 NAMES = [(name, row.key) for row in ACCELERATORS for name in row.driver_names]
@@ -60,7 +60,9 @@ def test_a_name_with_anything_after_it_is_another_device(named, suffix):
 @pytest.mark.parametrize("unit", ["matrix", "vector"])
 def test_peaks_never_fall_as_precision_falls(row, unit: Unit):
     by_dtype = {one.dtype: one.flop_per_s for one in peaks_of(row) if one.unit == unit}
-    ordered = [(dtype, by_dtype[dtype]) for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16") if dtype in by_dtype]
+    ordered = [
+        (dtype, by_dtype[dtype]) for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8") if dtype in by_dtype
+    ]
     falls = {dtype for (_, wide), (dtype, narrow) in pairwise(ordered) if narrow < 0.99 * wide}
     assert falls == {dtype for key, where, dtype in BUILT_OTHERWISE if (key, where) == (row.key, unit)}
 
@@ -106,7 +108,7 @@ def test_a_figure_that_no_maker_prints_is_called_a_formula():
 
 @pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
 def test_native_dtypes_are_those_with_a_peak(row):
-    assert set(native_dtypes(row)) == {one.dtype for one in peaks_of(row)} <= set(DTYPES)
+    assert set(native_dtypes(row)) == {one.dtype for one in peaks_of(row)} <= set(FORMATS)
 
 
 def test_a_row_is_trusted_when_the_driver_agrees_or_says_nothing():

@@ -186,6 +186,18 @@ def test_support_matrix_has_a_cell_for_every_implementation_and_dtype(operation,
     assert any(one["reason"] is None for one in cells)
 
 
+@EACH
+def test_matrix_products_are_the_flops_of_the_operation(operation):
+    if operation.products is None:
+        assert not operation.is_matrix_product
+        return
+    shape = operation.shape_of_size(operation.default_sizes[0])
+
+    assert sum(2 * one.batch * one.m * one.n * one.k for one in operation.products(shape)) == operation.flop_count(
+        shape
+    )
+
+
 def test_unknown_names_are_answered_with_the_known_ones():
     with pytest.raises(InvalidInput, match="operation 'fft': accepted are matmul, batched_matmul, linear, matvec"):
         operation_named("fft")

@@ -11,12 +11,17 @@ import numpy as np
 
 from gpuexplore.model import Shape
 from gpuexplore.operations.attention.geometry import ROW_PER_WARP
-from gpuexplore.operations.contract import WIDENED, Array, Arrays, Implementation, Operation, Preset
+from gpuexplore.operations.contract import WIDENED, Array, Arrays, Implementation, Operation, Preset, Product
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 
 
 def _lengths(shape: Shape) -> tuple[int, ...]:
     return tuple(shape)
+
+
+def _products(shape: Shape) -> tuple[Product, ...]:
+    heads, length, depth = shape["b"] * shape["h"], shape["s"], shape["d"]
+    return (Product(heads, length, length, depth), Product(heads, length, depth, length))
 
 
 def _reference(q: Array, k: Array, v: Array) -> Array:
@@ -87,7 +92,7 @@ OPERATION = Operation(
     reference=_reference,
     reduction_length=lambda shape: shape["d"] + shape["s"],  # a score sums d terms, an output s of them
     implementations=tuple(_implementations()),
-    is_matrix_product=True,
+    products=_products,
     presets=(
         Preset(
             "gpt2-small",

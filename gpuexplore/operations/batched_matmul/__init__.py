@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuexplore.model import Shape
 from gpuexplore.operations.batched_matmul.geometry import TILES
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
 from gpuexplore.operations.sampling import parts_of_product
 
 
@@ -88,7 +88,7 @@ OPERATION = Operation(
     reference=np.matmul,
     reduction_length=lambda shape: shape["k"],
     implementations=tuple(_implementations()),
-    is_matrix_product=True,
+    products=lambda shape: (Product(_batch(shape), shape["m"], shape["n"], shape["k"]),),
     presets=(
         Preset(
             "notebook-batched",

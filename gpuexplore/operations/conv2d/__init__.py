@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Array, Arrays, Implementation, Operation, Preset
+from gpuexplore.operations.contract import WIDENED, Array, Arrays, Implementation, Operation, Preset, Product
 from gpuexplore.operations.conv2d.geometry import OUTPUT_PER_THREAD
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 
@@ -110,7 +110,7 @@ OPERATION = Operation(
     reference=_reference,
     reduction_length=lambda shape: shape["c"] * shape["r"] ** 2,
     implementations=tuple(_implementations()),
-    is_matrix_product=True,
+    products=lambda shape: (Product(shape["b"], shape["o"], shape["h"] * shape["w"], shape["c"] * shape["r"] ** 2),),
     presets=(
         Preset(
             "notebook-conv",

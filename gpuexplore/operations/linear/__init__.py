@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
 from gpuexplore.operations.matmul.geometry import SQUARE_TILES
 from gpuexplore.operations.sampling import parts_of_product
 
@@ -58,7 +58,7 @@ OPERATION = Operation(
     reference=np.matmul,
     reduction_length=lambda shape: shape["d"],
     implementations=tuple(_implementations()),
-    is_matrix_product=True,
+    products=lambda shape: (Product(1, shape["b"], shape["k"], shape["d"]),),
     presets=(
         Preset(
             "notebook-linear",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
 from gpuexplore.operations.geometry import Geometry
 from gpuexplore.operations.matmul import geometry
 from gpuexplore.operations.sampling import parts_of_product
@@ -157,7 +157,7 @@ OPERATION = Operation(
     reference=np.matmul,
     reduction_length=lambda shape: shape["k"],
     implementations=tuple(_implementations()),
-    is_matrix_product=True,
+    products=lambda shape: (Product(1, shape["m"], shape["n"], shape["k"]),),
     samples=parts_of_product,
     presets=(
         Preset(

@@ -7,7 +7,7 @@ memory-bound at every size, however fast the multipliers are.
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
+from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
 from gpuexplore.operations.matvec.geometry import ROW_PER_THREAD, ROW_PER_WARP
 
 OPERATION = Operation(
@@ -62,7 +62,7 @@ OPERATION = Operation(
         ),
         Implementation("torch", "torch_blas", "torch", "matrix", "torch.mv: MKL and oneDNN on a CPU, cuBLAS on CUDA"),
     ),
-    is_matrix_product=True,
+    products=lambda shape: (Product(1, shape["m"], 1, shape["n"]),),
     presets=(
         Preset(
             "notebook-matvec",
