@@ -81,7 +81,7 @@ def resolve(request: Request, device_ids: Iterable[str]) -> Experiment:
     operation = operation_named(request.operation)
     return Experiment(
         operation=operation.name,
-        shapes=_shapes(request, operation),
+        shapes=shapes_of(request, operation),
         dtypes=split(request.dtypes),
         implementations=split(request.implementations),
         devices=split(request.devices),
@@ -97,7 +97,7 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
         return {"operation": str(error)}
     known_devices = tuple(device_ids)
     checks: dict[str, Callable[[], object]] = {
-        "shapes" if request.shapes else "sizes": lambda: _shapes(request, operation),
+        "shapes" if request.shapes else "sizes": lambda: shapes_of(request, operation),
         "dtypes": lambda: [dtype_named(one) for one in _some("dtype", request.dtypes, operation.dtypes)],
         "implementations": lambda: _known_implementations(request.implementations, operation),
         "devices": lambda: _known_devices(request.devices, known_devices),
@@ -213,7 +213,12 @@ def _problem(judge: Callable[[], object]) -> str | None:
     return None
 
 
-def _shapes(request: Request, operation: Operation) -> tuple[Shape, ...]:
+def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
+    """Return the shapes that the sizes or exact shapes of `request` stand for, each once.
+
+    Raises:
+        InvalidInput: names the part that is no shape of `operation`, or beyond its limits.
+    """
     if request.shapes:
         texts = [one for one in request.shapes.split(";") if one.strip()]
         shapes = [_shape(one, operation) for one in texts]

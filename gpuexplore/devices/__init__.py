@@ -17,7 +17,7 @@ from gpuexplore.devices.accelerators import (
 from gpuexplore.devices.ceiling_cache import Ceiling, ensure_ceiling
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.home import cache_directory, data_directory
-from gpuexplore.devices.specs import accelerator_named, peaks_json, search
+from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
 from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, free_gpu_bytes, governor, read, read_cpu_times
 
 __all__ = [
@@ -44,5 +44,6 @@ __all__ = [
     "read",
     "read_cpu_times",
     "search",
+    "target_named",
     "trusted",
 ]

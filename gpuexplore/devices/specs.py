@@ -1,9 +1,11 @@
 """Looking accelerators up by what a person types: `gpuexplore specs NAME` and the searchable table."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator, match, peaks_of
-from gpuexplore.model import Peak
+from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator, as_device, match, peaks_of
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device, Peak
 
 
 def search(query: str) -> tuple[Accelerator, ...]:
@@ -22,6 +24,24 @@ def accelerator_named(query: str) -> Accelerator | None:
     wanted = query.strip().casefold()
     named = (row for row in ACCELERATORS if wanted in (row.key.casefold(), row.name.casefold()))
     return match(query.strip()) or next(named, None)
+
+
+def target_named(query: str, here: Iterable[Device]) -> Device:
+    """Return the device a person means: one of `here` by its id or name, else a row of the table.
+
+    Raises:
+        InvalidInput: there is none; names those of the table that are near.
+    """
+    wanted = query.strip()
+    known = next((one for one in here if wanted in (one.id, one.name)), None)
+    if known is not None:
+        return known
+    row = accelerator_named(wanted)
+    if row is None:
+        near = ", ".join(one.name for one in search(wanted)[:5])
+        accepted = f"names and keys of `specs` and the devices of this machine{f', near: {near}' if near else ''}"
+        raise InvalidInput.of("gpu", query, accepted)
+    return as_device(row)
 
 
 def peaks_json(query: str) -> dict[str, Any]:

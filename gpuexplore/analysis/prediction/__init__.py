@@ -1,0 +1,142 @@
+"""How long a case would take on a device, here or not: the ideal time, corrected by what was learned from measurements.
+
+Every prediction carries an interval that claims to hold in nine of ten cases, and names what it was calibrated on.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, hypot
+from types import MappingProxyType
+
+from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic, library_of
+from gpuexplore.analysis.prediction.calibration import (
+    CALL,
+    NOISE,
+    UNSEARCHED_NOISE,
+    Calibration,
+    Kind,
+    Observation,
+    Origin,
+    features_of,
+    from_published,
+    from_results,
+    kind_of,
+    prior_of,
+)
+from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
+from gpuexplore.analysis.prediction.regression import Estimate
+from gpuexplore.analysis.prediction.terms import LAUNCH_S, ideal
+from gpuexplore.analysis.roofline import Bound
+from gpuexplore.model import Case, Device, Peak, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.units import format_percent, format_seconds
+
+__all__ = ["INTERVAL", "Calibration", "Prediction", "Support", "calibrate", "library_of", "predict"]
+
+INTERVAL = 0.9
+DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL
+RELEVANT = 0.5  # share of a case's variance that an observation shares
+MOST_NAMED = 3
+ORIGINS: Mapping[Origin, tuple[str, str]] = MappingProxyType(
+    {
+        "published": ("published result", "published results"),
+        "recorded": ("recorded result", "recorded results"),
+        "own": ("result of this machine", "results of this machine"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """How long a case would take; times in seconds, None where they are unknown or there are none.
+
+    Attributes:
+        case: what is predicted; its device is the id of `device`.
+        device: of this machine or of the table.
+        support: whether the device has units for the dtype.
+        reason: why it is emulated, unsupported or unknown; None for a native dtype.
+        time_s: the median of what is expected.
+        low_s: lower end of the interval that holds in INTERVAL of the cases.
+        high_s: its upper end.
+        bound: the term that decides.
+        peak: compute peak of the units that do the arithmetic.
+        basis: what it was calibrated on.
+    """
+
+    case: Case
+    device: Device
+    support: Support
+    reason: str | None
+    time_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    bound: Bound | None = None
+    peak: Peak | None = None
+    basis: str = "nothing"
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """FLOP/s at the predicted time."""
+        flop_count = operation_named(self.case.operation).flop_count(self.case.shape)
+        return flop_count / self.time_s if self.time_s else None
+
+    @property
+    def mfu(self) -> float | None:
+        """Share of `peak`, of one; None for an operation without FLOPs."""
+        return self.flop_per_s / self.peak.flop_per_s if self.flop_per_s and self.peak else None
+
+
+def calibrate(results: Sequence[Result] = ()) -> Calibration:
+    """Return the calibration on published results and on `results` of this machine."""
+    return calibrated_on((*from_published(), *from_results(results)))
+
+
+def predict(case: Case, device: Device, calibration: Calibration, *, searched: bool = False) -> Prediction:
+    """Return how long `case` would take on `device`.
+
+    Args:
+        searched: the shape is the best of a search, as published ones are; others have less luck with tiles.
+    """
+    units = arithmetic(case, device)
+    best = ideal(case, device, units)
+    if units.support == "unsupported" or best is None:
+        reason = units.reason or f"the memory bandwidth of {device.name} is not known"
+        return Prediction(case, device, units.support, reason, peak=units.peak)
+    kind = kind_of(case, device, units, best)
+    luck = UNSEARCHED_NOISE if kind[0] == "gpu" and not searched else 0.0
+    found = calibration.process(kind).estimate(features_of(case, device, units, best), hypot(NOISE, luck))
+    floor_s = best.floor_s if best.bound == "overhead" else 0.0
+    middle = max(best.time_s / prior_of(kind).efficiency * exp(-found.mean), floor_s)
+    spread = exp(DEVIATIONS * found.deviation)
+    return Prediction(
+        case,
+        device,
+        units.support,
+        units.reason,
+        time_s=middle,
+        low_s=max(middle / spread, floor_s),
+        high_s=middle * spread,
+        bound=best.bound,
+        peak=units.peak,
+        basis=_basis(kind, found, calibration.seen(kind)),
+    )
+
+
+def _basis(kind: Kind, found: Estimate, seen: Sequence[Observation]) -> str:
+    """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
+    ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda one: -one[0])
+    near = [one for share, one in ranked if share >= RELEVANT]
+    if not near:
+        return f"nothing like it: {_assumption(kind)}"
+    counts = Counter(one.origin for one in near)
+    told = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
+    names = list(dict.fromkeys(one.label for one in near))[:MOST_NAMED]
+    return f"{told}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"
+
+
+def _assumption(kind: Kind) -> str:
+    place, bound, _ = kind
+    if prior_of(kind) is CALL:
+        return f"one call is assumed to cost {format_seconds(LAUNCH_S[place])}"
+    return f"{format_percent(prior_of(kind).efficiency)} of the {bound} limit is assumed"

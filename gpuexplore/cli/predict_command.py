@@ -1,0 +1,120 @@
+"""`gpuexplore predict`: how long an operation would take on GPUs of the table or on this machine's devices."""
+
+import argparse
+from typing import Any
+
+from gpuexplore.analysis.prediction import Prediction, calibrate, library_of, predict
+from gpuexplore.analysis.rates import shape_label
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.devices import discover, ensure_ceiling, target_named
+from gpuexplore.dtypes import FORMATS, format_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Case, Result, Shape
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.contract import Operation
+from gpuexplore.request import Request, shapes_of, split
+from gpuexplore.store import open_store
+from gpuexplore.units import UNKNOWN, format_percent, format_seconds, format_work_rate
+
+USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `predict`; values stay text."""
+    add = parser.add_argument
+    add("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
+    add("--gpu", required=True, metavar="LIST", help="driver names or keys of `specs`, or cpu, cuda:0 of this machine")
+    add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2")
+    add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
+    add("--dtype", default=USUAL_DTYPES, metavar="LIST", help=f"{', '.join(FORMATS)} (default: %(default)s)")
+    add("--impl", default="", metavar="NAME", help="an implementation (default: the vendor's library)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the predictions, a line each with its interval."""
+    operation = operation_named(arguments.operation)
+    shapes = _shapes(arguments, operation)
+    dtypes = [format_named(name).name for name in split(arguments.dtype)]
+    implementation = operation.implementation_named(arguments.impl) if arguments.impl else library_of(operation)
+    here = discover()
+    targets = [ensure_ceiling(target_named(name, here)) for name in split(arguments.gpu)]
+    if not dtypes or not targets:
+        raise InvalidInput(f"give at least one of --gpu and of --dtype ({', '.join(FORMATS)})")
+    calibration = calibrate(_own_results())
+    found = [
+        predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration)
+        for device in targets
+        for shape in shapes
+        for dtype in dtypes
+    ]
+    if arguments.json:
+        print_json({"predictions": [prediction_json(one) for one in found]})
+    else:
+        _print(found)
+    return EXIT_OK
+
+
+def _shapes(arguments: argparse.Namespace, operation: Operation) -> tuple[Shape, ...]:
+    if not arguments.size and not arguments.shape:
+        raise InvalidInput("give --size like 4096 or --shape like the exact axes")
+    request = Request(operation=operation.name, sizes=arguments.size, shapes=";".join(arguments.shape))
+    return shapes_of(request, operation)
+
+
+def _own_results() -> tuple[Result, ...]:
+    """Return what was measured on this machine, newest last."""
+    with open_store() as store:
+        return tuple(result for run in store.history(limit=40) for result in store.load(run.id).results)[::-1]
+
+
+def prediction_json(one: Prediction) -> dict[str, Any]:
+    """Return one entry of what `gpuexplore predict --json` prints."""
+    return {
+        "gpu": one.device.name,
+        "operation": one.case.operation,
+        "shape": dict(one.case.shape.axes),
+        "dtype": one.case.dtype,
+        "implementation": one.case.implementation,
+        "time_s": one.time_s,
+        "low_s": one.low_s,
+        "high_s": one.high_s,
+        "flop_per_s": one.flop_per_s,
+        "mfu": one.mfu,
+        "peak": one.peak and {"flop_per_s": one.peak.flop_per_s, "kind": one.peak.kind, "source": one.peak.source},
+        "bound": one.bound,
+        "native": one.support == "native",
+        "support": one.support,
+        "reason": one.reason,
+        "basis": one.basis,
+    }
+
+
+def _print(found: list[Prediction]) -> None:
+    heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
+    print_columns([heading, *map(_columns, found)])
+    for reason in dict.fromkeys(f"{one.case.dtype}: {one.reason}" for one in found if one.reason):
+        print(f"  {reason}")
+    for basis in dict.fromkeys(f"{one.device.name}: calibrated on {one.basis}" for one in found if one.time_s):
+        print(f"  {basis}")
+
+
+def _columns(one: Prediction) -> tuple[str, ...]:
+    bytes_per_s = _bytes_per_s(one)
+    return (
+        one.device.name,
+        shape_label(one.case.shape),
+        one.case.dtype,
+        format_seconds(one.time_s),
+        UNKNOWN if one.time_s is None else f"{format_seconds(one.low_s)} to {format_seconds(one.high_s)}",
+        format_work_rate(one.flop_per_s, bytes_per_s),
+        format_percent(one.mfu) if one.flop_per_s else UNKNOWN,
+        one.bound or UNKNOWN,
+        one.support,
+    )
+
+
+def _bytes_per_s(one: Prediction) -> float | None:
+    moved = operation_named(one.case.operation).byte_count(one.case.shape, format_named(one.case.dtype))
+    return moved / one.time_s if one.time_s else None

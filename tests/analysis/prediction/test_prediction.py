@@ -1,0 +1,111 @@
+"""Predictions: what the notebooks' rows say, what is learned from one's own runs, and how sure each is."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.prediction import INTERVAL, calibrate, library_of, predict
+from gpuexplore.analysis.prediction.calibration import COMPONENTS, PRIORS, from_published, published_case
+from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
+from gpuexplore.analysis.published import PUBLISHED
+from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Case, Flag, Shape
+from gpuexplore.operations import OPERATIONS, operation_named
+from tests.analysis.made import case, device, ok
+
+NOTEBOOK = Shape.of(b=16384, d=32768, k=8192)
+HERE = calibrate()
+
+
+def on(key, dtype, shape=NOTEBOOK, operation="linear", calibration=HERE):
+    row = accelerator_named(key)
+    assert row
+    name = library_of(operation_named(operation)).name
+    return predict(Case(operation, shape, dtype, name, row.key), as_device(row), calibration)
+
+
+def test_the_notebooks_t4_is_slower_in_bf16_and_would_have_been_fast_in_fp16():
+    fp32, bf16, fp16 = (on("Tesla T4", dtype) for dtype in ("fp32", "bf16", "fp16"))
+    assert operation_named("linear").flop_count(NOTEBOOK) == pytest.approx(8.796e12, rel=1e-4)
+    assert fp32.low_s < 1.7327 < fp32.high_s
+    assert bf16.low_s < 3.874 < bf16.high_s
+    assert (bf16.support, fp16.support) == ("emulated", "native")
+    assert fp16.peak.flop_per_s == 65e12
+    assert fp16.high_s < fp32.low_s < bf16.low_s
+
+
+def test_nine_of_ten_published_results_are_within_the_interval_with_their_device_left_out():
+    held = [one.low_s <= published.time_s <= one.high_s for published in PUBLISHED for one in [left_out(published)]]
+    assert sum(held) / len(held) >= INTERVAL - 0.05
+
+
+def left_out(published):
+    others = calibrated_on(from_published([one for one in PUBLISHED if one.spec_key != published.spec_key]))
+    row = accelerator_named(published.spec_key)
+    return predict(published_case(published), as_device(row), others, searched=True)
+
+
+def test_a_prediction_says_what_it_is_calibrated_on():
+    assert "published results, the nearest on" in on("H100 SXM5 80GB", "bf16").basis
+    assert "H100 SXM5 80GB" in on("H100 SXM5 80GB", "bf16").basis
+    copy = on("H100 SXM5 80GB", "fp32", Shape.of(n=10**9), "copy")
+    assert copy.basis == "nothing like it: 85.0 % of the memory limit is assumed"
+    call = on("H100 SXM5 80GB", "fp32", Shape.of(n=10), "copy")
+    assert call.basis == "nothing like it: one call is assumed to cost 5.00 µs"
+
+
+def test_a_shape_nobody_searched_for_is_less_certain():
+    row = accelerator_named("H100 SXM5 80GB")
+    one = published_case(next(p for p in PUBLISHED if p.spec_key == row.key))
+    searched, other = (predict(one, as_device(row), HERE, searched=is_best) for is_best in (True, False))
+    assert other.high_s / other.low_s > searched.high_s / searched.low_s
+    assert other.time_s == searched.time_s
+
+
+def test_a_launch_bound_case_takes_no_less_than_its_work():
+    found = on("H100 SXM5 80GB", "bf16", Shape.of(m=1024, k=1024, n=1024), "matmul")
+    assert found.bound == "overhead"
+    assert found.low_s >= 2 * 1024**3 / 989.4e12
+
+
+def test_ones_own_runs_make_a_prediction_near_them_certain():
+    cpu = device(bandwidth=1e11)
+    own = [ok(2 * size**3 / 5e11, size=size, spec={"cache_bytes": 1000}) for size in (512, 1024, 2048)]
+    blind, taught = predict(case(size=1500), cpu, calibrate()), predict(case(size=1500), cpu, calibrate(own))
+    assert taught.time_s == pytest.approx(2 * 1500**3 / 5e11, rel=0.1)
+    assert taught.high_s / taught.low_s < blind.high_s / blind.low_s
+    assert "3 results of this machine" in taught.basis
+    assert taught.mfu == pytest.approx(0.5, rel=0.1)
+
+
+def test_a_disturbed_run_counts_less():
+    cpu, quiet = device(), ok(2 * 1024**3 / 5e11, size=1024)
+    noisy = replace(quiet, flags=(Flag("noisy", "a test"),))
+    sure, unsure = (predict(case(size=1024), cpu, calibrate([one])) for one in (quiet, noisy))
+    assert unsure.high_s / unsure.low_s > sure.high_s / sure.low_s
+
+
+def test_what_is_unknown_is_none_with_its_reason():
+    found = predict(case(), device(bandwidth=None), HERE)
+    assert (found.time_s, found.low_s, found.high_s, found.flop_per_s, found.mfu) == (None,) * 5
+    assert "memory bandwidth" in found.reason
+
+
+def test_every_kind_of_case_has_a_place_in_the_tables():
+    assert {(place, bound) for place, bound, _ in PRIORS} <= set(COMPONENTS)
+
+
+@pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
+def test_every_device_of_the_table_has_an_answer_for_every_operation_and_format(row):
+    target = as_device(row)
+    for operation in OPERATIONS.values():
+        shape = operation.shape_of_size(operation.default_sizes[-1])
+        for dtype in FORMATS:
+            found = predict(Case(operation.name, shape, dtype, library_of(operation).name, row.key), target, HERE)
+            if found.time_s is None:
+                assert found.reason
+            else:
+                assert 0 < found.low_s <= found.time_s <= found.high_s
+                assert found.basis != "nothing"
+                assert (found.reason is None) == (found.support == "native")

@@ -1,0 +1,60 @@
+"""Gaussian process regression, by hand and against NumPy's own solution."""
+
+import numpy as np
+import pytest
+
+from gpuexplore.analysis.prediction.regression import Component, covariance, observe
+
+SAME = Component(0.3, ("vendor",))
+NEAR = Component(0.4, (), (("size", 2.0),))
+
+
+def case(vendor="A", size=1.0):
+    return {"vendor": vendor, "size": size}
+
+
+def test_cases_share_what_they_agree_in():
+    assert covariance((SAME,), case(), case()) == pytest.approx(0.09)
+    assert covariance((SAME,), case("A"), case("B")) == 0.0
+
+
+def test_likeness_fades_with_distance():
+    assert covariance((NEAR,), case(size=1.0), case(size=3.0)) == pytest.approx(0.16 * np.exp(-0.5))
+
+
+def test_unknown_is_like_unknown_only():
+    assert covariance((NEAR,), case(size=None), case(size=None)) == pytest.approx(0.16)
+    assert covariance((NEAR,), case(size=None), case(size=1.0)) == 0.0
+
+
+def test_without_observations_the_prior_stands():
+    found = observe((SAME, NEAR), [], [], []).estimate(case(), 0.1)
+    assert (found.mean, found.relevance) == (0.0, ())
+    assert found.deviation == pytest.approx((0.09 + 0.16 + 0.01) ** 0.5)
+
+
+def test_one_observation_by_hand():
+    process = observe((SAME,), [case()], [0.5], [0.4])
+    found = process.estimate(case(), 0.0)
+    assert found.mean == pytest.approx(0.09 / (0.09 + 0.16) * 0.5)
+    assert found.deviation == pytest.approx((0.09 - 0.09**2 / 0.25) ** 0.5)
+    assert found.relevance == (pytest.approx(1.0),)
+
+
+def test_it_is_the_textbooks_solution():
+    seen = [case("A", 1.0), case("A", 2.0), case("B", 5.0)]
+    values, noise = np.array([0.1, -0.2, 0.3]), np.array([0.1, 0.2, 0.3])
+    asked = case("B", 3.0)
+    gram = np.array([[covariance((SAME, NEAR), a, b) for b in seen] for a in seen]) + np.diag(noise**2)
+    shared = np.array([covariance((SAME, NEAR), asked, one) for one in seen])
+    found = observe((SAME, NEAR), seen, values, noise).estimate(asked, 0.05)
+    assert found.mean == pytest.approx(shared @ np.linalg.solve(gram, values))
+    variance = covariance((SAME, NEAR), asked, asked) - shared @ np.linalg.solve(gram, shared) + 0.05**2
+    assert found.deviation == pytest.approx(variance**0.5)
+
+
+def test_uncertainty_grows_away_from_what_was_seen():
+    process = observe((SAME, NEAR), [case("A", 1.0)], [0.2], [0.05])
+    deviations = [process.estimate(case("A", size), 0.0).deviation for size in (1.0, 2.0, 4.0)]
+    assert deviations == sorted(deviations)
+    assert process.estimate(case("B", 9.0), 0.0).deviation > deviations[-1]
