@@ -187,7 +187,9 @@ def _published(result: Result, _: Against) -> Peak | str:
 
 def _own(result: Result, against: Against) -> Peak | str:
     found = own_peak(result, against.own_peaks)
-    return found or f"you entered none for {arithmetic_of(result)[0]} on this device: the page Devices takes one"
+    return (
+        found or f"you entered none for {arithmetic_of(result)[0]}: the page Devices takes one, for runs on one device"
+    )
 
 
 def _stated_bandwidth(kind: PeakKind, reason: str) -> Callable[[Result, Against], Bandwidth | str]:
@@ -216,7 +218,7 @@ def _no_bandwidth(reason: str) -> Callable[[Result, Against], Bandwidth | str]:
 
 
 def _own_bandwidth(_: Result, against: Against) -> Bandwidth | str:
-    return against.own_bandwidth or "you entered none for this device: the page Devices takes one"
+    return against.own_bandwidth or "you entered none: the page Devices takes one, for runs on one device"
 
 
 COMPUTE: Mapping[PeakKind, Callable[[Result, Against], Peak | str]] = MappingProxyType(

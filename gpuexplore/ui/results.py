@@ -7,6 +7,7 @@ import streamlit as st
 from gpuexplore import charts
 from gpuexplore.analysis.comparison import default_baseline
 from gpuexplore.analysis.denominators import Against
+from gpuexplore.analysis.figures import figures
 from gpuexplore.analysis.rates import flop_count
 from gpuexplore.analysis.roofline import bound
 from gpuexplore.analysis.sentence import summarize
@@ -51,14 +52,16 @@ def _charts(run: Run, against: Against) -> None:
     else:
         rate_title = "Compute rate"
         rate = Drawing("rate", lambda: charts.throughput(results, against), lambda: None, against)
-    computes = any(flop_count(result.case) for result in results)
-    refresh(run, [time, speedup, *([mfu] if computes else []), rate])
+    shares = any(one.mfu is not None for one in figures(results, against=against))
+    refresh(run, [time, speedup, *([mfu] if shares else []), rate])
     _pair(run, ("Time per call", time), ("Speedup", speedup), beside=lambda: _choose_baseline(run))
-    if computes:
+    if shares:
         _pair(run, ("MFU: share of the peak that was reached", mfu), (rate_title, rate))
-    else:
-        st.markdown(f"**{rate_title}**")
-        draw(run, rate)
+        return
+    st.markdown(f"**{rate_title}**")
+    draw(run, rate)
+    if any(flop_count(result.case) for result in results):
+        st.caption("There is no chart of MFU: what the results are to be held against is unknown for all of them.")
 
 
 def _bandwidth_drawing(results: Sequence[Result], against: Against) -> Drawing:
