@@ -4,10 +4,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpuexplore.analysis.above_peak import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.comparison import Speedup, about_as_fast, ratio
+from gpuexplore.analysis.denominators import chosen, chosen_bandwidth
 from gpuexplore.analysis.evidence import Evidence, measurement, name_of
 from gpuexplore.analysis.figures import CONDITIONS
-from gpuexplore.analysis.mfu import PEAK_KINDS, applicable_peak, bandwidth_utilization, cached_because, mfu
+from gpuexplore.analysis.mfu import (
+    PEAK_KINDS,
+    applicable_peak,
+    bandwidth_share,
+    cached_because,
+    compute_share,
+    known_bandwidth,
+)
 from gpuexplore.analysis.rates import flop_count
 from gpuexplore.analysis.roofline import bound
 from gpuexplore.dtypes import DTYPES
@@ -31,25 +40,42 @@ def limit(evidence: Evidence) -> str | None:
     if kind == "cache":
         return f"{name} is bound by caches: {cached_because(fastest)}."
     if kind == "memory":
-        return _memory(name, bandwidth_utilization(fastest))
+        return _memory(name, bandwidth_share(fastest, known_bandwidth(fastest, evidence.against.own_bandwidth)))
     if peak is None and flop_count(fastest.case):
         return f"No peak is known for {name} here, so there is no MFU: enter one to get it."
-    share = mfu(fastest, evidence.own_peaks)
-    return None if kind is None or peak is None or share is None else _compute(name, share, PEAK_KINDS[peak.kind])
-
-
-def _compute(name: str, share: float, peak: str) -> str:
-    if share > 1:
-        return f"{name} is above {peak}: the measurement or the peak is wrong."
-    return f"{name} is compute-bound, and {_room(share)}."  # the headline has the share
+    share = compute_share(fastest, peak)
+    if kind is None or peak is None or share is None or share > 1:  # `above` says it
+        return None
+    of_what = f": {format_percent(share)} of {PEAK_KINDS[peak.kind]}" if evidence.against.kind else ""
+    return f"{name} is compute-bound, and {_room(share)}{of_what}."  # else the headline has the share
 
 
 def _memory(name: str, share: float | None) -> str | None:
-    if share is None:
+    if share is None or share > 1:  # `above` says it
         return None
-    if share > 1:
-        return f"{name} is above the memory bandwidth ({format_percent(share)}): a cache helps, or the peak is wrong."
     return f"{name} is memory-bound, and {_room(share)}: {format_percent(share)} of the memory bandwidth."
+
+
+def above(evidence: Evidence) -> str | None:
+    """Say why the fastest result is above 100 % of what it is held against, or of what usually bounds it."""
+    fastest, against = evidence.fastest, evidence.against
+    told = (
+        why_above_peak(fastest, chosen(fastest, against).peak),
+        why_above_bandwidth(fastest, chosen_bandwidth(fastest, against).peak),
+        why_above_peak(fastest, applicable_peak(fastest, against.own_peaks)),
+        why_above_bandwidth(fastest, known_bandwidth(fastest, against.own_bandwidth)),
+    )
+    why = next(filter(None, told), None)
+    return f"{name_of(fastest, evidence.results)} reached {why}" if why else None
+
+
+def unknown(evidence: Evidence) -> str | None:
+    """Say why the kind of peak that was asked for is unknown for the fastest result."""
+    fastest, kind = evidence.fastest, evidence.against.kind
+    reason = chosen(fastest, evidence.against).reason if flop_count(fastest.case) else None
+    if kind is None or reason is None:
+        return None
+    return f"There is no MFU against {PEAK_KINDS[kind]} for {name_of(fastest, evidence.results)}: {reason}."
 
 
 def _room(share: float) -> str:
@@ -173,4 +199,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-RULES: tuple[Rule, ...] = (limit, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)
+RULES: tuple[Rule, ...] = (limit, above, unknown, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)
