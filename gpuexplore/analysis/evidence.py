@@ -58,6 +58,12 @@ def measurement(result: Result) -> Measurement:
     return result.measurement
 
 
+def most_worth_explaining(results: Sequence[Result]) -> Result | None:
+    """Return the fastest result at the largest measured shape, else the first there is; None without results."""
+    found = gather(results, None, ())
+    return found.fastest if found else next(iter(results), None)
+
+
 def name_of(result: Result, results: Sequence[Result]) -> str:
     """Return how a sentence names a result: ``torch in bf16``, with its device where there are several."""
     several = len({one.case.device for one in results}) > 1

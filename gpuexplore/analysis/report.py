@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from gpuexplore.analysis.diagnosis import diagnose
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.model import (
     SCHEMA_VERSION,
@@ -44,7 +45,10 @@ def run_report(
         "schema_version": SCHEMA_VERSION,
         "experiment": encode(experiment) | {"shapes": [_shape(one) for one in experiment.shapes]},
         "environment": _environment([one.environment for one in results], environment),
-        "results": [_result(one, its) for one, its in zip(results, derived, strict=True)],
+        "results": [
+            _result(one, its) | {"diagnosis": encode(diagnose(one, results, own_peaks))}
+            for one, its in zip(results, derived, strict=True)
+        ],
     }
     return strict(report)  # type: ignore[no-any-return]
 

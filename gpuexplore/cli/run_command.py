@@ -12,7 +12,7 @@ from gpuexplore.analysis.report import run_report
 from gpuexplore.analysis.sentence import summarize
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json, refuse_file
+from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json, print_summary, refuse_file
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -95,7 +95,7 @@ def _print_table(results: Sequence[Result], baseline: str | None) -> None:
     rows = [_row(one, its) for one, its in zip(results, figures(results, baseline=baseline), strict=True)]
     print_columns([heading, *rows])
     summary = summarize(results, baseline=baseline)
-    print(f"\n{summary.headline}", *summary.details, sep="\n")
+    print_summary(summary, results)
 
 
 def _row(result: Result, derived: Figures) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
 from gpuexplore.ui.choices import show_problem
+from gpuexplore.ui.diagnosis import show_diagnosis
 from gpuexplore.ui.kernel_choice import KernelChoice
 from gpuexplore.ui.run_view import show_run
 from gpuexplore.ui.session import owner, store
@@ -79,6 +80,7 @@ def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
     if results:
         case = results[0].case
         st.caption(f"Measured in {case.dtype} at {shape_label(case.shape)} on {case.device}, in the same rounds.")
+    show_diagnosis(results)
     if any(one.implementation.name in known for one in rungs):
         _sources(known)
     st.markdown("\n".join(f"1. **{one.implementation.name}**: {one.implementation.about}." for one in rungs))

@@ -15,6 +15,7 @@ from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.model import Peak, Result, Run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.ui.conditions import show_conditions
+from gpuexplore.ui.diagnosis import show_diagnosis
 from gpuexplore.ui.live_charts import Drawing, draw, refresh
 from gpuexplore.ui.session import own_peaks
 from gpuexplore.ui.table import show_table
@@ -32,6 +33,7 @@ def show_results(run: Run) -> None:
     st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
     if any(result.measurement for result in run.results):
         _charts(run, peaks)
+    show_diagnosis(run.results, peaks, running=run.active)
     show_table(run.results, baseline=baseline, own_peaks=peaks)
     if not run.active:
         _take_away(run)

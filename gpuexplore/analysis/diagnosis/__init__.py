@@ -1,0 +1,50 @@
+"""Why a result is as it is: from its figures, flags, peak and environment to plain sentences with their evidence."""
+
+from collections.abc import Sequence
+
+from gpuexplore.analysis.diagnosis.contract import Diagnosis, Kind, Rule, Severity, Subject
+from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
+from gpuexplore.analysis.diagnosis.disturbances import contended, noisy, throttled
+from gpuexplore.analysis.diagnosis.formats import emulated, tf32
+from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
+from gpuexplore.analysis.diagnosis.impossible import over_bandwidth, over_peak
+from gpuexplore.analysis.diagnosis.limits import cache_bound, compute_bound, launch_bound, memory_bound, no_peak
+from gpuexplore.analysis.diagnosis.outcome import not_measured
+from gpuexplore.model import Peak, Result
+
+RULES: tuple[Rule, ...] = (  # the most telling first
+    not_measured,
+    over_peak,
+    over_bandwidth,
+    emulated,
+    slow_blas,
+    launch_bound,
+    compute_bound,
+    memory_bound,
+    cache_bound,
+    no_peak,
+    wave_tail,
+    too_few_threads,
+    tf32,
+    transfer_dominates,
+    throttled,
+    contended,
+    noisy,
+)
+CARE: tuple[Rule, ...] = (over_peak, over_bandwidth, throttled, contended, noisy)  # what to know before trusting it
+
+__all__ = ["CARE", "RULES", "Diagnosis", "Kind", "Rule", "Severity", "Subject", "diagnose"]
+
+
+def diagnose(
+    result: Result, others: Sequence[Result] = (), own_peaks: Sequence[Peak] = (), *, rules: Sequence[Rule] = RULES
+) -> tuple[Diagnosis, ...]:
+    """Return what explains or casts doubt on `result`, the most telling first.
+
+    Args:
+        others: results of the same run, for comparison; `result` may be among them.
+        own_peaks: peaks a user entered, instead of the device's.
+        rules: those to ask.
+    """
+    subject = Subject(result, tuple(others), tuple(own_peaks))
+    return tuple(found for rule in rules if (found := rule(subject)))

@@ -1,0 +1,88 @@
+"""What bounds a result on the roofline, how near it came to that limit, and what would help."""
+
+from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
+from gpuexplore.analysis.mfu import PEAK_KINDS, bandwidth_utilization, cached_because, known_bandwidth
+from gpuexplore.analysis.rates import bytes_per_s, flop_count, flop_per_s
+from gpuexplore.analysis.roofline import intensity, ridge_point
+from gpuexplore.units import (
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_ratio,
+    format_seconds,
+    format_si,
+)
+
+CLOSE_TO_A_PEAK = 0.75
+
+
+def launch_bound(subject: Subject) -> Diagnosis | None:
+    """Say that the call itself takes most of the time."""
+    flag = subject.flag("launch_bound")
+    if flag is None:
+        return None
+    said = f"{subject.name} is launch-bound: the call costs about as much as its work, so larger sizes gain most."
+    return Diagnosis("launch_bound", said, f"{flag.evidence}, and this one {format_seconds(subject.median_s)}")
+
+
+def compute_bound(subject: Subject) -> Diagnosis | None:
+    """Say that arithmetic limits it, and how near it is to the peak."""
+    peak, share = subject.peak, subject.share
+    if subject.bound != "compute" or peak is None or share is None or share > 1:
+        return None
+    helps = _helps(share, beyond="a narrower dtype or a faster device would help")
+    evidence = (
+        f"{format_flop_per_s(flop_per_s(subject.result))} of {format_flop_per_s(peak.flop_per_s)} "
+        f"({PEAK_KINDS[peak.kind]}), {format_percent(share)}; {_place(subject)}"
+    )
+    return Diagnosis("compute_bound", f"{subject.name} is compute-bound, and {helps}.", evidence)
+
+
+def memory_bound(subject: Subject) -> Diagnosis | None:
+    """Say that memory limits it, and how near it is to the bandwidth."""
+    share, bandwidth = bandwidth_utilization(subject.result), known_bandwidth(subject.result)
+    if subject.bound != "memory" or bandwidth is None or share is None or share > 1:
+        return None
+    used = f"{format_percent(share)} of the memory bandwidth"
+    helps = _helps(
+        share, f"{used}; ", beyond="fewer bytes would help, by a narrower dtype or several steps in one pass"
+    )
+    evidence = (
+        f"{format_bytes_per_s(bytes_per_s(subject.result))} of {format_bytes_per_s(bandwidth.bytes_per_s)}, "
+        f"{used}; {_place(subject)}"
+    )
+    return Diagnosis("memory_bound", f"{subject.name} is memory-bound, and {helps}.", evidence)
+
+
+def cache_bound(subject: Subject) -> Diagnosis | None:
+    """Say that caches deliver its data, so that memory is not the limit."""
+    if subject.bound != "cache":
+        return None
+    said = f"{subject.name} is bound by caches: {cached_because(subject.result)}; with cold caches it would be"
+    evidence = f"{format_bytes_per_s(bytes_per_s(subject.result))} from a cache; {_place(subject)}"
+    return Diagnosis("cache_bound", f"{said}.", evidence)
+
+
+def no_peak(subject: Subject) -> Diagnosis | None:
+    """Say that nothing is known to hold the result against."""
+    if subject.median_s is None or subject.peak or not flop_count(subject.result.case):
+        return None
+    dtype, unit = subject.implementation.computes_in(subject.result.case.dtype, subject.device)
+    said = f"No peak is known for {subject.name} here, so there is no MFU: enter one to get it."
+    return Diagnosis("no_peak", said, f"its arithmetic is in {dtype} on {unit} units")
+
+
+def _helps(share: float, used: str = "", *, beyond: str) -> str:
+    """Return how near a share is to its limit, and what would be faster: less work near it, a better kernel below."""
+    if share >= CLOSE_TO_A_PEAK:
+        return f"close to that limit: {used}{beyond}"
+    return f"has room below that limit: {used}all of it would be {format_ratio(1 / share)} as fast"
+
+
+def _place(subject: Subject) -> str:
+    """Return where it stands on the roofline, as far as the roofs are known."""
+    case, peak, bandwidth = subject.result.case, subject.peak, known_bandwidth(subject.result)
+    place = f"intensity {format_si(intensity(case), 'FLOP/byte')}"
+    if peak is None or bandwidth is None:
+        return place
+    return f"{place}, ridge point {format_si(ridge_point(peak.flop_per_s, bandwidth.bytes_per_s), 'FLOP/byte')}"
