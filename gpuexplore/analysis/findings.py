@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpuexplore.analysis.comparison import Speedup, about_as_fast, ratio
-from gpuexplore.analysis.diagnosis import CARE, diagnose
+from gpuexplore.analysis.diagnosis import CARE, DISTURBANCES, diagnose
+from gpuexplore.analysis.diagnosis import RULES as DIAGNOSES
 from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, emulated, slower_than_native
 from gpuexplore.analysis.evidence import Evidence, measurement, name_of
 from gpuexplore.analysis.figures import CONDITIONS
@@ -17,8 +18,9 @@ Rule = Callable[[Evidence], str | None]
 
 
 def telling(evidence: Evidence) -> str | None:
-    """Say what explains the fastest result best, or what is wrong with it."""
-    found = diagnose(evidence.fastest, evidence.results, evidence.own_peaks)
+    """Say what explains the fastest result best, or what is wrong with it; `disturbed` counts the rest."""
+    rules = [rule for rule in DIAGNOSES if rule not in DISTURBANCES]
+    found = diagnose(evidence.fastest, evidence.results, evidence.own_peaks, rules=rules)
     return found[0].sentence if found else None
 
 

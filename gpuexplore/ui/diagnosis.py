@@ -11,6 +11,7 @@ from gpuexplore.analysis.rates import shape_label
 from gpuexplore.model import Peak, Result
 from gpuexplore.ui.text import plain
 
+WIDTH = 420  # pixels: a shape, an implementation, a dtype and a device fit
 ICONS: Mapping[Severity, str] = MappingProxyType(
     {
         "explains": ":material/lightbulb:",
@@ -30,11 +31,12 @@ def show_diagnosis(results: Sequence[Result], own_peaks: Sequence[Peak] = (), *,
     first = most_worth_explaining(results)
     if first is None:
         return
-    st.markdown("**Why**")
-    chosen = first if running else _choose(results, first)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("**Why**", width="content")
+        chosen = first if running else _choose(results, first)
+        if running:
+            st.caption(f"{_label(chosen, results)}, the fastest so far")
     found = diagnose(chosen, results, own_peaks)
-    if running:
-        st.caption(f"{_label(chosen, results)}, the fastest so far")
     for one in found:
         _show(one)
     if not found:
@@ -42,13 +44,16 @@ def show_diagnosis(results: Sequence[Result], own_peaks: Sequence[Peak] = (), *,
 
 
 def _choose(results: Sequence[Result], first: Result) -> Result:
-    ordered = [first, *(one for one in results if one is not first)]
-    cases = [one.case for one in ordered]
-    labels = [_label(one, results) for one in ordered]
-    case = st.selectbox(
-        "Result to explain", cases, key="why", format_func=lambda case: labels[cases.index(case)], width=420
+    """Return the result the visitor chose; another run, with another `first`, starts anew with that one."""
+    by_label = {_label(one, results): one for one in (first, *results)}
+    label = st.selectbox(
+        "Result to explain",
+        list(by_label),
+        key=f"why.{_label(first, results)}",
+        label_visibility="collapsed",
+        width=WIDTH,
     )
-    return ordered[cases.index(case)] if case in cases else first
+    return by_label.get(label, first)
 
 
 def _label(result: Result, results: Sequence[Result]) -> str:

@@ -43,7 +43,7 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
         )
     run_id = st.query_params.get("run")
     if run_id:
-        show_run(run_id, lambda run: _show(choice, _fitting(run, choice)))
+        show_run(run_id, lambda run: _show_measured(choice, run))
     else:
         _show(choice, ())
 
@@ -72,6 +72,12 @@ def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:
     )
 
 
+def _show_measured(choice: KernelChoice, run: Run) -> None:
+    results = _fitting(run, choice)
+    _show(choice, results)
+    show_diagnosis(results, running=run.active)
+
+
 def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
     rungs = ladder(choice.operation, choice.implementation.backend, results)
     known = published(choice.operation.name, choice.dtype)
@@ -80,7 +86,6 @@ def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
     if results:
         case = results[0].case
         st.caption(f"Measured in {case.dtype} at {shape_label(case.shape)} on {case.device}, in the same rounds.")
-    show_diagnosis(results)
     if any(one.implementation.name in known for one in rungs):
         _sources(known)
     st.markdown("\n".join(f"1. **{one.implementation.name}**: {one.implementation.about}." for one in rungs))

@@ -80,11 +80,14 @@ SPEAKS = {
     "launch_bound": [(ok(flags=[Flag("launch_bound", "a call on one element takes 5 µs")]), "is launch-bound")],
     "compute_bound": [
         (ok(5e-4, size=600), "close to that limit: a narrower dtype"),
-        (TWO_THIRDS_OF_THE_PEAK, "has room below that limit: at all of it, it would be 1.50× as fast"),
+        (TWO_THIRDS_OF_THE_PEAK, "has room below that limit: all of it would be 1.50× as fast"),
     ],
     "memory_bound": [
         (ok(1.2e-7, size=30), "close to that limit: 90.0 % of the memory bandwidth; fewer bytes"),
-        (ok(1.2e-6, size=30), "has room below that limit: at all of it, it would be 11.1× as fast"),
+        (
+            ok(1.2e-6, size=30),
+            "should be memory-bound, but is far below that limit: 9.0 % of the memory bandwidth; all",
+        ),
     ],
     "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is bound by caches: its 10.5 KiB stay")],
     "no_peak": [(ok(dtype="fp64"), "No peak is known for torch in fp64 here")],
@@ -100,7 +103,10 @@ SPEAKS = {
     "too_few_threads": [(on(around(ok(), threads=1), cores=8), "ran on 1 of 8 cores")],
     "tf32": [
         (of_gpu("a100-sxm4-80gb", 1e-2, size=4096), "tf32 was off, as it always is in fp32 here"),
-        (of_gpu("a100-sxm4-80gb", 2e-3, size=4096, dtype="tf32"), "tf32 was on: inputs keep 11 significand bits"),
+        (
+            of_gpu("a100-sxm4-80gb", 2e-3, size=4096, dtype="tf32"),
+            "tf32 was on: inputs keep 11 of the 24 significand bits of fp32, sums keep all",
+        ),
     ],
     "transfer_dominates": [
         (
@@ -129,6 +135,7 @@ SILENT = {
         ok(1e-3, size=600, implementation="numba-cpu"),  # our own kernel: no library to blame
         ok(1e-3, size=60, implementation="numpy"),  # small
         slow_numpy(dtype="fp16", flags=[EMULATED]),
+        slow_numpy(flags=[Flag("contended", "other work took 40 % of the CPU")]),
         around(ok(1e-2, size=900, dtype="bf16", implementation="numpy"), libraries={}),  # widened: no BLAS is at fault
         ok(1e-1, operation="conv2d", shape=Shape.of(b=8, c=64, h=56, w=56, o=64, r=3), implementation="numpy"),
     ],
@@ -225,9 +232,10 @@ def test_result_without_environment_is_no_trouble():
     assert diagnose(Result(case(), Status.CRASHED, "signal 11"))[0].severity == "wrong"
 
 
-def test_what_is_wrong_comes_before_what_explains_and_doubts_come_last():
-    found = diagnose(ok(1e-4, size=600, flags=[Flag("noisy", "20 %")]))
-    assert [one.severity for one in found] == ["wrong", "doubt"]
+def test_what_is_wrong_comes_first_then_what_disturbed_it_then_what_explains_it_and_noise_last():
+    flags = [Flag("noisy", "20 %"), Flag("contended", "2 other processes")]
+    assert [one.kind for one in diagnose(ok(1e-4, size=600, flags=flags))] == ["over_peak", "contended", "noisy"]
+    assert [one.kind for one in diagnose(ok(5e-4, size=600, flags=flags))] == ["contended", "compute_bound", "noisy"]
     assert [one.kind for one in diagnose(slow_numpy())] == ["slow_blas", "compute_bound"]
 
 

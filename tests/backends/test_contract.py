@@ -189,7 +189,7 @@ def test_numpy_needs_ml_dtypes_for_bf16(monkeypatch):
 
     assert numpy.unsupported(DTYPES["bf16"], CPU) == "NumPy has no bf16: pip install ml_dtypes"
     assert numpy.unsupported(DTYPES["fp16"], CPU) is None
-    assert set(numpy.versions()) == {"numpy"}
+    assert set(numpy.versions()) == {"numpy", "numpy_vectors"}
 
 
 def test_numpy_without_threadpoolctl_pins_threads_by_openblas_itself(monkeypatch):

@@ -12,10 +12,12 @@ from gpuexplore.analysis.diagnosis.limits import cache_bound, compute_bound, lau
 from gpuexplore.analysis.diagnosis.outcome import not_measured
 from gpuexplore.model import Peak, Result
 
-RULES: tuple[Rule, ...] = (  # the most telling first
+RULES: tuple[Rule, ...] = (  # the most telling first: what disturbed it comes before what would explain it undisturbed
     not_measured,
     over_peak,
     over_bandwidth,
+    throttled,
+    contended,
     emulated,
     slow_blas,
     launch_bound,
@@ -27,13 +29,12 @@ RULES: tuple[Rule, ...] = (  # the most telling first
     too_few_threads,
     tf32,
     transfer_dominates,
-    throttled,
-    contended,
     noisy,
 )
-CARE: tuple[Rule, ...] = (over_peak, over_bandwidth, throttled, contended, noisy)  # what to know before trusting it
+DISTURBANCES: tuple[Rule, ...] = (throttled, contended, noisy)
+CARE: tuple[Rule, ...] = (over_peak, over_bandwidth, *DISTURBANCES)  # what to know before trusting a result
 
-__all__ = ["CARE", "RULES", "Diagnosis", "Kind", "Rule", "Severity", "Subject", "diagnose"]
+__all__ = ["CARE", "DISTURBANCES", "RULES", "Diagnosis", "Kind", "Rule", "Severity", "Subject", "diagnose"]
 
 
 def diagnose(

@@ -20,8 +20,8 @@ def slow_blas(subject: Subject) -> Diagnosis | None:
     peak, share, environment = subject.peak, subject.share, subject.result.environment
     if environment is None or peak is None or share is None or share >= SLOW_BELOW:
         return None
-    if environment.device.kind != CPU or not _is_large_product(subject, peak):
-        return None
+    if environment.device.kind != CPU or not _is_large_product(subject, peak) or subject.flag("contended"):
+        return None  # a library whose threads wait for others is not to blame
     library = load_backend(subject.implementation.backend)
     cause = library.slow_product(dtype_named(subject.result.case.dtype), environment)
     if cause is None:

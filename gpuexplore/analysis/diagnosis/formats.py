@@ -63,13 +63,14 @@ def tf32(subject: Subject) -> Diagnosis | None:
 
 
 def _on(subject: Subject, dtype: DType) -> Diagnosis:
-    digits = f"{dtype.name} was on: inputs keep {dtype.significand_bits} significand bits of fp32's, sums stay in fp32"
+    wide = dtype_named(dtype.accumulate)
+    kept = f"inputs keep {dtype.significand_bits} of the {wide.significand_bits} significand bits of {wide.name}"
     accuracy = subject.result.accuracy
     error = accuracy.relative_error if accuracy else None
     measured = f"; the result is off by {error:.1e} of its norm" if error is not None else ""
     return Diagnosis(
         "tf32",
-        f"{digits}. Choose fp32 where three decimal digits are too few.",
+        f"{dtype.name} was on: {kept}, sums keep all. Choose {wide.name} where that is too few.",
         f"rounding an input changes it by up to {format_percent(dtype.unit_roundoff)}{measured}",
     )
 

@@ -3,7 +3,8 @@
 from math import ceil
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK
+from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK as NEAR
+from gpuexplore.analysis.mfu import bandwidth_utilization
 from gpuexplore.analysis.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.rates import byte_count
 from gpuexplore.devices import accelerator_named
@@ -18,12 +19,12 @@ GPU = "cuda"
 
 
 def wave_tail(subject: Subject) -> Diagnosis | None:
-    """Say that the last wave of blocks leaves much of the GPU idle, if arithmetic is what takes the time."""
-    device, share = subject.device, subject.share
+    """Say that the last wave of blocks leaves much of the GPU idle, unless the result is near a limit all the same."""
+    device = subject.device
     if device is None or device.kind != GPU or not device.cores or subject.median_s is None:
         return None
-    if subject.bound in ("overhead", "memory", "cache") or (share or 0) >= CLOSE_TO_A_PEAK:
-        return None  # a few blocks can still use the whole bandwidth, and what is near its peak has no tail
+    if subject.bound == "overhead" or max(subject.share or 0, bandwidth_utilization(subject.result) or 0) >= NEAR:
+        return None
     found = _own_waves(subject, device, device.cores)
     assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not say)"
     found = found or _library_waves(subject, device.cores)

@@ -7,13 +7,14 @@ from gpuexplore.analysis.roofline import intensity, ridge_point
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
+    format_intensity,
     format_percent,
     format_ratio,
     format_seconds,
-    format_si,
 )
 
 CLOSE_TO_A_PEAK = 0.75
+FAR_FROM_A_PEAK = 0.25
 
 
 def launch_bound(subject: Subject) -> Diagnosis | None:
@@ -30,12 +31,12 @@ def compute_bound(subject: Subject) -> Diagnosis | None:
     peak, share = subject.peak, subject.share
     if subject.bound != "compute" or peak is None or share is None or share > 1:
         return None
-    helps = _helps(share, beyond="a narrower dtype or a faster device would help")
+    near = _near("compute-bound", share, beyond="a narrower dtype or a faster device would help")
     evidence = (
         f"{format_flop_per_s(flop_per_s(subject.result))} of {format_flop_per_s(peak.flop_per_s)} "
         f"({PEAK_KINDS[peak.kind]}), {format_percent(share)}; {_place(subject)}"
     )
-    return Diagnosis("compute_bound", f"{subject.name} is compute-bound, and {helps}.", evidence)
+    return Diagnosis("compute_bound", f"{subject.name} {near}.", evidence)
 
 
 def memory_bound(subject: Subject) -> Diagnosis | None:
@@ -44,14 +45,13 @@ def memory_bound(subject: Subject) -> Diagnosis | None:
     if subject.bound != "memory" or bandwidth is None or share is None or share > 1:
         return None
     used = f"{format_percent(share)} of the memory bandwidth"
-    helps = _helps(
-        share, f"{used}; ", beyond="fewer bytes would help, by a narrower dtype or several steps in one pass"
-    )
+    beyond = "fewer bytes would help, by a narrower dtype or several steps in one pass"
+    near = _near("memory-bound", share, f"{used}; ", beyond=beyond)
     evidence = (
-        f"{format_bytes_per_s(bytes_per_s(subject.result))} of {format_bytes_per_s(bandwidth.bytes_per_s)}, "
-        f"{used}; {_place(subject)}"
+        f"{format_bytes_per_s(bytes_per_s(subject.result))} of {format_bytes_per_s(bandwidth.bytes_per_s)}; "
+        f"{_place(subject)}"
     )
-    return Diagnosis("memory_bound", f"{subject.name} is memory-bound, and {helps}.", evidence)
+    return Diagnosis("memory_bound", f"{subject.name} {near}.", evidence)
 
 
 def cache_bound(subject: Subject) -> Diagnosis | None:
@@ -72,17 +72,20 @@ def no_peak(subject: Subject) -> Diagnosis | None:
     return Diagnosis("no_peak", said, f"its arithmetic is in {dtype} on {unit} units")
 
 
-def _helps(share: float, used: str = "", *, beyond: str) -> str:
-    """Return how near a share is to its limit, and what would be faster: less work near it, a better kernel below."""
+def _near(limit: str, share: float, used: str = "", *, beyond: str) -> str:
+    """Return how near a share is to its limit, and what would help: less work near it, another kernel far below."""
     if share >= CLOSE_TO_A_PEAK:
-        return f"close to that limit: {used}{beyond}"
-    return f"has room below that limit: {used}all of it would be {format_ratio(1 / share)} as fast"
+        return f"is {limit}, and close to that limit: {used}{beyond}"
+    gain = f"all of it would be {format_ratio(1 / share)} as fast"
+    if share >= FAR_FROM_A_PEAK:
+        return f"is {limit}, and has room below that limit: {used}{gain}"
+    return f"should be {limit}, but is far below that limit: {used}{gain}, so most of its time goes elsewhere"
 
 
 def _place(subject: Subject) -> str:
     """Return where it stands on the roofline, as far as the roofs are known."""
     case, peak, bandwidth = subject.result.case, subject.peak, known_bandwidth(subject.result)
-    place = f"intensity {format_si(intensity(case), 'FLOP/byte')}"
+    place = f"intensity {format_intensity(intensity(case))}"
     if peak is None or bandwidth is None:
         return place
-    return f"{place}, ridge point {format_si(ridge_point(peak.flop_per_s, bandwidth.bytes_per_s), 'FLOP/byte')}"
+    return f"{place}, ridge point {format_intensity(ridge_point(peak.flop_per_s, bandwidth.bytes_per_s))}"
