@@ -40,7 +40,7 @@ __all__ = ["CARE", "DISTURBANCES", "RULES", "Diagnosis", "Kind", "Rule", "Severi
 def diagnose(
     result: Result, others: Sequence[Result] = (), own_peaks: Sequence[Peak] = (), *, rules: Sequence[Rule] = RULES
 ) -> tuple[Diagnosis, ...]:
-    """Return what explains or casts doubt on `result`, the most telling first.
+    """Return what explains or casts doubt on `result`, the most telling first; a wrong time is not explained further.
 
     Args:
         others: results of the same run, for comparison; `result` may be among them.
@@ -48,4 +48,6 @@ def diagnose(
         rules: those to ask.
     """
     subject = Subject(result, tuple(others), tuple(own_peaks))
-    return tuple(found for rule in rules if (found := rule(subject)))
+    found = [one for rule in rules if (one := rule(subject))]
+    wrong = any(one.severity == "wrong" for one in found)
+    return tuple(one for one in found if not (wrong and one.severity == "explains"))

@@ -76,7 +76,7 @@ def _near(limit: str, share: float, used: str = "", *, beyond: str) -> str:
     """Return how near a share is to its limit, and what would help: less work near it, another kernel far below."""
     if share >= CLOSE_TO_A_PEAK:
         return f"is {limit}, and close to that limit: {used}{beyond}"
-    gain = f"all of it would be {format_ratio(1 / share)} as fast"
+    gain = f"at the limit it would be {format_ratio(1 / share)} as fast"
     if share >= FAR_FROM_A_PEAK:
         return f"is {limit}, and has room below that limit: {used}{gain}"
     return f"should be {limit}, but is far below that limit: {used}{gain}, so most of its time goes elsewhere"
