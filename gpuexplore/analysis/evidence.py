@@ -60,8 +60,11 @@ def measurement(result: Result) -> Measurement:
 
 def most_worth_explaining(results: Sequence[Result]) -> Result | None:
     """Return the fastest result at the largest measured shape, else the first there is; None without results."""
-    found = gather(results, None, ())
-    return found.fastest if found else next(iter(results), None)
+    measured = [one for one in results if one.measurement is not None]
+    if not measured:
+        return next(iter(results), None)
+    largest = shapes_by_work(measured)[-1]
+    return min((one for one in measured if one.case.shape == largest), key=lambda one: measurement(one).median_s)
 
 
 def name_of(result: Result, results: Sequence[Result]) -> str:

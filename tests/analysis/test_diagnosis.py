@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from gpuexplore.analysis.diagnosis import CARE, RULES, Kind, Severity, Subject, diagnose
+from gpuexplore.analysis.evidence import most_worth_explaining
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Accuracy, Flag, Options, Peak, Result, Shape, Status
@@ -275,11 +276,21 @@ def test_own_peak_that_is_passed_is_the_one_in_doubt():
 
 
 def test_what_a_cold_kernel_writes_may_stay_in_a_cache():
-    spec = {"cache_bytes": 10**6}
-    shape = Shape.of(n=100_000)  # 400 kB in, 400 kB out, and 100 kB/us from memory
-    seen = ok(5e-6, operation="copy", shape=shape, flags=[COLD], spec=spec)
-    assert diagnose(seen)[0].severity == "doubt"
-    assert diagnose(ok(1e-6, operation="copy", shape=shape, flags=[COLD], spec=spec))[0].severity == "wrong"
+    about = {"operation": "copy", "shape": Shape.of(n=100_000), "flags": [COLD]}  # 400 kB in, 400 kB out
+    assert diagnose(of_gpu("gtx-1650", 3.5e-6, **about))[0].severity == "doubt"  # 114 GB/s of 128 must come from memory
+    assert diagnose(of_gpu("gtx-1650", 1e-6, **about))[0].severity == "wrong"
+
+
+def test_measured_bandwidth_that_is_passed_is_itself_in_doubt():
+    seen = ok(1e-9, operation="copy", shape=Shape.of(n=100_000), flags=[COLD])
+    assert [(one.kind, one.severity) for one in diagnose(seen)] == [("over_bandwidth", "doubt")]
+
+
+def test_worth_explaining_is_the_fastest_at_the_largest_measured_shape_else_the_first():
+    small, slow, fast = ok(1e-9, size=10), ok(2e-3), ok(1e-3, dtype="bf16")
+    assert most_worth_explaining([small, slow, fast, failed(size=900)]) is fast
+    assert most_worth_explaining([failed(), failed(dtype="bf16")]) == failed()
+    assert most_worth_explaining([]) is None
 
 
 def test_tile_of_a_library_is_said_to_be_assumed_and_that_of_our_kernel_is_not():
