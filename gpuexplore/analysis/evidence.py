@@ -1,9 +1,11 @@
 """What the sentences about a run rest on: its largest measured shape and who was fastest there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuexplore.analysis.comparison import Speedup, about_as_fast, default_baseline, speedups
+from gpuexplore.analysis.denominators import Against
+from gpuexplore.analysis.measured import best_of
 from gpuexplore.analysis.rates import shapes_by_work
 from gpuexplore.model import Case, Measurement, Peak, Result, Shape
 
@@ -19,6 +21,7 @@ class Evidence:
         alike: those of `here` that cannot be told from the fastest, itself first.
         baseline: what speedups are against.
         speedups: of every measured case that has a baseline.
+        against: what the results are held against.
     """
 
     results: tuple[Result, ...]
@@ -27,7 +30,12 @@ class Evidence:
     alike: tuple[Result, ...]
     baseline: str
     speedups: dict[Case, Speedup]
-    own_peaks: tuple[Peak, ...]
+    against: Against
+
+    @property
+    def own_peaks(self) -> tuple[Peak, ...]:
+        """The peaks a user entered."""
+        return self.against.own_peaks
 
     @property
     def fastest(self) -> Result:
@@ -35,7 +43,7 @@ class Evidence:
         return self.here[0]
 
 
-def gather(results: Sequence[Result], baseline: str | None, own_peaks: Sequence[Peak]) -> Evidence | None:
+def gather(results: Sequence[Result], baseline: str | None, against: Against) -> Evidence | None:
     """Return the evidence in `results`, or None when nothing is measured."""
     measured = [one for one in results if one.measurement is not None]
     name = baseline or default_baseline(results)
@@ -44,7 +52,8 @@ def gather(results: Sequence[Result], baseline: str | None, own_peaks: Sequence[
     shape = shapes_by_work(measured)[-1]
     here = sorted((one for one in measured if one.case.shape == shape), key=lambda one: measurement(one).median_s)
     alike = [one for one in here if one is here[0] or about_as_fast(one, here[0])]
-    return Evidence(tuple(results), shape, tuple(here), tuple(alike), name, speedups(results, name), tuple(own_peaks))
+    against = replace(against, known=best_of((*against.known, *measured)))
+    return Evidence(tuple(results), shape, tuple(here), tuple(alike), name, speedups(results, name), against)
 
 
 def measurement(result: Result) -> Measurement:

@@ -1,10 +1,13 @@
 """Everything that is derived from a run's results, once: reports, tables, charts and sentences read it here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gpuexplore.analysis.above_peak import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.comparison import Speedup, default_baseline, speedups
-from gpuexplore.analysis.mfu import applicable_peak, bandwidth_utilization, known_bandwidth, mfu
+from gpuexplore.analysis.denominators import USUAL, Against, chosen, chosen_bandwidth
+from gpuexplore.analysis.measured import best_of
+from gpuexplore.analysis.mfu import bandwidth_share, compute_share
 from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_count, flop_per_s
 from gpuexplore.model import Bandwidth, Condition, Peak, Result
 
@@ -18,6 +21,8 @@ class Figures:
         bandwidth: the memory bandwidth of its device.
         mfu: share of `peak`, of one.
         bandwidth_utilization: share of `bandwidth`, of one; None when a cache delivered the data.
+        peak_unknown, bandwidth_unknown: why there is none of that kind.
+        above_peak, above_bandwidth: why the share is above 100 %, where it is.
         speedup: against the baseline of the run.
     """
 
@@ -29,6 +34,10 @@ class Figures:
     bandwidth: Bandwidth | None
     mfu: float | None
     bandwidth_utilization: float | None
+    peak_unknown: str | None
+    bandwidth_unknown: str | None
+    above_peak: str | None
+    above_bandwidth: str | None
     speedup: Speedup | None
 
 
@@ -39,28 +48,33 @@ CONDITIONS: dict[Condition, str] = {
 }
 
 
-def figures(
-    results: Sequence[Result], *, baseline: str | None = None, own_peaks: Sequence[Peak] = ()
-) -> tuple[Figures, ...]:
+def figures(results: Sequence[Result], *, baseline: str | None = None, against: Against = USUAL) -> tuple[Figures, ...]:
     """Return the figures of each result, in order.
 
     Args:
         baseline: an implementation or a dtype; None is the operation's first implementation here.
-        own_peaks: peaks a user entered, instead of the device's.
+        against: what the results are held against; `results` are among the known ones.
     """
     name = baseline or default_baseline(results)
     ratios = speedups(results, name) if name else {}
-    return tuple(
-        Figures(
-            flop_count=flop_count(one.case),
-            byte_count=byte_count(one.case),
-            flop_per_s=flop_per_s(one),
-            bytes_per_s=bytes_per_s(one),
-            peak=applicable_peak(one, own_peaks),
-            bandwidth=known_bandwidth(one),
-            mfu=mfu(one, own_peaks),
-            bandwidth_utilization=bandwidth_utilization(one),
-            speedup=ratios.get(one.case) if one.measurement else None,
-        )
-        for one in results
+    against = replace(against, known=best_of((*against.known, *results)))
+    return tuple(_of_one(one, against, ratios.get(one.case) if one.measurement else None) for one in results)
+
+
+def _of_one(one: Result, against: Against, speedup: Speedup | None) -> Figures:
+    compute, memory = chosen(one, against), chosen_bandwidth(one, against)
+    return Figures(
+        flop_count=flop_count(one.case),
+        byte_count=byte_count(one.case),
+        flop_per_s=flop_per_s(one),
+        bytes_per_s=bytes_per_s(one),
+        peak=compute.peak,
+        bandwidth=memory.peak,
+        mfu=compute_share(one, compute.peak),
+        bandwidth_utilization=bandwidth_share(one, memory.peak),
+        peak_unknown=compute.reason,
+        bandwidth_unknown=memory.reason,
+        above_peak=why_above_peak(one, compute.peak),
+        above_bandwidth=why_above_bandwidth(one, memory.peak),
+        speedup=speedup,
     )

@@ -5,11 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpuexplore.analysis.comparison import Speedup, about_as_fast, ratio
+from gpuexplore.analysis.denominators import chosen
 from gpuexplore.analysis.diagnosis import CARE, DISTURBANCES, diagnose
 from gpuexplore.analysis.diagnosis import RULES as DIAGNOSES
 from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, emulated, slower_than_native
 from gpuexplore.analysis.evidence import Evidence, measurement, name_of
 from gpuexplore.analysis.figures import CONDITIONS
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.rates import flop_count
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Result, Status
 from gpuexplore.units import format_ratio, format_seconds
@@ -20,8 +23,17 @@ Rule = Callable[[Evidence], str | None]
 def telling(evidence: Evidence) -> str | None:
     """Say what explains the fastest result best, or what is wrong with it; `disturbed` counts the rest."""
     rules = [rule for rule in DIAGNOSES if rule not in DISTURBANCES]
-    found = diagnose(evidence.fastest, evidence.results, evidence.own_peaks, rules=rules)
+    found = diagnose(evidence.fastest, evidence.results, evidence.against, rules=rules)
     return found[0].sentence if found else None
+
+
+def unknown(evidence: Evidence) -> str | None:
+    """Say why the kind of peak that was asked for is unknown for the fastest result."""
+    fastest, kind = evidence.fastest, evidence.against.kind
+    reason = chosen(fastest, evidence.against).reason if flop_count(fastest.case) else None
+    if kind is None or reason is None:
+        return None
+    return f"There is no MFU against {PEAK_KINDS[kind]} for {name_of(fastest, evidence.results)}: {reason}."
 
 
 def contrast(evidence: Evidence) -> str | None:
@@ -117,7 +129,8 @@ def missing_sentence(results: tuple[Result, ...]) -> str | None:
 def disturbed(evidence: Evidence) -> str | None:
     """Say how many measurements have something to be known before trusting them."""
     measured = [one for one in evidence.results if one.status is Status.OK]
-    found = (diagnose(one, (), evidence.own_peaks, rules=CARE) for one in measured)
+    usual = replace(evidence.against, kind=None)
+    found = (diagnose(one, (), usual, rules=CARE) for one in measured)
     counts: Counter[str] = Counter(one.kind.replace("_", " ") for several in found for one in several)
     if not counts:
         return None
@@ -129,4 +142,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-RULES: tuple[Rule, ...] = (telling, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)
+RULES: tuple[Rule, ...] = (telling, unknown, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_per_s
-from gpuexplore.model import Bandwidth, CacheState, Device, Peak, PeakKind, Result
+from gpuexplore.model import Bandwidth, CacheState, Device, Peak, PeakKind, Result, Unit
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes
 
@@ -23,6 +23,16 @@ PEAK_KINDS: Mapping[PeakKind, str] = MappingProxyType(
         "published": "the best published result",
     }
 )
+BANDWIDTH_KINDS: Mapping[PeakKind, str] = MappingProxyType(
+    {
+        "datasheet": "the datasheet's memory bandwidth",
+        "formula": "the memory bandwidth computed from clock and bus width",
+        "held_clock": "the memory bandwidth at the clock that was held",
+        "measured_ceiling": "the measured memory bandwidth",
+        "published": "the best published memory bandwidth",
+        "own": "the memory bandwidth you entered",
+    }
+)
 
 
 def device_of(result: Result) -> Device | None:
@@ -30,34 +40,50 @@ def device_of(result: Result) -> Device | None:
     return None if result.environment is None else result.environment.device
 
 
+def arithmetic_of(result: Result) -> tuple[str, Unit]:
+    """Return the dtype and the units that a result's arithmetic ran in."""
+    implementation = operation_named(result.case.operation).implementation_named(result.case.implementation)
+    return implementation.computes_in(result.case.dtype, device_of(result))
+
+
+def own_peak(result: Result, own_peaks: Iterable[Peak]) -> Peak | None:
+    """Return the one of `own_peaks` that is of this result's arithmetic, or None."""
+    arithmetic = arithmetic_of(result)
+    return next((replace(one, kind="own") for one in own_peaks if (one.dtype, one.unit) == arithmetic), None)
+
+
 def applicable_peak(result: Result, own_peaks: Iterable[Peak] = ()) -> Peak | None:
-    """Return the compute peak this result is held against, or None when it is unknown.
+    """Return the compute peak this result is usually held against, or None when it is unknown.
 
     Args:
         own_peaks: peaks a user entered; one of the same dtype and unit replaces the device's.
     """
-    implementation = operation_named(result.case.operation).implementation_named(result.case.implementation)
     device = device_of(result)
-    dtype, unit = implementation.computes_in(result.case.dtype, device)
-    for own in own_peaks:
-        if (own.dtype, own.unit) == (dtype, unit):
-            return replace(own, kind="own")
-    return None if device is None else device.peak(dtype, unit)
+    return own_peak(result, own_peaks) or (None if device is None else device.peak(*arithmetic_of(result)))
 
 
 def mfu(result: Result, own_peaks: Iterable[Peak] = ()) -> float | None:
-    """Return achieved / peak FLOP/s as a share of one.
+    """Return achieved / peak FLOP/s as a share of one, against the usual peak."""
+    return compute_share(result, applicable_peak(result, own_peaks))
+
+
+def compute_share(result: Result, peak: Peak | None) -> float | None:
+    """Return achieved FLOP/s over `peak` as a share of one.
 
     None without a measurement, with an unknown peak, or for an operation without FLOPs.
     """
-    rate, peak = flop_per_s(result), applicable_peak(result, own_peaks)
+    rate = flop_per_s(result)
     return rate / peak.flop_per_s if rate and peak else None
 
 
-def known_bandwidth(result: Result) -> Bandwidth | None:
-    """Return the memory bandwidth of the result's device, or None when it is unknown."""
+def known_bandwidth(result: Result, own: Bandwidth | None = None) -> Bandwidth | None:
+    """Return the memory bandwidth this result is usually held against, or None when it is unknown.
+
+    Args:
+        own: what a user entered, instead of the device's.
+    """
     device = device_of(result)
-    return None if device is None else device.bandwidth
+    return own or (None if device is None else device.bandwidth)
 
 
 def cache_mode(result: Result) -> CacheState:
@@ -86,11 +112,14 @@ def cached_because(result: Result) -> str | None:
 
 
 def bandwidth_utilization(result: Result) -> float | None:
-    """Return achieved / peak memory bytes/s as a share of one.
+    """Return achieved / peak memory bytes/s as a share of one, against the device's usual bandwidth."""
+    return bandwidth_share(result, known_bandwidth(result))
+
+
+def bandwidth_share(result: Result, bandwidth: Bandwidth | None) -> float | None:
+    """Return achieved bytes/s over `bandwidth` as a share of one.
 
     None without a measurement, with an unknown bandwidth, or when `cached_because` gives a reason.
     """
-    rate, peak = bytes_per_s(result), known_bandwidth(result)
-    if rate is None or peak is None or cached_because(result):
-        return None
-    return rate / peak.bytes_per_s
+    rate = bytes_per_s(result)
+    return None if rate is None or bandwidth is None or cached_because(result) else rate / bandwidth.bytes_per_s

@@ -4,18 +4,17 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.diagnosis import diagnose
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.model import (
     SCHEMA_VERSION,
     Accuracy,
-    Bandwidth,
     Case,
     Contrast,
     Environment,
     Experiment,
     Measurement,
-    Peak,
     Result,
     Shape,
 )
@@ -31,22 +30,22 @@ def run_report(
     environment: Environment | None = None,
     *,
     baseline: str | None = None,
-    own_peaks: Sequence[Peak] = (),
+    against: Against = USUAL,
 ) -> dict[str, Any]:
     """Return the report of a run.
 
     Args:
         environment: of the host, where the results carry none.
         baseline: an implementation or a dtype; None is the operation's first implementation here.
-        own_peaks: peaks a user entered, instead of the device's.
+        against: what the results are held against.
     """
-    derived = figures(results, baseline=baseline, own_peaks=own_peaks)
+    derived = figures(results, baseline=baseline, against=against)
     report = {
         "schema_version": SCHEMA_VERSION,
         "experiment": encode(experiment) | {"shapes": [_shape(one) for one in experiment.shapes]},
         "environment": _environment([one.environment for one in results], environment),
         "results": [
-            _result(one, its) | {"diagnosis": encode(diagnose(one, results, own_peaks))}
+            _result(one, its) | {"diagnosis": encode(diagnose(one, results, against))}
             for one, its in zip(results, derived, strict=True)
         ],
     }
@@ -91,7 +90,7 @@ def _result(result: Result, derived: Figures) -> dict[str, Any]:
         "byte_count": derived.byte_count,
         "flop_per_s": derived.flop_per_s,
         "bytes_per_s": derived.bytes_per_s,
-        "peak": _peak(derived.peak, derived.bandwidth),
+        "peak": _peak(derived),
         "mfu": derived.mfu,
         "bandwidth_utilization": derived.bandwidth_utilization,
         "speedup": encode(derived.speedup),
@@ -125,8 +124,9 @@ def _accuracy(one: Accuracy | None) -> dict[str, Any] | None:
     return None if one is None else encode(one) | {"within": one.within}
 
 
-def _peak(peak: Peak | None, bandwidth: Bandwidth | None) -> dict[str, Any]:
-    """Return both peaks; `kind` and `source` are those of the compute peak."""
+def _peak(derived: Figures) -> dict[str, Any]:
+    """Return both peaks; `kind`, `source`, `unknown` and `above` are those of the compute peak."""
+    peak, bandwidth = derived.peak, derived.bandwidth
     return {
         "flop_per_s": peak and peak.flop_per_s,
         "bytes_per_s": bandwidth and bandwidth.bytes_per_s,
@@ -136,4 +136,8 @@ def _peak(peak: Peak | None, bandwidth: Bandwidth | None) -> dict[str, Any]:
         "unit": peak and peak.unit,
         "bandwidth_kind": bandwidth and bandwidth.kind,
         "bandwidth_source": bandwidth and bandwidth.source,
+        "unknown": derived.peak_unknown,
+        "above": derived.above_peak,
+        "bandwidth_unknown": derived.bandwidth_unknown,
+        "bandwidth_above": derived.above_bandwidth,
     }

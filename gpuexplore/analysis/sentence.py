@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuexplore.analysis.denominators import USUAL, Against, chosen
 from gpuexplore.analysis.evidence import Evidence, gather, measurement, name_of
 from gpuexplore.analysis.findings import RULES, missing_sentence
-from gpuexplore.analysis.mfu import PEAK_KINDS, applicable_peak, mfu
+from gpuexplore.analysis.mfu import PEAK_KINDS, compute_share
 from gpuexplore.analysis.rates import bytes_per_s, flop_per_s, shape_label
-from gpuexplore.model import Peak, Result
+from gpuexplore.model import Result
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 
@@ -28,15 +29,15 @@ class Summary:
 
 
 def summarize(
-    results: Sequence[Result], *, baseline: str | None = None, own_peaks: Sequence[Peak] = (), running: bool = False
+    results: Sequence[Result], *, baseline: str | None = None, against: Against = USUAL, running: bool = False
 ) -> Summary:
     """Return what `results` mean; while `running` it speaks of what is there.
 
     Args:
         baseline: an implementation or a dtype; None is the operation's first implementation here.
-        own_peaks: peaks a user entered, instead of the device's.
+        against: what the results are held against.
     """
-    evidence = gather(results, baseline, own_peaks)
+    evidence = gather(results, baseline, against)
     if evidence is None:
         return _without_measurement(tuple(results), running)
     headline = _headline(evidence)
@@ -66,8 +67,8 @@ def _headline(evidence: Evidence) -> str:
 def _achieved(result: Result, evidence: Evidence) -> str:
     """Return time, rate and MFU with its peak, as far as they are known; without FLOPs the rate of memory."""
     parts = [format_seconds(measurement(result).median_s)]
-    rate, share = flop_per_s(result), mfu(result, evidence.own_peaks)
-    peak = applicable_peak(result, evidence.own_peaks)
+    rate, peak = flop_per_s(result), chosen(result, evidence.against).peak
+    share = compute_share(result, peak)
     parts.append(format_flop_per_s(rate) if rate else format_bytes_per_s(bytes_per_s(result)))
     if share is not None and peak is not None:
         parts.append(f"{format_percent(share)} of {PEAK_KINDS[peak.kind]}")

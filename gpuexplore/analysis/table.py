@@ -3,22 +3,23 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.rates import shape_label
-from gpuexplore.model import Condition, Measurement, Peak, Result
+from gpuexplore.model import Condition, Measurement, Result
 
 Row = dict[str, Any]
 
 
-def rows(results: Sequence[Result], *, baseline: str | None = None, own_peaks: Sequence[Peak] = ()) -> list[Row]:
+def rows(results: Sequence[Result], *, baseline: str | None = None, against: Against = USUAL) -> list[Row]:
     """Return one flat row per result, in order, all with the same columns; unknown is None.
 
     Args:
         baseline: an implementation or a dtype; None is the operation's first implementation here.
-        own_peaks: peaks a user entered, instead of the device's.
+        against: what the results are held against.
     """
-    derived = figures(results, baseline=baseline, own_peaks=own_peaks)
+    derived = figures(results, baseline=baseline, against=against)
     axes = tuple(dict.fromkeys(name for one in results for name, _ in one.case.shape.axes))
     return [
         _case(one, axes) | _outcome(one) | _measurement(one.measurement) | _derived(its)
@@ -84,9 +85,15 @@ def _derived(one: Figures) -> Row:
         "peak_flop_per_s": one.peak and one.peak.flop_per_s,
         "peak_kind": one.peak and one.peak.kind,
         "peak_source": one.peak and one.peak.source,
+        "peak_unknown": one.peak_unknown,
         "mfu": one.mfu,
+        "above_peak": one.above_peak,
         "peak_bytes_per_s": one.bandwidth and one.bandwidth.bytes_per_s,
+        "bandwidth_kind": one.bandwidth and one.bandwidth.kind,
+        "bandwidth_source": one.bandwidth and one.bandwidth.source,
+        "bandwidth_unknown": one.bandwidth_unknown,
         "bandwidth_utilization": one.bandwidth_utilization,
+        "above_bandwidth": one.above_bandwidth,
         "baseline": speedup and speedup.baseline,
         "speedup": speedup and speedup.ratio,
         "speedup_low": low,

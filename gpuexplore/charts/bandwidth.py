@@ -3,8 +3,9 @@
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.figures import Figures, figures
-from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.mfu import BANDWIDTH_KINDS
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, results_of
@@ -15,9 +16,9 @@ from gpuexplore.model import Bandwidth, Measurement
 from gpuexplore.units import format_bytes_per_s
 
 
-def bandwidth(source: Source) -> alt.LayerChart:
+def bandwidth(source: Source, against: Against = USUAL) -> alt.LayerChart:
     """Return achieved bytes/s against size, with a line for the memory bandwidth of each device."""
-    drawn, peaks = _points(source), _peaks(source)
+    drawn, peaks = _points(source, against), _peaks(source, against)
     values = [*drawn["low"], *drawn["high"], *(one.bytes_per_s for one in peaks)]
     y = log_axis("Memory rate", values, "B/s")
     rules = peak_rules({_label(one): one.bytes_per_s for one in peaks})
@@ -29,18 +30,18 @@ def describe_bandwidth(source: Source) -> str:
     return alt_text("Memory rate", _points(source), results_of(source), format_bytes_per_s)
 
 
-def _points(source: Source) -> pd.DataFrame:
-    return points(source, _rate)
+def _points(source: Source, against: Against = USUAL) -> pd.DataFrame:
+    return points(source, _rate, against=against)
 
 
 def _rate(measurement: Measurement, derived: Figures) -> Span | None:
     return at_rate(derived.bytes_per_s, measurement)
 
 
-def _peaks(source: Source) -> set[Bandwidth]:
-    derived = figures(results_of(source))
+def _peaks(source: Source, against: Against) -> set[Bandwidth]:
+    derived = figures(results_of(source), against=against)
     return {one.bandwidth for one in derived if one.bandwidth and one.bytes_per_s}
 
 
 def _label(peak: Bandwidth) -> str:
-    return f"memory, {PEAK_KINDS[peak.kind].removeprefix('the ')}: {format_bytes_per_s(peak.bytes_per_s)}"
+    return f"{BANDWIDTH_KINDS[peak.kind].removeprefix('the ')}: {format_bytes_per_s(peak.bytes_per_s)}"

@@ -5,8 +5,9 @@ from typing import Protocol
 
 import pandas as pd
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.table import rows
-from gpuexplore.model import Peak, Result
+from gpuexplore.model import Result
 
 
 class HasResults(Protocol):
@@ -25,6 +26,6 @@ def results_of(source: Source) -> tuple[Result, ...]:
     return tuple(source if isinstance(source, Sequence) else source.results)
 
 
-def to_frame(source: Source, baseline: str | None = None, own_peaks: Sequence[Peak] = ()) -> pd.DataFrame:
+def to_frame(source: Source, baseline: str | None = None, against: Against = USUAL) -> pd.DataFrame:
     """Return one row per result with the columns of `gpuexplore.analysis.table`; unknown is missing."""
-    return pd.DataFrame(rows(results_of(source), baseline=baseline, own_peaks=own_peaks)).convert_dtypes()
+    return pd.DataFrame(rows(results_of(source), baseline=baseline, against=against)).convert_dtypes()

@@ -1,10 +1,9 @@
 """MFU against size: the share of the peak that each case reached; unknown peaks are left out."""
 
-from collections.abc import Sequence
-
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.charts.alt_text import alt_text
@@ -13,44 +12,44 @@ from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Span, at_rate, points
 from gpuexplore.charts.rules import rule
-from gpuexplore.model import Measurement, Peak
+from gpuexplore.model import Measurement
 from gpuexplore.units import format_percent
 
 NEAR_FULL = 0.7  # from here up the line at 100 % says something and costs little room
 
 
-def mfu(source: Source, own_peaks: Sequence[Peak] = ()) -> alt.LayerChart:
+def mfu(source: Source, against: Against = USUAL) -> alt.LayerChart:
     """Return achieved / peak FLOP/s against size, with the kinds of peak in the axis title."""
-    drawn = _points(source, own_peaks)
+    drawn = _points(source, against)
     highest = max(drawn["high"], default=1.0)
     full = highest >= NEAR_FULL
     scale = alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False)
     axis = alt.Axis(format=".2~%", tickCount=6)
-    y = alt.Y("value:Q", title=f"MFU, % of {_kinds(source, own_peaks)}", axis=axis, scale=scale)
+    y = alt.Y("value:Q", title=f"MFU, % of {_kinds(source, against)}", axis=axis, scale=scale)
     rules = [rule(1.0)] if full else []
-    return lines(drawn, results_of(source), y=y, description=describe_mfu(source, own_peaks), rules=rules)
+    return lines(drawn, results_of(source), y=y, description=describe_mfu(source, against), rules=rules)
 
 
-def describe_mfu(source: Source, own_peaks: Sequence[Peak] = ()) -> str:
+def describe_mfu(source: Source, against: Against = USUAL) -> str:
     """Return the alternative text of the chart of MFU."""
-    return alt_text("MFU", _points(source, own_peaks), results_of(source), format_percent)
+    return alt_text("MFU", _points(source, against), results_of(source), format_percent)
 
 
-def mfu_left_out(source: Source, own_peaks: Sequence[Peak] = ()) -> str | None:
+def mfu_left_out(source: Source, against: Against = USUAL) -> str | None:
     """Return what the chart of MFU does not show."""
     counted = any(one.flop_count for one in figures(results_of(source)))
-    return left_out(source, _points(source, own_peaks), "without a known peak" if counted else "without FLOPs")
+    return left_out(source, _points(source, against), "without a known peak" if counted else "without FLOPs")
 
 
-def _points(source: Source, own_peaks: Sequence[Peak]) -> pd.DataFrame:
-    return points(source, _share, own_peaks=own_peaks)
+def _points(source: Source, against: Against) -> pd.DataFrame:
+    return points(source, _share, against=against)
 
 
 def _share(measurement: Measurement, derived: Figures) -> Span | None:
     return at_rate(derived.mfu, measurement)
 
 
-def _kinds(source: Source, own_peaks: Sequence[Peak]) -> str:
-    derived = figures(results_of(source), own_peaks=own_peaks)
+def _kinds(source: Source, against: Against) -> str:
+    derived = figures(results_of(source), against=against)
     kinds = dict.fromkeys(PEAK_KINDS[one.peak.kind] for one in derived if one.peak and one.mfu is not None)
     return next(iter(kinds)) if len(kinds) == 1 else "peak"

@@ -5,12 +5,13 @@ from typing import Any
 
 import pandas as pd
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.figures import CONDITIONS, Figures, figures
-from gpuexplore.analysis.mfu import PEAK_KINDS, cached_because
+from gpuexplore.analysis.mfu import BANDWIDTH_KINDS, PEAK_KINDS, cached_because
 from gpuexplore.analysis.rates import shape_label, shapes_by_work, size_of
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.series import series_name
-from gpuexplore.model import Condition, Contrast, Measurement, Peak, Result
+from gpuexplore.model import Condition, Contrast, Measurement, Result
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
@@ -38,14 +39,12 @@ TOOLTIPS = {
 COLUMNS = ("series", "condition", "implementation", "dtype", "size", "order", "value", "low", "high", *TOOLTIPS)
 
 
-def points(
-    source: Source, quantity: Quantity, baseline: str | None = None, own_peaks: Sequence[Peak] = ()
-) -> pd.DataFrame:
+def points(source: Source, quantity: Quantity, baseline: str | None = None, against: Against = USUAL) -> pd.DataFrame:
     """Return the cases that have a `quantity`, in columns COLUMNS; `value`, `low` and `high` are what it returns."""
     results = results_of(source)
     order = {shape: rank for rank, shape in enumerate(shapes_by_work(results))}
     drawn = []
-    for one, its in zip(results, figures(results, baseline=baseline, own_peaks=own_peaks), strict=True):
+    for one, its in zip(results, figures(results, baseline=baseline, against=against), strict=True):
         span = quantity(one.measurement, its) if one.measurement else None
         if one.measurement is None or span is None:
             continue
@@ -101,7 +100,7 @@ def _words(result: Result, measurement: Measurement, derived: Figures) -> dict[s
         "rate": format_flop_per_s(derived.flop_per_s),
         "traffic": format_bytes_per_s(derived.bytes_per_s),
         "share": _share(derived),
-        "memory": "in cache" if cached_because(result) else format_percent(derived.bandwidth_utilization),
+        "memory": _memory(result, derived),
         "faster": _faster(derived),
         "also": contrasts_said(measurement) or "one condition",
         "flags": ", ".join(flag.name.replace("_", " ") for flag in result.flags) or "none",
@@ -120,8 +119,19 @@ def _contrast_said(one: Contrast) -> str:
 
 def _share(derived: Figures) -> str:
     if derived.peak is None or derived.mfu is None:
-        return "no known peak" if derived.flop_count else "no FLOPs"
-    return f"{format_percent(derived.mfu)} of {PEAK_KINDS[derived.peak.kind]}"
+        return f"unknown: {derived.peak_unknown}" if derived.flop_count else "no FLOPs"
+    return derived.above_peak or f"{format_percent(derived.mfu)} of {PEAK_KINDS[derived.peak.kind]}"
+
+
+def _memory(result: Result, derived: Figures) -> str:
+    if cached_because(result):
+        return "in cache"
+    if derived.bandwidth is None:
+        return f"unknown: {derived.bandwidth_unknown}"
+    return (
+        derived.above_bandwidth
+        or f"{format_percent(derived.bandwidth_utilization)} of {BANDWIDTH_KINDS[derived.bandwidth.kind]}"
+    )
 
 
 def _faster(derived: Figures) -> str:

@@ -1,10 +1,9 @@
 """FLOP/s against size, on log scales, below the compute peaks that apply."""
 
-from collections.abc import Sequence
-
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.charts.alt_text import alt_text
@@ -14,13 +13,13 @@ from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Span, at_rate, points
 from gpuexplore.charts.rules import peak_rules
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Measurement, Peak
+from gpuexplore.model import Measurement
 from gpuexplore.units import format_flop_per_s
 
 
-def throughput(source: Source, own_peaks: Sequence[Peak] = ()) -> alt.LayerChart:
+def throughput(source: Source, against: Against = USUAL) -> alt.LayerChart:
     """Return achieved FLOP/s against size, with a line for each peak that applies."""
-    drawn, peaks = _points(source), _peaks(source, own_peaks)
+    drawn, peaks = _points(source, against), _peaks(source, against)
     values = [*drawn["low"], *drawn["high"], *peaks.values()]
     y = log_axis("Compute rate", values, "FLOP/s")
     return lines(drawn, results_of(source), y=y, description=describe_throughput(source), rules=peak_rules(peaks))
@@ -31,17 +30,17 @@ def describe_throughput(source: Source) -> str:
     return alt_text("Compute rate", _points(source), results_of(source), format_flop_per_s)
 
 
-def _points(source: Source) -> pd.DataFrame:
-    return points(source, _rate)
+def _points(source: Source, against: Against = USUAL) -> pd.DataFrame:
+    return points(source, _rate, against=against)
 
 
 def _rate(measurement: Measurement, derived: Figures) -> Span | None:
     return at_rate(derived.flop_per_s or None, measurement)
 
 
-def _peaks(source: Source, own_peaks: Sequence[Peak]) -> dict[str, float]:
+def _peaks(source: Source, against: Against) -> dict[str, float]:
     """Return the peaks that measured cases are held against, equal ones under one label."""
-    derived = figures(results_of(source), own_peaks=own_peaks)
+    derived = figures(results_of(source), against=against)
     present = {one.peak for one in derived if one.peak and one.flop_per_s}
     dtypes: dict[tuple[float, str], set[str]] = {}
     for peak in present:

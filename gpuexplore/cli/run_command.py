@@ -5,8 +5,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuexplore.analysis.denominators import Against, peak_kind
 from gpuexplore.analysis.estimate import refuse
 from gpuexplore.analysis.figures import Figures, figures
+from gpuexplore.analysis.measured import best_of
+from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.analysis.rates import shape_label
 from gpuexplore.analysis.report import run_report
 from gpuexplore.analysis.sentence import summarize
@@ -31,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
     add_experiment_arguments(parser)
     parser.add_argument("--baseline", default=None, metavar="NAME", help="implementation or dtype to compare with")
+    kinds = ", ".join(PEAK_KINDS)
+    parser.add_argument(
+        "--peak", default="", metavar="KIND", help=f"MFU against one of {kinds} (default: the device's)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(EXPORTS)}")
     parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
@@ -40,19 +47,20 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
     if arguments.out:
         refuse_file(arguments.out, EXPORTS)
-    devices = discover()
+    kind, devices = peak_kind(arguments.peak), discover()
     experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
     refuse(experiment, devices)
     _refuse_baseline(arguments.baseline, experiment)
     results = measure(experiment, devices)
+    against = Against(kind, known=() if arguments.no_save else _earlier(results))
     if arguments.out:
-        arguments.out.write_bytes(export(arguments.out.suffix, experiment, results))
+        arguments.out.write_bytes(export(arguments.out.suffix, experiment, results, against))
     if not arguments.no_save:
         _save(experiment, results)
     if arguments.json:
-        print_json(run_report(experiment, results, baseline=arguments.baseline))
+        print_json(run_report(experiment, results, baseline=arguments.baseline, against=against))
     else:
-        _print_table(results, arguments.baseline)
+        _print_table(results, arguments.baseline, against)
     return exit_code(results)
 
 
@@ -84,18 +92,27 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
     return tuple(results[case] for case in experiment.cases())
 
 
+def _earlier(results: Sequence[Result]) -> tuple[Result, ...]:
+    """Return the best that was measured on these devices before."""
+    names = {one.environment.device.name for one in results if one.environment}
+    with open_store() as store:
+        return best_of(one for name in names for one in store.measured_on(name))
+
+
 def _save(experiment: Experiment, results: Sequence[Result]) -> None:
     with open_store() as store:
         run_id = store.record(experiment, OWNER, results=results)
     print(f"Saved: in the app, add ?run={run_id} to the address", file=sys.stderr)
 
 
-def _print_table(results: Sequence[Result], baseline: str | None) -> None:
+def _print_table(results: Sequence[Result], baseline: str | None, against: Against) -> None:
     heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "status")
-    rows = [_row(one, its) for one, its in zip(results, figures(results, baseline=baseline), strict=True)]
+    rows = [
+        _row(one, its) for one, its in zip(results, figures(results, baseline=baseline, against=against), strict=True)
+    ]
     print_columns([heading, *rows])
-    summary = summarize(results, baseline=baseline)
-    print_summary(summary, results)
+    summary = summarize(results, baseline=baseline, against=against)
+    print_summary(summary, results, against)
 
 
 def _row(result: Result, derived: Figures) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ from gpuexplore.devices.accelerators import (
 )
 from gpuexplore.devices.ceiling_cache import Ceiling, ensure_ceiling
 from gpuexplore.devices.discovery import device_named, discover, discover_with
+from gpuexplore.devices.formula import formula_peaks
 from gpuexplore.devices.home import cache_directory, data_directory
+from gpuexplore.devices.printed_clock import printed_clock_hz
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search
 from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, free_gpu_bytes, governor, read, read_cpu_times
 
@@ -35,12 +37,14 @@ __all__ = [
     "discover",
     "discover_with",
     "ensure_ceiling",
+    "formula_peaks",
     "free_gpu_bytes",
     "governor",
     "match",
     "native_dtypes",
     "peaks_json",
     "peaks_of",
+    "printed_clock_hz",
     "read",
     "read_cpu_times",
     "search",

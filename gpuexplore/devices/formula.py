@@ -93,6 +93,12 @@ def _rate_at_clock(rate_class: RateClass, field: str) -> float | None:
     return None if rate is None else rate * _clock_share(rate_class, field)
 
 
+def tensor_clock_share(compute_capability: str | None, driver_name: str, field: str) -> float:
+    """Return the share of the maximum clock that the formula counts on for a column; 1 where no class is slowed."""
+    classes = classes_of(compute_capability or "", driver_name)
+    return _clock_share(classes[0], field) if classes else 1.0
+
+
 def _clock_share(rate_class: RateClass, field: str) -> float:
     return TENSOR_CLOCK_SHARE.get(rate_class.name, 1.0) if field in SLOWED_FIELDS else 1.0
 
@@ -100,7 +106,7 @@ def _clock_share(rate_class: RateClass, field: str) -> float:
 def _source(classes: tuple[RateClass, ...], multiprocessors: int, clock_hz: float, field: str) -> str:
     names, share = " and ".join(one.name for one in classes), _clock_share(classes[0], field)
     slowed = f"{share:g} x " if share != 1.0 else ""
-    return f"{names} rate x {multiprocessors} multiprocessors x {slowed}{clock_hz / 1e6:.0f} MHz (the driver's maximum)"
+    return f"{names} rate x {multiprocessors} multiprocessors x {slowed}{clock_hz / 1e6:.0f} MHz (highest stated)"
 
 
 def formula_bandwidth(memory_clock_hz: float | None, bus_bits: int | None) -> Bandwidth | None:

@@ -8,6 +8,7 @@ substitute: bf16 on a device without bf16 units is emulated and has no peak.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from gpuexplore.dtypes import format_named
 from gpuexplore.model import Peak, PeakKind, Unit
 
 RATE_FIELDS = (
@@ -70,9 +71,16 @@ def peaks_from(rate_of: Callable[[str], Rate | None], absent: Callable[[str], bo
 
 
 def _peak(row: PeakField, rate_of: Callable[[str], Rate | None], absent: Callable[[str], bool]) -> Peak | None:
-    rate, source_note = rate_of(row.field), ""
+    rate, unit, source_note = rate_of(row.field), row.unit, ""
     if rate is None and row.fallback is not None and absent(row.field):
-        rate, source_note = rate_of(row.fallback), f" ({VECTOR_UNITS_DO_IT})"
+        rate, unit, source_note = rate_of(row.fallback), "vector", f" ({VECTOR_UNITS_DO_IT})"
     if rate is None:
         return None
-    return Peak(row.dtype, row.unit, rate.flop_per_s, rate.kind, rate.source + source_note)
+    source = f"{_conditions(row.dtype, unit)}: {rate.source}{source_note}"
+    return Peak(row.dtype, row.unit, rate.flop_per_s, rate.kind, source)
+
+
+def _conditions(dtype: str, unit: Unit) -> str:
+    """Return what a figure is for: never with sparsity, on which units, and what accumulates."""
+    arithmetic = f"{format_named(dtype).accumulate} accumulation" if unit == "matrix" else f"{dtype} arithmetic"
+    return f"dense, {unit} units, {arithmetic}"

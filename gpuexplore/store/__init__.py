@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Self
 
-from gpuexplore.store import attempts, peaks, queue, runs, supervisors
+from gpuexplore.store import attempts, measured, peaks, queue, runs, supervisors
 from gpuexplore.store.database import Database, connect, database_url, utc_now
 from gpuexplore.store.queue import Claim
 from gpuexplore.store.supervisors import Supervisor, SupervisorState
@@ -29,7 +29,11 @@ class Store(Database):
     own_peaks = peaks.own_peaks
     set_own_peak = peaks.set_own_peak
     delete_own_peak = peaks.delete_own_peak
+    own_bandwidths = peaks.own_bandwidths
+    set_own_bandwidth = peaks.set_own_bandwidth
+    delete_own_bandwidth = peaks.delete_own_bandwidth
     # anybody
+    measured_on = measured.measured_on
     position = queue.position
     queue_length = queue.queue_length
     supervisor = supervisors.supervisor

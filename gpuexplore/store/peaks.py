@@ -1,16 +1,16 @@
-"""Peaks that users entered for devices whose datasheet is not known."""
+"""Peaks and memory bandwidths that users entered for devices, by owner and the device's name."""
 
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert, select
+from sqlalchemy import ColumnElement, Table, and_, delete, insert, select
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Peak, Unit
+from gpuexplore.model import Bandwidth, Peak, PeakKind, Unit
 from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database
-from gpuexplore.store.tables import OWN_PEAKS
+from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 
 
 def own_peaks(database: Database, owner: str) -> Mapping[str, tuple[Peak, ...]]:
@@ -30,22 +30,56 @@ def set_own_peak(database: Database, owner: str, device_name: str, *, peak: Peak
     Raises:
         InvalidInput: the peak's kind is not `own`, or its rate is no positive number.
     """
-    if peak.kind != "own":
-        raise InvalidInput.of("kind of peak", peak.kind, ("own",))
-    if not (isfinite(peak.flop_per_s) and peak.flop_per_s > 0):
-        raise InvalidInput.of("peak", peak.flop_per_s, "positive numbers of FLOP/s")
+    _refuse(peak.kind, "peak", peak.flop_per_s, "FLOP/s")
     key = {"owner": owner, "device_name": device_name, "dtype": peak.dtype, "unit": peak.unit}
-    with database.writing() as connection:
-        connection.execute(delete(OWN_PEAKS).where(_is(key)))
-        connection.execute(insert(OWN_PEAKS).values(**key, payload=encode(peak)))
+    _replace(database, OWN_PEAKS, key, encode(peak))
 
 
 def delete_own_peak(database: Database, owner: str, device_name: str, *, dtype: str, unit: Unit) -> None:
     """Forget a peak; nothing happens when there is none."""
     key = {"owner": owner, "device_name": device_name, "dtype": dtype, "unit": unit}
+    _delete(database, OWN_PEAKS, key)
+
+
+def own_bandwidths(database: Database, owner: str) -> Mapping[str, Bandwidth]:
+    """Return the memory bandwidths `owner` entered, by the device's name."""
+    wanted = select(OWN_BANDWIDTHS).where(OWN_BANDWIDTHS.c.owner == owner).order_by(OWN_BANDWIDTHS.c.device_name)
+    with database.reading() as connection:
+        return {row.device_name: decode(Bandwidth, row.payload) for row in connection.execute(wanted)}
+
+
+def set_own_bandwidth(database: Database, owner: str, device_name: str, *, bandwidth: Bandwidth) -> None:
+    """Keep `bandwidth` for this owner and device, in place of an earlier one.
+
+    Raises:
+        InvalidInput: its kind is not `own`, or its rate is no positive number.
+    """
+    _refuse(bandwidth.kind, "bandwidth", bandwidth.bytes_per_s, "bytes/s")
+    _replace(database, OWN_BANDWIDTHS, {"owner": owner, "device_name": device_name}, encode(bandwidth))
+
+
+def delete_own_bandwidth(database: Database, owner: str, device_name: str) -> None:
+    """Forget a bandwidth; nothing happens when there is none."""
+    _delete(database, OWN_BANDWIDTHS, {"owner": owner, "device_name": device_name})
+
+
+def _refuse(kind: PeakKind, what: str, rate: float, unit: str) -> None:
+    if kind != "own":
+        raise InvalidInput.of(f"kind of {what}", kind, ("own",))
+    if not (isfinite(rate) and rate > 0):
+        raise InvalidInput.of(what, rate, f"positive numbers of {unit}")
+
+
+def _replace(database: Database, table: Table, key: Mapping[str, str], payload: Any) -> None:
     with database.writing() as connection:
-        connection.execute(delete(OWN_PEAKS).where(_is(key)))
+        connection.execute(delete(table).where(_is(table, key)))
+        connection.execute(insert(table).values(**key, payload=payload))
 
 
-def _is(key: Mapping[str, Any]) -> ColumnElement[bool]:
-    return and_(*(OWN_PEAKS.c[name] == value for name, value in key.items()))
+def _delete(database: Database, table: Table, key: Mapping[str, str]) -> None:
+    with database.writing() as connection:
+        connection.execute(delete(table).where(_is(table, key)))
+
+
+def _is(table: Table, key: Mapping[str, str]) -> ColumnElement[bool]:
+    return and_(*(table.c[name] == value for name, value in key.items()))

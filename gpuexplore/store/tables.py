@@ -1,4 +1,4 @@
-"""The four tables, as SQLAlchemy knows them; `migrations/` creates exactly these.
+"""The five tables, as SQLAlchemy knows them; `migrations/` creates exactly these.
 
 Times are UTC in ISO 8601 with microseconds: of one width, so that they sort as text.
 """
@@ -73,6 +73,15 @@ OWN_PEAKS = Table(
     Column("unit", String(16), nullable=False),
     Column("payload", JSON, nullable=False),
     PrimaryKeyConstraint("owner", "device_name", "dtype", "unit"),
+)
+
+OWN_BANDWIDTHS = Table(
+    "own_bandwidths",
+    METADATA,
+    Column("owner", String(64), nullable=False),
+    Column("device_name", String(255), nullable=False),
+    Column("payload", JSON, nullable=False),
+    PrimaryKeyConstraint("owner", "device_name"),
 )
 
 SUPERVISORS = Table(

@@ -1,6 +1,7 @@
 """Choices that the URL remembers: a link restores them, and a value it cannot use is named with the accepted ones."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import streamlit as st
 
@@ -8,7 +9,14 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.ui.text import plain
 
 
-def select(label: str, name: str, options: Sequence[str], *, shown: Callable[[str], str] = str) -> str:
+def select(
+    label: str,
+    name: str,
+    options: Sequence[str],
+    *,
+    shown: Callable[[str], str] = str,
+    label_visibility: Literal["visible", "collapsed"] = "visible",
+) -> str:
     """Draw a select box whose value is the URL's parameter `name`; the first option is its default.
 
     A value that is no option any more, because another choice changed them, gives way to the default.
@@ -16,7 +24,7 @@ def select(label: str, name: str, options: Sequence[str], *, shown: Callable[[st
     _restore(name, options[0], accepted=options)
     if st.session_state[_key(name)] not in options:
         st.session_state[_key(name)] = options[0]
-    chosen: str = st.selectbox(label, options, key=_key(name), format_func=shown)
+    chosen: str = st.selectbox(label, options, key=_key(name), format_func=shown, label_visibility=label_visibility)
     _remember(name, chosen, default=options[0])
     return chosen
 

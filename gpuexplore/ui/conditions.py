@@ -37,4 +37,8 @@ def _peak_lines(environment: Environment) -> list[str]:
         f"- **{peak.dtype}**, {peak.unit} units: {format_flop_per_s(peak.flop_per_s)}: {peak.source}"
         for peak in device.peaks
     ]
-    return ["**Peaks the MFU is held against**", "", *lines] if lines else ["No peak of this device is known."]
+    return (
+        ["**The peaks of the device, as they were then**", "", *lines]
+        if lines
+        else ["No peak of this device is known."]
+    )

@@ -5,10 +5,11 @@ from types import MappingProxyType
 
 import streamlit as st
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.diagnosis import Diagnosis, Severity, diagnose
 from gpuexplore.analysis.evidence import most_worth_explaining, name_of
 from gpuexplore.analysis.rates import shape_label
-from gpuexplore.model import Peak, Result
+from gpuexplore.model import Result
 from gpuexplore.ui.text import plain
 
 WIDTH = 420  # pixels: a shape, an implementation, a dtype and a device fit
@@ -21,12 +22,12 @@ ICONS: Mapping[Severity, str] = MappingProxyType(
 )
 
 
-def show_diagnosis(results: Sequence[Result], own_peaks: Sequence[Peak] = (), *, running: bool = False) -> None:
+def show_diagnosis(results: Sequence[Result], against: Against = USUAL, *, running: bool = False) -> None:
     """Show what explains one of the results: the chosen one; while `running` the fastest so far.
 
     Args:
         results: of one run.
-        own_peaks: peaks the visitor entered, instead of the device's.
+        against: what the results are held against.
     """
     first = most_worth_explaining(results)
     if first is None:
@@ -36,7 +37,7 @@ def show_diagnosis(results: Sequence[Result], own_peaks: Sequence[Peak] = (), *,
         chosen = first if running else _choose(results, first)
         if running:
             st.caption(f"{_label(chosen, results)}, the fastest so far")
-    found = diagnose(chosen, results, own_peaks)
+    found = diagnose(chosen, results, against)
     for one in found:
         _show(one)
     if not found:

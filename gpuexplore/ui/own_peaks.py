@@ -1,37 +1,37 @@
-"""Peaks a visitor knows better: entered, listed and deleted; they replace the device's for that visitor."""
+"""Peaks and bandwidths of a visitor's own: entered, listed and deleted; they replace the device's for that visitor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device, Peak
-from gpuexplore.ui.session import own_peaks, owner, store
+from gpuexplore.model import Bandwidth, Device, Peak
+from gpuexplore.ui.session import own_bandwidth, own_peaks, owner, store
 from gpuexplore.ui.text import plain
-from gpuexplore.units import format_flop_per_s
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s
 
-TERA = 1e12
-MOST_TFLOP_PER_S = 1e6
+GIGA, TERA = 1e9, 1e12
+MOST = 1e6  # TFLOP/s or GB/s: beyond any machine
+NOBODY = "entered by you"
 
 
 def edit_own_peaks(devices: Sequence[Device]) -> None:
-    """Draw the form and the list of what was entered."""
+    """Draw the forms and the list of what was entered."""
     st.caption(
-        "A datasheet, a vendor's promise or your best run: your number becomes the denominator of every MFU you see. "
+        "A datasheet, a vendor's promise or your best run: your number becomes the denominator of every share you see. "
         "Other visitors keep theirs."
     )
-    with st.form("own_peak", clear_on_submit=True):
-        place, dtype, rate, source = st.columns([3, 2, 2, 4])
-        name = place.selectbox("Device", [device.name for device in devices])
-        format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
-        text = rate.text_input("TFLOP/s", placeholder="0.53")
-        said_by = source.text_input("Source", placeholder="data sheet, page 2")
-        if st.form_submit_button("Keep this peak", icon=":material/save:"):
-            _keep(name, format_name, text, said_by)
+    compute, memory = st.tabs(["Compute peak", "Memory bandwidth"])
+    with compute:
+        _compute_form(devices)
+    with memory:
+        _memory_form(devices)
     for device in devices:
         for peak in own_peaks(device.name):
-            _row(device, peak)
+            _compute_row(device, peak)
+        if found := own_bandwidth(device.name):
+            _memory_row(device, found)
 
 
 def parse_tflop_per_s(text: str) -> float:
@@ -40,34 +40,92 @@ def parse_tflop_per_s(text: str) -> float:
     Raises:
         InvalidInput: no positive number, or beyond any machine.
     """
-    accepted = f"numbers above 0, up to {MOST_TFLOP_PER_S:g} (TFLOP/s)"
+    return _parse(text, "peak", "TFLOP/s") * TERA
+
+
+def parse_gb_per_s(text: str) -> float:
+    """Return bytes/s from what was typed as GB/s, 1e9 bytes each.
+
+    Raises:
+        InvalidInput: no positive number, or beyond any machine.
+    """
+    return _parse(text, "bandwidth", "GB/s") * GIGA
+
+
+def _parse(text: str, what: str, unit: str) -> float:
+    accepted = f"numbers above 0, up to {MOST:g} ({unit})"
     try:
-        tera = float(text)
+        number = float(text)
     except ValueError as error:
-        raise InvalidInput.of("peak", text, accepted) from error
-    if not 0 < tera <= MOST_TFLOP_PER_S:
-        raise InvalidInput.of("peak", text, accepted)
-    return tera * TERA
+        raise InvalidInput.of(what, text, accepted) from error
+    if not 0 < number <= MOST:
+        raise InvalidInput.of(what, text, accepted)
+    return number
 
 
-def _keep(device_name: str, dtype: str, text: str, source: str) -> None:
+def _compute_form(devices: Sequence[Device]) -> None:
+    with st.form("own_peak", clear_on_submit=True):
+        place, dtype, rate, source = st.columns([3, 2, 2, 4])
+        name = place.selectbox("Device", [device.name for device in devices])
+        format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
+        text = rate.text_input("TFLOP/s", placeholder="0.53")
+        said_by = source.text_input("Source", placeholder="data sheet, page 2")
+        if st.form_submit_button("Keep this peak", icon=":material/save:"):
+            _keep(lambda: _keep_peak(name, format_name, text, said_by.strip() or NOBODY))
+
+
+def _memory_form(devices: Sequence[Device]) -> None:
+    with st.form("own_bandwidth", clear_on_submit=True):
+        place, rate, source = st.columns([5, 2, 4])
+        name = place.selectbox("Device", [device.name for device in devices])
+        text = rate.text_input("GB/s", placeholder="3350")
+        said_by = source.text_input("Source", placeholder="data sheet, page 2")
+        if st.form_submit_button("Keep this bandwidth", icon=":material/save:"):
+            _keep(lambda: _keep_bandwidth(name, text, said_by.strip() or NOBODY))
+
+
+def _keep(keep: Callable[[], str]) -> None:
     try:
-        flop_per_s = parse_tflop_per_s(text)
-        for unit in ("matrix", "vector"):
-            peak = Peak(dtype, unit, flop_per_s, "own", source.strip() or "entered by you")
-            store().set_own_peak(owner(), device_name, peak=peak)
+        kept = keep()
     except InvalidInput as error:
         st.error(plain(str(error)), icon=":material/error:")
     else:
-        st.success(f"Kept: {format_flop_per_s(flop_per_s)} in {dtype} for {device_name}", icon=":material/check:")
+        st.success(f"Kept: {kept}", icon=":material/check:")
 
 
-def _row(device: Device, peak: Peak) -> None:
+def _keep_peak(device_name: str, dtype: str, text: str, source: str) -> str:
+    flop_per_s = parse_tflop_per_s(text)
+    for unit in ("matrix", "vector"):
+        store().set_own_peak(owner(), device_name, peak=Peak(dtype, unit, flop_per_s, "own", source))
+    return f"{format_flop_per_s(flop_per_s)} in {dtype} for {device_name}"
+
+
+def _keep_bandwidth(device_name: str, text: str, source: str) -> str:
+    bytes_per_s = parse_gb_per_s(text)
+    store().set_own_bandwidth(owner(), device_name, bandwidth=Bandwidth(bytes_per_s, "own", source))
+    return f"{format_bytes_per_s(bytes_per_s)} of memory for {device_name}"
+
+
+def _compute_row(device: Device, peak: Peak) -> None:
     if peak.unit != "matrix":  # both units are kept and shown as one
         return
-    words, button = st.columns([6, 1], vertical_alignment="center")
-    words.markdown(f"{device.name}, **{peak.dtype}**: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}")
-    if button.button("Delete", key=f"delete.{device.id}.{peak.dtype}", icon=":material/delete:"):
+
+    def delete() -> None:
         for unit in ("matrix", "vector"):
             store().delete_own_peak(owner(), device.name, dtype=peak.dtype, unit=unit)
+
+    said = f"{device.name}, **{peak.dtype}**: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
+    _row(said, f"delete.{device.id}.{peak.dtype}", delete)
+
+
+def _memory_row(device: Device, bandwidth: Bandwidth) -> None:
+    said = f"{device.name}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
+    _row(said, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device.name))
+
+
+def _row(said: str, key: str, delete: Callable[[], None]) -> None:
+    words, button = st.columns([6, 1], vertical_alignment="center")
+    words.markdown(said)
+    if button.button("Delete", key=key, icon=":material/delete:"):
+        delete()
         st.rerun()

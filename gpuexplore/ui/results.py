@@ -6,18 +6,20 @@ import streamlit as st
 
 from gpuexplore import charts
 from gpuexplore.analysis.comparison import default_baseline
+from gpuexplore.analysis.denominators import Against
+from gpuexplore.analysis.figures import figures
 from gpuexplore.analysis.rates import flop_count
 from gpuexplore.analysis.roofline import bound
 from gpuexplore.analysis.sentence import summarize
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.charts.speedup import speedup_left_out
-from gpuexplore.model import Peak, Result, Run
+from gpuexplore.model import Result, Run
 from gpuexplore.request import as_command, as_python, from_experiment
+from gpuexplore.ui.against import choose_against
 from gpuexplore.ui.conditions import show_conditions
 from gpuexplore.ui.diagnosis import show_diagnosis
 from gpuexplore.ui.live_charts import Drawing, draw, refresh
-from gpuexplore.ui.session import own_peaks
 from gpuexplore.ui.table import show_table
 
 HEADING_HEIGHT = 56  # pixels: a select box fits
@@ -26,40 +28,46 @@ MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "applicatio
 
 def show_results(run: Run) -> None:
     """Show the results a run has so far."""
-    peaks = _own_peaks(run.results)
-    baseline = _baseline(run)
-    summary = summarize(run.results, baseline=baseline, own_peaks=peaks, running=run.active)
-    st.markdown(f"#### {summary.headline}")
-    st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
+    sentences, baseline = st.container(), _baseline(run)
+    against = choose_against(run)
+    summary = summarize(run.results, baseline=baseline, against=against, running=run.active)
+    sentences.markdown(f"#### {summary.headline}")
+    sentences.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
     if any(result.measurement for result in run.results):
-        _charts(run, peaks)
-    show_diagnosis(run.results, peaks, running=run.active)
-    show_table(run.results, baseline=baseline, own_peaks=peaks)
+        _charts(run, against)
+    show_diagnosis(run.results, against, running=run.active)
+    show_table(run.results, baseline=baseline, against=against)
     if not run.active:
-        _take_away(run)
+        _take_away(run, against)
     show_conditions(run)
 
 
-def _charts(run: Run, peaks: Sequence[Peak]) -> None:
+def _charts(run: Run, against: Against) -> None:
     results, baseline = run.results, _baseline(run)
     time = Drawing("time", lambda: charts.time(results), lambda: charts.time_notes(results))
-    mfu = Drawing("mfu", lambda: charts.mfu(results, peaks), lambda: mfu_left_out(results, peaks), tuple(peaks))
+    mfu = Drawing("mfu", lambda: charts.mfu(results, against), lambda: mfu_left_out(results, against), against)
     speedup = Drawing(
         "speedup", lambda: charts.speedup(results, baseline), lambda: speedup_left_out(results, baseline), baseline
     )
     if _is_memory_bound(results):
-        rate_title, rate = "Memory bandwidth", Drawing("bandwidth", lambda: charts.bandwidth(results), lambda: None)
+        rate_title, rate = "Memory bandwidth", _bandwidth_drawing(results, against)
     else:
         rate_title = "Compute rate"
-        rate = Drawing("rate", lambda: charts.throughput(results, peaks), lambda: None, tuple(peaks))
-    computes = any(flop_count(result.case) for result in results)
-    refresh(run, [time, speedup, *([mfu] if computes else []), rate])
+        rate = Drawing("rate", lambda: charts.throughput(results, against), lambda: None, against)
+    shares = any(one.mfu is not None for one in figures(results, against=against))
+    refresh(run, [time, speedup, *([mfu] if shares else []), rate])
     _pair(run, ("Time per call", time), ("Speedup", speedup), beside=lambda: _choose_baseline(run))
-    if computes:
+    if shares:
         _pair(run, ("MFU: share of the peak that was reached", mfu), (rate_title, rate))
-    else:
-        st.markdown(f"**{rate_title}**")
-        draw(run, rate)
+        return
+    st.markdown(f"**{rate_title}**")
+    draw(run, rate)
+    if any(flop_count(result.case) for result in results):
+        st.caption("There is no chart of MFU: what the results are to be held against is unknown for all of them.")
+
+
+def _bandwidth_drawing(results: Sequence[Result], against: Against) -> Drawing:
+    return Drawing("bandwidth", lambda: charts.bandwidth(results, against), lambda: None, against)
 
 
 def _pair(
@@ -98,14 +106,14 @@ def _baseline(run: Run) -> str:
     return chosen if chosen in _baselines(run) else _baselines(run)[0]
 
 
-def _take_away(run: Run) -> None:
+def _take_away(run: Run, against: Against) -> None:
     st.markdown("**Take it with you**")
     name = f"gpuexplore-{run.experiment.operation}-{run.id}"
     with st.container(horizontal=True):
         for suffix in EXPORTS:
             st.download_button(
                 suffix.removeprefix(".").upper() if suffix != ".parquet" else "Parquet",
-                _content(run, suffix),
+                _content(run, suffix, against),
                 file_name=f"{name}{suffix}",
                 mime=MIME[suffix],
                 icon=":material/download:",
@@ -118,19 +126,13 @@ def _take_away(run: Run) -> None:
             st.code(as_python(request), language="python", wrap_lines=True)
 
 
-def _content(run: Run, suffix: str) -> Callable[[], bytes]:
+def _content(run: Run, suffix: str, against: Against) -> Callable[[], bytes]:
     """Return a function that makes the file only when it is asked for."""
-    return lambda: export(suffix, run.experiment, run.results)
+    return lambda: export(suffix, run.experiment, run.results, against)
 
 
 def _baseline_key(run: Run) -> str:
     return f"baseline.{run.id}"
-
-
-def _own_peaks(results: Sequence[Result]) -> tuple[Peak, ...]:
-    """Return the visitor's own peaks when every result is of one device, so that none is used for another."""
-    names = {result.environment.device.name for result in results if result.environment}
-    return own_peaks(names.pop()) if len(names) == 1 else ()
 
 
 def _is_memory_bound(results: Sequence[Result]) -> bool:

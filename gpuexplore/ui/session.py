@@ -6,7 +6,7 @@ from functools import cache
 import streamlit as st
 
 from gpuexplore.devices import discover
-from gpuexplore.model import Device, Peak
+from gpuexplore.model import Bandwidth, Device, Peak
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.server import OWNER_COOKIE
 
@@ -43,3 +43,8 @@ def known_devices() -> tuple[Device, ...]:
 def own_peaks(device_name: str) -> tuple[Peak, ...]:
     """Return the peaks this browser's owner entered for a device."""
     return store().own_peaks(owner()).get(device_name, ())
+
+
+def own_bandwidth(device_name: str) -> Bandwidth | None:
+    """Return the memory bandwidth this browser's owner entered for a device."""
+    return store().own_bandwidths(owner()).get(device_name)

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
+from gpuexplore.analysis.denominators import Against
 from gpuexplore.analysis.table import Row, rows
 from gpuexplore.charts.points import contrasts_said
-from gpuexplore.model import Peak, Result
-from gpuexplore.units import format_percent, format_ratio, format_seconds, format_work_rate
+from gpuexplore.model import Result
+from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
 
 
-def show_table(results: Sequence[Result], *, baseline: str | None, own_peaks: Sequence[Peak]) -> None:
+def show_table(results: Sequence[Result], *, baseline: str | None, against: Against) -> None:
     """Show the results as a table with status, reason, error and flags."""
-    found = rows(results, baseline=baseline, own_peaks=own_peaks)
+    found = rows(results, baseline=baseline, against=against)
     frame = pd.DataFrame([_shown(row, result) for row, result in zip(found, results, strict=True)])
     if not any(frame["Also"]):
         frame = frame.drop(columns="Also")
@@ -55,6 +56,18 @@ def _shown(row: Row, result: Result) -> Row:
         "Flags": [flag.name.replace("_", " ") for flag in result.flags],
         "Samples": row["sample_count"],
         "First call": format_seconds(row["first_call_s"]),
-        "Remarks": result.reason or " · ".join(f"{flag.name}: {flag.evidence}" for flag in result.flags),
-        "Peak": row["peak_source"],
+        "Remarks": _remarks(row, result),
+        "Peak": _peak(row),
     }
+
+
+def _remarks(row: Row, result: Result) -> str:
+    """Return why there is no time, or why a share is above 100 % and what the flags rest on."""
+    above = [row[name] for name in ("above_peak", "above_bandwidth") if row[name]]
+    return result.reason or " · ".join([*above, *(f"{flag.name}: {flag.evidence}" for flag in result.flags)])
+
+
+def _peak(row: Row) -> str:
+    if not row["flop_count"]:
+        return row["bandwidth_source"] or f"{UNKNOWN} {row['bandwidth_unknown']}"
+    return row["peak_source"] or f"{UNKNOWN} {row['peak_unknown']}"

@@ -5,11 +5,12 @@ from typing import get_args
 
 import pytest
 
+from gpuexplore.analysis.denominators import Against
 from gpuexplore.analysis.diagnosis import CARE, RULES, Kind, Severity, Subject, diagnose
 from gpuexplore.analysis.evidence import most_worth_explaining
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Accuracy, Flag, Options, Peak, Result, Shape, Status
+from gpuexplore.model import Accuracy, Flag, Options, Peak, Result, Shape, Status, Telemetry
 from tests.analysis.made import PEAKS, case, failed, ok
 
 EMULATED = Flag("emulated", "the made-up processor has no bf16 units")
@@ -49,9 +50,12 @@ SPEAKS = {
         (failed(Status.OUT_OF_MEMORY, "needs 3 GiB"), "needs more memory than there is"),
     ],
     "over_peak": [
-        (ok(4e-4, size=600), "likelier, the ceiling is too low"),
+        (ok(4e-4, size=600), "reached 108 % of the measured ceiling: a ceiling is the best that was measured before"),
         (ok(1e-4, size=600), "so the measurement is wrong: most likely not all of the work"),
-        (of_gpu("t4", 2 * 4096**3 / 8.9e12, size=4096), "ran past the clock its peak is printed for"),
+        (
+            of_gpu("t4", 2 * 4096**3 / 8.9e12, size=4096),
+            "reached 110 % of the datasheet peak: devices, GeForce cards most of all, run faster than",
+        ),
         (
             of_gpu("t4", 6e-4, size=2000),
             "wrong: most likely only the launch was timed",
@@ -60,9 +64,12 @@ SPEAKS = {
     "over_bandwidth": [
         # the notebook of a GTX 1650: 40 MB in 10.4 us
         (of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC), "only the launch was timed"),
-        (of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC, flags=[COLD]), "faster than its memory can"),
-        (ok(1e-7, size=30), "a cache held a part of its data"),
-        (ok(1e-9, operation="copy", shape=Shape.of(n=2000), spec={"cache_bytes": None}), "that figure is too low"),
+        (
+            of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC, flags=[COLD]),
+            "far above the datasheet's memory bandwidth, so the measurement is wrong",
+        ),
+        (ok(1e-7, size=30), "caches delivered part of the bytes"),
+        (ok(1e-9, operation="copy", shape=Shape.of(n=2000), spec={"cache_bytes": None}), "the ceiling is too low"),
     ],
     "emulated": [
         (ok(dtype="bf16", flags=[EMULATED]), "torch in bf16 is emulated: the made-up processor has no bf16 units."),
@@ -270,9 +277,22 @@ def test_emulated_dtype_is_compared_with_the_native_one():
 
 def test_own_peak_that_is_passed_is_the_one_in_doubt():
     own = Peak("fp32", "matrix", 1e11, "own", "me")
-    found = diagnose(ok(5e-4, size=600), own_peaks=[own])[0]
+    found = diagnose(ok(5e-4, size=600), against=Against(own_peaks=(own,)))[0]
     assert (found.kind, found.severity) == ("over_peak", "doubt")
-    assert "the peak you entered is too low" in found.sentence
+    assert "the number you entered is below what this device does" in found.sentence
+
+
+def test_clock_that_was_held_can_explain_a_rate_far_above_the_printed_peak():
+    seen = of_gpu("t4", 2 * 4096**3 / 12e12, size=4096)
+    assert diagnose(seen)[0].severity == "wrong"
+    boosted = around(seen, after=Telemetry(clock_hz=2 * seen.environment.device.clock_hz))
+    assert diagnose(boosted)[0].severity == "doubt"
+
+
+def test_another_kind_of_peak_that_is_passed_is_explained_and_no_proof_of_a_wrong_time():
+    own = Peak("fp32", "matrix", 1e10, "own", "me")
+    found = diagnose(ok(5e-4, size=600), against=Against("own", (own,)))[0]
+    assert (found.kind, found.severity) == ("over_peak", "doubt")
 
 
 def test_what_a_cold_kernel_writes_may_stay_in_a_cache():

@@ -3,6 +3,7 @@ import sys
 
 import pytest
 
+from gpuexplore.analysis.denominators import Against
 from gpuexplore.analysis.figures import figures
 from gpuexplore.model import Peak
 from tests.analysis.made import failed, ok
@@ -16,7 +17,9 @@ def test_figures_stand_in_the_order_of_the_results():
 
 
 def test_own_peaks_reach_the_figures():
-    assert figures([ok()], own_peaks=[Peak("fp32", "matrix", 1e10, "own", "me")])[0].peak.kind == "own"
+    assert (
+        figures([ok()], against=Against(own_peaks=(Peak("fp32", "matrix", 1e10, "own", "me"),)))[0].peak.kind == "own"
+    )
 
 
 def test_no_results_have_no_figures():

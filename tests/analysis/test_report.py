@@ -3,6 +3,7 @@ from math import inf, nan
 
 import pytest
 
+from gpuexplore.analysis.denominators import Against
 from gpuexplore.analysis.report import run_report, strict
 from gpuexplore.analysis.table import rows
 from gpuexplore.model import Accuracy, Case, Contrast, Experiment, Flag, Result, Shape, Status
@@ -103,7 +104,7 @@ def test_other_conditions_stand_in_the_report_and_in_columns():
 
 
 def test_rows_have_the_same_columns_and_plain_values():
-    found = rows(RESULTS, own_peaks=PEAKS)
+    found = rows(RESULTS, against=Against(own_peaks=PEAKS))
     assert len({tuple(one) for one in found}) == 1
     assert all(value is None or isinstance(value, str | int | float) for one in found for value in one.values())
 

@@ -203,7 +203,7 @@ def test_throughput_has_a_line_for_each_peak_that_applies():
 def test_bandwidth_has_the_line_of_the_memory():
     made = chart.bandwidth(sweep())
     assert rules_of(made) == [1e11]
-    assert data_of(made, layers(made, "text")[0])[0]["label"] == "memory, measured ceiling: 100 GB/s"
+    assert data_of(made, layers(made, "text")[0])[0]["label"] == "measured memory bandwidth: 100 GB/s"
 
 
 def test_left_out_counts_by_status():

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from typing import get_args
 
 import pandas as pd
 import pytest
 
-from gpuexplore.cli import EXIT_OK, main, run_command
-from gpuexplore.model import SCHEMA_VERSION, Device, Result, Status
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, run_command
+from gpuexplore.model import SCHEMA_VERSION, Device, PeakKind, Result, Status
 from gpuexplore.serialization import decode
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
@@ -47,6 +48,23 @@ def test_run_as_json_has_the_keys_of_the_design(answered):
         assert set(one["peak"]) >= {"flop_per_s", "bytes_per_s", "kind", "source"}
         assert one["flop_count"] == one["case"]["shape"]["n"]
         assert all(set(found) >= {"kind", "sentence", "evidence"} for found in one["diagnosis"])
+
+
+@pytest.mark.parametrize("kind", get_args(PeakKind))
+def test_the_kind_of_peak_is_chosen_and_named_or_null_with_its_reason(answered, kind):
+    _, told = answered("run", "matmul", *TINY[1:], "--peak", kind, "--json", "--no-save")
+
+    for one in told["results"]:
+        peak = one["peak"]
+        assert peak["kind"] in (kind, None)
+        assert (peak["kind"] is None) == (one["mfu"] is None) == bool(peak["unknown"])
+        assert (peak["bandwidth_kind"] is None) == bool(peak["bandwidth_unknown"])
+
+
+def test_a_kind_of_peak_that_does_not_exist_is_named_before_anything_is_measured(capsys):
+    assert main(["run", *TINY, "--peak", "best", "--no-save"]) == EXIT_UNUSABLE
+
+    assert "kind of peak 'best': accepted are datasheet, formula, measured_ceiling" in capsys.readouterr().err
 
 
 def test_run_as_text_prints_a_table_and_a_sentence(capsys):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.devices import ACCELERATORS, peaks_json, search
+from gpuexplore.devices import ACCELERATORS, match, peaks_json, search
+from tests.devices.variants import HELD, NAMED, NEVER_HELD, SOMETIMES_HELD, typed_names
 
 
 @pytest.mark.parametrize("query", ["NVIDIA L4", "l4", "L4", " l4 "])
@@ -42,3 +43,31 @@ def test_search_finds_every_word_anywhere_and_everything_for_nothing():
 def test_every_row_is_found_by_key_and_by_display_name(row):
     assert peaks_json(row.key)["key"] == row.key
     assert peaks_json(row.name.upper())["key"] == row.key
+
+
+@pytest.mark.parametrize(("name", "key"), NAMED)
+def test_every_driver_name_finds_its_row_with_and_without_its_maker(name, key):
+    assert peaks_json(name)["key"] == key
+
+
+@pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
+def test_no_laptop_slice_d_or_engineering_variant_of_any_name_is_taken_for_it(row):
+    names = (*typed_names(row), row.name, row.key)
+    assert {name + variant: peaks_json(name + variant)["key"] for name in names for variant in NEVER_HELD} == {
+        name + variant: None for name in names for variant in NEVER_HELD
+    }
+
+
+@pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
+def test_a_variant_is_found_only_where_the_table_holds_it_under_exactly_that_name(row):
+    for name in (*typed_names(row), row.name, row.key):
+        for variant in SOMETIMES_HELD:
+            key = peaks_json(name + variant)["key"]
+            assert key is None or ((name + variant).casefold(), key) in HELD
+
+
+@pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
+def test_no_display_name_or_key_is_what_another_devices_driver_says(row):
+    assert {named.key for one in (row.name, row.key) if (named := match(one))} <= {row.key}
+    owners = {key for name, key in HELD if name in (row.name.casefold(), row.key.casefold())}
+    assert owners == {row.key}

@@ -86,3 +86,27 @@ def test_an_own_peak_becomes_the_denominator_of_the_mfu(page, finished):
     enter(page("devices"), "1000")
     after = page("benchmark", run=finished).dataframe[0].value["MFU"]
     assert (before != after).any()
+
+
+def enter_bandwidth(app, rate, source=""):
+    next(one for one in app.text_input if one.label == "GB/s").set_value(rate)
+    [one for one in app.text_input if one.label == "Source"][1].set_value(source)
+    return next(one for one in app.button if one.label == "Keep this bandwidth").click().run()
+
+
+def test_an_own_bandwidth_is_kept_shown_and_deleted(page, store):
+    app = enter_bandwidth(page("devices"), "3350")
+    assert "Kept: 3.35 TB/s of memory" in texts(app.success)
+    (kept,) = store.own_bandwidths(OWNER).values()
+    assert (kept.bytes_per_s, kept.kind, kept.source) == (3.35e12, "own", "entered by you")
+    app = page("devices")
+    assert "memory**: 3.35 TB/s, entered by you" in texts(app.markdown)
+    next(one for one in app.button if one.label == "Delete").click().run()
+    assert store.own_bandwidths(OWNER) == {}
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "fast", "", "nan", "inf", "1e9"])
+def test_a_bad_own_bandwidth_is_named_and_nothing_is_kept(page, store, rate):
+    app = enter_bandwidth(page("devices"), rate)
+    assert f"bandwidth {rate!r}: accepted are numbers above 0, up to 1e+06 (GB/s)" in texts(app.error)
+    assert store.own_bandwidths(OWNER) == {}

@@ -9,8 +9,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect
 
-from gpuexplore.store import open_store
-from gpuexplore.store.database import connect
+from gpuexplore.model import Bandwidth, Peak
+from gpuexplore.store import Store, open_store
+from gpuexplore.store.database import connect, utc_now
 from gpuexplore.store.tables import METADATA
 from gpuexplore.store.upgrade import migration_config, upgrade
 
@@ -31,6 +32,21 @@ def test_migrations_can_be_undone(home):
 
     assert inspect(engine).get_table_names() == ["alembic_version"]
     engine.dispose()
+
+
+def test_a_database_of_the_first_release_keeps_its_peaks_and_takes_bandwidths(home):
+    engine = connect(f"sqlite:///{home}/old.sqlite3")
+    with engine.begin() as connection:
+        command.upgrade(migration_config(connection), "0001")
+    peak, bandwidth = Peak("fp32", "matrix", 1e12, "own", "me"), Bandwidth(1e11, "own", "me")
+    with Store(engine, utc_now) as old:
+        old.set_own_peak("ada", "GPU X", peak=peak)
+
+    with open_store(f"sqlite:///{home}/old.sqlite3") as new:
+        new.set_own_bandwidth("ada", "GPU X", bandwidth=bandwidth)
+
+        assert new.own_peaks("ada") == {"GPU X": (peak,)}
+        assert new.own_bandwidths("ada") == {"GPU X": bandwidth}
 
 
 def test_opening_again_keeps_what_is_there(store, experiment):

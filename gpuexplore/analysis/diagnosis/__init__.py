@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Kind, Rule, Severity, Subject
 from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
 from gpuexplore.analysis.diagnosis.disturbances import contended, noisy, throttled
@@ -10,7 +11,7 @@ from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
 from gpuexplore.analysis.diagnosis.impossible import over_bandwidth, over_peak
 from gpuexplore.analysis.diagnosis.limits import cache_bound, compute_bound, launch_bound, memory_bound, no_peak
 from gpuexplore.analysis.diagnosis.outcome import not_measured
-from gpuexplore.model import Peak, Result
+from gpuexplore.model import Result
 
 RULES: tuple[Rule, ...] = (  # the most telling first: what disturbed it comes before what would explain it undisturbed
     not_measured,
@@ -38,16 +39,16 @@ __all__ = ["CARE", "DISTURBANCES", "RULES", "Diagnosis", "Kind", "Rule", "Severi
 
 
 def diagnose(
-    result: Result, others: Sequence[Result] = (), own_peaks: Sequence[Peak] = (), *, rules: Sequence[Rule] = RULES
+    result: Result, others: Sequence[Result] = (), against: Against = USUAL, *, rules: Sequence[Rule] = RULES
 ) -> tuple[Diagnosis, ...]:
     """Return what explains or casts doubt on `result`, the most telling first; a wrong time is not explained further.
 
     Args:
         others: results of the same run, for comparison; `result` may be among them.
-        own_peaks: peaks a user entered, instead of the device's.
+        against: what it is held against, beside the usual peaks.
         rules: those to ask.
     """
-    subject = Subject(result, tuple(others), tuple(own_peaks))
+    subject = Subject(result, tuple(others), against)
     found = [one for rule in rules if (one := rule(subject))]
     wrong = any(one.severity == "wrong" for one in found)
     return tuple(one for one in found if not (wrong and one.severity == "explains"))

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.evidence import name_of
-from gpuexplore.analysis.mfu import applicable_peak, device_of, mfu
+from gpuexplore.analysis.mfu import applicable_peak, bandwidth_share, compute_share, device_of, known_bandwidth
 from gpuexplore.analysis.roofline import Bound, bound
-from gpuexplore.model import Device, Flag, FlagName, Peak, Result
+from gpuexplore.model import Bandwidth, Device, Flag, FlagName, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Implementation, Operation
 
@@ -56,12 +57,12 @@ class Subject:
 
     Attributes:
         others: results of the same run; the diagnosed one may be among them.
-        own_peaks: peaks a user entered, instead of the device's.
+        against: what it is held against, beside the usual peaks.
     """
 
     result: Result
     others: tuple[Result, ...] = ()
-    own_peaks: tuple[Peak, ...] = ()
+    against: Against = USUAL
 
     @property
     def name(self) -> str:
@@ -90,18 +91,28 @@ class Subject:
 
     @property
     def peak(self) -> Peak | None:
-        """The compute peak it is held against; None when it is unknown."""
-        return applicable_peak(self.result, self.own_peaks)
+        """The compute peak that bounds it; None when it is unknown."""
+        return applicable_peak(self.result, self.against.own_peaks)
+
+    @property
+    def bandwidth(self) -> Bandwidth | None:
+        """The memory bandwidth that bounds it; None when it is unknown."""
+        return known_bandwidth(self.result, self.against.own_bandwidth)
 
     @property
     def share(self) -> float | None:
-        """MFU, of one."""
-        return mfu(self.result, self.own_peaks)
+        """Share of that peak, of one."""
+        return compute_share(self.result, self.peak)
+
+    @property
+    def bandwidth_share(self) -> float | None:
+        """Share of that bandwidth, of one; None where a cache delivered the data."""
+        return bandwidth_share(self.result, self.bandwidth)
 
     @property
     def bound(self) -> Bound | None:
         """Which side of the roofline it is on."""
-        return bound(self.result, self.own_peaks)
+        return bound(self.result, self.against.own_peaks)
 
     def flag(self, name: FlagName) -> Flag | None:
         """Return the flag called `name`; None when the result does not carry it."""

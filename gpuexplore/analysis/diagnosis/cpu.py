@@ -1,7 +1,7 @@
 """What only a CPU shows: a library that chose a slow kernel, and cores without work."""
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.mfu import PEAK_KINDS, known_bandwidth
+from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.analysis.rates import flop_per_s
 from gpuexplore.analysis.roofline import intensity, ridge_point
 from gpuexplore.backends import load_backend
@@ -48,7 +48,7 @@ def too_few_threads(subject: Subject) -> Diagnosis | None:
 
 def _is_large_product(subject: Subject, peak: Peak) -> bool:
     """Return whether it is a product and nothing else, in its own arithmetic, well above the ridge point."""
-    case, bandwidth = subject.result.case, known_bandwidth(subject.result)
+    case, bandwidth = subject.result.case, subject.bandwidth
     if bandwidth is None or subject.operation.products is None or subject.flag("emulated"):
         return False
     products = subject.operation.products(case.shape)

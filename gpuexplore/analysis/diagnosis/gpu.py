@@ -4,7 +4,6 @@ from math import ceil
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
 from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK as NEAR
-from gpuexplore.analysis.mfu import bandwidth_utilization
 from gpuexplore.analysis.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.rates import byte_count
 from gpuexplore.devices import accelerator_named
@@ -23,7 +22,7 @@ def wave_tail(subject: Subject) -> Diagnosis | None:
     device = subject.device
     if device is None or device.kind != GPU or not device.cores or subject.median_s is None:
         return None
-    if subject.bound == "overhead" or max(subject.share or 0, bandwidth_utilization(subject.result) or 0) >= NEAR:
+    if subject.bound == "overhead" or max(subject.share or 0, subject.bandwidth_share or 0) >= NEAR:
         return None
     found = _own_waves(subject, device, device.cores)
     assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not say)"

@@ -1,7 +1,7 @@
 """What bounds a result on the roofline, how near it came to that limit, and what would help."""
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.mfu import PEAK_KINDS, bandwidth_utilization, cached_because, known_bandwidth
+from gpuexplore.analysis.mfu import PEAK_KINDS, cached_because
 from gpuexplore.analysis.rates import bytes_per_s, flop_count, flop_per_s
 from gpuexplore.analysis.roofline import intensity, ridge_point
 from gpuexplore.units import (
@@ -31,7 +31,9 @@ def compute_bound(subject: Subject) -> Diagnosis | None:
     peak, share = subject.peak, subject.share
     if subject.bound != "compute" or peak is None or share is None or share > 1:
         return None
-    near = _near("compute-bound", share, beyond="a narrower dtype or a faster device would help")
+    in_headline = subject.against.kind is None
+    used = "" if in_headline else f"{format_percent(share)} of {PEAK_KINDS[peak.kind]}; "
+    near = _near("compute-bound", share, used, beyond="a narrower dtype or a faster device would help")
     evidence = (
         f"{format_flop_per_s(flop_per_s(subject.result))} of {format_flop_per_s(peak.flop_per_s)} "
         f"({PEAK_KINDS[peak.kind]}), {format_percent(share)}; {_place(subject)}"
@@ -41,7 +43,7 @@ def compute_bound(subject: Subject) -> Diagnosis | None:
 
 def memory_bound(subject: Subject) -> Diagnosis | None:
     """Say that memory limits it, and how near it is to the bandwidth."""
-    share, bandwidth = bandwidth_utilization(subject.result), known_bandwidth(subject.result)
+    share, bandwidth = subject.bandwidth_share, subject.bandwidth
     if subject.bound != "memory" or bandwidth is None or share is None or share > 1:
         return None
     used = f"{format_percent(share)} of the memory bandwidth"
@@ -84,7 +86,7 @@ def _near(limit: str, share: float, used: str = "", *, beyond: str) -> str:
 
 def _place(subject: Subject) -> str:
     """Return where it stands on the roofline, as far as the roofs are known."""
-    case, peak, bandwidth = subject.result.case, subject.peak, known_bandwidth(subject.result)
+    case, peak, bandwidth = subject.result.case, subject.peak, subject.bandwidth
     place = f"intensity {format_intensity(intensity(case))}"
     if peak is None or bandwidth is None:
         return place

@@ -1,0 +1,132 @@
+"""The choice of what results are held against, on the page of a run."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
+from tests.analysis.made import ok
+from tests.analysis.test_denominators import on_gpu
+from tests.pages.conftest import OWNER, texts
+
+LARGE = Shape.of(m=4096, k=4096, n=4096)
+KEY = "choice.peak"
+
+
+def kept(store, *results, owner="anybody"):
+    """Return the id of a stored run of these results."""
+    first = results[0].case
+    asked = Experiment(
+        first.operation,
+        tuple(dict.fromkeys(one.case.shape for one in results)),
+        tuple(dict.fromkeys(one.case.dtype for one in results)),
+        tuple(dict.fromkeys(one.case.implementation for one in results)),
+        (first.device,),
+    )
+    return store.record(asked, owner, results=results)
+
+
+@pytest.fixture
+def gpu_run(store):
+    return kept(store, on_gpu(ok(1e-3, shape=LARGE, dtype="bf16"), held_hz=1.7e9))
+
+
+def offered(app):
+    return app.selectbox(key=KEY).options
+
+
+def test_what_exists_comes_first_and_what_is_unknown_carries_a_dash(page, gpu_run):
+    assert offered(page("benchmark", run=gpu_run)) == [
+        "MFU against the datasheet peak (usual)",
+        "MFU against the datasheet peak",
+        "MFU against the peak computed from cores and clock",
+        "MFU against the peak at the clock that was held",
+        "MFU against the measured ceiling",
+        "MFU against the best published result: —",
+        "MFU against the peak you entered: —",
+    ]
+
+
+def test_the_choice_reaches_headline_chart_table_and_url(page, gpu_run):
+    app = page("benchmark", run=gpu_run)
+    before = app.dataframe[0].value["MFU"][0]
+    app.selectbox(key=KEY).set_value("held_clock").run()
+    assert "of the peak at the clock that was held" in texts(app.markdown)
+    assert app.dataframe[0].value["MFU"][0] != before
+    assert "at 1.70 GHz, read as the sampling ended, instead of 1.83 GHz" in app.dataframe[0].value["Peak"][0]
+    assert any("% of the peak at the clock that was held" in one.proto.spec for one in app.get("vega_lite_chart"))
+    assert app.query_params["peak"] in ("held_clock", ["held_clock"])
+
+
+def test_a_link_carries_the_choice_and_the_usual_one_is_not_in_it(page, gpu_run):
+    app = page("benchmark", run=gpu_run, peak="measured_ceiling")
+    assert "100 % of the measured ceiling" in texts(app.markdown)
+    app.selectbox(key=KEY).set_value("").run()
+    assert "peak" not in app.query_params
+
+
+def test_a_link_with_an_unknown_kind_is_told_what_is_accepted(page, gpu_run):
+    app = page("benchmark", run=gpu_run, peak="best")
+    assert not app.exception
+    assert "peak 'best': accepted are" in texts(app.error)
+    assert "of the datasheet peak" in texts(app.markdown)
+
+
+def test_an_unknown_choice_is_a_dash_with_its_reason(page, gpu_run):
+    app = page("benchmark", run=gpu_run, peak="own")
+    assert app.dataframe[0].value["MFU"][0] == "—"
+    assert "you entered none for bf16: the page Devices takes one" in app.dataframe[0].value["Peak"][0]
+    assert "There is no MFU against the peak you entered" in texts(app.markdown)
+    assert len(app.get("vega_lite_chart")) == 3
+    assert "There is no chart of MFU" in texts(app.caption)
+
+
+def test_every_denominator_is_listed_with_its_source_or_reason(page, gpu_run):
+    compute, memory = (one.value for one in page("benchmark", run=gpu_run).table)
+    assert list(compute.columns) == ["Held against", "Peak", "MFU", "Source, or why it is unknown"]
+    assert len(compute) == len(memory) == 6
+    assert all(compute["Source, or why it is unknown"].str.len() > 10)
+    unknown = compute[compute["Peak"] == "—"]
+    assert set(unknown["Held against"]) == {"best published result", "peak you entered"}
+    assert set(unknown["MFU"]) == {"—"}
+
+
+def test_an_earlier_run_of_the_same_device_gives_the_measured_ceiling(page, store):
+    kept(store, on_gpu(ok(5e-4, shape=LARGE, dtype="bf16")))
+    slower = kept(store, on_gpu(ok(1e-3, shape=LARGE, dtype="bf16")))
+    assert "50.0 % of the measured ceiling" in texts(page("benchmark", run=slower, peak="measured_ceiling").markdown)
+
+
+def test_above_100_percent_is_explained_in_the_sentence_and_the_table(page, store):
+    fast = on_gpu(ok(2 * 4096**3 / 175e12, shape=LARGE, dtype="bf16"), "NVIDIA GeForce RTX 4090", held_hz=2.73e9)
+    app = page("benchmark", run=kept(store, fast))
+    why = "106 % of the datasheet peak: it held 2.73 GHz, and the peak is printed for 2.52 GHz"
+    assert why in texts(app.markdown)
+    assert why in app.dataframe[0].value["Remarks"][0]
+    assert any(
+        why in one.proto.spec or why.encode() in one.proto.SerializeToString() for one in app.get("vega_lite_chart")
+    )
+
+
+def test_ones_own_numbers_are_choices_too(page, store, gpu_run):
+    for unit in ("matrix", "vector"):
+        store.set_own_peak(OWNER, "NVIDIA H200", peak=Peak("bf16", unit, 5e14, "own", "a talk"))
+    store.set_own_bandwidth(OWNER, "NVIDIA H200", bandwidth=Bandwidth(4e12, "own", "a talk"))
+    app = page("benchmark", run=gpu_run)
+    assert offered(app)[0] == "MFU against the peak you entered (usual)"
+    assert "a talk" in app.table[1].value.iloc[-1].to_list()
+    app = page("benchmark", run=gpu_run, peak="datasheet")
+    assert "of the datasheet peak" in texts(app.markdown)
+
+
+def test_an_operation_without_flops_is_held_against_the_memory(page, store):
+    n = 10**8
+    copied = on_gpu(ok(2e-4, operation="copy", shape=Shape.of(n=n)))
+    app = page("benchmark", run=kept(store, copied))
+    assert offered(app)[0] == "Memory rate against the datasheet's memory bandwidth (usual)"
+    assert len(app.table) == 1
+
+
+def test_nothing_measured_offers_no_choice(page, store):
+    run = kept(store, replace(ok(), status="skipped", reason="too slow", measurement=None))
+    assert not [one for one in page("benchmark", run=run).selectbox if one.key == KEY]
