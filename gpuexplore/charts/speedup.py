@@ -4,6 +4,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.comparison import default_baseline
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.figures import Figures
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import ratio_axis
@@ -16,10 +17,10 @@ from gpuexplore.model import Measurement
 from gpuexplore.units import format_ratio
 
 
-def speedup(source: Source, baseline: str | None = None) -> alt.LayerChart:
+def speedup(source: Source, baseline: str | None = None, against: Against = USUAL) -> alt.LayerChart:
     """Return the speedup over `baseline` (an implementation or a dtype) against size."""
     name = _baseline(source, baseline)
-    drawn = _points(source, name)
+    drawn = _points(source, name, against)
     values = [1.0, *drawn["value"], *drawn["low"].dropna(), *drawn["high"].dropna()]
     y = ratio_axis(f"Speedup over {name}", values)
     return lines(drawn, results_of(source), y=y, description=describe_speedup(source, name), rules=[rule(1.0)])
@@ -40,9 +41,9 @@ def _baseline(source: Source, asked: str | None) -> str:
     return asked or default_baseline(results_of(source)) or "the baseline"
 
 
-def _points(source: Source, baseline: str) -> pd.DataFrame:
+def _points(source: Source, baseline: str, against: Against = USUAL) -> pd.DataFrame:
     """Return the points without those of the baseline, whose ratio to itself is always 1."""
-    found = points(source, _ratio, baseline)
+    found = points(source, _ratio, baseline, against)
     return found[(found["implementation"] != baseline) & (found["dtype"] != baseline)]
 
 

@@ -3,6 +3,7 @@
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.figures import CONDITIONS, Figures
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
@@ -14,9 +15,9 @@ from gpuexplore.model import Contrast, Measurement, Result
 from gpuexplore.units import format_seconds
 
 
-def time(source: Source) -> alt.LayerChart:
+def time(source: Source, against: Against = USUAL) -> alt.LayerChart:
     """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions."""
-    drawn = _points(source)
+    drawn = _points(source, against)
     contrasts = contrast_points(source)
     y = log_axis("Time per call", [*drawn["low"], *drawn["high"], *contrasts["value"]], "s")
     shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
@@ -39,8 +40,8 @@ def describe_time(source: Source) -> str:
     return alt_text("Time per call", _points(source), results_of(source), format_seconds, low_is_best=True)
 
 
-def _points(source: Source) -> pd.DataFrame:
-    return points(source, _seconds)
+def _points(source: Source, against: Against = USUAL) -> pd.DataFrame:
+    return points(source, _seconds, against=against)
 
 
 def _seconds(measurement: Measurement, _: Figures) -> Span:

@@ -85,13 +85,14 @@ def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | Non
     """Return the result of a settled case; the output of its timed calls is checked once more."""
     sampling = prepared.sampling
     try:
+        after = read_telemetry(group.device)  # at once: a GPU that idles while outputs are checked lowers its clock
         contrasts = take_contrasts(sampling, group)
         checked(sampling.candidate, group, group.timed_reference)
         measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts)
         lost_cpu_share = cpu_lost_share(before, read_cpu_times())
         overhead_s = call_overhead_s(case, group) if measurement.median_s < SHORT_CALL_S else None
         device = with_fair_ceiling(case, measurement, group)
-        environment = replace(group.environment, device=device, after=read_telemetry(device))
+        environment = replace(group.environment, device=device, after=after)
         measured = Measured(case, measurement, environment, overhead_s, lost_cpu_share)
         flags = find_flags(measured, group.operation, group.dtype)
     except Exception as error:

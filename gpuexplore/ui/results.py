@@ -44,10 +44,13 @@ def show_results(run: Run) -> None:
 
 def _charts(run: Run, against: Against) -> None:
     results, baseline = run.results, _baseline(run)
-    time = Drawing("time", lambda: charts.time(results), lambda: charts.time_notes(results))
+    time = Drawing("time", lambda: charts.time(results, against), lambda: charts.time_notes(results), against)
     mfu = Drawing("mfu", lambda: charts.mfu(results, against), lambda: mfu_left_out(results, against), against)
     speedup = Drawing(
-        "speedup", lambda: charts.speedup(results, baseline), lambda: speedup_left_out(results, baseline), baseline
+        "speedup",
+        lambda: charts.speedup(results, baseline, against),
+        lambda: speedup_left_out(results, baseline),
+        (baseline, against),
     )
     if _is_memory_bound(results):
         rate_title, rate = "Memory bandwidth", _bandwidth_drawing(results, against)

@@ -150,3 +150,17 @@ def test_the_ladder_of_the_cpu_is_measured_at_a_click(page, address):
     page.get_by_role("button", name="Measure the ladder").click(timeout=MINUTE_MS)
     page.wait_for_url("**run=**", timeout=MINUTE_MS)
     expect(page.get_by_text("in the same rounds.", exact=False)).to_be_visible(timeout=3 * MINUTE_MS)
+
+
+def test_what_mfu_is_held_against_is_chosen_and_stays_in_the_link(page, address):
+    start(page, f"{address}/{QUICK}")
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    page.get_by_label("What the results are held against").click()
+    page.get_by_role("option", name="MFU against the best published result: —").click()
+    expect(page.get_by_text("There is no MFU against the best published result")).to_be_visible(timeout=MINUTE_MS)
+    page.wait_for_url("**peak=published**", timeout=MINUTE_MS)
+    assert "run=" in page.url
+    page.reload()
+    expect(page.get_by_text("There is no MFU against the best published result")).to_be_visible(timeout=MINUTE_MS)
+    page.get_by_text("Every denominator").click()
+    expect(page.get_by_text("Source, or why it is unknown").first).to_be_visible(timeout=MINUTE_MS)

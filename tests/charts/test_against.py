@@ -45,6 +45,13 @@ def test_tooltips_explain_more_than_100_percent_and_name_what_is_unknown():
     assert unknown["memory"] == "unknown: our table of published results holds products only"
 
 
+def test_tooltips_of_every_chart_follow_the_choice():
+    results = (ok(), ok(implementation="numpy"))
+    for draw in (chart.time, chart.mfu, chart.throughput, chart.bandwidth):
+        assert all("of the peak you entered" in one["share"] for one in points_of(draw(results, OWN)))
+    assert all("of the peak you entered" in one["share"] for one in points_of(chart.speedup(results, None, OWN)))
+
+
 def test_files_carry_the_choice():
     (row,) = chart.to_frame((ok(),), against=OWN).to_dict("records")
     assert (row["peak_kind"], row["bandwidth_kind"], row["peak_flop_per_s"]) == ("own", "own", 5e11)

@@ -10,7 +10,7 @@ from gpuexplore.measure import guard, memory, overhead, runner, start_up
 from gpuexplore.measure.quiet import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.timing import FEWEST_SAMPLES, ROUND_SAMPLES
-from gpuexplore.model import Case, Options, Result, Shape, Status
+from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
 from tests.measure.evil import catalogue
@@ -85,6 +85,17 @@ def test_timed_calls_are_checked_too(name):
 
     assert results[name].status is Status.INCORRECT
     assert results["fine"].status is Status.OK
+
+
+def test_the_state_of_the_device_is_read_before_the_timed_output_is_checked(monkeypatch):
+    order, check = [], runner.checked
+    monkeypatch.setattr(runner, "read_telemetry", lambda device: order.append("read") or Telemetry(clock_hz=1e9))
+    monkeypatch.setattr(runner, "checked", lambda *about: order.append("checked") or check(*about))
+
+    result = result_of("fine")
+
+    assert order == ["read", "checked"]
+    assert result.environment.after.clock_hz == 1e9
 
 
 def test_answer_is_checked_on_random_numbers_whatever_is_timed():
