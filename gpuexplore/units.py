@@ -48,6 +48,11 @@ def format_flop_per_s(rate: float | None) -> str:
     return format_si(rate, "FLOP/s")
 
 
+def format_intensity(flop_per_byte: float | None) -> str:
+    """Return an arithmetic intensity, e.g. ``0.625 FLOP/byte``."""
+    return UNKNOWN if flop_per_byte is None else f"{_significant(flop_per_byte, 3)} FLOP/byte"
+
+
 def format_work_rate(flop_per_s: float | None, bytes_per_s: float | None) -> str:
     """Return the compute rate, or the memory rate of an operation that computes nothing, e.g. ``166 GB/s``."""
     return format_bytes_per_s(bytes_per_s) if flop_per_s == 0 else format_flop_per_s(flop_per_s)

@@ -101,3 +101,17 @@ def test_a_rate_is_that_of_memory_where_nothing_is_computed():
     assert units.format_work_rate(2e9, 1e9) == units.format_flop_per_s(2e9)
     assert units.format_work_rate(0.0, 1e9) == units.format_bytes_per_s(1e9)
     assert units.format_work_rate(None, 1e9) == units.format_flop_per_s(None)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "—"),
+        (0, "0 FLOP/byte"),
+        (0.0833333, "0.0833 FLOP/byte"),
+        (4.24, "4.24 FLOP/byte"),
+        (683, "683 FLOP/byte"),
+    ],
+)
+def test_intensities_have_three_digits(value, text):
+    assert units.format_intensity(value) == text

@@ -6,10 +6,10 @@ from types import MappingProxyType
 from gpuexplore.analysis.denominators import held_clock_hz
 from gpuexplore.analysis.mfu import BANDWIDTH_KINDS, PEAK_KINDS, bandwidth_share, compute_share, device_of
 from gpuexplore.devices import printed_clock_hz
+from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.model import Bandwidth, Peak, PeakKind, Result
 from gpuexplore.units import format_percent, format_si
 
-FAR_ABOVE = 1.2  # no board boosts so far past its printed clock
 READING = 1.03  # of a clock that moves while it is read
 
 

@@ -67,6 +67,15 @@ def measurement(result: Result) -> Measurement:
     return result.measurement
 
 
+def most_worth_explaining(results: Sequence[Result]) -> Result | None:
+    """Return the fastest result at the largest measured shape, else the first there is; None without results."""
+    measured = [one for one in results if one.measurement is not None]
+    if not measured:
+        return next(iter(results), None)
+    largest = shapes_by_work(measured)[-1]
+    return min((one for one in measured if one.case.shape == largest), key=lambda one: measurement(one).median_s)
+
+
 def name_of(result: Result, results: Sequence[Result]) -> str:
     """Return how a sentence names a result: ``torch in bf16``, with its device where there are several."""
     several = len({one.case.device for one in results}) > 1

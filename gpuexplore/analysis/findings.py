@@ -4,69 +4,27 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from gpuexplore.analysis.above_peak import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.comparison import Speedup, about_as_fast, ratio
-from gpuexplore.analysis.denominators import chosen, chosen_bandwidth
+from gpuexplore.analysis.denominators import chosen
+from gpuexplore.analysis.diagnosis import CARE, DISTURBANCES, diagnose
+from gpuexplore.analysis.diagnosis import RULES as DIAGNOSES
+from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, emulated, slower_than_native
 from gpuexplore.analysis.evidence import Evidence, measurement, name_of
 from gpuexplore.analysis.figures import CONDITIONS
-from gpuexplore.analysis.mfu import (
-    PEAK_KINDS,
-    applicable_peak,
-    bandwidth_share,
-    cached_because,
-    compute_share,
-    known_bandwidth,
-)
+from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.analysis.rates import flop_count
-from gpuexplore.analysis.roofline import bound
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Result, Status
-from gpuexplore.units import format_percent, format_ratio, format_seconds
-
-CLOSE_TO_A_PEAK = 0.75
-WORTH_A_SENTENCE = 1.2
-FLAGS_TO_TELL = ("throttled", "contended", "over_peak", "noisy")  # the gravest first
+from gpuexplore.units import format_ratio, format_seconds
 
 Rule = Callable[[Evidence], str | None]
 
 
-def limit(evidence: Evidence) -> str | None:
-    """Say what bounds the fastest result, and how close to the bound it came."""
-    fastest = evidence.fastest
-    name, peak = name_of(fastest, evidence.results), applicable_peak(fastest, evidence.own_peaks)
-    kind = bound(fastest, evidence.own_peaks)
-    if kind == "overhead":
-        return f"{name} is launch-bound: the call itself costs about as much as the work, so larger sizes gain most."
-    if kind == "cache":
-        return f"{name} is bound by caches: {cached_because(fastest)}."
-    if kind == "memory":
-        return _memory(name, bandwidth_share(fastest, known_bandwidth(fastest, evidence.against.own_bandwidth)))
-    if peak is None and flop_count(fastest.case):
-        return f"No peak is known for {name} here, so there is no MFU: enter one to get it."
-    share = compute_share(fastest, peak)
-    if kind is None or peak is None or share is None or share > 1:  # `above` says it
-        return None
-    of_what = f": {format_percent(share)} of {PEAK_KINDS[peak.kind]}" if evidence.against.kind else ""
-    return f"{name} is compute-bound, and {_room(share)}{of_what}."  # else the headline has the share
-
-
-def _memory(name: str, share: float | None) -> str | None:
-    if share is None or share > 1:  # `above` says it
-        return None
-    return f"{name} is memory-bound, and {_room(share)}: {format_percent(share)} of the memory bandwidth."
-
-
-def above(evidence: Evidence) -> str | None:
-    """Say why the fastest result is above 100 % of what it is held against, or of what usually bounds it."""
-    fastest, against = evidence.fastest, evidence.against
-    told = (
-        why_above_peak(fastest, chosen(fastest, against).peak),
-        why_above_bandwidth(fastest, chosen_bandwidth(fastest, against).peak),
-        why_above_peak(fastest, applicable_peak(fastest, against.own_peaks)),
-        why_above_bandwidth(fastest, known_bandwidth(fastest, against.own_bandwidth)),
-    )
-    why = next(filter(None, told), None)
-    return f"{name_of(fastest, evidence.results)} reached {why}" if why else None
+def telling(evidence: Evidence) -> str | None:
+    """Say what explains the fastest result best, or what is wrong with it; `disturbed` counts the rest."""
+    rules = [rule for rule in DIAGNOSES if rule not in DISTURBANCES]
+    found = diagnose(evidence.fastest, evidence.results, evidence.against, rules=rules)
+    return found[0].sentence if found else None
 
 
 def unknown(evidence: Evidence) -> str | None:
@@ -76,10 +34,6 @@ def unknown(evidence: Evidence) -> str | None:
     if kind is None or reason is None:
         return None
     return f"There is no MFU against {PEAK_KINDS[kind]} for {name_of(fastest, evidence.results)}: {reason}."
-
-
-def _room(share: float) -> str:
-    return "close to that limit" if share >= CLOSE_TO_A_PEAK else "has room below that limit"
 
 
 def contrast(evidence: Evidence) -> str | None:
@@ -147,24 +101,11 @@ def _same_but_dtype(one: Result, other: Result) -> bool:
 
 def slow_dtype(evidence: Evidence) -> str | None:
     """Say which emulated dtype costs most against a native one of the same implementation."""
-    pairs = [
-        (ratio(measurement(other), measurement(one), ""), one, other)
-        for one in evidence.here
-        for other in evidence.here
-        if _same_but_dtype(one, other)
-        and any(flag.name == "emulated" for flag in one.flags)
-        and not any(flag.name == "emulated" for flag in other.flags)
-    ]
-    worst = max(pairs, key=lambda pair: pair[0].ratio, default=None)
-    if worst is None or worst[0].ratio < WORTH_A_SENTENCE or (worst[0].ci95 and not worst[0].distinct):
+    slowed = [(found[0].ratio, one) for one in evidence.here if (found := slower_than_native(one, evidence.here))]
+    if not slowed:
         return None
-    return _slower(*worst)
-
-
-def _slower(times: Speedup, slow: Result, fast: Result) -> str:
-    why = next(flag.evidence for flag in slow.flags if flag.name == "emulated").rstrip(".")
-    name, longer = slow.case.implementation, format_ratio(times.ratio)
-    return f"{name} takes {longer} as long in {slow.case.dtype} as in {fast.case.dtype}: {why}."
+    _, worst = max(slowed, key=lambda pair: pair[0])
+    return next((one.sentence for one in diagnose(worst, evidence.here, rules=(emulated,))), None)
 
 
 def missing(evidence: Evidence) -> str | None:
@@ -186,17 +127,19 @@ def missing_sentence(results: tuple[Result, ...]) -> str | None:
 
 
 def disturbed(evidence: Evidence) -> str | None:
-    """Say how many measurements carry a flag that asks for care."""
+    """Say how many measurements have something to be known before trusting them."""
     measured = [one for one in evidence.results if one.status is Status.OK]
-    counts: Counter[str] = Counter(flag.name for one in measured for flag in one.flags)
-    told = [f"{counts[name]} {name.replace('_', ' ')}" for name in FLAGS_TO_TELL if counts[name]]
-    if not told:
+    usual = replace(evidence.against, kind=None)
+    found = (diagnose(one, (), usual, rules=CARE) for one in measured)
+    counts: Counter[str] = Counter(one.kind.replace("_", " ") for several in found for one in several)
+    if not counts:
         return None
-    return f"Read with care: of {_count(len(measured), 'measurement')}, {', '.join(told)}."
+    listed = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
+    return f"Read with care: of {_count(len(measured), 'measurement')}, {listed}."
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-RULES: tuple[Rule, ...] = (limit, above, unknown, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)
+RULES: tuple[Rule, ...] = (telling, unknown, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)

@@ -5,6 +5,7 @@ from math import isfinite
 from typing import Any
 
 from gpuexplore.analysis.denominators import USUAL, Against
+from gpuexplore.analysis.diagnosis import diagnose
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.model import (
     SCHEMA_VERSION,
@@ -43,7 +44,10 @@ def run_report(
         "schema_version": SCHEMA_VERSION,
         "experiment": encode(experiment) | {"shapes": [_shape(one) for one in experiment.shapes]},
         "environment": _environment([one.environment for one in results], environment),
-        "results": [_result(one, its) for one, its in zip(results, derived, strict=True)],
+        "results": [
+            _result(one, its) | {"diagnosis": encode(diagnose(one, results, against))}
+            for one, its in zip(results, derived, strict=True)
+        ],
     }
     return strict(report)  # type: ignore[no-any-return]
 

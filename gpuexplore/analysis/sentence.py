@@ -43,7 +43,7 @@ def summarize(
     headline = _headline(evidence)
     if running:
         headline = f"So far: {headline[0].lower()}{headline[1:]}"
-    return Summary(headline, tuple(sentence for rule in RULES if (sentence := rule(evidence))))
+    return Summary(headline, tuple(dict.fromkeys(sentence for rule in RULES if (sentence := rule(evidence)))))
 
 
 def _without_measurement(results: tuple[Result, ...], running: bool) -> Summary:

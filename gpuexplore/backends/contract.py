@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gpuexplore.backends.timer import Clock, Run, Timer
 from gpuexplore.dtypes import DType, Stored
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Environment
 
 
 class Backend(Protocol):
@@ -74,4 +74,11 @@ class Backend(Protocol):
 
     def versions(self) -> Mapping[str, str]:
         """Return the versions that explain this library's numbers, by name."""
+        ...
+
+    def slow_product(self, dtype: DType, environment: Environment) -> str | None:
+        """Return why this library's large products in `dtype` can be slow on that CPU, and what to change.
+
+        Half a sentence; None when it has no kernels of its own to choose from.
+        """
         ...

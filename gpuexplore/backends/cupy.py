@@ -16,6 +16,8 @@ INSTALL = "pip install cupy-cuda13x"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
+slow_product = host.slow_product
+
 
 def is_available() -> bool:
     """Return whether CuPy is installed."""

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends.timer import Clock, HostTimer, Run
+from gpuexplore.dtypes import DType
+from gpuexplore.model import Environment
 
 
 def is_installed(*modules: str) -> bool:
@@ -48,3 +50,7 @@ def flusher(device: str, size_bytes: int) -> Run:
     """Return a call that overwrites `size_bytes` of host memory, and so empties the caches."""
     buffer = np.zeros(max(1, size_bytes // 8), dtype=np.float64)
     return lambda: buffer.fill(1.0)
+
+
+def slow_product(dtype: DType, environment: Environment) -> None:
+    """Return None: what is compiled for this machine chooses no kernel."""

@@ -23,6 +23,7 @@ synchronize = host.synchronize
 timer = host.timer
 flusher = host.flusher
 capture = host.capture
+slow_product = host.slow_product
 
 
 def is_available() -> bool:

@@ -18,6 +18,8 @@ from gpuexplore.model import Device
 INSTALL = 'pip install "numba-cuda[cu13]"'
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 
+slow_product = host.slow_product
+
 
 def is_available() -> bool:
     """Return whether Numba and its CUDA target are installed."""

@@ -13,11 +13,13 @@ import numpy.typing as npt
 from gpuexplore.backends import host
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.errors import Unsupported
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Environment
 
 INSTALL = "pip install numpy"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)
 OPENBLAS_PIN = "scipy_openblas_set_num_threads64_"
+AVX512_NAMES = frozenset({"X86_V4", "AVX512F", "AVX512_SKX"})  # what NumPy calls it, by version
+AVX512_KERNELS = ("skylakex", "cooperlake", "sapphirerapids")
 
 synchronize = host.synchronize
 timer = host.timer
@@ -74,8 +76,25 @@ def set_threads(count: int) -> None:
 
 
 def versions() -> Mapping[str, str]:
-    """Return NumPy's version and the BLAS kernel it chose, which can halve its speed."""
-    return {"numpy": np.__version__, **_blas()}
+    """Return NumPy's version, the vectors it found, and the BLAS kernel that was chosen, which can halve its speed."""
+    return {"numpy": np.__version__, **_vectors(), **_blas()}
+
+
+def slow_product(dtype: DType, environment: Environment) -> str | None:
+    """Return which kernel OpenBLAS chose, and the variable that chooses another before the process starts."""
+    api, _, kernel = environment.libraries.get("numpy_blas", "").partition(" ")
+    kernel = kernel.rpartition(" ")[2]
+    if api != "openblas" or not kernel:
+        return "nothing is recorded of the BLAS kernel NumPy uses; with OpenBLAS, OPENBLAS_CORETYPE chooses it"
+    asked = environment.settings.get("OPENBLAS_CORETYPE")
+    if asked:
+        return (
+            f"OpenBLAS runs its {kernel} kernel because OPENBLAS_CORETYPE={asked} is set; start without it to compare"
+        )
+    has_avx512 = AVX512_NAMES & set(environment.libraries.get("numpy_vectors", "").split())
+    if has_avx512 and kernel.lower() not in AVX512_KERNELS:
+        return f"OpenBLAS chose its {kernel} kernel, though the CPU has AVX-512; start with OPENBLAS_CORETYPE=SkylakeX"
+    return f"OpenBLAS chose its {kernel} kernel; OPENBLAS_CORETYPE chooses another"
 
 
 def _numpy_dtype(dtype: DType) -> np.dtype:
@@ -102,6 +121,12 @@ def _pools() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+def _vectors() -> dict[str, str]:
+    """Return the vector extensions of the CPU that NumPy knows."""
+    found: list[str] = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    return {"numpy_vectors": " ".join(found)} if found else {}
 
 
 def _blas() -> dict[str, str]:

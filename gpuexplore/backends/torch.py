@@ -10,10 +10,11 @@ from gpuexplore.backends import host
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Clock, EventTimer, HostTimer, Run, Timer
 from gpuexplore.dtypes import DType, Stored
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Environment
 
 INSTALL = "pip install torch==2.13.0"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
+MKL_LEAST_BITS = 32  # narrower dtypes go to oneDNN
 
 
 def is_available() -> bool:
@@ -123,6 +124,15 @@ def versions() -> Mapping[str, str]:
 
     found = {"torch": torch.__version__, "torch_cuda": torch.version.cuda}
     return {name: str(one) for name, one in found.items() if one}
+
+
+def slow_product(dtype: DType, environment: Environment) -> str | None:
+    """Return what MKL or oneDNN, which compute torch's products, do on this CPU."""
+    if dtype.bits < MKL_LEAST_BITS:
+        return "oneDNN computes this dtype for torch; ONEDNN_VERBOSE=1 prints which of its kernels it chose"
+    if "AMD" in environment.device.name:
+        return "MKL, which computes it for torch, stays on AVX2 on an AMD CPU; OpenBLAS (numpy) can be faster there"
+    return "MKL computes it for torch; MKL_VERBOSE=1 prints the vectors and threads it uses"
 
 
 def _is_cuda(device: str) -> bool:

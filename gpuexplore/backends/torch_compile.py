@@ -27,6 +27,7 @@ timer = torch_backend.timer
 flusher = torch_backend.flusher
 capture = torch_backend.capture
 set_threads = torch_backend.set_threads
+slow_product = torch_backend.slow_product
 
 
 def unsupported(dtype: DType, device: Device) -> str | None:

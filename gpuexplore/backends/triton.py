@@ -19,6 +19,7 @@ synchronize = torch_backend.synchronize
 timer = torch_backend.timer
 flusher = torch_backend.flusher
 capture = torch_backend.capture
+slow_product = host.slow_product
 
 
 def is_available() -> bool:

@@ -6,6 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpuexplore.analysis.denominators import Against
+from gpuexplore.analysis.diagnosis import diagnose
+from gpuexplore.analysis.evidence import most_worth_explaining, name_of
+from gpuexplore.analysis.rates import shape_label
+from gpuexplore.analysis.sentence import Summary
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
@@ -24,6 +29,18 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def print_summary(summary: Summary, results: Sequence[Result], against: Against) -> None:
+    """Print what the results mean, then why the fastest is as it is: each sentence once, with its evidence."""
+    fastest = most_worth_explaining(results)
+    found = diagnose(fastest, results, against) if fastest else ()
+    said = {one.sentence for one in found}
+    print(f"\n{summary.headline}", *(one for one in summary.details if one not in said), sep="\n")
+    if fastest and found:
+        print(f"\nWhy: {name_of(fastest, results)} at {shape_label(fastest.case.shape)}")
+    for one in found:
+        print(f"- {one.sentence}\n  {one.evidence}")
 
 
 def refuse_file(path: Path, suffixes: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ from gpuexplore.analysis.report import run_report
 from gpuexplore.analysis.sentence import summarize
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json, refuse_file
+from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json, print_summary, refuse_file
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -112,7 +112,7 @@ def _print_table(results: Sequence[Result], baseline: str | None, against: Again
     ]
     print_columns([heading, *rows])
     summary = summarize(results, baseline=baseline, against=against)
-    print(f"\n{summary.headline}", *summary.details, sep="\n")
+    print_summary(summary, results, against)
 
 
 def _row(result: Result, derived: Figures) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, fo
 NOISY_ABOVE = 0.10
 NEAR_OVERHEAD = 3.0
 THROTTLED_BELOW = 0.75
+FAR_ABOVE = 1.2  # times a printed peak: more than boards boost
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _over_peak(flop_per_s: float, implementation: Implementation, dtype: DType, 
     if peak is None or flop_per_s <= peak.flop_per_s:
         return None
     likelier = "the peak is too low" if peak.kind == "measured_ceiling" else "the device runs past its printed clock"
-    far_off = flop_per_s > 1.2 * peak.flop_per_s
+    far_off = flop_per_s > FAR_ABOVE * peak.flop_per_s
     return Flag(
         "over_peak",
         f"{format_flop_per_s(flop_per_s)} is above the peak of {format_flop_per_s(peak.flop_per_s)} ({peak.source}); "

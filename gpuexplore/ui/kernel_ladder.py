@@ -17,6 +17,7 @@ from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
 from gpuexplore.ui.choices import show_problem
+from gpuexplore.ui.diagnosis import show_diagnosis
 from gpuexplore.ui.kernel_choice import KernelChoice
 from gpuexplore.ui.run_view import show_run
 from gpuexplore.ui.session import owner, store
@@ -42,7 +43,7 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
         )
     run_id = st.query_params.get("run")
     if run_id:
-        show_run(run_id, lambda run: _show(choice, _fitting(run, choice)))
+        show_run(run_id, lambda run: _show_measured(choice, run))
     else:
         _show(choice, ())
 
@@ -69,6 +70,12 @@ def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:
     return tuple(
         one for one in run.results if (one.case.operation, one.case.dtype) == (choice.operation.name, choice.dtype)
     )
+
+
+def _show_measured(choice: KernelChoice, run: Run) -> None:
+    results = _fitting(run, choice)
+    _show(choice, results)
+    show_diagnosis(results, running=run.active)
 
 
 def _show(choice: KernelChoice, results: Sequence[Result]) -> None:

@@ -18,6 +18,7 @@ from gpuexplore.model import Result, Run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.ui.against import choose_against
 from gpuexplore.ui.conditions import show_conditions
+from gpuexplore.ui.diagnosis import show_diagnosis
 from gpuexplore.ui.live_charts import Drawing, draw, refresh
 from gpuexplore.ui.table import show_table
 
@@ -34,6 +35,7 @@ def show_results(run: Run) -> None:
     sentences.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
     if any(result.measurement for result in run.results):
         _charts(run, against)
+    show_diagnosis(run.results, against, running=run.active)
     show_table(run.results, baseline=baseline, against=against)
     if not run.active:
         _take_away(run, against)

@@ -13,7 +13,7 @@ EXPERIMENT = Experiment("matmul", (Shape.of(m=100, k=100, n=100),), ("fp32",), (
 RESULTS = (ok(4e-5, implementation="numpy", flags=[Flag("noisy", "IQR 12 %")]), ok(1e-5), failed(dtype="bf16"))
 DESIGNED = {
     "case", "status", "reason", "flags", "measurement", "accuracy", "flop_count", "byte_count", "flop_per_s",
-    "bytes_per_s", "peak", "mfu", "bandwidth_utilization", "speedup", "telemetry",
+    "bytes_per_s", "peak", "mfu", "bandwidth_utilization", "speedup", "telemetry", "diagnosis",
 }  # fmt: skip
 
 
@@ -49,6 +49,12 @@ def test_a_case_without_a_measurement_still_has_its_work(report):
     assert one["flop_count"] == 2_000_000
     assert one["byte_count"] == 60_000
     assert one["measurement"] is one["flop_per_s"] is one["mfu"] is one["speedup"] is None
+
+
+def test_every_result_has_its_diagnosis_with_evidence(report):
+    assert [one["kind"] for one in report["results"][2]["diagnosis"]] == ["not_measured"]
+    for one in (one for result in report["results"] for one in result["diagnosis"]):
+        assert set(one) == {"kind", "sentence", "evidence", "severity"}
 
 
 def test_environment_lists_each_device_once(report):

@@ -60,10 +60,12 @@ def test_an_emulated_dtype_is_slower_and_says_why():
     ("result", "said"),
     [
         (ok(5e-4, size=600), "is compute-bound, and close to that limit"),
-        (ok(5e-3, size=600), "is compute-bound, and has room below that limit"),
-        (ok(1e-4, size=600), "reached 432 % of the measured ceiling: a ceiling is the best that was measured before"),
+        (ok(5e-4 * 1.5, size=600, on="cuda:0"), "is compute-bound, and has room below that limit"),
+        (ok(5e-3, size=600), "torch in fp32 reaches only 8.6 % of the measured ceiling"),
+        (ok(1e-4, size=600), "is far above the measured ceiling, so the measurement is wrong"),
+        (ok(4e-4, size=600), "reached 108 % of the measured ceiling: a ceiling is the best that was measured before"),
         (ok(1.2e-7, size=30), "is memory-bound, and close to that limit: 90.0 % of the memory bandwidth"),
-        (ok(1e-8, size=30), "reached 540 % of the measured ceiling"),
+        (ok(1e-7, size=30), "reached 108 % of the measured memory bandwidth: caches delivered part of the bytes"),
         (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is bound by caches: its 10.5 KiB stay"),
         (ok(flags=[Flag("launch_bound", "5 µs")]), "is launch-bound"),
         (ok(dtype="fp64"), "No peak is known for torch in fp64 here"),
@@ -89,6 +91,17 @@ def test_missing_cases_are_counted_with_their_reason():
 def test_disturbed_measurements_are_counted():
     noisy = Flag("noisy", "IQR 20 %")
     assert "Read with care: of 1 measurement, 1 noisy." in details(ok(flags=[noisy]))
+
+
+def test_a_rate_above_the_peak_is_disturbed_although_nobody_flagged_it():
+    assert "Read with care: of 1 measurement, 1 over peak." in details(ok(4e-4, size=600))
+
+
+def test_nothing_is_said_twice():
+    slow = ok(0.3, implementation="numpy", dtype="bf16", flags=[EMULATED])
+    fast = ok(1e-3, implementation="numpy", flags=[Flag("noisy", "IQR 20 %")])
+    found = summarize([fast, slow]).details
+    assert len(set(found)) == len(found)
 
 
 def test_while_running_it_speaks_of_what_is_there():

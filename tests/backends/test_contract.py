@@ -15,6 +15,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
+from tests.analysis.made import environment
 from tests.measure.fakes import CPU, GPU, FakeClock
 
 OPTIONAL = {"triton", "cupy"}  # not in requirements.txt
@@ -188,7 +189,7 @@ def test_numpy_needs_ml_dtypes_for_bf16(monkeypatch):
 
     assert numpy.unsupported(DTYPES["bf16"], CPU) == "NumPy has no bf16: pip install ml_dtypes"
     assert numpy.unsupported(DTYPES["fp16"], CPU) is None
-    assert set(numpy.versions()) == {"numpy"}
+    assert set(numpy.versions()) == {"numpy", "numpy_vectors"}
 
 
 def test_numpy_without_threadpoolctl_pins_threads_by_openblas_itself(monkeypatch):
@@ -289,3 +290,35 @@ def test_numba_cuda_keeps_the_contract_in_the_simulator(repository):
 
     assert told["dtypes"] == {name: [True, True] for name in ("fp64", "fp32", "bf16", "fp16")}
     assert (told["samples"], told["per_call"]) == (3, True)
+
+
+@EACH
+def test_reason_for_slow_products_is_half_a_sentence_or_none(name):
+    said = load_backend(name).slow_product(DTYPES["fp32"], environment())
+
+    assert said is None or (said and not said.endswith("."))
+
+
+def test_numpy_tells_the_vectors_it_found_and_the_kernel_of_its_blas():
+    told = load_backend("numpy").versions()
+
+    assert set(told) >= {"numpy", "numpy_blas", "numpy_vectors"}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "vectors", "advised"),
+    [
+        ("Haswell", "X86_V3 X86_V4", True),
+        ("Zen", "AVX512F AVX512CD AVX512_SKX", True),
+        ("SkylakeX", "X86_V3 X86_V4", False),
+        ("Cooperlake", "X86_V3 X86_V4", False),
+        ("Haswell", "X86_V3", False),
+        ("neoversen1", "ASIMD ASIMDHP", False),
+    ],
+)
+def test_avx512_kernel_is_advised_only_where_it_would_run_and_does_not(kernel, vectors, advised):
+    versions = {"numpy_blas": f"openblas 0.3.31.188.0 {kernel}", "numpy_vectors": vectors}
+    said = load_backend("numpy").slow_product(DTYPES["fp32"], replace(environment(), libraries=versions))
+
+    assert kernel in said
+    assert ("OPENBLAS_CORETYPE=SkylakeX" in said) == advised

@@ -11,13 +11,14 @@ from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, run_command
 from gpuexplore.model import SCHEMA_VERSION, Device, PeakKind, Result, Status
 from gpuexplore.serialization import decode
 from gpuexplore.store import open_store
+from tests.analysis.made import failed, ok
 from tests.cli import strict
 
 pytestmark = pytest.mark.slow
 TINY = ("vector_add", "--size", "8,16", "--impl", "numpy", "--dtype", "fp32", "--device", "cpu", "--budget", "0.01")
 RESULT_KEYS = {
     *("case", "status", "reason", "flags", "measurement", "accuracy", "flop_count", "byte_count", "flop_per_s"),
-    *("bytes_per_s", "peak", "mfu", "bandwidth_utilization", "speedup"),
+    *("bytes_per_s", "peak", "mfu", "bandwidth_utilization", "speedup", "diagnosis"),
 }
 MEASUREMENT_KEYS = {
     *("median_s", "p20_s", "p80_s", "iqr_s", "ci95_s", "min_s", "n", "first_call_s", "samples_s"),
@@ -46,6 +47,7 @@ def test_run_as_json_has_the_keys_of_the_design(answered):
         assert set(one["accuracy"]) >= {"relative_error", "tolerance"}
         assert set(one["peak"]) >= {"flop_per_s", "bytes_per_s", "kind", "source"}
         assert one["flop_count"] == one["case"]["shape"]["n"]
+        assert all(set(found) >= {"kind", "sentence", "evidence"} for found in one["diagnosis"])
 
 
 @pytest.mark.parametrize("kind", get_args(PeakKind))
@@ -73,6 +75,26 @@ def test_run_as_text_prints_a_table_and_a_sentence(capsys):
     assert heading.split() == ["size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "status"]
     assert [row.split()[:5] for row in rows[:2]] == [["n", "=", size, "fp32", "numpy"] for size in ("8", "16")]
     assert told.err.splitlines()[0].startswith("[1/2] vector_add n=8 fp32 numpy on cpu")
+
+
+def test_run_as_text_says_why_each_sentence_once_and_with_its_evidence(capsys, monkeypatch):
+    monkeypatch.setattr(run_command, "measure", lambda experiment, devices: (ok(5e-4, size=600),))
+
+    assert main(["run", "matmul", "--size", "600", "--impl", "torch", "--no-save"]) == EXIT_OK
+
+    said = capsys.readouterr().out
+    why = said.partition("Why: torch in fp32 at 600 × 600 × 600\n")[2].splitlines()
+    assert why[0].startswith("- torch in fp32 is compute-bound, and close to that limit")
+    assert why[1].startswith("  864 GFLOP/s of 1.00 TFLOP/s")
+    assert said.count("is compute-bound") == 1
+
+
+def test_run_as_text_says_why_there_is_no_time(capsys, monkeypatch):
+    monkeypatch.setattr(run_command, "measure", lambda experiment, devices: (failed(),))
+
+    main(["run", "matmul", "--size", "100", "--impl", "torch", "--no-save"])
+
+    assert "- torch in fp32 was not started" in capsys.readouterr().out
 
 
 def test_run_is_saved_for_the_app(capsys):

@@ -255,3 +255,40 @@ def test_an_operation_without_flops_shows_bandwidth_and_does_not_fail(page, stor
 
     assert not app.exception
     assert "B/s" in texts(app.markdown)
+
+
+def why(app):
+    return next(one for one in app.selectbox if one.label == "Result to explain")
+
+
+def test_a_finished_run_says_why_its_fastest_result_is_as_it_is(page, finished):
+    app = page("benchmark", run=finished)
+
+    assert why(app).value == why(app).options[0] == "128 × 128 × 128, numpy in fp32"
+    assert "far below that limit" in texts(app.markdown).partition("**Why**")[2]
+    assert "ridge point" in texts(app.caption)
+
+
+def test_any_result_can_be_explained_also_one_that_has_no_time(page, store, experiment, results):
+    wrong = Result(experiment.cases()[0], Status.INCORRECT, "relative error *0.5*")
+    app = page("benchmark", run=store.record(experiment, OWNER, results=[wrong, *results[1:]]))
+    why(app).select("64 × 64 × 64, numpy in fp32 (incorrect)").run()
+
+    assert not app.exception
+    assert "numpy in fp32 computes a wrong answer here" in texts(app.markdown)
+    assert "relative error *0.5*" in texts(app.caption)
+
+
+def test_a_growing_run_explains_the_fastest_so_far_and_offers_no_choice(page, store, claimed, results):
+    store.add_result(claimed, results[0])
+    app = page("benchmark", run=claimed.run_id)
+
+    assert "the fastest so far" in texts(app.caption)
+    assert not any(one.label == "Result to explain" for one in app.selectbox)
+
+
+def test_a_run_without_any_measurement_explains_its_first_case(page, store, experiment):
+    skipped = [Result(case, Status.SKIPPED, "one call would take about 9 s") for case in experiment.cases()]
+    app = page("benchmark", run=store.record(experiment, OWNER, results=skipped))
+
+    assert "was not started, because it would have taken too long" in texts(app.markdown)

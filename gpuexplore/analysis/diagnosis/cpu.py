@@ -1,0 +1,74 @@
+"""What only a CPU shows: a library that chose a slow kernel, and cores without work."""
+
+from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.rates import flop_per_s
+from gpuexplore.analysis.roofline import intensity, ridge_point
+from gpuexplore.backends import load_backend
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.model import Peak, Result
+from gpuexplore.units import format_flop_per_s, format_percent, format_ratio
+
+CPU = "cpu"
+SLOW_BELOW = 0.6  # a good library reaches more of the ceiling in a large product
+LARGE = 2.0  # times the ridge point: from there on, calls and memory cost little
+MUCH_FASTER = 1.4
+
+
+def slow_blas(subject: Subject) -> Diagnosis | None:
+    """Say that a library's large product is far below the ceiling, and which setting of it decides."""
+    peak, share, environment = subject.peak, subject.share, subject.result.environment
+    if environment is None or peak is None or share is None or share >= SLOW_BELOW:
+        return None
+    if environment.device.kind != CPU or not _is_large_product(subject, peak) or subject.flag("contended"):
+        return None  # a library whose threads wait for others is not to blame
+    library = load_backend(subject.implementation.backend)
+    cause = library.slow_product(dtype_named(subject.result.case.dtype), environment)
+    if cause is None:
+        return None
+    evidence = (
+        f"{format_flop_per_s(flop_per_s(subject.result))} of {format_flop_per_s(peak.flop_per_s)} "
+        f"({PEAK_KINDS[peak.kind]})"
+    )
+    said = f"{subject.name} reaches only {format_percent(share)} of {PEAK_KINDS[peak.kind]}: {cause}."
+    return Diagnosis("slow_blas", said, f"{evidence}{_rival(subject)}")
+
+
+def too_few_threads(subject: Subject) -> Diagnosis | None:
+    """Say that cores had no work."""
+    environment = subject.result.environment
+    if environment is None or environment.device.kind != CPU or subject.median_s is None:
+        return None
+    threads, cores = environment.threads, environment.device.cores
+    if threads is None or cores is None or threads >= cores:
+        return None
+    said = f"{subject.name} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
+    return Diagnosis("too_few_threads", said, f"threads: {threads}, physical cores: {cores}")
+
+
+def _is_large_product(subject: Subject, peak: Peak) -> bool:
+    """Return whether it is a product and nothing else, in its own arithmetic, well above the ridge point."""
+    case, bandwidth = subject.result.case, subject.bandwidth
+    if bandwidth is None or subject.operation.products is None or subject.flag("emulated"):
+        return False
+    products = subject.operation.products(case.shape)
+    if len(products) != 1 or peak.dtype != case.dtype:
+        return False
+    one, itemsize_bytes = products[0], dtype_named(case.dtype).itemsize_bytes
+    elements = one.batch * (one.m * one.k + one.k * one.n + one.m * one.n)
+    alone = elements * itemsize_bytes == subject.operation.byte_count(case.shape, dtype_named(case.dtype))
+    return alone and intensity(case) >= LARGE * ridge_point(peak.flop_per_s, bandwidth.bytes_per_s)
+
+
+def _rival(subject: Subject) -> str:
+    """Return who is much faster in the same rounds, as proof that the hardware can; empty when nobody is."""
+    this = subject.result.measurement
+    group = [one for one in subject.others if one.case.group == subject.result.case.group and one.measurement]
+    best = min(group, key=_median_s, default=None)
+    if this is None or best is None or this.median_s < MUCH_FASTER * _median_s(best):
+        return ""
+    return f"; {best.case.implementation} is {format_ratio(this.median_s / _median_s(best))} as fast in the same rounds"
+
+
+def _median_s(result: Result) -> float:
+    return result.measurement.median_s if result.measurement else float("inf")

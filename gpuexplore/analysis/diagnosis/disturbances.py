@@ -1,0 +1,35 @@
+"""What disturbed a measurement, by its flags: each with what to do about it."""
+
+from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
+from gpuexplore.model import FlagName
+from gpuexplore.units import format_percent
+
+
+def throttled(subject: Subject) -> Diagnosis | None:
+    """Say that the device slowed itself down."""
+    means = "was measured while the device held its clock down, for heat or power: let it cool, or raise its limit"
+    return _by_flag(subject, "throttled", means)
+
+
+def contended(subject: Subject) -> Diagnosis | None:
+    """Say that others used the device."""
+    return _by_flag(subject, "contended", "shared the device with other work: measure again when nothing else runs")
+
+
+def noisy(subject: Subject) -> Diagnosis | None:
+    """Say that the samples lie far apart."""
+    found = _by_flag(subject, "noisy", "varies from call to call: end other programs, or measure with a larger budget")
+    measurement = subject.result.measurement
+    if found is None or measurement is None or measurement.ci95_s is None:
+        return found
+    low, high = measurement.ci95_s
+    half = (high - low) / 2 / measurement.median_s
+    evidence = f"{found.evidence}; the median is known to ±{format_percent(half)}, from {len(measurement.samples_s)}"
+    return Diagnosis(found.kind, found.sentence, f"{evidence} samples", found.severity)
+
+
+def _by_flag(subject: Subject, name: FlagName, means: str) -> Diagnosis | None:
+    flag = subject.flag(name)
+    if flag is None or flag.name not in ("throttled", "contended", "noisy"):
+        return None
+    return Diagnosis(flag.name, f"{subject.name} {means}.", flag.evidence, "doubt")

@@ -1,0 +1,111 @@
+"""What the number format did: no units for it, or TF32 in place of fp32."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuexplore.analysis.comparison import Speedup, ratio
+from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
+from gpuexplore.dtypes import DTYPES, DType, dtype_named
+from gpuexplore.model import Device, Result
+from gpuexplore.operations.contract import Operation
+from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
+
+WORTH_A_SENTENCE = 1.2
+
+
+def emulated(subject: Subject) -> Diagnosis | None:
+    """Say that the device has no units for the dtype, what that cost, and which dtype to try instead."""
+    flag, device, case = subject.flag("emulated"), subject.device, subject.result.case
+    if flag is None or device is None:
+        return None
+    instead = _native_instead(dtype_named(case.dtype), device, subject.operation)
+    why = flag.evidence.rstrip(".") + (f"; try {instead.name}, which has units of its own here" if instead else "")
+    units = f"{device.name} has units for {', '.join(device.native) or 'none of our dtypes'}"
+    slower = slower_than_native(subject.result, subject.others)
+    if slower is None:
+        return Diagnosis("emulated", f"{subject.name} is emulated: {why}.", f"{_time(subject.result)}; {units}")
+    times, fast = slower
+    said = f"{case.implementation} takes {format_ratio(times.ratio)} as long in {case.dtype} as in {fast.case.dtype}"
+    figures = f"{_time(subject.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
+    return Diagnosis("emulated", f"{said}: {why}.", f"{figures}; {units}")
+
+
+def slower_than_native(result: Result, others: Sequence[Result]) -> tuple[Speedup, Result] | None:
+    """Return how many times longer an emulated result takes than the fastest native one of its kind, and that one.
+
+    None when it takes not much longer, or nothing native was measured beside it.
+    """
+    this = result.measurement
+    if this is None or not _is_emulated(result):
+        return None
+    found = [
+        (ratio(other.measurement, this, other.case.dtype), other)
+        for other in others
+        if other.measurement and not _is_emulated(other) and replace(result.case, dtype=other.case.dtype) == other.case
+    ]
+    worst = max(found, key=lambda pair: pair[0].ratio, default=None)
+    if worst is None or worst[0].ratio < WORTH_A_SENTENCE or (worst[0].ci95 and not worst[0].distinct):
+        return None
+    return worst
+
+
+def tf32(subject: Subject) -> Diagnosis | None:
+    """Say whether a product on tensor cores that know TF32 used it, and what that means."""
+    device, dtype = subject.device, dtype_named(subject.result.case.dtype)
+    if device is None or not subject.operation.is_matrix_product or subject.median_s is None:
+        return None
+    if dtype.matrix_only and dtype.cut_from_fp32:
+        return _on(subject, dtype)
+    short = next((one for one in DTYPES.values() if _is_short_for(one, dtype) and one.name in device.native), None)
+    if short is None or subject.bound in ("memory", "cache", "overhead"):
+        return None
+    return _off(subject, device, dtype, short)
+
+
+def _on(subject: Subject, dtype: DType) -> Diagnosis:
+    wide = dtype_named(dtype.accumulate)
+    kept = f"inputs keep {dtype.significand_bits} of the {wide.significand_bits} significand bits of {wide.name}"
+    accuracy = subject.result.accuracy
+    error = accuracy.relative_error if accuracy else None
+    measured = f"; the result is off by {error:.1e} of its norm" if error is not None else ""
+    return Diagnosis(
+        "tf32",
+        f"{dtype.name} was on: {kept}, sums keep all. Choose {wide.name} where that is too few.",
+        f"rounding an input changes it by up to {format_percent(dtype.unit_roundoff)}{measured}",
+    )
+
+
+def _off(subject: Subject, device: Device, dtype: DType, short: DType) -> Diagnosis:
+    own, other = subject.peak, device.peak(short.name, "matrix")
+    gain, evidence = "would be faster", f"{device.name} has {short.name} units"
+    if own and other:
+        gain = f"allows up to {format_ratio(other.flop_per_s / own.flop_per_s)} as much"
+        evidence = (
+            f"peaks: {format_flop_per_s(own.flop_per_s)} in {own.dtype}, "
+            f"{format_flop_per_s(other.flop_per_s)} in {short.name}"
+        )
+    return Diagnosis(
+        "tf32",
+        f"{short.name} was off, as it always is in {dtype.name} here: where {short.significand_bits} significand bits "
+        f"are enough, {short.name} {gain}.",
+        evidence,
+    )
+
+
+def _is_short_for(one: DType, dtype: DType) -> bool:
+    return one.matrix_only and one.array_name == dtype.array_name and one is not dtype
+
+
+def _native_instead(dtype: DType, device: Device, operation: Operation) -> DType | None:
+    """Return the dtype nearest in size, and not narrower, that has units of its own; None when there is none."""
+    native = [one for one in DTYPES.values() if one.name in device.native and not operation.unsupported(one)]
+    usable = [one for one in native if one.bits >= dtype.bits and not one.matrix_only]
+    return min(usable, key=lambda one: one.bits, default=None)
+
+
+def _is_emulated(result: Result) -> bool:
+    return any(flag.name == "emulated" for flag in result.flags)
+
+
+def _time(result: Result) -> str:
+    return format_seconds(result.measurement.median_s if result.measurement else None)

@@ -1,0 +1,106 @@
+"""What only a GPU shows: a last wave of blocks that leaves it idle, and copies that cost more than the work."""
+
+from math import ceil
+
+from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
+from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK as NEAR
+from gpuexplore.analysis.occupancy import Waves, occupancy, waves
+from gpuexplore.analysis.rates import byte_count
+from gpuexplore.devices import accelerator_named
+from gpuexplore.devices.capabilities import CAPABILITIES
+from gpuexplore.model import Device
+from gpuexplore.operations.compiled import recorded
+from gpuexplore.units import format_bytes, format_bytes_per_s, format_percent, format_seconds
+
+WASTEFUL_BELOW = 0.8  # share of the slots with work
+ASSUMED_TILE = 128  # rows and columns a library's block computes of a large product, one block a multiprocessor
+GPU = "cuda"
+
+
+def wave_tail(subject: Subject) -> Diagnosis | None:
+    """Say that the last wave of blocks leaves much of the GPU idle, unless the result is near a limit all the same."""
+    device = subject.device
+    if device is None or device.kind != GPU or not device.cores or subject.median_s is None:
+        return None
+    if subject.bound == "overhead" or max(subject.share or 0, subject.bandwidth_share or 0) >= NEAR:
+        return None
+    found = _own_waves(subject, device, device.cores)
+    assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not say)"
+    found = found or _library_waves(subject, device.cores)
+    if found is None or found.efficiency >= WASTEFUL_BELOW:
+        return None
+    return Diagnosis("wave_tail", _said(subject, found, assumed), f"{_counted(found)}{assumed}")
+
+
+def _own_waves(subject: Subject, device: Device, multiprocessors: int) -> Waves | None:
+    """Return the waves of a kernel of ours in its default block; None where its registers are not recorded."""
+    case, geometry = subject.result.case, subject.implementation.geometry
+    number = device.compute_capability or ""
+    made = recorded(case.operation, case.implementation, case.dtype, number)
+    if geometry is None or made is None or number not in CAPABILITIES:
+        return None
+    if case.options.block not in (None, geometry.blocks[0]):
+        return None
+    launch = geometry.launch(subject.operation.output(case.shape))
+    full = occupancy(
+        CAPABILITIES[number],
+        threads_per_block=launch.threads_per_block,
+        registers_per_thread=made.registers_per_thread,
+        shared_bytes_per_block=made.shared_bytes,
+    )
+    resident = full.blocks_per_multiprocessor
+    return waves(launch.blocks, resident, multiprocessors) if resident else None
+
+
+def _library_waves(subject: Subject, multiprocessors: int) -> Waves | None:
+    """Return the waves of a library's product, one tile a block and one block a multiprocessor."""
+    operation = subject.operation
+    if subject.implementation.geometry is not None or operation.products is None:
+        return None
+    products = operation.products(subject.result.case.shape)
+    if len(products) != 1:
+        return None  # fused: the blocks of one are not those of the other
+    one = products[0]
+    return waves(one.batch * ceil(one.m / ASSUMED_TILE) * ceil(one.n / ASSUMED_TILE), 1, multiprocessors)
+
+
+def _said(subject: Subject, found: Waves, assumed: str) -> str:
+    if found.full_waves == 0:
+        few = "has too few blocks for this GPU" if not assumed else "may have too few blocks for this GPU"
+        idle = f"{format_percent(found.tail_idle_share)} of it stays idle"
+        return f"{subject.name} {few}: {idle}, so a larger size costs hardly more."
+    loses = "loses time" if not assumed else "may lose time"
+    return (
+        f"{subject.name} {loses} in a last wave that leaves {format_percent(found.tail_idle_share)} of the GPU idle: "
+        "a size that fills the last wave costs hardly more."
+    )
+
+
+def _counted(found: Waves) -> str:
+    slots, tail = found.blocks_per_wave, found.tail_blocks
+    used = f"{format_percent(found.efficiency)} of the slots have work"
+    if found.full_waves == 0:
+        return f"{tail:,} blocks for {slots:,} slots, so {used}"
+    full = "1 full wave" if found.full_waves == 1 else f"{found.full_waves:,} full waves"
+    return f"{full} of {slots:,} blocks and a last one of {tail:,}, so {used}"
+
+
+def transfer_dominates(subject: Subject) -> Diagnosis | None:
+    """Say that bringing the data to the GPU and back would take longer than the computation."""
+    device, median_s = subject.device, subject.median_s
+    if device is None or device.kind != GPU or device.spec_key is None or median_s is None:
+        return None
+    row = accelerator_named(device.spec_key)
+    if row is None or row.pcie_bytes_per_s is None:
+        return None
+    moved = byte_count(subject.result.case)
+    transfer_s = moved / row.pcie_bytes_per_s
+    if transfer_s <= median_s:
+        return None
+    return Diagnosis(
+        "transfer_dominates",
+        f"Copying the arrays of {subject.name} to the GPU and back would take longer than computing: "
+        "keep them there between steps.",
+        f"{format_bytes(moved)} over PCIe at {format_bytes_per_s(row.pcie_bytes_per_s)} are at least "
+        f"{format_seconds(transfer_s)} (computed, not measured), the computation is {format_seconds(median_s)}",
+    )
