@@ -57,7 +57,7 @@ def _sides(points: Sequence[Point]) -> str | None:
     listed = [one for one in parts if one]
     unknown = len(points) - known
     rest = f"; of {unknown} the roof is unknown" if unknown else ""
-    joined = listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
+    joined = listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])}, and {listed[-1]}"
     return (
         f"Of the {len(points)} points, {joined}{rest}." if len(points) > 1 else f"The point lies {_place(points[0])}."
     )

@@ -153,8 +153,8 @@ def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     slope = alt.Chart(slopes).mark_text(
         align="left", baseline="bottom", dx=10, dy=-3, color=NEUTRAL, fontSize=12, angle=alt.expr(angle)
     )
-    text = alt.condition(NARROW, "short:N", "label:N")
-    return [one.encode(x=_x(seen), y=_y(seen), text=text) for one in (flat, slope)]
+    said = f"{NARROW} ? datum.short : datum.label"
+    return [one.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for one in (flat, slope)]
 
 
 def _color(dtypes: Sequence[str]) -> alt.Color:

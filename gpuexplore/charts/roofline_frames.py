@@ -210,7 +210,7 @@ def _units_at(one: Roof, roofs: Iterable[Roof]) -> str:
 
 
 def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
-    """Return the compute roofs, one of each rate: of a dtype that has it on both units, on matrix units, if there is."""
+    """Return the compute roofs, one of each rate: rather of a dtype that has it on both units, and on matrix units."""
     order = list(FORMATS)
     compute = [one for one in roofs if one.dtype]
     alike = Counter((one.rate, one.dtype) for one in compute)

@@ -1,6 +1,7 @@
 """Choices that the URL remembers: a link restores them, and a value it cannot use is named with the accepted ones."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
@@ -8,12 +9,24 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.ui.text import plain
 
 
-def select(label: str, name: str, options: Sequence[str], *, shown: Callable[[str], str] = str) -> str:
+def select(
+    label: str,
+    name: str,
+    options: Sequence[str],
+    *,
+    shown: Callable[[str], str] = str,
+    problems: AbstractContextManager[object] | None = None,
+) -> str:
     """Draw a select box whose value is the URL's parameter `name`; the first option is its default.
 
     A value that is no option any more, because another choice changed them, gives way to the default.
+
+    Args:
+        shown: what a reader sees of an option.
+        problems: the container that names a bad value; None names it above the box.
     """
-    _restore(name, options[0], accepted=options)
+    with problems or nullcontext():
+        _restore(name, options[0], accepted=options)
     if st.session_state[_key(name)] not in options:
         st.session_state[_key(name)] = options[0]
     chosen: str = st.selectbox(label, options, key=_key(name), format_func=shown)

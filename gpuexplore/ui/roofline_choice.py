@@ -42,19 +42,24 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
     """Draw the choices and return them."""
     known = {one.id: one for one in devices}
     with st.container(border=True):
+        problems = st.container()  # the columns are too narrow for sentences
         place, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
         with place:
-            name = choices.select("Device", "device", [*known, *TABLE], shown=lambda one: _label(one, known))
+            name = choices.select(
+                "Device", "device", [*known, *TABLE], shown=lambda one: _label(one, known), problems=problems
+            )
         device = known[name] if name in known else as_device(TABLE[name])
         with dtypes:
             present = [one for one in FORMATS if any(peak.dtype == one for peak in device.peaks)]
-            dtype = choices.select("Dtype", "dtype", [ALL, *present])
+            dtype = choices.select("Dtype", "dtype", [ALL, *present], problems=problems)
         with operations:
-            operation = choices.select("Operation", "op", [ALL, *OPERATIONS], shown=_title)
+            operation = choices.select("Operation", "op", [ALL, *OPERATIONS], shown=_title, problems=problems)
         with whose:
-            runs = choices.select("Runs", "runs", list(RUNS), shown=RUNS.__getitem__)
+            runs = choices.select("Runs", "runs", list(RUNS), shown=RUNS.__getitem__, problems=problems)
         with recordings:
-            recorded = choices.select("Recorded runs", "recorded", list(RECORDED), shown=RECORDED.__getitem__)
+            recorded = choices.select(
+                "Recorded runs", "recorded", list(RECORDED), shown=RECORDED.__getitem__, problems=problems
+            )
     return RooflineChoice(
         device=device,
         here=name in known,
