@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.ui.roofline import open_benchmark, show_roofline
+from gpuexplore.ui.roofline import nothing_here, open_benchmark, show_roofline
 from gpuexplore.ui.roofline_choice import choose
 from gpuexplore.ui.roofline_measure import offer, show_progress
 from gpuexplore.ui.roofline_points import view_of
@@ -30,12 +30,7 @@ if not view.roofs:
     open_benchmark()
     st.stop()
 if not choice.here and not view.measured:
-    published = [one for one in view.points if one.origin == "published"]
-    st.info(
-        f"Nothing is measured on {choice.device.name} here: its roofs are those of the table. "
-        + ("The points are results that others published." if published else "No result for it is known."),
-        icon=":material/info:",
-    )
+    st.info(nothing_here(choice.device.name, view.points), icon=":material/info:")
 elif choice.here and not any(one.origin == "live" for one in view.points):
     st.info(
         "None of your runs is on this roofline yet." if choice.runs != "none" else "Runs are hidden.",

@@ -16,14 +16,14 @@ CACHES_OVERFLOWN = 4
 ASSUMED_CACHE_BYTES = 64 * 2**20
 MEMORY_SHARE = 1 / 16
 TRIAD_BYTES = 3 * 4  # of one element
-BUDGET_S = 0.5
+BUDGET_S = 0.3
 
 
 def roof_experiments(device: Device) -> tuple[Experiment, Experiment]:
     """Return the large products and the triad that show what `device` reaches, by what is usual on it."""
     product, triad = operation_named(PRODUCTS), operation_named(TRIAD)
     return (
-        _experiment(product, device, size=_product_size(device), dtypes=PRODUCT_DTYPES),
+        _experiment(product, device, size=_product_size(device), dtypes=_dtypes(device)),
         _experiment(triad, device, size=_triad_size(device), dtypes=("fp32",)),
     )
 
@@ -33,6 +33,12 @@ def _experiment(operation: Operation, device: Device, *, size: int, dtypes: tupl
     fitting = tuple(name for name in names if _runs_on(operation, name, device))
     shape = operation.shape_of_size(size)
     return Experiment(operation.name, (shape,), dtypes, fitting, (device.id,), Options(budget_s=BUDGET_S))
+
+
+def _dtypes(device: Device) -> tuple[str, ...]:
+    """Return the usual dtypes that the device computes in its own units: others would show another dtype's roof."""
+    own = tuple(one for one in PRODUCT_DTYPES if one in device.native)
+    return own or PRODUCT_DTYPES[:1]
 
 
 def _runs_on(operation: Operation, name: str, device: Device) -> bool:

@@ -47,6 +47,14 @@ def run_of(event: Any) -> str | None:
     return next((one["run"] for one in picked if one.get("run")), None)
 
 
+def nothing_here(name: str, points: Sequence[Point]) -> str:
+    """Return what is shown of a device that nobody measured on this server."""
+    told = {"recorded": "recorded elsewhere by gpuexplore", "published": "published by others"}
+    origins = [words for origin, words in told.items() if any(one.origin == origin for one in points)]
+    shown = f"The points are results {' and '.join(origins)}." if origins else "No result elsewhere fits these choices."
+    return f"Nothing is measured on {name} here: its roofs are those of the table. {shown}"
+
+
 def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     """Return what there is to know about the points that are drawn, a sentence each."""
     opens = "A click on a point opens its run." if any(one.run for one in points) else None

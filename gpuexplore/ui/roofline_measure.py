@@ -47,7 +47,7 @@ def _help(device: Device) -> str:
     titles = " and ".join(
         f"{operation_named(one.operation).title.lower()} at {one.shapes[0]}" for one in roof_experiments(device)
     )
-    return f"Runs {titles} with the usual implementations: the best become roofs. Some seconds."
+    return f"Runs {titles} with the usual implementations: the best become roofs. Usually under a minute."
 
 
 def _told(run: Run) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.analysis.estimate import refuse
@@ -32,12 +34,19 @@ def test_triad_overflows_the_caches_and_takes_long_enough():
     assert byte_count(fast.cases()[0]) >= 2e-4 * 3e12
 
 
+@pytest.mark.parametrize(
+    ("native", "dtypes"),
+    [(("fp64", "fp32", "bf16"), ("fp32", "bf16")), (("fp16", "fp32"), ("fp32", "fp16")), ((), ("fp32",))],
+)
+def test_products_are_in_the_dtypes_that_the_device_has_units_for(native, dtypes):
+    assert roof_experiments(replace(device(), native=native))[0].dtypes == dtypes
+
+
 def test_both_ask_for_what_is_usual_on_the_device_and_are_not_refused():
     here = device(memory_bytes=2**33)
     product, triad = roof_experiments(here)
 
     assert (product.implementations, triad.implementations) == (("numpy", "numba-cpu", "torch"),) * 2
-    assert product.dtypes == ("fp32", "bf16", "fp16")
     for one in (product, triad):
         refuse(one, [here])
     assert "numba-cuda" in roof_experiments(device(identity="cuda:0"))[0].implementations

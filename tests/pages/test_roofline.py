@@ -87,6 +87,7 @@ def test_device_of_the_table_shows_its_roofs_and_what_others_published(page):
     app = page("roofline", device="h100-sxm5-80gb")
 
     assert "Nothing is measured on H100 SXM5 80GB here" in texts(app.info)
+    assert "The points are results published by others." in texts(app.info)
     assert from_column(app) == {"published"}
     assert "Hollow points were not measured here" in texts(app.caption)
     assert not any(one.label.startswith("Measure this device") for one in app.button)
@@ -95,7 +96,7 @@ def test_device_of_the_table_shows_its_roofs_and_what_others_published(page):
 def test_device_of_the_table_without_published_results_says_so(page):
     app = page("roofline", device="gtx-1650")
 
-    assert "No result for it is known" in texts(app.info)
+    assert "No result elsewhere fits these choices" in texts(app.info)
 
 
 @pytest.mark.slow
@@ -105,6 +106,20 @@ def test_every_accelerator_has_its_roofline(page, key):
 
     assert not app.exception
     assert not app.error
+
+
+def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published_ones(page, monkeypatch):
+    result = ok(size=2000, dtype="bf16")  # 667 FLOP/byte, right of the ridge at 295
+    there = replace(result.environment.device, name="NVIDIA H100", spec_key="h100-sxm5-80gb")
+    recorded = replace(result, environment=replace(result.environment, device=there))
+    monkeypatch.setattr(roofline_points, "recorded_results", lambda: (("a recording", recorded),))
+    monkeypatch.setattr(roofline_points, "run_id", lambda *_: "rec")
+
+    app = page("roofline", device="h100-sxm5-80gb")
+
+    assert "results recorded elsewhere by gpuexplore and published by others" in texts(app.info)
+    assert from_column(app) == {"recorded", "published"}
+    assert "best product in bf16, matrix units" in set(app.dataframe[1].value["Roof"])
 
 
 def test_recorded_results_can_be_hidden(page, monkeypatch):
