@@ -11,7 +11,7 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.model import Result
+from gpuexplore.model import Device, Result
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.request import split
 from gpuexplore.store import open_store
@@ -41,7 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
         implementation=arguments.impl,
     )
     here = [ensure_ceiling(one) if one.id in split(asked.gpus) else one for one in discover()]
-    found = predictions(asked, here, _own_results())
+    found = predictions(asked, here, _own_results(here))
     if arguments.json:
         print_json({"predictions": [prediction_json(one) for one in found]})
     else:
@@ -49,10 +49,10 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _own_results() -> tuple[Result, ...]:
-    """Return what was measured on this machine, newest last."""
+def _own_results(here: Sequence[Device]) -> tuple[Result, ...]:
+    """Return what was measured on these devices, newest last."""
     with open_store() as store:
-        return tuple(result for run in store.history(limit=40) for result in store.load(run.id).results)[::-1]
+        return tuple(one for device in here for _, one in reversed(store.measured_results(device)))
 
 
 def prediction_json(one: Prediction) -> dict[str, Any]:

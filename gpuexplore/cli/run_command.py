@@ -94,9 +94,9 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
 
 def _earlier(results: Sequence[Result]) -> tuple[Result, ...]:
     """Return the best that was measured on these devices before."""
-    names = {one.environment.device.name for one in results if one.environment}
+    devices = {one.environment.device.id: one.environment.device for one in results if one.environment}
     with open_store() as store:
-        return best_of(one for name in names for one in store.measured_on(name))
+        return best_of(one for device in devices.values() for _, one in store.measured_results(device))
 
 
 def _save(experiment: Experiment, results: Sequence[Result]) -> None:

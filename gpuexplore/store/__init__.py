@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Self
 
-from gpuexplore.store import attempts, measured, peaks, queue, runs, supervisors
+from gpuexplore.store import attempts, peaks, queue, runs, supervisors
 from gpuexplore.store.database import Database, connect, database_url, utc_now
 from gpuexplore.store.queue import Claim
 from gpuexplore.store.supervisors import Supervisor, SupervisorState
@@ -25,6 +25,7 @@ class Store(Database):
     load_summary = runs.load_summary
     results_after = runs.results_after
     history = runs.history
+    measured_results = runs.measured_results
     request_cancel = runs.request_cancel
     own_peaks = peaks.own_peaks
     set_own_peak = peaks.set_own_peak
@@ -33,7 +34,6 @@ class Store(Database):
     set_own_bandwidth = peaks.set_own_bandwidth
     delete_own_bandwidth = peaks.delete_own_bandwidth
     # anybody
-    measured_on = measured.measured_on
     position = queue.position
     queue_length = queue.queue_length
     supervisor = supervisors.supervisor

@@ -48,11 +48,10 @@ def _choose(fastest: Result, usual: Against) -> str:
     computes = bool(flop_count(fastest.case))
     words, what = (PEAK_KINDS, "MFU") if computes else (BANDWIDTH_KINDS, "Memory rate")
     standard = chosen(fastest, usual) if computes else chosen_bandwidth(fastest, usual)
-    texts = {"": f"{what} against {words[standard.kind]} (usual)" if standard.peak else f"{what}: {UNKNOWN} (usual)"}
+    texts = {"": f"{words[standard.kind]} (usual)" if standard.peak else f"{UNKNOWN} (usual)"}
     for one in sorted(_answers(fastest, usual), key=lambda one: one.peak is None):
-        texts[one.kind] = f"{what} against {words[one.kind]}{'' if one.peak else f': {UNKNOWN}'}"
-    label = "What the results are held against"
-    return select(label, NAME, list(texts), shown=lambda one: texts[one], label_visibility="collapsed")
+        texts[one.kind] = f"{words[one.kind]}{'' if one.peak else f': {UNKNOWN}'}"
+    return select(f"{what} against", NAME, list(texts), shown=lambda one: texts[one])
 
 
 def _answers(result: Result, against: Against) -> tuple[Denominator[Peak] | Denominator[Bandwidth], ...]:
@@ -122,6 +121,6 @@ def _earlier(run: Run, device: Device) -> tuple[Result, ...]:
         return ()
     key = f"against.{run.id}.{device.name}.{run.active}"
     if key not in st.session_state:
-        st.session_state[key] = best_of(store().measured_on(device.name))
+        st.session_state[key] = best_of(result for _, result in store().measured_results(device))
     found: tuple[Result, ...] = st.session_state[key]
     return found

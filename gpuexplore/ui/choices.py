@@ -1,7 +1,7 @@
 """Choices that the URL remembers: a link restores them, and a value it cannot use is named with the accepted ones."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
@@ -15,16 +15,21 @@ def select(
     options: Sequence[str],
     *,
     shown: Callable[[str], str] = str,
-    label_visibility: Literal["visible", "collapsed"] = "visible",
+    problems: AbstractContextManager[object] | None = None,
 ) -> str:
     """Draw a select box whose value is the URL's parameter `name`; the first option is its default.
 
     A value that is no option any more, because another choice changed them, gives way to the default.
+
+    Args:
+        shown: what a reader sees of an option.
+        problems: the container that names a bad value; None names it above the box.
     """
-    _restore(name, options[0], accepted=options)
+    with problems or nullcontext():
+        _restore(name, options[0], accepted=options)
     if st.session_state[_key(name)] not in options:
         st.session_state[_key(name)] = options[0]
-    chosen: str = st.selectbox(label, options, key=_key(name), format_func=shown, label_visibility=label_visibility)
+    chosen: str = st.selectbox(label, options, key=_key(name), format_func=shown)
     _remember(name, chosen, default=options[0])
     return chosen
 

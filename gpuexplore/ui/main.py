@@ -28,6 +28,15 @@ page = st.navigation(
                 help="Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
             ),
         ],
+        "Understand": [
+            st.Page(
+                PAGES / "roofline.py",
+                title="Roofline",
+                icon=":material/roofing:",
+                url_path="roofline",
+                help="Results below the roofs of a device: what limits each, and how near it comes.",
+            ),
+        ],
         "Server": [
             st.Page(
                 PAGES / "devices.py",

@@ -1,0 +1,241 @@
+"""What the roofline draws: lines, ridges, labels and points as data frames, and the window they are seen through."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import log10
+
+import pandas as pd
+
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.placing import Origin, Point
+from gpuexplore.analysis.rates import shape_label
+from gpuexplore.analysis.roofline_words import format_intensity
+from gpuexplore.analysis.roofs import Roof, ridges
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.operations import operation_named
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+
+BASES = ("datasheet or formula", "measured by a loop", "best result so far")
+ORIGINS: dict[Origin, str] = {"live": "measured here", "recorded": "recorded", "published": "published"}
+LOWEST_INTENSITY = 1 / 16
+ROOM = 2.0  # beyond the outermost point, on either side
+LABELS_FROM = 0.7  # of the width: the labels of flat roofs stand right of it, the points left
+PIXELS = 400  # of the drawing's height: what labels need is a share of it
+LABEL_PIXELS = 15
+SLOPED_LABEL_PIXELS = 26  # on a phone the slopes are steep, and labels along them near each other
+THICK, THIN = 3.0, 1.5
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of the plane that is drawn, in FLOP/byte and FLOP/s."""
+
+    intensity_low: float
+    intensity_high: float
+    rate_low: float
+    rate_high: float
+
+    @property
+    def intensity_decades(self) -> float:
+        """Powers of ten along the x axis."""
+        return log10(self.intensity_high / self.intensity_low)
+
+    @property
+    def rate_decades(self) -> float:
+        """Powers of ten along the y axis."""
+        return log10(self.rate_high / self.rate_low)
+
+
+def window(roofs: Sequence[Roof], points: Sequence[Point]) -> Window:
+    """Return the window that shows every point, every ridge with memory and some of the roofs beside them."""
+    shown = [one.intensity for one in ridges(roofs) if one.bandwidth.kind == "memory"]
+    shown += [one.intensity for one in points]
+    low = min([LOWEST_INTENSITY, *(one / ROOM for one in shown)])
+    high = low * (ROOM * max([1.0, *shown]) / low) ** (1 / LABELS_FROM)
+    slopes = [one.rate for one in roofs if one.kind != "compute"]
+    flats = [one.rate for one in roofs if one.kind == "compute"]
+    rates = [one.flop_per_s for one in points]
+    floor = [low * min(slopes) * ROOM] if slopes else flats
+    ceiling = flats or [high * max(slopes)] if slopes or flats else [1e12]
+    return Window(low, high, min([*floor, *rates, ceiling[0]]) / ROOM, max([*ceiling, *rates]) * ROOM)
+
+
+def sloped_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+    """Return the two ends of every bandwidth: from the left edge to the highest compute roof."""
+    top = max((one.rate for one in roofs if one.kind == "compute"), default=seen.rate_high)
+    rows = [
+        _roof_row(one, intensity, intensity * one.rate, format_bytes_per_s(one.rate))
+        for one in roofs
+        if one.kind != "compute"
+        for intensity in (seen.intensity_low, min(seen.intensity_high, top / one.rate))
+    ]
+    return _frame(rows, ROOF_COLUMNS)
+
+
+def flat_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+    """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal ones once."""
+    fastest = max((one.rate for one in roofs if one.kind != "compute" and not one.reached), default=None)
+    rows = []
+    for one in _distinct(roofs):
+        start = one.rate / fastest if fastest else seen.intensity_low
+        rows += [
+            _roof_row(one, intensity, one.rate, format_flop_per_s(one.rate))
+            for intensity in (max(seen.intensity_low, min(start, seen.intensity_high)), seen.intensity_high)
+        ]
+    return _frame(rows, ROOF_COLUMNS)
+
+
+def ridge_marks(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+    """Return the ridge points in the window, those with memory larger and with their intensity beside them."""
+    rows: list[Row] = []
+    told: set[str] = set()
+    for one in ridges(roofs):
+        if not seen.intensity_low <= one.intensity <= seen.intensity_high:
+            continue
+        memory, said = one.bandwidth.kind == "memory", format_intensity(one.intensity)
+        rows.append(
+            {
+                "intensity": one.intensity,
+                "rate": one.compute.rate,
+                "size": 60 if memory else 18,
+                "text": said.split(" ")[0] if memory and said not in told else "",
+                "label": f"{one.compute.label} and {one.bandwidth.label}",
+                "said": said,
+            }
+        )
+        told |= {said} if memory else set()
+    return _frame(rows, ("intensity", "rate", "size", "text", "label", "said"))
+
+
+def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+    """Return a label for each compute limit, at its right end; limits too near for two labels share one."""
+    limits = _distinct([one for one in roofs if not one.reached])
+    rows: list[Row] = [
+        {
+            "intensity": seen.intensity_high,
+            "rate": group[0].rate,
+            "label": " · ".join(f"{_units_at(one, roofs)} {format_flop_per_s(one.rate)}" for one in group),
+            "short": " · ".join(_units_at(one, roofs) for one in group),
+        }
+        for group in _near(limits, LABEL_PIXELS, seen)
+    ]
+    return _frame(rows, ("intensity", "rate", "label", "short"))
+
+
+def labels_of_slopes(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
+    """Return a label for each bandwidth limit, along its left end; limits too near for two labels share one."""
+    limits = [one for one in roofs if one.kind != "compute" and not one.reached]
+    rows: list[Row] = [
+        {
+            "intensity": seen.intensity_low,
+            "rate": seen.intensity_low * group[0].rate,
+            "label": " · ".join(f"{one.label.split(' ')[0]} {format_bytes_per_s(one.rate)}" for one in group),
+            "short": " · ".join(one.label.split(" ")[0] for one in group),
+        }
+        for group in _near(limits, SLOPED_LABEL_PIXELS, seen)
+    ]
+    return _frame(rows, ("intensity", "rate", "label", "short"))
+
+
+def _near(roofs: Iterable[Roof], pixels: float, seen: Window) -> list[list[Roof]]:
+    """Return groups of roofs, the highest first, each less than `pixels` below the one above it."""
+    groups: list[list[Roof]] = []
+    for one in sorted(roofs, key=lambda each: -each.rate):
+        if groups and log10(groups[-1][-1].rate / one.rate) / seen.rate_decades * PIXELS < pixels:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def frame_of_points(points: Sequence[Point]) -> pd.DataFrame:
+    """Return a row for each point, with the words of its tooltip."""
+    rows: list[Row] = [
+        {
+            "intensity": one.intensity,
+            "rate": one.flop_per_s,
+            "dtype": one.dtype,
+            "run": one.run,
+            "text": ORIGINS["published"] if one.origin == "published" else "",
+            **_words(one),
+        }
+        for one in points
+    ]
+    columns = ("intensity", "rate", "dtype", "run", "text", "case", "operation", "shape", "time", "rate_said")
+    return _frame(rows, (*columns, "intensity_said", "share", "roof", "origin", "run_said"))
+
+
+def _words(one: Point) -> dict[str, str]:
+    return {
+        "case": one.case,
+        "operation": operation_named(one.operation).title,
+        "shape": shape_label(one.shape),
+        "time": format_seconds(one.time_s),
+        "rate_said": format_flop_per_s(one.flop_per_s),
+        "intensity_said": format_intensity(one.intensity),
+        "share": format_percent(one.share) if one.share is not None else "unknown",
+        "roof": roof_above(one),
+        "origin": ORIGINS[one.origin],
+        "run_said": one.run or one.source or "none",
+    }
+
+
+def roof_above(one: Point) -> str:
+    """Return what a reader calls the roof above a point, e.g. ``L2 cache``, ``bf16, matrix units``."""
+    if one.limit is None or one.compute is None:
+        return "unknown"
+    return one.compute.label if one.limit == "compute" or one.feed is None else one.feed.label
+
+
+def basis(roof: Roof) -> str:
+    """Return how a roof was found, one of BASES."""
+    return BASES[2] if roof.reached else BASES[1] if roof.measured else BASES[0]
+
+
+def units_said(roofs: Iterable[Roof]) -> str:
+    """Return the dtypes and units of equal compute roofs, e.g. ``fp32``, ``fp32 and fp64 matrix``."""
+    units: dict[str, set[str]] = {}
+    for one in roofs:
+        units.setdefault(one.dtype or "", set()).add(one.unit or "")
+    groups: dict[str, list[str]] = {}
+    for name in sorted(units, key=list(FORMATS).index):
+        groups.setdefault(" ".join(units[name]) if len(units[name]) == 1 else "", []).append(name)
+    return " and ".join(f"{', '.join(groups[unit])} {unit}".strip() for unit in sorted(groups))
+
+
+def _units_at(one: Roof, roofs: Iterable[Roof]) -> str:
+    return units_said(each for each in roofs if each.dtype and not each.reached and each.rate == one.rate)
+
+
+def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
+    """Return the compute roofs, one of each rate: rather of a dtype that has it on both units, and on matrix units."""
+    order = list(FORMATS)
+    compute = [one for one in roofs if one.dtype]
+    alike = Counter((one.rate, one.dtype) for one in compute)
+    compute.sort(
+        key=lambda one: (-alike[one.rate, one.dtype], one.unit != "matrix", order.index(one.dtype or order[0]))
+    )
+    return list({(one.rate, one.reached): one for one in reversed(compute)}.values())[::-1]
+
+
+def _roof_row(one: Roof, intensity: float, rate: float, said: str) -> Row:
+    return {
+        "line": f"{one.label}{one.reached}",
+        "intensity": intensity,
+        "rate": rate,
+        "dtype": one.dtype or "",
+        "width": THICK if one.unit == "matrix" or one.kind == "memory" else THIN,
+        "label": one.label,
+        "said": said,
+        "basis": basis(one),
+        "source": f"{PEAK_KINDS[one.peak_kind].removeprefix('the ')}: {one.source}" if not one.reached else one.source,
+    }
+
+
+ROOF_COLUMNS = ("line", "intensity", "rate", "dtype", "width", "label", "said", "basis", "source")
+
+
+def _frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(columns))

@@ -1,0 +1,42 @@
+"""Roofline: which limit each computation meets on a device, here or not, and how near it comes."""
+
+import streamlit as st
+
+from gpuexplore.ui.roofline import nothing_here, open_benchmark, show_roofline
+from gpuexplore.ui.roofline_choice import choose
+from gpuexplore.ui.roofline_measure import offer, show_progress
+from gpuexplore.ui.roofline_points import view_of
+from gpuexplore.ui.session import known_devices
+
+st.title("Roofline")
+st.caption(
+    "Work that computes little with each byte is limited by how fast bytes come, the slopes; work that computes much "
+    "by arithmetic, the flat roofs. Both are drawn here for one device, with the results measured on it."
+)
+
+devices = known_devices()
+choice = choose(devices)
+view = view_of(choice)
+if choice.here:
+    offer(choice.device)
+    show_progress()
+
+if not view.roofs:
+    st.info(
+        f"No roof of {choice.device.name} is known. A CPU's are measured before its first run, a GPU's stand in the "
+        "table of accelerators once its driver names it.",
+        icon=":material/roofing:",
+    )
+    open_benchmark()
+    st.stop()
+if not choice.here and not view.measured:
+    st.info(nothing_here(choice.device.name, view.points), icon=":material/info:")
+elif choice.here and not any(one.origin == "live" for one in view.points):
+    st.info(
+        "None of your runs is on this roofline yet." if choice.runs != "none" else "Runs are hidden.",
+        icon=":material/insights:",
+    )
+    open_benchmark()
+show_roofline(view, choice)
+if all(device.kind == "cpu" for device in devices):
+    st.caption("No CUDA device was found here; every GPU of the table can be chosen above.")

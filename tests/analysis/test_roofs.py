@@ -1,0 +1,113 @@
+"""Roofs of made-up devices with round numbers: every rate and ridge can be checked by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.roofs import compute_roof, memory_roof, ridges, roofs, same_device
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
+from tests.analysis.made import device, failed, ok
+
+CACHE = CacheRoof(1, 64_000, Bandwidth(8e11, "measured_ceiling", "triad"))
+CPU = replace(device(), caches=(CACHE,))
+TRIAD = {"operation": "triad", "implementation": "numba-cpu", "shape": Shape.of(n=1000)}  # 12,000 bytes, 2,000 FLOPs
+
+
+def on(result, **changes):
+    return replace(result, environment=replace(result.environment, device=replace(device(), **changes)))
+
+
+def reached(*results, on_device=CPU):
+    return [one for one in roofs(on_device, results) if one.reached]
+
+
+def test_every_peak_cache_and_memory_is_a_roof():
+    assert [(one.kind, one.label, one.rate, one.measured) for one in roofs(CPU)] == [
+        ("compute", "fp32, matrix units", 1e12, True),
+        ("compute", "bf16, matrix units", 4e12, True),
+        ("compute", "fp32, vector units", 5e11, False),
+        ("cache", "L1 cache", 8e11, True),
+        ("memory", "Memory", 1e11, True),
+    ]
+
+
+def test_device_without_peaks_has_no_roofs():
+    assert roofs(device(peaks=(), bandwidth=None)) == ()
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS, ids=lambda one: one.key)
+def test_every_row_of_the_table_has_roofs_for_each_of_its_peaks(accelerator):
+    row = as_device(accelerator)
+    found = roofs(row)
+
+    assert [(one.dtype, one.unit, one.rate) for one in found if one.kind == "compute"] == [
+        (one.dtype, one.unit, one.flop_per_s) for one in row.peaks
+    ]
+    assert not any(one.measured or one.reached for one in found)
+
+
+def test_every_compute_roof_meets_every_bandwidth_at_its_ridge():
+    found = {(one.compute.label, one.bandwidth.label): one.intensity for one in ridges(roofs(CPU))}
+
+    assert len(found) == 6
+    assert found["fp32, matrix units", "Memory"] == pytest.approx(10)
+    assert found["bf16, matrix units", "L1 cache"] == pytest.approx(5)
+
+
+def test_best_large_product_becomes_a_roof_with_its_case_and_date():
+    (roof,) = reached(ok(2e-3, size=600), ok(1e-3, size=600))
+
+    assert roof.rate == pytest.approx(2 * 600**3 / 1e-3)
+    assert (roof.label, roof.dtype, roof.unit) == ("best product in fp32, matrix units", "fp32", "matrix")
+    assert roof.source == "Matrix multiplication, 600 × 600 × 600, torch in fp32, 2026-01-02"
+
+
+def test_product_left_of_the_ridge_shows_no_compute_roof():
+    assert reached(ok(size=30)) == []
+
+
+def test_product_above_what_is_possible_is_not_believed():
+    assert reached(ok(1e-9, size=600, flags=[Flag("over_peak", "too fast")]), failed(size=600)) == []
+
+
+def test_widened_product_counts_for_the_format_it_computes_in():
+    (roof,) = reached(ok(size=600, dtype="bf16", implementation="numpy"))
+
+    assert roof.dtype == "fp32"
+
+
+def test_best_triad_from_memory_becomes_a_bandwidth():
+    (roof,) = reached(ok(1e-6, **TRIAD), ok(2e-6, **TRIAD))
+
+    assert (roof.kind, roof.rate) == ("memory", pytest.approx(1.2e10))
+    assert "STREAM triad, n = 1,000, numba-cpu in fp32, 2026-01-02" in roof.source
+
+
+def test_data_that_a_cache_may_have_delivered_show_no_bandwidth():
+    assert reached(ok(1e-9, spec={"cache_bytes": 3001}, **TRIAD)) == []
+    assert reached(ok(1e-9, spec={"cache_bytes": None}, **TRIAD)) == []
+    assert len(reached(ok(1e-6, spec={"cache_bytes": 3001}, cache="cold", **TRIAD))) == 1
+
+
+def test_results_of_another_device_are_left_out():
+    assert reached(on(ok(size=600), name="another")) == []
+    assert reached(on(ok(size=600), cores=4), on_device=replace(CPU, cores=2)) == []
+
+
+def test_device_is_the_same_by_row_or_by_name_and_cores():
+    row = replace(device(), name="H200 SXM", kind="table", spec_key="h200")
+
+    assert same_device(replace(device(identity="cuda:0"), name="NVIDIA H200", spec_key="h200"), row)
+    assert same_device(replace(CPU, cores=2), CPU)
+    assert not same_device(replace(CPU, kind="cuda"), CPU)
+    assert not same_device(None, CPU)
+
+
+def test_limits_are_found_by_what_they_limit():
+    found = roofs(CPU, [ok(size=600)])
+
+    assert compute_roof(found, "fp32", "vector").rate == 5e11
+    assert compute_roof(found, "fp16", "matrix") is None
+    assert memory_roof(found).rate == 1e11
+    assert memory_roof(()) is None

@@ -1,0 +1,81 @@
+"""The roofline in a real browser: links, hovering, clicks, small and dark screens."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+MINUTE_MS = 60_000
+RUN = "?size=64&dtype=fp32&impl=numpy&budget=0.02"
+
+
+def chart(page):
+    return page.locator("[data-testid=stVegaLiteChart] svg")
+
+
+def points(page):
+    """Return the marks of results; those of ridge points have no dtype."""
+    return chart(page).locator("path[aria-label*='Median time']")
+
+
+def measure(page, address):
+    """Make a run as this page's browser; return its id."""
+    page.goto(f"{address}/{RUN}")
+    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points")).click()
+    page.wait_for_url("**run=**", timeout=MINUTE_MS)
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=2 * MINUTE_MS)
+    return re.search(r"run=(\w+)", page.url)[1]
+
+
+def test_a_link_restores_device_and_dtype(page, address):
+    page.goto(f"{address}/roofline?device=a100-sxm4-80gb&dtype=bf16&recorded=off")
+    expect(page.get_by_role("heading", level=1, name="Roofline")).to_be_visible(timeout=MINUTE_MS)
+    expect(chart(page)).to_be_visible(timeout=MINUTE_MS)
+    expect(chart(page).get_by_text("bf16 matrix 312 TFLOP/s")).to_be_visible()
+    expect(page.get_by_text("Nothing is measured on A100 SXM4 80GB here")).to_be_visible()
+
+
+def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run(page, address):
+    run_id = measure(page, address)
+    page.goto(f"{address}/roofline?op=matmul")
+    expect(points(page)).to_have_count(1, timeout=MINUTE_MS)
+
+    points(page).hover()
+    tooltip = page.locator("#vg-tooltip-element")
+    expect(tooltip).to_contain_text("numpy in fp32")
+    expect(tooltip).to_contain_text("64 × 64 × 64")
+    expect(tooltip).to_contain_text(run_id)
+
+    points(page).click()
+    page.wait_for_url(f"**run={run_id}**", timeout=MINUTE_MS)
+    expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+
+
+def test_without_a_run_a_button_leads_to_one(page, address):
+    page.goto(f"{address}/roofline")
+    page.get_by_role("button", name="Measure something").click(timeout=MINUTE_MS)
+    expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible(timeout=MINUTE_MS)
+
+
+def test_the_roofs_of_the_cpu_are_measured_at_a_click(page, address):
+    page.goto(f"{address}/roofline")
+    page.get_by_role("button", name="Measure this device's roofs").click(timeout=MINUTE_MS)
+    page.wait_for_url("**measuring=**", timeout=MINUTE_MS)
+    expect(page.get_by_text("STREAM triad: measured.")).to_be_visible(timeout=3 * MINUTE_MS)
+    expect(chart(page).get_by_text("best result so far")).to_be_visible(timeout=MINUTE_MS)
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_roofline_fits_any_screen(browser, address, scheme, width):
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.goto(f"{address}/roofline?device=h100-sxm5-80gb")
+    expect(chart(page)).to_be_visible(timeout=MINUTE_MS)
+    main = page.locator("[data-testid=stMain]")
+    assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
+    assert chart(page).evaluate("it => it.getBoundingClientRect().right <= window.innerWidth")
+    expect(chart(page).get_by_text("bf16, fp16 matrix", exact=width < 800)).to_have_count(1)
+    page.close()

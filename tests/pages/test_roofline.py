@@ -1,0 +1,211 @@
+"""The Roofline page in each of its states."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.devices import ACCELERATORS
+from gpuexplore.model import Experiment, Shape
+from gpuexplore.ui import roofline_points, session
+from gpuexplore.ui.roofline import run_of
+from tests.analysis.made import device, ok
+from tests.pages.conftest import OWNER, texts
+
+
+def spec(app):
+    (chart,) = app.get("vega_lite_chart")
+    return json.loads(chart.proto.spec)
+
+
+def chosen(app):
+    return {one.label: one.value for one in app.selectbox}
+
+
+def from_column(app):
+    return set(app.dataframe[0].value["From"])
+
+
+def test_own_runs_lie_below_the_roofs_of_this_machine(page, finished):
+    app = page("roofline")
+
+    assert not app.exception
+    assert "Roofline. Flat roofs: fp32, matrix units 1.00 TFLOP/s" in spec(app)["description"]
+    assert "In fp32 the ridge point is at **10 FLOP/byte**" in texts(app.markdown)
+    assert "Of the 8 points" in texts(app.markdown)
+    assert set(app.dataframe[0].value["Run"]) == {finished}
+    assert list(app.dataframe[1].value["Roof"])[:4] == [
+        "fp32, matrix units",
+        "bf16, matrix units",
+        "fp32, vector units",
+        "Memory",
+    ]
+
+
+def test_without_a_run_the_roofs_are_shown_and_the_way_to_one(page):
+    app = page("roofline")
+
+    assert "None of your runs is on this roofline yet" in texts(app.info)
+    assert any(one.label == "Measure something" for one in app.button)
+    assert len(app.dataframe) == 1
+
+
+def test_runs_of_others_are_shown_when_asked_for(page, store, experiment, results):
+    store.record(experiment, "somebody else", results=results)
+
+    assert "None of your runs" in texts(page("roofline").info)
+    assert len(page("roofline", runs="all").dataframe[0].value) == 8
+    assert "Runs are hidden" in texts(page("roofline", runs="none").info)
+
+
+def test_dtype_and_operation_narrow_what_is_drawn(page, finished):
+    app = page("roofline", dtype="bf16", op="matmul")
+
+    assert {case.rpartition(" ")[2] for case in app.dataframe[0].value["Case"]} == {"bf16"}
+    assert not any(one.startswith("fp32") for one in app.dataframe[1].value["Roof"])
+    assert len(page("roofline", op="triad").dataframe) == 1
+
+
+def test_copy_has_no_place_and_that_is_said(page, store):
+    result = ok(operation="copy", implementation="numpy", shape=Shape.of(n=100))
+    store.record(Experiment("copy", (Shape.of(n=100),), ("fp32",), ("numpy",)), OWNER, results=[result])
+
+    assert "1 result without FLOPs, such as copies, has no place here" in texts(page("roofline").caption)
+
+
+def test_device_without_peaks_says_how_they_come(page, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (device(peaks=(), bandwidth=None),))
+
+    app = page("roofline")
+
+    assert "No roof of a made-up processor is known" in texts(app.info)
+    assert not app.get("vega_lite_chart")
+    assert any(one.label == "Measure something" for one in app.button)
+
+
+def test_device_of_the_table_shows_its_roofs_and_what_others_published(page):
+    app = page("roofline", device="h100-sxm5-80gb")
+
+    assert "Nothing is measured on H100 SXM5 80GB here" in texts(app.info)
+    assert "The points are results published by others." in texts(app.info)
+    assert from_column(app) == {"published"}
+    assert "Hollow points were not measured here" in texts(app.caption)
+    assert not any(one.label.startswith("Measure this device") for one in app.button)
+
+
+def test_device_of_the_table_without_published_results_says_so(page):
+    app = page("roofline", device="gtx-1650")
+
+    assert "No result elsewhere fits these choices" in texts(app.info)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [one.key for one in ACCELERATORS])
+def test_every_accelerator_has_its_roofline(page, key):
+    app = page("roofline", device=key)
+
+    assert not app.exception
+    assert not app.error
+
+
+def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published_ones(page, monkeypatch):
+    result = ok(size=2000, dtype="bf16")  # 667 FLOP/byte, right of the ridge at 295
+    there = replace(result.environment.device, name="NVIDIA H100", spec_key="h100-sxm5-80gb")
+    recorded = replace(result, environment=replace(result.environment, device=there))
+    monkeypatch.setattr(roofline_points, "recorded_results", lambda: (("a recording", recorded),))
+    monkeypatch.setattr(roofline_points, "run_id", lambda *_: "rec")
+
+    app = page("roofline", device="h100-sxm5-80gb")
+
+    assert "results recorded elsewhere by gpuexplore and published by others" in texts(app.info)
+    assert from_column(app) == {"recorded", "published"}
+    assert "best product in bf16, matrix units" in set(app.dataframe[1].value["Roof"])
+
+
+def test_recorded_results_can_be_hidden(page, monkeypatch):
+    monkeypatch.setattr(roofline_points, "recorded_results", lambda: (("a recording", ok(size=200)),))
+    monkeypatch.setattr(roofline_points, "run_id", lambda recording, _: f"of {recording}")
+
+    shown, hidden = page("roofline"), page("roofline", recorded="off")
+
+    assert from_column(shown) == {"recorded"}
+    assert set(shown.dataframe[0].value["Run"]) == {"of a recording"}
+    assert len(hidden.dataframe) == 1
+
+
+def test_machine_without_a_gpu_is_told_where_gpus_are(page):
+    assert "No CUDA device was found here" in texts(page("roofline").caption)
+
+
+def test_gpu_of_this_machine_is_a_device_too(page, monkeypatch):
+    gpu = replace(device(identity="cuda:0"), name="a made-up GPU")
+    monkeypatch.setattr(session, "discover", lambda: (device(), gpu))
+
+    app = page("roofline", device="cuda:0")
+
+    assert not app.exception
+    assert not app.error
+    assert "No CUDA device" not in texts(app.caption)
+
+
+def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
+    app = page("roofline", device="nonsense", dtype="fp9", op="divide", runs="yours", recorded="maybe")
+    told = texts(app.error)
+
+    assert not app.exception
+    assert "device 'nonsense': accepted are the names in the list below" in told
+    assert "dtype 'fp9': accepted are all, fp32, bf16" in told
+    assert "op 'divide': accepted are all, matmul" in told
+    assert "runs 'yours': accepted are mine, all, none" in told
+    assert "recorded 'maybe': accepted are on, off" in told
+    assert chosen(app)["Device"] == "cpu"
+
+
+def test_this_machine_comes_before_the_table(page):
+    (box,) = [one for one in page("roofline").selectbox if one.label == "Device"]
+
+    assert box.options[0] == "a made-up processor (this machine, cpu)"
+    assert len(box.options) == 1 + len(ACCELERATORS)
+
+
+def test_click_on_measure_queues_products_and_a_triad_and_shows_their_progress(page, store):
+    app = page("roofline")
+    next(one for one in app.button if one.label == "Measure this device's roofs").click().run()
+
+    assert not app.exception
+    triad, product = store.history(OWNER)
+    assert (product.experiment.operation, triad.experiment.operation) == ("matmul", "triad")
+    assert app.query_params["measuring"] in (f"{product.id}.{triad.id}", [f"{product.id}.{triad.id}"])
+    assert sum(one.label == "Cancel" for one in app.button) == 2
+
+
+def test_roofs_that_were_measured_are_told(page, finished):
+    app = page("roofline", measuring=finished)
+
+    assert "Matrix multiplication: measured" in texts(app.caption)
+
+
+def test_unknown_run_of_roofs_is_told(page):
+    assert "no run 'gone': check the link" in texts(page("roofline", measuring="gone").warning)
+
+
+def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch):
+    monkeypatch.setattr(roofline_points, "MOST_RESULTS", 8)
+
+    app = page("roofline")
+
+    assert "older ones are not" in texts(app.caption)
+
+
+@pytest.mark.parametrize(
+    ("event", "run"),
+    [
+        ({"selection": {"opened": [{"run": "abc"}]}}, "abc"),
+        ({"selection": {"opened": [{"run": None}]}}, None),
+        ({"selection": {"opened": []}}, None),
+        ({"selection": {}}, None),
+        ({}, None),
+    ],
+)
+def test_only_a_point_with_a_run_opens_one(event, run):
+    assert run_of(event) == run
