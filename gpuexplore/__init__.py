@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "chart", "run", "specs"]
+__all__ = ["__version__", "chart", "predict", "run", "specs"]
 
 
 def __getattr__(name: str) -> Any:

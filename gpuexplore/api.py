@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.analysis.estimate import refuse
+from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.analysis.prediction.question import Question, predictions
 from gpuexplore.analysis.report import run_report
 from gpuexplore.analysis.sentence import summarize
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.request import Request, resolve
+from gpuexplore.request import Request, resolve, split
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +63,28 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
     refuse(experiment, here)
     used = [device for device in here if device.id in experiment.devices]
     return Outcome(experiment, _measure(experiment, used))
+
+
+def predict(
+    operation: str, gpus: Words, *, sizes: Words = "", shapes: Words = "", **further: Words
+) -> list[Prediction]:
+    """Return how long `operation` would take on GPUs, here or not, with intervals.
+
+    Args:
+        operation: a name that `gpuexplore list` prints.
+        gpus: driver names or keys of `specs`, or ids of this machine's devices.
+        sizes: numbers, or text like ``256:8192:x2``.
+        shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
+        **further: `dtypes`, fp8 among them, and `implementation` (default: the vendor's library).
+
+    Raises:
+        InvalidInput: something asked for does not exist; names it and what is accepted.
+        TypeError: an unknown argument.
+    """
+    texts = {name: _text(value) for name, value in further.items()}
+    asked = Question(operation, _text(gpus), sizes=_text(sizes), shapes=_text(shapes, ";"), **texts)
+    here = [ensure_ceiling(one) if one.id in split(asked.gpus) else one for one in discover()]
+    return list(predictions(asked, here))
 
 
 def specs(name: str) -> dict[str, Any]:

@@ -125,3 +125,11 @@ def test_importing_the_package_loads_nothing_else():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_predictions_are_those_of_the_command_line():
+    fp32, bf16 = gx.predict("matmul", "Tesla T4", sizes=4096, dtypes=["fp32", "bf16"])
+    assert (fp32.support, bf16.support) == ("native", "emulated")
+    assert fp32.low_s < fp32.time_s < fp32.high_s
+    with pytest.raises(InvalidInput, match="gpu 'Abacus'"):
+        gx.predict("matmul", ["Abacus"], sizes=[64])

@@ -36,6 +36,23 @@ class PublishedResult:
         return operation_named("matmul").flop_count(self.shape) / self.flop_per_s
 
 
+@dataclass(frozen=True, slots=True)
+class NotedResult:
+    """The rates of products that the notes of the table of accelerators mention as measured; shapes are not stated.
+
+    Attributes:
+        spec_key: the row of the table whose `source_url` and `notes` they come from.
+        dtype: a format of FORMATS.
+        low_flop_per_s: the lowest of them.
+        high_flop_per_s: the highest.
+    """
+
+    spec_key: str
+    dtype: str
+    low_flop_per_s: float
+    high_flop_per_s: float
+
+
 def best_published(spec_key: str | None, dtype: str) -> Peak | None:
     """Return the best published rate of products in `dtype` on this device as a peak; None where there is none."""
     found = [one for one in PUBLISHED if (one.spec_key, one.dtype) == (spec_key, dtype)]
@@ -45,9 +62,9 @@ def best_published(spec_key: str | None, dtype: str) -> Peak | None:
     return Peak(dtype, "matrix", best.flop_per_s, "published", f"{best.shape}: {best.source} ({best.note})")
 
 
-def _read() -> tuple[PublishedResult, ...]:
-    with (files("gpuexplore.analysis") / "data" / "published_matmul.csv").open(encoding="utf-8") as lines:
-        return tuple(_result(row) for row in csv.DictReader(lines))
+def _rows(name: str) -> list[dict[str, str]]:
+    text = (files("gpuexplore.analysis") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
 
 
 def _result(row: dict[str, str]) -> PublishedResult:
@@ -56,4 +73,10 @@ def _result(row: dict[str, str]) -> PublishedResult:
     return PublishedResult(row["gpu"], row["spec_key"], row["dtype"], shape, flop_per_s, row["source"], row["note"])
 
 
-PUBLISHED = _read()
+def _noted(row: dict[str, str]) -> NotedResult:
+    low, high = (float(f"{row[name]}e12") for name in ("low_tflops", "high_tflops"))
+    return NotedResult(row["spec_key"], row["dtype"], low, high)
+
+
+PUBLISHED = tuple(_result(row) for row in _rows("published_matmul.csv"))
+NOTED = tuple(_noted(row) for row in _rows("noted_matmul.csv"))

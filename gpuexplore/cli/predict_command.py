@@ -1,23 +1,21 @@
 """`gpuexplore predict`: how long an operation would take on GPUs of the table or on this machine's devices."""
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.prediction import Prediction, calibrate, library_of, predict
+from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.analysis.prediction.question import USUAL_DTYPES, Question, predictions
 from gpuexplore.analysis.rates import shape_label
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import discover, ensure_ceiling, target_named
+from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Case, Result, Shape
+from gpuexplore.model import Result
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.request import Request, shapes_of, split
+from gpuexplore.request import split
 from gpuexplore.store import open_store
 from gpuexplore.units import UNKNOWN, format_percent, format_seconds, format_work_rate
-
-USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,33 +32,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the predictions, a line each with its interval."""
-    operation = operation_named(arguments.operation)
-    shapes = _shapes(arguments, operation)
-    dtypes = [format_named(name).name for name in split(arguments.dtype)]
-    implementation = operation.implementation_named(arguments.impl) if arguments.impl else library_of(operation)
-    here = discover()
-    targets = [ensure_ceiling(target_named(name, here)) for name in split(arguments.gpu)]
-    if not dtypes or not targets:
-        raise InvalidInput(f"give at least one of --gpu and of --dtype ({', '.join(FORMATS)})")
-    calibration = calibrate(_own_results())
-    found = [
-        predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration)
-        for device in targets
-        for shape in shapes
-        for dtype in dtypes
-    ]
+    asked = Question(
+        operation=arguments.operation,
+        gpus=arguments.gpu,
+        sizes=arguments.size,
+        shapes=";".join(arguments.shape),
+        dtypes=arguments.dtype,
+        implementation=arguments.impl,
+    )
+    here = [ensure_ceiling(one) if one.id in split(asked.gpus) else one for one in discover()]
+    found = predictions(asked, here, _own_results())
     if arguments.json:
         print_json({"predictions": [prediction_json(one) for one in found]})
     else:
         _print(found)
     return EXIT_OK
-
-
-def _shapes(arguments: argparse.Namespace, operation: Operation) -> tuple[Shape, ...]:
-    if not arguments.size and not arguments.shape:
-        raise InvalidInput("give --size like 4096 or --shape like the exact axes")
-    request = Request(operation=operation.name, sizes=arguments.size, shapes=";".join(arguments.shape))
-    return shapes_of(request, operation)
 
 
 def _own_results() -> tuple[Result, ...]:
@@ -91,7 +77,7 @@ def prediction_json(one: Prediction) -> dict[str, Any]:
     }
 
 
-def _print(found: list[Prediction]) -> None:
+def _print(found: Sequence[Prediction]) -> None:
     heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
     print_columns([heading, *map(_columns, found)])
     for reason in dict.fromkeys(f"{one.case.dtype}: {one.reason}" for one in found if one.reason):

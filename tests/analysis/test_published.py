@@ -1,8 +1,10 @@
 """Published results belong to devices of the table, name their source and are never above what is possible."""
 
+import re
+
 import pytest
 
-from gpuexplore.analysis.published import PUBLISHED, best_published
+from gpuexplore.analysis.published import NOTED, PUBLISHED, best_published
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.dtypes import FORMATS
 
@@ -35,3 +37,11 @@ def test_the_best_of_several_counts_and_unknown_stays_unknown():
     assert "m=1024,k=5120,n=10240" in best.source
     assert best_published("a100-sxm4-80gb", "fp64") is None
     assert best_published(None, "bf16") is None
+
+
+@pytest.mark.parametrize("one", NOTED, ids=lambda one: f"{one.spec_key}-{one.dtype}")
+def test_a_noted_rate_stands_in_the_notes_of_its_row(one):
+    notes = next(row.notes for row in ACCELERATORS if row.key == one.spec_key)
+    assert one.dtype in FORMATS
+    for flop_per_s in (one.low_flop_per_s, one.high_flop_per_s):
+        assert re.search(rf"(?<![\d.]){re.escape(f'{flop_per_s / 1e12:g}')}(\.0)?(?![\d.]\d)", notes)

@@ -19,6 +19,7 @@ from gpuexplore.analysis.prediction.calibration import (
     Observation,
     Origin,
     features_of,
+    from_noted,
     from_published,
     from_results,
     kind_of,
@@ -41,6 +42,7 @@ MOST_NAMED = 3
 ORIGINS: Mapping[Origin, tuple[str, str]] = MappingProxyType(
     {
         "published": ("published result", "published results"),
+        "noted": ("result noted in the table", "results noted in the table"),
         "recorded": ("recorded result", "recorded results"),
         "own": ("result of this machine", "results of this machine"),
     }
@@ -88,8 +90,8 @@ class Prediction:
 
 
 def calibrate(results: Sequence[Result] = ()) -> Calibration:
-    """Return the calibration on published results and on `results` of this machine."""
-    return calibrated_on((*from_published(), *from_results(results)))
+    """Return the calibration on published and noted results and on `results` of this machine."""
+    return calibrated_on((*from_published(), *from_noted(), *from_results(results)))
 
 
 def predict(case: Case, device: Device, calibration: Calibration, *, searched: bool = False) -> Prediction:

@@ -10,27 +10,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import log, log2
+from math import log, log2, sqrt
 from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic, library_of
 from gpuexplore.analysis.prediction.regression import Component, Features, Process, observe
 from gpuexplore.analysis.prediction.terms import Ideal, Place, ideal, place_of
-from gpuexplore.analysis.published import PUBLISHED, PublishedResult
+from gpuexplore.analysis.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.analysis.roofline import Bound
 from gpuexplore.devices import ACCELERATORS, Accelerator, as_device
+from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Case, Device, Result
 from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
 UNSEARCHED_NOISE = 0.1  # of a shape on a GPU: published shapes are the best of a search, and others have less luck
+NOTED_NOISE, NOTED_SIZE = 0.1, 8192  # of a result in the notes of the table, whose shape nobody states
 DISTURBED_NOISE = 0.25  # of a measurement flagged noisy, contended or throttled
 DISTURBED = frozenset({"noisy", "contended", "throttled"})
 MOST_OBSERVATIONS = 200  # of one kind: more would cost seconds and tell little
 
-Kind = tuple[Place, Bound, Literal["native", "emulated", "unsupported", "kernel"]]
-Origin = Literal["published", "recorded", "own"]
+Kind = tuple[Place, Bound, Literal["native", "narrow", "emulated", "unsupported", "kernel"]]
+Origin = Literal["published", "noted", "recorded", "own"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class Prior:
 PRIORS: Mapping[Kind, Prior] = MappingProxyType(
     {
         ("gpu", "compute", "native"): Prior(0.8, 0.1),
-        ("gpu", "compute", "emulated"): Prior(0.3, 0.5),
+        ("gpu", "compute", "narrow"): Prior(0.5, 0.3),  # 16 bits on vector units: P100 well, GTX 16 hardly at all
+        ("gpu", "compute", "emulated"): Prior(0.5, 0.3),
         ("gpu", "compute", "kernel"): Prior(0.25, 0.8),
         ("gpu", "memory", "native"): Prior(0.85, 0.12),
         ("gpu", "memory", "emulated"): Prior(0.8, 0.2),
@@ -77,7 +80,7 @@ COMPONENTS: Mapping[tuple[Place, Bound], tuple[Component, ...]] = MappingProxyTy
             Component(0.12, ("vendor",)),
             Component(0.06, ("architecture",)),
             Component(0.12, ("rate_class",)),
-            Component(0.05, ("device",)),
+            Component(0.08, ("device",)),
             Component(0.04, ("dtype",)),
             Component(0.15, (), (("log2_watts_per_peak", 1.0),)),
             Component(0.15, ("family", "implementation")),
@@ -90,6 +93,13 @@ COMPONENTS: Mapping[tuple[Place, Bound], tuple[Component, ...]] = MappingProxyTy
         ("cpu", "memory"): _CPU,
         ("cpu", "cache"): _CPU,
         ("cpu", "overhead"): _CPU,
+    }
+)
+
+OF_ITS_OWN: Mapping[str, tuple[Component, ...]] = MappingProxyType(
+    {
+        "narrow": (Component(1.0, ("rate_class",)),),
+        "emulated": (Component(0.4, ("rate_class", "dtype")),),
     }
 )
 
@@ -142,7 +152,7 @@ def prior_of(kind: Kind) -> Prior:
 
 def components_of(kind: Kind) -> tuple[Component, ...]:
     """Return why cases of this kind are alike: first because of their kind."""
-    return (Component(prior_of(kind).deviation), *COMPONENTS[kind[0], kind[1]])
+    return (Component(prior_of(kind).deviation), *COMPONENTS[kind[0], kind[1]], *OF_ITS_OWN.get(kind[2], ()))
 
 
 def calibrate(observations: Iterable[Observation]) -> Calibration:
@@ -156,7 +166,12 @@ def calibrate(observations: Iterable[Observation]) -> Calibration:
 def kind_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Kind:
     """Return the kind of case whose observations tell of this one."""
     implementation = operation_named(case.operation).implementation_named(case.implementation)
-    return (place_of(device), best.bound, "kernel" if implementation.geometry else units.support)
+    if implementation.geometry:
+        return (place_of(device), best.bound, "kernel")
+    dtype, peak = format_named(case.dtype), units.peak
+    narrow = units.support == "native" and dtype.bits < DTYPES[dtype.accumulate].bits
+    on_vector_units = peak is not None and peak.unit == "vector" and best.bound == "compute"
+    return (place_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
 
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
@@ -212,6 +227,31 @@ def _published(one: PublishedResult) -> Observation | None:
     if row is None:
         return None
     return observation(published_case(one), as_device(row), one.time_s, origin="published")
+
+
+def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...]:
+    """Return what the notes of the table tell, as products of NOTED_SIZE: they state no shape."""
+    return tuple(one for result in results if (one := _noted(result)) is not None)
+
+
+def _noted(one: NotedResult) -> Observation | None:
+    row = _row(one.spec_key)
+    if row is None:
+        return None
+    noise = max(NOTED_NOISE, log(one.high_flop_per_s / one.low_flop_per_s) / 2)
+    return observation(noted_case(one), as_device(row), noted_time_s(one), noise=noise, origin="noted")
+
+
+def noted_case(one: NotedResult) -> Case:
+    """Return the product a noted result is taken for."""
+    shape = operation_named("matmul").shape_of_size(NOTED_SIZE)
+    return Case("matmul", shape, one.dtype, library_of(operation_named("matmul")).name, one.spec_key)
+
+
+def noted_time_s(one: NotedResult) -> float:
+    """Return the seconds of that product at the middle of the noted rates."""
+    flop_count = operation_named("matmul").flop_count(noted_case(one).shape)
+    return flop_count / sqrt(one.low_flop_per_s * one.high_flop_per_s)
 
 
 def published_case(one: PublishedResult) -> Case:

@@ -46,8 +46,19 @@ def left_out(published):
     return predict(published_case(published), as_device(row), others, searched=True)
 
 
+def test_a_v100_emulates_bf16_better_than_a_t4():
+    shares = [on(key, "bf16").mfu for key in ("v100-sxm2-16gb", "Tesla T4")]
+    assert shares[0] > 1.5 * shares[1]
+
+
+def test_16_bits_on_vector_units_are_uncertain_where_nobody_measured_them():
+    p100, t4 = on("p100-sxm2-16gb", "fp16"), on("Tesla T4", "fp16")
+    assert p100.high_s / p100.low_s > 5 * t4.high_s / t4.low_s
+    assert on("gtx-1650", "fp16").time_s > on("gtx-1650", "fp32").time_s
+
+
 def test_a_prediction_says_what_it_is_calibrated_on():
-    assert "published results, the nearest on" in on("H100 SXM5 80GB", "bf16").basis
+    assert "results noted in the table, the nearest on" in on("H100 SXM5 80GB", "bf16").basis
     assert "H100 SXM5 80GB" in on("H100 SXM5 80GB", "bf16").basis
     copy = on("H100 SXM5 80GB", "fp32", Shape.of(n=10**9), "copy")
     assert copy.basis == "nothing like it: 85.0 % of the memory limit is assumed"

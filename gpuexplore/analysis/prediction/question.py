@@ -1,0 +1,65 @@
+"""What a person asks to be predicted, in the texts they type, on the command line and from Python."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gpuexplore.analysis.prediction import Prediction, calibrate, library_of, predict
+from gpuexplore.devices import target_named
+from gpuexplore.dtypes import FORMATS, format_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Case, Device, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.request import Request, shapes_of, split
+
+USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Texts as a person types them; several values of a field are separated by commas, shapes by semicolons.
+
+    Attributes:
+        operation: its name.
+        gpus: driver names or keys of the table, or ids of this machine's devices.
+        sizes: a list or a range, instead of `shapes`.
+        shapes: exact axes, or presets.
+        dtypes: formats of FORMATS.
+        implementation: empty is the vendor's library.
+    """
+
+    operation: str
+    gpus: str
+    sizes: str = ""
+    shapes: str = ""
+    dtypes: str = USUAL_DTYPES
+    implementation: str = ""
+
+
+def predictions(question: Question, here: Iterable[Device], own: Sequence[Result] = ()) -> tuple[Prediction, ...]:
+    """Return the predictions, GPU by GPU, shape by shape, in the order of the dtypes asked for.
+
+    Args:
+        here: this machine's devices, a CPU with its ceilings.
+        own: results of this machine to calibrate on.
+
+    Raises:
+        InvalidInput: names what cannot be used and what is accepted.
+    """
+    operation = operation_named(question.operation)
+    if not question.sizes and not question.shapes:
+        raise InvalidInput("no size and no shape: give a size like 4096, or exact axes")
+    shapes = shapes_of(Request(operation.name, sizes=question.sizes, shapes=question.shapes), operation)
+    dtypes = [format_named(name).name for name in split(question.dtypes)]
+    name = question.implementation
+    implementation = operation.implementation_named(name) if name else library_of(operation)
+    known = tuple(here)
+    targets = [target_named(one, known) for one in split(question.gpus)]
+    if not dtypes or not targets:
+        raise InvalidInput(f"nothing to predict: give at least one gpu and one dtype of {', '.join(FORMATS)}")
+    calibration = calibrate(own)
+    return tuple(
+        predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration)
+        for device in targets
+        for shape in shapes
+        for dtype in dtypes
+    )

@@ -1,0 +1,58 @@
+"""`gpuexplore predict`: the promised JSON, a table for people, and what it refuses."""
+
+import pytest
+
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+
+KEYS = {"gpu", "operation", "shape", "dtype", "time_s", "low_s", "high_s", "flop_per_s", "bound", "native", "basis"}
+T4 = ("predict", "linear", "--shape", "notebook-linear", "--gpu", "Tesla T4", "--dtype", "fp32,bf16,fp16,fp8")
+
+
+def test_json_has_the_keys_of_the_design(answered):
+    code, told = answered(*T4, "--json")
+    assert code == EXIT_OK
+    assert all(set(one) >= KEYS for one in told["predictions"])
+    assert [one["dtype"] for one in told["predictions"]] == ["fp32", "bf16", "fp16", "fp8"]
+    assert told["predictions"][0]["shape"] == {"b": 16384, "d": 32768, "k": 8192}
+
+
+def test_a_t4_emulates_bf16_has_fp16_and_no_fp8(answered):
+    fp32, bf16, fp16, fp8 = answered(*T4, "--json")[1]["predictions"]
+    assert [one["support"] for one in (fp32, bf16, fp16, fp8)] == ["native", "emulated", "native", "unsupported"]
+    assert [one["native"] for one in (fp32, bf16, fp16, fp8)] == [True, False, True, False]
+    assert fp16["peak"]["flop_per_s"] == 65e12
+    assert fp32["low_s"] < 1.7327 < fp32["high_s"]
+    assert fp8["time_s"] is None
+    assert "no bf16 units" in bf16["reason"]
+
+
+def test_people_get_a_table_with_intervals_reasons_and_what_it_rests_on(capsys):
+    assert main(T4) == EXIT_OK
+    told = capsys.readouterr().out
+    assert "9 in 10 within" in told
+    assert "bf16: Tesla T4 has no bf16 units: fp32 does the arithmetic" in told
+    assert "calibrated on" in told
+
+
+def test_this_machines_cpu_can_be_asked(answered):
+    code, told = answered("predict", "matmul", "--size", "512", "--gpu", "cpu", "--dtype", "fp32", "--json")
+    assert code == EXIT_OK
+    assert told["predictions"][0]["time_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("matmul --size 8 --gpu Abacus", "gpu 'Abacus': accepted are names and keys"),
+        ("matmul --size 8 --gpu H100", "near: H100"),
+        ("matmul --size 8 --gpu t4 --dtype fp4", "dtype 'fp4': accepted are fp64"),
+        ("matmul --gpu t4", "no size and no shape"),
+        ("matmul --size x --gpu t4", "size 'x'"),
+        ("fft --size 8 --gpu t4", "operation 'fft'"),
+        ("matmul --size 8 --gpu t4 --impl jax", "implementation of matmul 'jax'"),
+        ("matmul --size 8 --gpu ,", "nothing to predict"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_what_can(capsys, words, message):
+    assert main(["predict", *words.split()]) == EXIT_UNUSABLE
+    assert message in capsys.readouterr().err
