@@ -10,14 +10,16 @@ from math import isfinite
 from typing import Literal
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.statistics import median, median_interval, quantile
+from gpuexplore.statistics import median, median_interval, quantile, refuse_bad_samples
 
 SCHEMA_VERSION = 1
 
 CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
+Condition = Literal["cold", "warm", "graph"]
 DataMode = Literal["normal", "zeros", "ones"]
 Unit = Literal["vector", "matrix"]
+FlagName = Literal["noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm"]
 PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
@@ -149,10 +151,7 @@ class Experiment:
                 raise InvalidInput(f"{what} repeat: {', '.join(map(str, values))}")
 
     def cases(self) -> tuple[Case, ...]:
-        """Return every case, small shapes first, so that the chart starts at once.
-
-        The implementations of one group stand together: they are sampled in turns.
-        """
+        """Return every case: small shapes first, so that the chart starts at once, and each group in one piece."""
         return tuple(
             Case(self.operation, shape, dtype, implementation, device, self.options)
             for shape in self.shapes
@@ -160,14 +159,6 @@ class Experiment:
             for dtype in self.dtypes
             for implementation in self.implementations
         )
-
-
-Condition = Literal["cold", "warm", "graph"]
-
-
-def _refuse_bad_samples(samples_s: tuple[float, ...]) -> None:
-    if not samples_s or any(not isfinite(one) or one <= 0 for one in samples_s):
-        raise InvalidInput.of("samples", samples_s[:3], "at least one, each a positive number of seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +173,7 @@ class Contrast:
         if bool(self.samples_s) == bool(self.reason):
             raise InvalidInput("a contrast has samples, or else a reason why it has none")
         if self.samples_s:
-            _refuse_bad_samples(self.samples_s)
+            refuse_bad_samples(self.samples_s)
 
     @property
     def median_s(self) -> float | None:
@@ -208,7 +199,7 @@ class Measurement:
     contrasts: tuple[Contrast, ...] = ()
 
     def __post_init__(self) -> None:
-        _refuse_bad_samples(self.samples_s)
+        refuse_bad_samples(self.samples_s)
 
     @property
     def median_s(self) -> float:
@@ -254,9 +245,6 @@ class Accuracy:
         return self.relative_error is not None and self.relative_error <= self.tolerance
 
 
-FlagName = Literal["noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm"]
-
-
 @dataclass(frozen=True, slots=True)
 class Flag:
     """A condition that a reader must know of, with the evidence for it."""
@@ -286,6 +274,15 @@ class Bandwidth:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheRoof:
+    """One level of a CPU's caches: the bytes it holds for all threads together, and how fast they move."""
+
+    level: int
+    size_bytes: int
+    bandwidth: Bandwidth
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """A processor of this machine as it was when it was looked at.
 
@@ -298,6 +295,7 @@ class Device:
         native: dtypes with arithmetic units of their own; others are emulated.
         spec_key: row of accelerators.csv that was matched and trusted.
         peaks: compute peaks; a dtype and unit without a row is unknown.
+        caches: levels whose bandwidth was measured, the fastest first.
         notes: what a reader should know about these figures, a sentence each.
     """
 
@@ -315,6 +313,7 @@ class Device:
     spec_key: str | None = None
     peaks: tuple[Peak, ...] = ()
     bandwidth: Bandwidth | None = None
+    caches: tuple[CacheRoof, ...] = ()
     notes: tuple[str, ...] = ()
 
     def peak(self, dtype: str, unit: Unit) -> Peak | None:

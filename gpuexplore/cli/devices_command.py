@@ -37,5 +37,8 @@ def _print_device(device: Device) -> None:
     if device.bandwidth:
         rate = format_bytes_per_s(device.bandwidth.bytes_per_s)
         print(f"  memory        {rate:>14}  {device.bandwidth.kind}: {device.bandwidth.source}")
+    for cache in device.caches:
+        rate = format_bytes_per_s(cache.bandwidth.bytes_per_s)
+        print(f"  L{cache.level} cache      {rate:>14}  {cache.bandwidth.kind}: {cache.bandwidth.source}")
     for note in device.notes:
         print(f"  {note}")

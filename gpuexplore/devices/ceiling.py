@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from threading import Barrier
 from time import perf_counter
 from typing import Any
 
@@ -18,10 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.devices.ceiling_cache import Ceiling
-from gpuexplore.devices.ceiling_code import Loop, loop_code, loops_for, register_bytes, triad_code, unreached_dtypes
-from gpuexplore.devices.cpu import affinity, cache_bytes, cpu_name, memory_bytes, physical_cores
+from gpuexplore.devices.ceiling_code import (
+    CACHED_TRIAD_VECTORS,
+    Loop,
+    cached_triad_code,
+    loop_code,
+    loops_for,
+    register_bytes,
+    triad_code,
+    unreached_dtypes,
+)
+from gpuexplore.devices.ceiling_levels import CachePlan, plan_caches
+from gpuexplore.devices.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
 from gpuexplore.devices.telemetry import cpu_lost_share, read_cpu_times
 from gpuexplore.dtypes import dtype_named
+from gpuexplore.model import Bandwidth, CacheRoof
+from gpuexplore.units import format_bytes
 
 TRIALS = 60
 TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
@@ -31,6 +44,8 @@ CACHES_OVERFLOWN = 4
 ASSUMED_CACHE_BYTES = 64 * 2**20
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
+CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of a turn in the widest registers: arrays are multiples of it
+TRIADS = {"triad": triad_code, "cached_triad": cached_triad_code}
 SCRATCH_BYTES = 256  # two vector registers and room to spare
 
 
@@ -61,11 +76,12 @@ def host_features() -> dict[str, bool]:
 
 
 def compile_loops(loops: dict[str, Loop], features: dict[str, bool]) -> Program:
-    """Return the loops and the triad as machine code for this host."""
+    """Return the loops and both triads as machine code for this host."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     lanes = register_bytes(features) // 8
-    texts = {**{dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}, "triad": triad_code("triad", lanes)}
+    texts = {dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}
+    texts |= {name: code(name, lanes) for name, code in TRIADS.items()}
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
     )
@@ -79,13 +95,13 @@ def compile_loops(loops: dict[str, Loop], features: dict[str, bool]) -> Program:
 
 
 def _function(engine: Any, name: str) -> Callable[..., None]:
-    arguments = (ctypes.c_int64,) * 5 if name == "triad" else (ctypes.c_int64,) * 3
+    arguments = (ctypes.c_int64,) * 5 if name in TRIADS else (ctypes.c_int64,) * 3
     function: Callable[..., None] = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
     return function
 
 
 def measure_ceiling(threads: int) -> Ceiling:
-    """Return the best rates that `threads` threads reach, in about 1.5 s.
+    """Return the best rates that `threads` threads reach, in about 2 s.
 
     No more threads run than there are cores: two that take turns on one core would count it twice.
     """
@@ -99,6 +115,7 @@ def measure_ceiling(threads: int) -> Ceiling:
             dtype: _loop_rate(program.functions[dtype], loop.flop_count, dtype, team) for dtype, loop in loops.items()
         }
         bytes_per_s = _triad_rate(program.functions["triad"], team)
+        caches = _cache_roofs(program.functions["cached_triad"], team)
     return Ceiling(
         cpu_name=cpu_name(),
         threads=threads,
@@ -107,6 +124,7 @@ def measure_ceiling(threads: int) -> Ceiling:
         trials=TRIALS,
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         unreached=unreached_dtypes(features),
+        caches=caches,
         contended=(cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE,
     )
 
@@ -153,6 +171,48 @@ def _triad_rate(function: Callable[..., None], team: Team) -> float:
     for out in (a, b, c):  # the thread that writes a page first has it in its own memory
         seconds(c, c, out)
     return TRIAD_ARRAYS * a.nbytes / min(seconds(a, b, c) for _ in range(TRIALS))
+
+
+def _cache_roofs(function: Callable[..., None], team: Team) -> tuple[CacheRoof, ...]:
+    """Return the best bytes/s of each cache level, all threads at once."""
+    plans = plan_caches(cache_levels(), team.threads, cores_of=physical_cores)
+    return tuple(_cache_roof(function, plan, team) for plan in plans)
+
+
+def _cache_roof(function: Callable[..., None], plan: CachePlan, team: Team) -> CacheRoof:
+    length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
+    best_s, together = [0.0] * team.threads, Barrier(team.threads)
+    turns = max(1, round(TRIAL_S / _turn_seconds(function, length)))
+
+    def part(number: int) -> None:
+        arrays = _zeros(length)
+
+        def trial() -> float:
+            together.wait()  # a level that threads share is only full of work when all of them are at it
+            return _seconds(lambda: function(turns, length, *(one.ctypes.data for one in arrays)))
+
+        best_s[number] = min(trial() for _ in range(TRIALS))
+
+    team.seconds(part)
+    rate = sum(turns * TRIAD_ARRAYS * 8 * length / one for one in best_s)
+    source = f"triad over {format_bytes(TRIAD_ARRAYS * 8 * length)} a thread, stores into the cache"
+    return CacheRoof(plan.level, plan.size_bytes, Bandwidth(rate, "measured_ceiling", source))
+
+
+def _turn_seconds(function: Callable[..., None], length: int) -> float:
+    """Return about how long one pass over arrays in the cache takes."""
+    arrays = _zeros(length)
+    pointers = [one.ctypes.data for one in arrays]
+    turns = max(1, TURNS_FIRST * CACHED_LENGTH // length)
+    return min(_seconds(lambda: function(turns, length, *pointers)) for _ in range(3)) / turns
+
+
+def _zeros(length: int) -> tuple[npt.NDArray[np.float64], ...]:
+    """Return the three arrays of a triad, written once so that their pages are there."""
+    arrays = tuple(_aligned(length) for _ in range(TRIAD_ARRAYS))
+    for one in arrays:
+        one.fill(0.0)
+    return arrays
 
 
 def _triad_length(threads: int) -> int:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from gpuexplore.devices.home import cache_directory
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.model import Bandwidth, Device, Peak, Unit
+from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Unit
 from gpuexplore.serialization import decode, encode
 
-CEILING_VERSION = 1  # raise it when the loops change: older files are then measured again
+CEILING_VERSION = 2  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # on a machine that is never quiet
 TRIAD = "STREAM triad, its stores past the cache"
 UNITS: tuple[Unit, ...] = ("matrix", "vector")
@@ -31,6 +31,7 @@ class Ceiling:
         flop_per_s: by dtype, for those with instructions of their own.
         unreached: dtypes with a faster unit these loops do not drive (AMX tiles, Arm matrix instructions).
         bytes_per_s: STREAM triad, three arrays counted.
+        caches: the same from each cache level that can be told apart, the nearest first.
         trials: how many the best was taken of.
         measured_utc: ISO 8601.
         contended: others used the CPU meanwhile, so the true ceiling may be higher.
@@ -44,11 +45,13 @@ class Ceiling:
     trials: int
     measured_utc: str
     unreached: tuple[str, ...] = ()
+    caches: tuple[CacheRoof, ...] = ()
     contended: bool = False
     attempts: int = 1
 
     def __post_init__(self) -> None:
         rates = (*(self.flop_per_s.get(dtype) for dtype in ("fp64", "fp32")), self.bytes_per_s)
+        rates = (*rates, *(one.bandwidth.bytes_per_s for one in self.caches))
         for rate in (*rates, *self.flop_per_s.values()):
             if not isinstance(rate, float) or not (isfinite(rate) and rate > 0):
                 raise InvalidInput.of("ceiling", rate, "rates above 0, those of fp64 and fp32 always")
@@ -77,7 +80,7 @@ def _path(cpu_name: str, threads: int) -> Path:
 
 
 def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = False) -> Device:
-    """Return the CPU with measured peaks, measuring for about 1.5 s when none are saved.
+    """Return the CPU with measured peaks, measuring for about 2 s when none are saved.
 
     What was measured while others used the CPU is measured again, up to five times, and the best is kept.
     Other devices come back as they are. Call it in a measuring process: it loads a compiler.
@@ -118,21 +121,41 @@ def best_of(saved: Ceiling | None, new: Ceiling) -> Ceiling:
         new,
         flop_per_s=flop_per_s,
         bytes_per_s=max(saved.bytes_per_s, new.bytes_per_s),
+        caches=tuple(_best_cache(one, saved) for one in new.caches),
         contended=saved.contended and new.contended,
         attempts=saved.attempts + 1,
     )
 
 
+def _best_cache(new: CacheRoof, saved: Ceiling) -> CacheRoof:
+    return max(
+        (one for one in (new, *saved.caches) if one.level == new.level), key=lambda one: one.bandwidth.bytes_per_s
+    )
+
+
 def with_ceiling(device: Device, ceiling: Ceiling) -> Device:
-    """Return `device` with the peaks and the bandwidth of `ceiling`, and a note on them alone."""
+    """Return `device` with the peaks and the bandwidths of `ceiling`, and a note on them alone."""
     rows = ((dtype, unit) for dtype in ("fp64", "fp32", "bf16", "fp16") for unit in UNITS)
     peaks = (_peak(ceiling, dtype, unit) for dtype, unit in rows)
     return replace(
         device,
         peaks=tuple(one for one in peaks if one is not None),
         bandwidth=Bandwidth(ceiling.bytes_per_s, "measured_ceiling", _source(TRIAD, ceiling)),
+        caches=_caches(ceiling),
         notes=(f"Peaks were measured here: {_source('FMA loop', ceiling)}.", *_doubts(ceiling)),
     )
+
+
+def _caches(ceiling: Ceiling) -> tuple[CacheRoof, ...]:
+    """Return the levels that are faster than everything behind them: another one is no roof of its own."""
+    kept: list[CacheRoof] = []
+    behind = ceiling.bytes_per_s
+    for one in reversed(ceiling.caches):
+        if one.bandwidth.bytes_per_s > behind:
+            behind = one.bandwidth.bytes_per_s
+            bandwidth = replace(one.bandwidth, source=_source(one.bandwidth.source, ceiling))
+            kept.insert(0, replace(one, bandwidth=bandwidth))
+    return tuple(kept)
 
 
 def _peak(ceiling: Ceiling, dtype: str, unit: Unit) -> Peak | None:

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import subprocess
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
@@ -115,14 +116,40 @@ def _memory_by_sysconf() -> int | None:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+@dataclass(frozen=True, slots=True)
+class CacheLevel:
+    """A cache for data that the first core uses, and the logical CPUs it shares it with."""
+
+    level: int
+    size_bytes: int
+    cpus: tuple[int, ...]
+
+
+def cache_levels(root: Path = ROOT) -> tuple[CacheLevel, ...]:
+    """Return the caches for data of the first core, the nearest first; a level of unknown size is left out."""
+    folders = (root / "sys/devices/system/cpu/cpu0/cache").glob("index*")
+    found = (_cache_level(one) for one in folders if read_line(one / "type") != "Instruction")
+    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.level))
+
+
+def _cache_level(folder: Path) -> CacheLevel | None:
+    size = re.fullmatch(r"(\d+)K", read_line(folder / "size") or "")
+    if size is None:
+        return None
+    cpus = _listed(read_line(folder / "shared_cpu_list") or "0")
+    return CacheLevel(int(read_line(folder / "level") or 0), int(size.group(1)) * 1024, cpus)
+
+
+def _listed(text: str) -> tuple[int, ...]:
+    """Return the numbers of a list like ``0-3,8-11``."""
+    ranges = (part.partition("-") for part in text.split(","))
+    return tuple(one for first, _, last in ranges for one in range(int(first), int(last or first) + 1))
+
+
 def cache_bytes(root: Path = ROOT) -> int | None:
     """Return the size of the last-level cache that the first core uses."""
-    levels = {}
-    for folder in (root / "sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        size = re.fullmatch(r"(\d+)K", read_line(folder / "size") or "")
-        if size:
-            levels[int(read_line(folder / "level") or 0)] = int(size.group(1)) * 1024
-    return levels[max(levels)] if levels else None
+    levels = cache_levels(root)
+    return levels[-1].size_bytes if levels else None
 
 
 def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:

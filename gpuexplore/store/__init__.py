@@ -25,6 +25,7 @@ class Store(Database):
     load_summary = runs.load_summary
     results_after = runs.results_after
     history = runs.history
+    measured_results = runs.measured_results
     request_cancel = runs.request_cancel
     own_peaks = peaks.own_peaks
     set_own_peak = peaks.set_own_peak

@@ -5,11 +5,11 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, func, insert, or_, select, update
 from sqlalchemy import case as choose
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Experiment, Progress, Result, Run, RunState
+from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import RESULTS, RUNS
@@ -87,6 +87,32 @@ def history(
         wanted = wanted.where(RUNS.c.state.in_(states))
     with database.reading() as connection:
         return tuple(_to_run(row) for row in connection.execute(wanted))
+
+
+def measured_results(
+    database: Database, device: Device, *, owner: str | None = None, runs: int = 40, limit: int = 400
+) -> tuple[tuple[str, Result], ...]:
+    """Return results with a measurement on `device`, each with its run's id, newest first.
+
+    A device is known by the name its driver reports, or by its row in the table of accelerators.
+
+    Args:
+        owner: whose runs; None is everybody's.
+        runs: only the newest so many are looked at, whatever they measured.
+        limit: of results.
+    """
+    newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(runs)
+    if owner is not None:
+        newest = newest.where(RUNS.c.owner == owner)
+    on = RESULTS.c.payload[("environment", "device", "name")].as_string() == device.name
+    if device.spec_key is not None:
+        on = or_(on, RESULTS.c.payload[("environment", "device", "spec_key")].as_string() == device.spec_key)
+    measured = RESULTS.c.payload["status"].as_string() == Status.OK.value
+    looked_at = newest.subquery()
+    wanted = select(RESULTS.c.run_id, RESULTS.c.payload).join(looked_at, looked_at.c.id == RESULTS.c.run_id)
+    with database.reading() as connection:
+        found = connection.execute(wanted.where(measured, on).order_by(RESULTS.c.number.desc()).limit(limit))
+        return tuple((row.run_id, decode(Result, row.payload)) for row in found)
 
 
 def request_cancel(database: Database, run_id: str, owner: str) -> None:

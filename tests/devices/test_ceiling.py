@@ -9,6 +9,7 @@ from gpuexplore.devices import cache_directory, data_directory, ensure_ceiling
 from gpuexplore.devices.ceiling import compile_loops, host_features, measure_ceiling
 from gpuexplore.devices.ceiling_cache import (
     ATTEMPTS,
+    CEILING_VERSION,
     Ceiling,
     best_of,
     load_ceiling,
@@ -17,9 +18,19 @@ from gpuexplore.devices.ceiling_cache import (
     with_saved,
 )
 from gpuexplore.devices.ceiling_code import loops_for
+from gpuexplore.devices.ceiling_levels import CachePlan, plan_caches
+from gpuexplore.devices.cpu import CacheLevel
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device
+from gpuexplore.model import Bandwidth, CacheRoof, Device
 
+KIB, MIB = 2**10, 2**20
+
+
+def cache_roof(level, bytes_per_s):
+    return CacheRoof(level, 10**level, Bandwidth(bytes_per_s, "measured_ceiling", "triad"))
+
+
+CACHES = (cache_roof(1, 4e11), cache_roof(2, 2e11), cache_roof(3, 1e11))
 QUIET = Ceiling("a CPU", 2, {"fp64": 1e11, "fp32": 2e11, "bf16": 4e11}, 5e10, 60, "2026-11-20T10:00:00+00:00")
 CPU = Device("cpu", "cpu", "a CPU", cores=2)
 
@@ -35,7 +46,9 @@ def test_a_measured_ceiling_is_positive_and_halves_with_precision_doubled():
     ceiling = measure_ceiling(1)
     assert ceiling.bytes_per_s > 0
     assert 1.2 < ceiling.flop_per_s["fp32"] / ceiling.flop_per_s["fp64"] < 3
-    assert all(rate > 1e9 for rate in ceiling.flop_per_s.values())
+    assert all(
+        rate > 1e9 for rate in (*ceiling.flop_per_s.values(), *(one.bandwidth.bytes_per_s for one in ceiling.caches))
+    )
 
 
 def test_the_loops_run_in_the_widest_vector_registers():
@@ -53,6 +66,37 @@ def test_every_accumulator_stays_a_multiply_add_of_its_own():
     loops = {"fp32": loops_for(features)["fp32"]}
     assembly = compile_loops(loops, features).assembly
     assert assembly.count("vfmadd") >= loops["fp32"].accumulators
+
+
+def test_only_the_triad_for_memory_stores_past_the_caches():
+    features = host_features()
+    if not features.get("avx"):
+        pytest.skip("no AVX here: its stores are named otherwise")
+    assembly = compile_loops({}, features).assembly
+    memory, cached = assembly.split("cached_triad:")
+    assert "movntp" in memory
+    assert "movntp" not in cached
+
+
+def test_caches_are_filled_by_half_and_past_the_level_before():
+    levels = [CacheLevel(1, 32 * KIB, (0,)), CacheLevel(2, MIB, (0,)), CacheLevel(3, 32 * MIB, tuple(range(8)))]
+
+    assert plan_caches(levels, 4, cores_of=len) == (
+        CachePlan(1, 4 * 32 * KIB, 16 * KIB),
+        CachePlan(2, 4 * MIB, 512 * KIB),
+        CachePlan(3, 32 * MIB, 4 * MIB),
+    )
+
+
+def test_a_thread_of_its_own_has_the_whole_of_a_shared_cache():
+    assert plan_caches([CacheLevel(3, 32 * MIB, (0, 1))], 1, cores_of=len) == (CachePlan(3, 32 * MIB, 16 * MIB),)
+
+
+def test_a_cache_hardly_larger_than_the_one_before_is_not_told_from_it():
+    levels = [CacheLevel(2, MIB, (0,)), CacheLevel(3, 22 * MIB, tuple(range(16)))]
+
+    assert [one.level for one in plan_caches(levels, 16, cores_of=len)] == [2]
+    assert plan_caches([], 4, cores_of=len) == ()
 
 
 @pytest.mark.parametrize(
@@ -134,6 +178,35 @@ def test_the_best_of_two_ceilings_takes_each_rate_at_its_highest():
     assert best_of(QUIET, better).flop_per_s == {"fp64": 2e11, "fp32": 2e11}
     assert best_of(QUIET, better).bytes_per_s == 5e10
     assert best_of(None, better) == better
+
+
+def test_the_best_of_two_ceilings_keeps_each_cache_at_its_fastest():
+    saved = replace(QUIET, caches=(cache_roof(1, 4e11), cache_roof(2, 3e11)))
+
+    assert best_of(saved, replace(QUIET, caches=CACHES)).caches == (cache_roof(1, 4e11), cache_roof(2, 3e11), CACHES[2])
+
+
+def test_caches_come_back_from_the_file_and_become_roofs_with_their_source():
+    save_ceiling(replace(QUIET, caches=CACHES))
+
+    found = ensure_ceiling(CPU).caches
+
+    assert [one.bandwidth.bytes_per_s for one in found] == [4e11, 2e11, 1e11]
+    assert found[0].bandwidth.source == "triad on 2 threads, best of 60, 2026-11-20"
+
+
+def test_a_cache_that_is_not_faster_than_what_lies_behind_it_is_no_roof():
+    slow = (cache_roof(1, 4e11), cache_roof(2, 1e11), cache_roof(3, 2e11))
+
+    assert [one.level for one in with_ceiling(CPU, replace(QUIET, caches=slow)).caches] == [1, 3]
+    assert with_ceiling(CPU, replace(QUIET, caches=(cache_roof(3, 4e10),))).caches == ()
+
+
+def test_a_file_from_before_the_caches_were_measured_is_not_read(monkeypatch):
+    monkeypatch.setattr("gpuexplore.devices.ceiling_cache.CEILING_VERSION", CEILING_VERSION - 1)
+    save_ceiling(QUIET)
+    monkeypatch.setattr("gpuexplore.devices.ceiling_cache.CEILING_VERSION", CEILING_VERSION)
+    assert load_ceiling("a CPU", 2) is None
 
 
 def test_a_gpu_has_no_ceiling_to_measure():

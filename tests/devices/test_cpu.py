@@ -2,7 +2,15 @@
 
 import pytest
 
-from gpuexplore.devices.cpu import cache_bytes, cpu_device, cpu_name, native_dtypes, physical_cores
+from gpuexplore.devices.cpu import (
+    CacheLevel,
+    cache_bytes,
+    cache_levels,
+    cpu_device,
+    cpu_name,
+    native_dtypes,
+    physical_cores,
+)
 
 
 @pytest.fixture
@@ -47,6 +55,25 @@ def test_the_cache_is_the_one_of_the_highest_level(lay_out):
     levels = {f"{folder}index{i}__level": str(i) for i in (1, 2, 3)}
     sizes = {f"{folder}index1__size": "32K", f"{folder}index2__size": "1024K", f"{folder}index3__size": "32768K"}
     assert cache_bytes(lay_out(**levels, **sizes)) == 32 * 2**20
+
+
+def test_caches_for_data_are_listed_by_level_with_the_cpus_that_share_them(lay_out):
+    folder = "sys__devices__system__cpu__cpu0__cache__index"
+    rows = [("3", "Unified", "32768K", "0-3,8"), ("1", "Data", "32K", "0"), ("1", "Instruction", "64K", "0")]
+    files = {
+        f"{folder}{number}__{name}": text
+        for number, row in enumerate(rows)
+        for name, text in zip(("level", "type", "size", "shared_cpu_list"), row, strict=True)
+    }
+
+    assert cache_levels(lay_out(**files)) == (
+        CacheLevel(1, 32 * 2**10, (0,)),
+        CacheLevel(3, 32 * 2**20, (0, 1, 2, 3, 8)),
+    )
+
+
+def test_a_level_of_unknown_size_is_left_out(lay_out):
+    assert cache_levels(lay_out(sys__devices__system__cpu__cpu0__cache__index0__level="1")) == ()
 
 
 def test_two_threads_of_one_core_count_once(lay_out):

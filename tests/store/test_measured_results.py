@@ -1,0 +1,88 @@
+"""Results of one device over all runs, newest first and never more than asked for."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import event
+
+from gpuexplore.model import Experiment
+from tests.analysis.made import device, failed, ok
+
+HERE = device()
+
+
+@pytest.fixture
+def record(store):
+    """Return a function that stores one run of these results."""
+
+    def one(*results, owner="ada"):
+        cases = [result.case for result in results]
+        experiment = Experiment(
+            cases[0].operation,
+            tuple(dict.fromkeys(case.shape for case in cases)),
+            tuple(dict.fromkeys(case.dtype for case in cases)),
+            tuple(dict.fromkeys(case.implementation for case in cases)),
+        )
+        return store.record(experiment, owner, results=results)
+
+    return one
+
+
+def on(result, **changes):
+    """Return `result` as if measured on another device."""
+    environment = replace(result.environment, device=replace(result.environment.device, **changes))
+    return replace(result, environment=environment)
+
+
+def test_newest_comes_first_with_its_run(store, record):
+    first, last = record(ok(size=10), ok(size=20)), record(ok(size=30))
+
+    found = store.measured_results(HERE)
+
+    assert [(run_id, one.case.shape["m"]) for run_id, one in found] == [(last, 30), (first, 20), (first, 10)]
+    assert found[0][1] == ok(size=30)
+
+
+def test_what_was_not_measured_and_other_devices_are_left_out(store, record):
+    record(ok(size=10), failed(size=20), on(ok(size=30), name="another"))
+
+    assert [one.case.shape["m"] for _, one in store.measured_results(HERE)] == [10]
+
+
+def test_a_device_of_the_table_is_known_by_its_row(store, record):
+    record(on(ok(size=10), name="NVIDIA H200", spec_key="h200-sxm"), on(ok(size=20), name="other", spec_key="b200"))
+
+    row = replace(HERE, id="h200-sxm", kind="table", name="H200 SXM", spec_key="h200-sxm")
+
+    assert [one.case.shape["m"] for _, one in store.measured_results(row)] == [10]
+
+
+def test_one_owner_can_be_asked_for(store, record):
+    mine = record(ok(size=10))
+    record(ok(size=20), owner="bob")
+
+    assert [run_id for run_id, _ in store.measured_results(HERE, owner="ada")] == [mine]
+    assert len(store.measured_results(HERE)) == 2
+
+
+def test_runs_and_results_are_bounded(store, record):
+    for size in (10, 20, 30):
+        record(ok(size=size), ok(size=size + 1))
+
+    assert {one.case.shape["m"] for _, one in store.measured_results(HERE, runs=2)} == {20, 21, 30, 31}
+    assert [one.case.shape["m"] for _, one in store.measured_results(HERE, limit=3)] == [31, 30, 21]
+
+
+def test_the_query_reads_results_by_their_runs_index(store, record):
+    record(ok())
+    asked = []
+    event.listen(store.engine, "before_cursor_execute", lambda _c, _r, text, values, *_: asked.append((text, values)))
+
+    store.measured_results(HERE, owner="ada")
+
+    text, values = asked[-1]
+    with store.reading() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values).all()
+    steps = " / ".join(row[-1] for row in plan)
+    assert "SEARCH results USING INDEX" in steps
+    assert "SEARCH runs USING INDEX" in steps
