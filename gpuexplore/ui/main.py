@@ -28,6 +28,15 @@ page = st.navigation(
                 help="Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
             ),
         ],
+        "Understand": [
+            st.Page(
+                PAGES / "what_if.py",
+                title="Dtype what-if",
+                icon=":material/compare_arrows:",
+                url_path="what-if",
+                help="Time, memory and error in every number format, on GPUs that are here or not.",
+            ),
+        ],
         "Server": [
             st.Page(
                 PAGES / "devices.py",

@@ -1,0 +1,37 @@
+"""Dtype what-if: one workload in every number format, on a device that is here or not, and on others beside it."""
+
+import streamlit as st
+
+from gpuexplore.analysis.what_if import what_if
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.ui.choices import show_problem
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.what_if_choice import NOTEBOOK_LINK, choose_places
+from gpuexplore.ui.what_if_known import known, offer_measuring
+from gpuexplore.ui.what_if_view import show_what_if
+from gpuexplore.ui.what_if_workload import choose_workload, forget_workload
+
+st.title("Dtype what-if")
+st.caption(
+    "What another number format would give, on a device that is here or not: time, memory and error, measured where "
+    f"somebody measured it, else predicted. For example [a notebook's T4]({NOTEBOOK_LINK})."
+)
+
+here = known_devices()
+with st.container(border=True):
+    workload = None
+    try:
+        workload = choose_workload()
+    except (InvalidInput, NotFound) as error:
+        show_problem(error)
+    places = choose_places(here)
+
+if workload is None:
+    st.info("There is nothing to predict yet: correct the workload above, or take the usual one.")
+    st.button("Start from the usual workload", type="primary", on_click=forget_workload)
+    st.stop()
+
+facts = known(here, places)
+rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=facts)
+show_what_if(workload, rows, places)
+offer_measuring(workload, here, places, facts.measured)
