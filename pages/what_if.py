@@ -8,7 +8,7 @@ from gpuexplore.ui.choices import show_problem
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.what_if_choice import NOTEBOOK_LINK, choose_places
 from gpuexplore.ui.what_if_known import known, offer_measuring
-from gpuexplore.ui.what_if_view import show_what_if
+from gpuexplore.ui.what_if_view import show_figures, show_summary
 from gpuexplore.ui.what_if_workload import choose_workload, forget_workload
 
 st.title("Dtype what-if")
@@ -33,5 +33,6 @@ if workload is None:
 
 facts = known(here, places)
 rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=facts)
-show_what_if(workload, rows, places)
+show_summary(workload, rows, places)
 offer_measuring(workload, here, places, facts.measured)
+show_figures(workload, rows, places)

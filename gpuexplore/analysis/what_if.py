@@ -7,6 +7,7 @@ alike, so their errors do not cancel. A ratio's interval is the widest that both
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 from gpuexplore.analysis.mfu import applicable_peak, device_of
@@ -210,9 +211,15 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
     )
 
 
+@lru_cache(maxsize=4096)  # a page asks for the same ones with every click
+def predicted(case: Case, device: Device, calibration: Calibration) -> Prediction:
+    """Return the prediction of a case, made once."""
+    return predict(case, device, calibration)
+
+
 def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
     case = Case(layer.operation, layer.shape, dtype.name, library_of(layer.contract).name, device.id)
-    prediction = predict(case, device, known.calibration)
+    prediction = predicted(case, device, known.calibration)
     if result := fastest(known.measured, device, layer, dtype.name):
         return _Part(layer, dtype, prediction, result, "measured")
     if result := fastest(known.recorded, device, layer, dtype.name):
@@ -223,8 +230,7 @@ def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
 def _support(parts: Sequence[_Part]) -> tuple[Support, str | None]:
     """Return the worst support of any layer with its reason; of layers alike, why a time is unknown."""
     worst = max(parts, key=lambda one: (SUPPORTS.index(one.prediction.support), one.time is None))
-    name = f"{worst.layer.name.lower()}: " if len(parts) > 1 and worst.prediction.reason else ""
-    return worst.prediction.support, f"{name}{worst.prediction.reason}" if worst.prediction.reason else None
+    return worst.prediction.support, worst.prediction.reason
 
 
 def _sum(parts: Sequence[_Part], support: Support) -> Span | None:

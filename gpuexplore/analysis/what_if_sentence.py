@@ -97,7 +97,7 @@ def _memory(rows: Sequence[WhatIf]) -> list[str]:
 
 
 def _notes(rows: Sequence[WhatIf]) -> list[str]:
-    return [f"**{one.dtype}**: {note}." for one in rows for note in one.notes]
+    return [f"**{one.dtype}**: {note}." for one in rows if one.time for note in one.notes]
 
 
 def explain_entered(rows: Sequence[WhatIf], *, baseline: str) -> list[str]:

@@ -116,7 +116,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
 def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart:
     """Return a quantity of each format on each device on a log scale, devices one below the other."""
     frame = _frame(rows, quantity.of, quantity.words).dropna(subset=["value"])
-    names = list(dict.fromkeys(one.device.name for one in rows))
+    names = list(dict.fromkeys(frame["device"]))
     shown = [name for name in FORMATS if name in set(frame["dtype"])]
     values = [*frame["low"], *frame["high"]]
     x = _log_x(quantity.title, values, quantity.tick)

@@ -1,7 +1,6 @@
 """A what-if on a page: the sentence, the figures of one device, the trade-off, and the same across devices."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -77,14 +76,18 @@ PER: Mapping[str, Quantity] = MappingProxyType(
 )
 
 
-def show_what_if(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
-    """Show the rows of every device: those of the first in full."""
-    own = [one for one in rows if one.device.id == places.device.id]
-    summary = summarize(own, baseline=places.baseline)
+def show_summary(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
+    """Say in a sentence what the rows of the chosen device mean, and in some more what stands against others."""
+    summary = summarize(_own(rows, places), baseline=places.baseline)
     st.markdown(f"#### {summary.headline}")
     st.caption(f"{workload.title}: {format_si(workload.flop_count, 'FLOPs')}.")
     if summary.details:
         st.markdown("\n".join(f"- {one}" for one in summary.details))
+
+
+def show_figures(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
+    """Show the chosen device in full: charts, what was entered, every figure; then the same on every device."""
+    own = _own(rows, places)
     _claims(workload, own, places)
     if any(one.time for one in own):
         _charts(own, places.baseline)
@@ -93,6 +96,10 @@ def show_what_if(workload: Workload, rows: Sequence[WhatIf], places: Places) -> 
         st.dataframe(_table(own), hide_index=True, column_config=_columns(), alt=_alt(own))
     if len(places.devices) > 1 and rows:
         _devices(rows)
+
+
+def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
+    return [one for one in rows if one.device.id == places.device.id]
 
 
 def _charts(own: Sequence[WhatIf], baseline: str) -> None:

@@ -19,7 +19,7 @@ from gpuexplore.ui.session import owner, store
 SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
 LAYERS_HELP = "One layer a line: an operation, its shape or size or preset, and `x2` for how often."
 USUAL_SHAPE = "4096"
-USUAL_LAYERS = "linear b=8192,d=4096,k=4096 x4; attention b=4,h=32,s=2048,d=128; layer_norm m=8192,n=4096 x2"
+USUAL_LAYERS = "linear b=8192,d=4096,k=4096 x4\nattention b=4,h=32,s=2048,d=128\nlayer_norm m=8192,n=4096 x2"
 BLOCK = (  # of a model with some seven billion parameters
     ("Batch", "batch", "4"),
     ("Sequence", "seq", "2048"),
