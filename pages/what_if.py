@@ -6,7 +6,7 @@ from gpuexplore.analysis.what_if import what_if
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.ui.choices import show_problem
 from gpuexplore.ui.session import known_devices
-from gpuexplore.ui.what_if_choice import NOTEBOOK_LINK, choose_places
+from gpuexplore.ui.what_if_choice import choose_places, offer_presets
 from gpuexplore.ui.what_if_known import known, offer_measuring
 from gpuexplore.ui.what_if_view import show_figures, show_summary
 from gpuexplore.ui.what_if_workload import choose_workload, forget_workload
@@ -14,8 +14,9 @@ from gpuexplore.ui.what_if_workload import choose_workload, forget_workload
 st.title("Dtype what-if")
 st.caption(
     "What another number format would give, on a device that is here or not: time, memory and error, measured where "
-    f"somebody measured it, else predicted. For example [a notebook's T4]({NOTEBOOK_LINK})."
+    "somebody measured it, else predicted."
 )
+offer_presets()
 
 here = known_devices()
 with st.container(border=True):

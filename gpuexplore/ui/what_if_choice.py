@@ -19,7 +19,8 @@ USUAL_OTHERS = ("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4")
 USUAL_BASELINE = "fp32"
 MOST_OTHERS = 12
 TIMES, PEAKS, PRICE = "fp32:1.7327,bf16:3.874", "fp32:8e12,bf16:16e12", "t4:0.35,h100-sxm5-80gb:2.50"
-NOTEBOOK_LINK = f"what-if?op=linear&shape=notebook-linear&device=t4&gpus=&times={TIMES}&peaks={PEAKS}"
+NOTEBOOK = {"op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": "", "times": TIMES, "peaks": PEAKS}
+PRESETS = {"A notebook's T4": NOTEBOOK, "A transformer block": {"what": "block"}}
 
 
 class _Field(NamedTuple):
@@ -62,6 +63,18 @@ class Places:
     def devices(self) -> tuple[Device, ...]:
         """Every device chosen, each once."""
         return tuple({one.id: one for one in (self.device, *self.others)}.values())
+
+
+def offer_presets() -> None:
+    """Draw a button for each example worth a look; it replaces the URL's parameters."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("For example:", width="content")
+        for label, query in PRESETS.items():
+            st.button(label, type="tertiary", icon=":material/bookmark:", on_click=_take, args=(query,))
+
+
+def _take(query: Mapping[str, str]) -> None:
+    st.query_params.from_dict(query)
 
 
 def choose_places(here: Sequence[Device]) -> Places:

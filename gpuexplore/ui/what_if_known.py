@@ -1,6 +1,6 @@
 """What is known on the page of what-ifs beside the table: results measured here or recorded, and a button for more."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -54,15 +54,19 @@ def _calibration(measured: _Measured) -> Calibration:
 
 def offer_measuring(workload: Workload, here: Sequence[Device], places: Places, measured: Sequence[Result]) -> None:
     """Draw a button that measures what is missing on each chosen device of this machine, and the runs it started."""
-    chosen = [one for one in places.devices if one.id in {device.id for device in here}]
-    wanted = [(device, experiments(workload, device, places.dtypes, measured)) for device in chosen]
-    for device, missing in wanted:
-        label = f"Measure it here: {_dtypes_of(missing)} on {device.id}"
-        if missing and st.button(label, type="primary", icon=":material/timer:"):
-            _submit(missing, device)
-    for run_id in st.query_params.get(MEASURING, "").split(",")[:MOST_RUNS]:
-        if run_id:
-            _show_started(run_id)
+    started = _started()
+    if not any(run.active for run in started):
+        for device in (one for one in places.devices if one.id in {device.id for device in here}):
+            _offer(experiments(workload, device, places.dtypes, measured), device)
+    for run in started:
+        if run.active or any(one.measurement is None for one in run.results):
+            show_run(run.id, _not_measured)
+
+
+def _offer(missing: Sequence[Experiment], device: Device) -> None:
+    names = ", ".join(dict.fromkeys(dtype for one in missing for dtype in one.dtypes))
+    if missing and st.button(f"Measure it here: {names} on {device.id}", type="primary", icon=":material/timer:"):
+        _submit(missing, device)
 
 
 def experiments(
@@ -92,10 +96,6 @@ def _experiment(found: Sequence[tuple[Layer, str]], device: Device) -> Experimen
     )
 
 
-def _dtypes_of(missing: Sequence[Experiment]) -> str:
-    return ", ".join(dict.fromkeys(dtype for one in missing for dtype in one.dtypes))
-
-
 def _submit(missing: Sequence[Experiment], device: Device) -> None:
     try:
         for one in missing:
@@ -108,15 +108,15 @@ def _submit(missing: Sequence[Experiment], device: Device) -> None:
     st.rerun()
 
 
-def _show_started(run_id: str) -> None:
-    try:
-        run = fetch(run_id)
-    except NotFound:
-        st.warning(f"There is no run {plain(run_id)} here: another server's link?", icon=":material/link_off:")
-        return
-    show: Callable[[Run], None] = _not_measured
-    if run.active or any(one.measurement is None for one in run.results):
-        show_run(run_id, show)
+def _started() -> list[Run]:
+    """Return the runs that were started here, as far as they can be found."""
+    found = []
+    for run_id in [one for one in st.query_params.get(MEASURING, "").split(",") if one][:MOST_RUNS]:
+        try:
+            found.append(fetch(run_id))
+        except NotFound:
+            st.warning(f"There is no run {plain(run_id)} here: another server's link?", icon=":material/link_off:")
+    return found
 
 
 def _not_measured(run: Run) -> None:
