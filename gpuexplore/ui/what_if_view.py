@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -106,7 +107,7 @@ def _charts(own: Sequence[WhatIf], baseline: str) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Time**")
-        st.altair_chart(what_if_times(own), key="chart.what_if.time")
+        _draw(what_if_times(own), "chart.what_if.time")
         st.caption(
             "● Filled: measured here, recorded or entered, as the label says. ○ Hollow: predicted. "
             f"{interval_words()}; those of measurements are 95 % intervals of the median."
@@ -114,17 +115,22 @@ def _charts(own: Sequence[WhatIf], baseline: str) -> None:
     with right:
         st.markdown(f"**Speedup over {baseline}**")
         if any(one.speedup for one in own):
-            st.altair_chart(what_if_speedups(own, baseline), key="chart.what_if.speedup")
+            _draw(what_if_speedups(own, baseline), "chart.what_if.speedup")
         else:
             st.info(f"No time is known for {baseline}: choose another baseline.", icon=":material/info:")
     if any(one.speedup and one.error for one in own):
         st.markdown("**Speed against error**")
-        st.altair_chart(trade_off(own, baseline), key="chart.what_if.trade_off")
+        _draw(trade_off(own, baseline), "chart.what_if.trade_off")
         st.caption(
             "Error: relative to fp64 on inputs nobody rounded, random normal data, of the least exact layer. "
             "The dashed line joins the dtypes that no other beats in both. "
             + " ".join(f"{name}: {FORMATS[name].about}." for name in _narrow(own))
         )
+
+
+def _draw(chart: alt.LayerChart, key: str) -> None:
+    """Show a chart without checking it against Vega-Lite's schema, which takes longer than all the rest: tests do."""
+    st.vega_lite_chart(chart.to_dict(validate=False), key=key)
 
 
 def _narrow(own: Sequence[WhatIf]) -> list[str]:
@@ -139,7 +145,7 @@ def _claims(workload: Workload, own: Sequence[WhatIf], places: Places) -> None:
     st.markdown("**What was entered, against each peak**")
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        st.altair_chart(claim_shares(found), key="chart.what_if.claims")
+        _draw(claim_shares(found), "chart.what_if.claims")
     with right:
         st.markdown("\n".join(f"- {_claim(one)}" for one in found))
         st.markdown("\n".join(f"- {one}" for one in explain_entered(own, baseline=places.baseline)))
@@ -206,7 +212,7 @@ def _devices(rows: Sequence[WhatIf]) -> None:
     name = choices.segments("Compare", "per", list(PER), shown=lambda name: PER[name].label)
     per = PER[name]
     if any(per.of(one) for one in rows):
-        st.altair_chart(across_devices(rows, per), key="chart.what_if.devices")
+        _draw(across_devices(rows, per), "chart.what_if.devices")
         if names := _left_out(rows, per):
             st.caption(f"Not drawn: {plain(', '.join(names))}: {per.missing}.")
     else:
