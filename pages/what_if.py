@@ -35,5 +35,5 @@ if workload is None:
 facts = known(here, places)
 rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=facts)
 show_summary(workload, rows, places)
-offer_measuring(workload, here, places, facts.measured)
+offer_measuring(workload, rows, facts.measured)
 show_figures(workload, rows, places)

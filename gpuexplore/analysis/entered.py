@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 
 from gpuexplore.analysis.published import best_published
 from gpuexplore.analysis.what_if import WhatIf
@@ -10,6 +9,7 @@ from gpuexplore.analysis.workload import Workload
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Peak
 
+SMALLEST, LARGEST = 1e-12, 1e24  # of seconds, FLOP/s and money
 SAME = 2e-3  # published rates have three or four digits
 
 
@@ -21,13 +21,15 @@ class Claim:
         row: the time, and the peak of the arithmetic that ran.
         flop_per_s: what it amounts to.
         promised: the peak the visitor entered, FLOP/s.
-        published: the best result anybody published on this device in this dtype.
+        published: the best result anybody published on this device in this dtype; None where it is this very time.
+        known_as: that published result where it is this very time, with its conditions.
     """
 
     row: WhatIf
     flop_per_s: float | None
     promised: float | None
     published: Peak | None
+    known_as: Peak | None = None
 
     @property
     def of_promised(self) -> float | None:
@@ -47,23 +49,14 @@ class Claim:
 
 def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[Claim, ...]:
     """Return a claim for each of `rows` whose time was entered or whose dtype has a promised peak."""
-    return tuple(
-        Claim(
-            row=one,
-            flop_per_s=workload.flop_count / one.time.value if one.time else None,
-            promised=promised.get(one.dtype),
-            published=_published(one, workload.flop_count / one.time.value if one.time else None),
-        )
-        for one in rows
-        if one.origin == "entered" or one.dtype in promised
-    )
+    return tuple(_claim(workload, one, promised) for one in rows if one.origin == "entered" or one.dtype in promised)
 
 
-def _published(row: WhatIf, flop_per_s: float | None) -> Peak | None:
-    """Return the best published result; None where it is the very figure that was entered."""
+def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> Claim:
+    rate = workload.flop_count / row.time.value if row.time else None
     found = best_published(row.device.spec_key, row.dtype)
-    same = found and flop_per_s and abs(found.flop_per_s / flop_per_s - 1) < SAME
-    return None if same else found
+    same = bool(found and rate and row.origin == "entered" and abs(found.flop_per_s / rate - 1) < SAME)
+    return Claim(row, rate, promised.get(row.dtype), None if same else found, found if same else None)
 
 
 def named_numbers(what: str, text: str, names: Collection[str], example: str) -> tuple[dict[str, float], list[str]]:
@@ -94,6 +87,6 @@ def _named_number(what: str, word: str, names: Collection[str], example: str) ->
         number = float(text)
     except ValueError:
         number = 0.0
-    if not (isfinite(number) and number > 0):
-        raise InvalidInput.of(what, word, f"numbers above 0, like {example}")
+    if not SMALLEST <= number <= LARGEST:
+        raise InvalidInput.of(what, word, f"numbers from {SMALLEST:g} to {LARGEST:g}, like {example}")
     return name, number

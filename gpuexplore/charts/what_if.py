@@ -93,6 +93,7 @@ def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
 def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     """Return speedup against error: up is faster, left is more exact; a line joins what nothing else beats in both."""
     frame = _frame(rows, lambda one: one.speedup, format_ratio).dropna(subset=["value", "error"])
+    frame = frame[frame["error"] > 0]  # a log scale has no place for a copy that loses nothing
     ticks = [tick for tick in log_ticks([*frame["error"]]) if f"{tick:e}".startswith("1.0")] if len(frame) else []
     decades = ticks[:: max(1, len(ticks) // 6)]
     x = alt.X(

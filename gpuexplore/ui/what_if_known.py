@@ -8,7 +8,7 @@ import streamlit as st
 
 from gpuexplore.analysis.estimate import refuse
 from gpuexplore.analysis.prediction import Calibration, calibrate, library_of
-from gpuexplore.analysis.what_if import Known, fastest, format_in
+from gpuexplore.analysis.what_if import Known, WhatIf, fastest, format_in
 from gpuexplore.analysis.workload import Layer, Workload
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.errors import InvalidInput, NotFound
@@ -52,12 +52,13 @@ def _calibration(measured: _Measured) -> Calibration:
     return calibrate(measured.results)
 
 
-def offer_measuring(workload: Workload, here: Sequence[Device], places: Places, measured: Sequence[Result]) -> None:
-    """Draw a button that measures what is missing on each chosen device of this machine, and the runs it started."""
+def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequence[Result]) -> None:
+    """Draw a button that measures what is missing on each device of this machine, and the runs that were started."""
     started = _started()
     if not any(run.active for run in started):
-        for device in (one for one in places.devices if one.id in {device.id for device in here}):
-            _offer(experiments(workload, device, places.dtypes, measured), device)
+        for device in dict.fromkeys(one.device for one in rows if one.device.kind != "table"):
+            dtypes = [one.dtype for one in rows if one.device == device and one.support != "unsupported"]
+            _offer(experiments(workload, device, dtypes, measured), device)
     for run in started:
         if run.active or any(one.measurement is None for one in run.results):
             show_run(run.id, _not_measured)

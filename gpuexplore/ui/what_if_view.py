@@ -39,6 +39,7 @@ from gpuexplore.units import (
 )
 
 MILLION = 1e6
+WIDE = 190  # pixels of a figure with its interval
 FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
 
 
@@ -124,13 +125,18 @@ def _charts(own: Sequence[WhatIf], baseline: str) -> None:
         st.caption(
             "Error: relative to fp64 on inputs nobody rounded, random normal data, of the least exact layer. "
             "The dashed line joins the dtypes that no other beats in both. "
-            + " ".join(f"{name}: {FORMATS[name].about}." for name in _narrow(own))
+            + " ".join((*_exact(own), *(f"{name}: {FORMATS[name].about}." for name in _narrow(own))))
         )
 
 
 def _draw(chart: alt.LayerChart, key: str) -> None:
     """Show a chart without checking it against Vega-Lite's schema, which takes longer than all the rest: tests do."""
     st.vega_lite_chart(chart.to_dict(validate=False), key=key)
+
+
+def _exact(own: Sequence[WhatIf]) -> list[str]:
+    names = [one.dtype for one in own if one.speedup and one.error == 0]
+    return [f"Not drawn, because it loses nothing: {', '.join(names)}."] if names else []
 
 
 def _narrow(own: Sequence[WhatIf]) -> list[str]:
@@ -155,7 +161,9 @@ def _claim(one: Claim) -> str:
     time = one.row.time
     if time is None:
         return f"**{one.row.dtype}**: {one.row.support}, {one.row.reason}"
-    return f"**{one.row.dtype}**: {format_seconds(time.value)} ({one.row.origin}), {format_flop_per_s(one.flop_per_s)}"
+    known = f". Published as {plain(one.known_as.source)}" if one.known_as else ""
+    rate = format_flop_per_s(one.flop_per_s)
+    return f"**{one.row.dtype}**: {format_seconds(time.value)} ({one.row.origin}), {rate}{known}"
 
 
 def _table(rows: Sequence[WhatIf]) -> pd.DataFrame:
@@ -194,6 +202,8 @@ def _with_interval(span: Span | None, words: Callable[[float], str]) -> str:
 def _columns() -> dict[str, Any]:
     text = st.column_config.TextColumn
     return {
+        "Time": text(width=WIDE),
+        "Speedup": text(width=WIDE),
         "Memory": text(help="Of all arrays at once: an upper bound, because layers share arrays"),
         "Error": st.column_config.NumberColumn(format="%.1e", help="Relative to fp64 on unrounded inputs"),
         "Error is": text(help="Expected from the format's rounding, or measured here and widened by input rounding"),

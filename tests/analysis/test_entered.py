@@ -36,6 +36,7 @@ def test_fp32_stands_against_what_was_promised_and_against_the_datasheet(rows):
     assert fp32.of_peak == pytest.approx(5.077 / 8.1, abs=5e-4)
     assert fp32.row.peak.kind == "datasheet"
     assert fp32.published is None  # the best published result is this very one
+    assert "inputs all ones" in fp32.known_as.source
 
 
 def test_bf16_is_emulated_slower_and_held_against_the_units_that_did_the_work(rows):
@@ -65,7 +66,9 @@ def test_numbers_by_name_are_read():
     assert named_numbers("price", "cuda:0:2", ["cuda:0"], "") == ({"cuda:0": 2.0}, [])
 
 
-@pytest.mark.parametrize("word", ["fp4:1", "1.5", "fp32:x", "fp32:0", "fp32:-1", "fp32:inf", "fp32:nan", "fp32"])
+@pytest.mark.parametrize(
+    "word", ["fp4:1", "1.5", "fp32:x", "fp32:0", "fp32:-1", "fp32:inf", "fp32:nan", "fp32", "fp32:1e300"]
+)
 def test_a_number_that_cannot_be_used_is_named_and_the_others_count(word):
     found, problems = named_numbers("times", f"{word},fp16:1", FORMATS, "fp32:1.5")
 

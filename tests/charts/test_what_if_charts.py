@@ -5,10 +5,12 @@ import pytest
 from gpuexplore.analysis.entered import claims
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.what_if import Known, Span, what_if
+from gpuexplore.analysis.workload import of_operation
 from gpuexplore.charts.claims import claim_shares, describe_claims
 from gpuexplore.charts.what_if import Quantity, across_devices, trade_off, what_if_speedups, what_if_times
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
 from tests.analysis.test_entered import PROMISED, T4, TIMES, WORKLOAD
 
@@ -129,3 +131,24 @@ def test_claims_are_bars_against_each_peak(own):
     ]
     assert "bf16 of the datasheet peak of fp32, 8.10 TFLOP/s 28.0 %" in spec["description"]
     assert describe_claims([]).endswith("nothing to draw.")
+
+
+@pytest.mark.parametrize("operation", list(OPERATIONS))
+def test_every_operation_can_be_drawn(operation):
+    contract = OPERATIONS[operation]
+    workload = of_operation(contract, contract.shape_of_size(contract.default_sizes[-1]))
+    rows = what_if(workload, [H100], dtypes=list(FORMATS), baseline="fp32", known=Known(calibrate()))
+
+    assert all(one.error is not None for one in rows)
+    for chart in (what_if_times(rows), what_if_speedups(rows, "fp32"), trade_off(rows, "fp32")):
+        assert chart.to_dict()["description"]
+
+
+def test_a_copy_that_loses_nothing_has_no_place_on_a_log_scale():
+    contract = OPERATIONS["copy"]
+    workload = of_operation(contract, contract.shape_of_size(10**6))
+    rows = what_if(workload, [H100], dtypes=["fp64", "fp32"], baseline="fp32", known=Known(calibrate()))
+    spec = trade_off(rows, "fp32").to_dict()
+
+    assert rows[0].error == 0
+    assert {one["dtype"] for one in data(spec, layers(spec, "line")[0])} == {"fp32"}
