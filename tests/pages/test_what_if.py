@@ -9,6 +9,7 @@ from gpuexplore.ui.what_if_choice import NOTEBOOK
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
+ALONE = {"gpus": ""}  # no other devices: quicker
 SQUARE = Shape.of(m=1000, k=1000, n=1000)
 
 
@@ -71,7 +72,7 @@ def test_the_notebooks_t4_is_a_click_away_and_then_in_the_url(page):
 
 
 def test_what_is_being_measured_is_not_offered_again(page, store):
-    app = page("what_if", device="cpu", shape="64")
+    app = page("what_if", **ALONE, device="cpu", shape="64")
     next(one for one in app.button if "Measure" in one.label).click().run()
 
     assert not [one for one in app.button if "Measure" in one.label]
@@ -95,14 +96,14 @@ def test_what_is_being_measured_is_not_offered_again(page, store):
         ({"gpus": "voodoo2,t4"}, "gpus 'voodoo2'"),
         ({"dtypes": "fp4,fp32"}, "dtypes 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"),
         ({"baseline": "int3"}, "baseline 'int3': accepted are fp32"),
-        ({"per": "beauty"}, "per 'beauty': accepted are time, energy, cost"),
+        ({"per": "beauty", "gpus": "t4"}, "per 'beauty': accepted are time, energy, cost"),
         ({"times": "fp32:fast"}, "times 'fp32:fast': accepted are numbers from"),
         ({"peaks": "int3:1"}, "peaks 'int3:1': accepted are fp64, fp32"),
         ({"price": "voodoo2:1"}, "price 'voodoo2:1': accepted are devices of the table by their key"),
     ],
 )
 def test_bad_value_in_the_url_is_named_and_the_rest_of_the_page_survives(page, query, said):
-    app = page("what_if", **query)
+    app = page("what_if", **ALONE | query)
 
     assert not app.exception
     assert said in texts(app.error)
@@ -127,7 +128,7 @@ def test_without_a_run_the_page_says_where_to_get_one(page):
 
 
 def test_a_run_brings_its_workload_and_its_measurements(page, finished):
-    app = page("what_if", what="run", run=finished, device="cpu", dtypes="fp32,bf16")
+    app = page("what_if", **ALONE, what="run", run=finished, device="cpu", dtypes="fp32,bf16")
     found = table(app)
 
     assert not app.error
@@ -146,8 +147,8 @@ def test_a_run_is_chosen_among_ones_own_and_its_shapes(page, finished):
 
 
 def test_a_block_and_layers_are_workloads_too(page):
-    block = page("what_if", what="block", batch="1", seq="128", hidden="256", heads="4", ff="1024")
-    layers = page("what_if", what="layers", layers="linear b=128,d=256,k=768;layer_norm m=128,n=256 x2")
+    block = page("what_if", **ALONE, what="block", batch="1", seq="128", hidden="256", heads="4", ff="1024")
+    layers = page("what_if", **ALONE, what="layers", layers="linear b=128,d=256,k=768;layer_norm m=128,n=256 x2")
 
     assert "Transformer block, 1 × 128 tokens, hidden 256" in texts(block.caption)
     assert "layer norms, residual sums in bf16: they have no fp8" in texts(block.markdown)
@@ -156,7 +157,7 @@ def test_a_block_and_layers_are_workloads_too(page):
 
 def test_a_device_without_peaks_has_no_times_and_says_why(page, monkeypatch):
     monkeypatch.setattr(session, "discover", lambda: (device(peaks=(), bandwidth=None),))
-    app = page("what_if", device="cpu", gpus="")
+    app = page("what_if", **ALONE, device="cpu")
 
     assert not app.exception
     assert "On a made-up processor, no time is known: " in texts(app.markdown)
@@ -187,7 +188,7 @@ def test_a_baseline_without_a_time_leaves_the_times(page):
 
 
 def test_what_is_missing_on_a_device_of_this_machine_is_measured_at_a_click(page, store):
-    app = page("what_if", device="cpu", shape="64", dtypes="fp32,bf16,fp8")
+    app = page("what_if", **ALONE, device="cpu", shape="64", dtypes="fp32,bf16,fp8")
     widget(app, "button", "Measure it here: fp32, bf16 on cpu").click().run()
     run = store.load(only(app.query_params["measuring"]))
 
@@ -197,7 +198,7 @@ def test_what_is_missing_on_a_device_of_this_machine_is_measured_at_a_click(page
 
 def test_what_a_device_has_no_units_for_is_not_offered(page, monkeypatch):
     monkeypatch.setattr(session, "discover", lambda: (replace(device(), native=("fp32", "bf16")),))
-    app = page("what_if", device="cpu", shape="64")
+    app = page("what_if", **ALONE, device="cpu", shape="64")
 
     assert [one.label for one in app.button if "Measure" in one.label] == ["Measure it here: fp32, bf16, fp16 on cpu"]
 
@@ -220,7 +221,7 @@ def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured
     store.record(experiment, OWNER, results=[result])
 
     assert not [one for one in page("what_if").button if "Measure" in one.label]
-    app = page("what_if", device="cpu", shape="1000", dtypes="fp32")
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32")
     assert not [one for one in app.button if "Measure" in one.label]
     assert (table(app).loc["fp32", "From"], table(app).loc["fp32", "Error is"]) == ("measured", "measured")
 
@@ -230,7 +231,7 @@ def test_a_case_that_could_not_be_measured_says_why(page, store):
     done, slow = (one for one in experiment.cases())
     results = [ok(1e-3, size=1000), Result(slow, Status.SKIPPED, "too slow for its budget")]
     run_id = store.record(experiment, OWNER, results=results)
-    app = page("what_if", device="cpu", shape="1000", dtypes="fp32,bf16", measuring=run_id)
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32,bf16", measuring=run_id)
 
     assert done.dtype == "fp32"
     assert "skipped: too slow for its budget" in texts(app.caption)
@@ -242,7 +243,7 @@ def test_a_link_to_a_measurement_of_another_server_says_so(page):
 
 
 def test_a_case_too_large_for_this_machine_is_refused_before_it_is_queued(page, store):
-    app = page("what_if", device="cpu", shape="60000", dtypes="fp32")
+    app = page("what_if", **ALONE, device="cpu", shape="60000", dtypes="fp32")
     next(one for one in app.button if "Measure" in one.label).click().run()
 
     assert "the largest case needs" in texts(app.error)
@@ -276,12 +277,12 @@ def test_cost_needs_a_price_and_energy_a_power_limit(page):
     ],
 )
 def test_every_control_is_written_to_the_url_and_read_from_it(page, kind, label, value, name, written):
-    app = page("what_if")
+    app = page("what_if", **ALONE)
     widget(app, kind, label).set_value(value).run()
 
     assert not app.exception
     assert only(app.query_params[name]) == written
-    assert widget(page("what_if", **{name: written}), kind, label).value == value
+    assert widget(page("what_if", **ALONE | {name: written}), kind, label).value == value
 
 
 @pytest.mark.parametrize(("label", "value", "name"), [("Workload", "block", "what"), ("Compare", "energy", "per")])
@@ -293,9 +294,9 @@ def test_every_row_of_buttons_is_written_to_the_url_too(page, label, value, name
 
 
 def test_fields_of_the_block_and_the_layers_are_written_to_the_url(page):
-    block = page("what_if", what="block")
+    block = page("what_if", **ALONE, what="block")
     widget(block, "text_input", "Sequence").set_value("512").run()
-    layers = page("what_if", what="layers")
+    layers = page("what_if", **ALONE, what="layers")
     widget(layers, "text_area", "Layers").set_value("matmul 64").run()
 
     assert only(block.query_params["seq"]) == "512"
