@@ -246,11 +246,16 @@ def _origin(parts: Sequence[_Part], entered_s: float | None) -> tuple[Origin, st
         return "entered", "a time you entered"
     found = {one.origin for one in parts}
     if found == {"measured"}:
-        return "measured", "measured here"
+        return "measured", f"measured here with {_implementations(parts)}"
     if "predicted" not in found:
-        return "recorded", _counted(parts) or "recorded on such a device"
+        return "recorded", f"{_counted(parts) or 'recorded on such a device'} with {_implementations(parts)}"
     bases = dict.fromkeys(one.prediction.basis for one in parts if one.origin == "predicted")
     return "predicted", "; ".join(filter(None, (_counted(parts), *bases)))
+
+
+def _implementations(parts: Sequence[_Part]) -> str:
+    """Return what the times were measured with: the fastest of each layer."""
+    return ", ".join(dict.fromkeys(one.result.case.implementation for one in parts if one.result))
 
 
 def _counted(parts: Sequence[_Part]) -> str:

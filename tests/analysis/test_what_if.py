@@ -74,7 +74,7 @@ def test_measured_here_replaces_the_prediction():
     result = ok(2e-3, size=SIZE, dtype="bf16", spread=0.1)
     found = rows(measured=[result])["bf16"]
 
-    assert (found.origin, found.basis) == ("measured", "measured here")
+    assert (found.origin, found.basis) == ("measured", "measured here with torch")
     assert found.time == Span(2e-3, *(pytest.approx(one) for one in result.measurement.ci95_s))
     assert found.peak.flop_per_s == 4e12  # of the device it was measured on
     assert rows(measured=[result])["fp32"].origin == "predicted"
@@ -112,7 +112,7 @@ def test_a_row_of_the_table_is_known_by_its_key_and_recorded_results_say_so():
     recorded = replace(result, environment=replace(result.environment, device=t4))
     found = rows(on=T4, recorded=[recorded])["bf16"]
 
-    assert (found.origin, found.basis) == ("recorded", "recorded on such a device")
+    assert (found.origin, found.basis) == ("recorded", "recorded on such a device with torch")
     assert rows(recorded=[recorded])["bf16"].origin == "predicted"  # the made-up processor is no T4
 
 
