@@ -25,6 +25,7 @@ class DType:
         about: one sentence for a reader.
         matrix_only: exists only in matrix units (no element-wise arithmetic).
         cut_from_fp32: an fp32 with low significand bits rounded off.
+        beside: the format beside it: of its products' outputs, and of operations it does not exist for; None: itself.
     """
 
     name: str
@@ -35,6 +36,7 @@ class DType:
     about: str
     matrix_only: bool = False
     cut_from_fp32: bool = False
+    beside: str | None = None
 
     @property
     def storage(self) -> np.dtype:
@@ -87,13 +89,23 @@ _ROWS = (
         "TensorFloat-32: fp32's range with 11 significand bits, inside NVIDIA's tensor cores only",
         matrix_only=True,
         cut_from_fp32=True,
+        beside="fp32",
     ),
     DType("bf16", "bfloat16", 16, 8, "fp32", "bfloat16: fp32's range with 8 significand bits", cut_from_fp32=True),
     DType("fp16", "float16", 16, 11, "fp32", "half precision: 11 significand bits, largest value 65504"),
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
 _NOT_MEASURED = (
-    DType("fp8", "float8_e4m3fn", 8, 4, "fp32", "8-bit floating point, E4M3: largest value 448", matrix_only=True),
+    DType(
+        "fp8",
+        "float8_e4m3fn",
+        8,
+        4,
+        "fp32",
+        "8-bit floating point, E4M3: largest value 448",
+        matrix_only=True,
+        beside="bf16",
+    ),
 )
 FORMATS: dict[str, DType] = DTYPES | {row.name: row for row in _NOT_MEASURED}  # fp8 has peaks, but no kernel here
 

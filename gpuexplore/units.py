@@ -87,3 +87,21 @@ def format_percent(share: float | None) -> str:
 def format_ratio(ratio: float | None) -> str:
     """Return a speedup, e.g. ``4.21×``."""
     return UNKNOWN if ratio is None else f"{_significant(ratio, 3)}×"
+
+
+def format_multiple(factor: float) -> str:
+    """Return how many times something is as large, to two significant digits: ``0.45``, ``3.2``, ``40,000``."""
+    rounded = round_significant(factor, 2)
+    return f"{rounded:,.0f}" if rounded >= 10 else _significant(rounded, 2)
+
+
+def format_money(amount: float | None) -> str:
+    """Return an amount of money, in the currency of whoever entered it, e.g. ``12.30``."""
+    if amount is None:
+        return UNKNOWN
+    return f"{amount:,.2f}" if amount >= 0.01 or amount == 0 else f"{amount:.1e}"
+
+
+def format_energy(joules: float | None) -> str:
+    """Return an energy, e.g. ``12.3 mJ``."""
+    return format_si(joules, "J")

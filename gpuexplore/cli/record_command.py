@@ -1,25 +1,30 @@
 """`gpuexplore record`: measure in this process and write each result at once, with where it comes from.
 
 Runs on a bare GPU machine: numpy, numba and torch are enough. The file is JSON Lines: a header with the
-provenance, then one result a line, so that an interrupted recording keeps what it has.
+provenance, then one result a line, so that an interrupted recording keeps what it has. `--check` judges such a file.
 """
 
 import argparse
-import getpass
 import json
+import shlex
+import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import gpuexplore
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, exit_code, refuse_file
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.measure.environment import git_commit, utc_now
+from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.environment import describe_environment, git_commit, utc_now
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.model import SCHEMA_VERSION, Case, Device, Experiment, Result
-from gpuexplore.operations import OPERATIONS
-from gpuexplore.request import resolve
+from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.recorded import Provenance, Recording, header, missing_provenance, validate
+from gpuexplore.request import Request, resolve, to_query
 from gpuexplore.serialization import encode
 
 
@@ -27,32 +32,70 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `record`."""
     parser.add_argument("operations", nargs="*", metavar="OPERATION", help="default: every operation")
     add_experiment_arguments(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.jsonl", help="the file to write")
-    parser.add_argument("--by", default="", metavar="NAME", help="who measures (default: the login name)")
+    parser.add_argument("--by", default="", metavar="NAME", help="who measures, and answers questions")
+    parser.add_argument("--commit", default="", metavar="HASH", help="of this code, where git cannot tell")
+    file = parser.add_mutually_exclusive_group(required=True)
+    file.add_argument("--out", type=Path, metavar="FILE.jsonl", help="the file to write")
+    file.add_argument("--check", type=Path, metavar="FILE.jsonl", help="measure nothing: judge this file")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Record the experiments and return the exit code."""
+    """Record the experiments, or check a file, and return the exit code."""
+    if arguments.check:
+        return _check(arguments.check)
     refuse_file(arguments.out, [".jsonl"])
     devices = discover()
     ids = [device.id for device in devices]
-    experiments = [resolve(request_from(arguments, name), ids) for name in arguments.operations or OPERATIONS]
+    names = tuple(dict.fromkeys(arguments.operations or OPERATIONS))
+    experiments = [resolve(request_from(arguments, name), ids) for name in names]
     wanted = {device for one in experiments for device in one.devices}
-    devices = tuple(ensure_ceiling(device, experiments[0].options.threads) for device in devices if device.id in wanted)
+    used = [device for device in devices if device.id in wanted]
+    _refuse_without_provenance(_provenance(arguments, experiments, used))
+    devices = tuple(ensure_ceiling(device, experiments[0].options.threads) for device in used)
     with arguments.out.open("w", encoding="utf8") as file:
-        _write(file, _header(devices, arguments.by or getpass.getuser()))
+        _write(file, header(_provenance(arguments, experiments, devices), experiments))
         return exit_code(_record(experiments, devices, file))
 
 
-def _header(devices: Sequence[Device], recorded_by: str) -> dict[str, Any]:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "recorded_utc": utc_now(),
-        "recorded_by": recorded_by,
-        "method": f"gpuexplore {gpuexplore.__version__} record",
-        "commit": git_commit(),
-        "devices": encode(devices),
+def _provenance(
+    arguments: argparse.Namespace, experiments: Sequence[Experiment], devices: Sequence[Device]
+) -> Provenance:
+    """Return where the results will come from; an empty text is unknown."""
+    names = {
+        operation_named(one.operation).implementation_named(name).backend
+        for one in experiments
+        for name in one.implementations
     }
+    found = [describe_environment(device, names, None) for device in devices]
+    return Provenance(
+        recorded_utc=utc_now(),
+        recorded_by=arguments.by.strip(),
+        method=f"gpuexplore {gpuexplore.__version__} record",
+        commit=arguments.commit.strip() or git_commit() or "",
+        command=command_of(arguments),
+        devices=tuple(devices),
+        libraries={name: version for one in found for name, version in one.libraries.items()},
+        python=found[0].python,
+        platform=found[0].platform,
+    )
+
+
+def _refuse_without_provenance(provenance: Provenance) -> None:
+    """Raise before anything is measured when the file would be refused afterwards."""
+    if not provenance.recorded_by:
+        raise InvalidInput.of("--by", "", "a name: who measures, and answers questions about these numbers")
+    if not provenance.commit:
+        raise InvalidInput.of("--commit", "", "the commit of this code, which git cannot tell here")
+    if missing := missing_provenance(encode(provenance)):
+        raise InvalidInput(f"this machine does not tell: {', '.join(missing)}")
+
+
+def command_of(arguments: argparse.Namespace) -> str:
+    """Return the command that repeats the recording, without the folder it was written to."""
+    words = ["gpuexplore", "record", *arguments.operations]
+    for name, text in to_query(request_from(arguments, Request().operation)).items():
+        words += [f"--{name}", text]
+    return shlex.join([*words, "--by", arguments.by, "--out", arguments.out.name])
 
 
 def _record(experiments: Sequence[Experiment], devices: Sequence[Device], file: IO[str]) -> list[Result]:
@@ -73,3 +116,34 @@ def _record(experiments: Sequence[Experiment], devices: Sequence[Device], file: 
 def _write(file: IO[str], value: Any) -> None:
     file.write(json.dumps(value, allow_nan=False) + "\n")
     file.flush()
+
+
+def _check(path: Path) -> int:
+    try:
+        recording = validate(path)
+    except InvalidInput as error:
+        print(f"gpuexplore: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    print("\n".join(_summary(recording)))
+    return EXIT_OK
+
+
+def _summary(recording: Recording) -> list[str]:
+    told, results = recording.provenance, recording.results
+    statuses = Counter(one.status.value for one in results)
+    flags = Counter(str(flag.name) for one in results for flag in one.flags)
+    return [
+        f"{recording.name}: recorded {told.recorded_utc} by {told.recorded_by}, {told.method}, commit {told.commit}",
+        *(f"{one.id}: {one.name}, driver {one.driver or 'none'}" for one in told.devices),
+        ", ".join(f"{name} {version}" for name, version in told.libraries.items()),
+        *(
+            f"{run.experiment.operation}: {run.progress.done} of {run.progress.total} cases"
+            for run in recording.as_runs()
+        ),
+        f"status: {_counted(statuses)}",
+        f"flags: {_counted(flags)}",
+    ]
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "none"

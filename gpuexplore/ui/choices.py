@@ -5,8 +5,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 import streamlit as st
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.request import split
 from gpuexplore.ui.text import plain
+
+LONGEST_LIST = 40  # of accepted names in a message
 
 
 def select(
@@ -34,10 +37,43 @@ def select(
     return chosen
 
 
+def segments(label: str, name: str, options: Sequence[str], *, shown: Callable[[str], str] = str) -> str:
+    """Draw a row of buttons whose value is the URL's parameter `name`; the first option is its default."""
+    _restore(name, options[0], accepted=options)
+    chosen: str = st.segmented_control(label, options, key=_key(name), format_func=shown, required=True) or options[0]
+    _remember(name, chosen, default=options[0])
+    return chosen
+
+
+def several(
+    label: str, name: str, options: Sequence[str], *, default: Sequence[str], shown: Callable[[str], str] = str
+) -> list[str]:
+    """Draw a choice of several whose value is the URL's parameter `name`, separated by commas."""
+    usual = ",".join(default)
+    given = st.query_params.get(name)
+    if _key(name) not in st.session_state or st.session_state.get(_seen(name)) != given:
+        st.session_state[_seen(name)] = given
+        words = split(usual if given is None else given)
+        for word in (one for one in words if one not in options):
+            show_problem(InvalidInput.of(name, word, _listed(options)))
+        st.session_state[_key(name)] = [one for one in words if one in options]
+    chosen: list[str] = st.multiselect(label, options, key=_key(name), format_func=shown)
+    _remember(name, ",".join(chosen), default=usual)
+    return chosen
+
+
 def text(label: str, name: str, default: str, *, help: str, placeholder: str = "") -> str:
     """Draw a text field whose value is the URL's parameter `name`."""
     _restore(name, default)
     typed: str = st.text_input(label, key=_key(name), help=help, placeholder=placeholder)
+    _remember(name, typed, default=default)
+    return typed
+
+
+def lines(label: str, name: str, default: str, *, help: str) -> str:
+    """Draw a field of several lines whose value is the URL's parameter `name`, where ``;`` separates them."""
+    _restore(name, default)
+    typed: str = st.text_area(label, key=_key(name), help=help) or ""
     _remember(name, typed, default=default)
     return typed
 
@@ -49,10 +85,14 @@ def forget(*names: str) -> None:
         st.session_state.pop(_key(name), None)
 
 
-def show_problem(error: InvalidInput) -> None:
+def show_problem(error: GpuExploreError) -> None:
     """Show what cannot be used, and what would be accepted."""
     for line in str(error).splitlines():
         st.error(plain(line), icon=":material/error:")
+
+
+def _listed(accepted: Sequence[str]) -> Sequence[str]:
+    return accepted if len(accepted) < LONGEST_LIST else ("the names in the list below",)
 
 
 def _key(name: str) -> str:
@@ -70,7 +110,7 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
         return
     st.session_state[_seen(name)] = given
     if given is not None and accepted is not None and given not in accepted:
-        show_problem(InvalidInput.of(name, given, accepted if len(accepted) < 40 else ("the names in the list below",)))
+        show_problem(InvalidInput.of(name, given, _listed(accepted)))
         given = None
     st.session_state[_key(name)] = default if given is None else given
 

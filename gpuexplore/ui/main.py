@@ -30,6 +30,13 @@ page = st.navigation(
         ],
         "Understand": [
             st.Page(
+                PAGES / "what_if.py",
+                title="Dtype what-if",
+                icon=":material/compare_arrows:",
+                url_path="what-if",
+                help="Time, memory and error in every number format, on GPUs that are here or not.",
+            ),
+            st.Page(
                 PAGES / "roofline.py",
                 title="Roofline",
                 icon=":material/roofing:",

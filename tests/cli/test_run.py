@@ -1,5 +1,6 @@
 """`run` and `record` with tiny sizes, measured in real processes."""
 
+import platform
 import subprocess
 import sys
 from typing import get_args
@@ -8,14 +9,15 @@ import pandas as pd
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, run_command
-from gpuexplore.model import SCHEMA_VERSION, Device, PeakKind, Result, Status
-from gpuexplore.serialization import decode
+from gpuexplore.model import SCHEMA_VERSION, PeakKind, Result, Status
+from gpuexplore.recorded import validate
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
 from tests.cli import strict
 
 pytestmark = pytest.mark.slow
 TINY = ("vector_add", "--size", "8,16", "--impl", "numpy", "--dtype", "fp32", "--device", "cpu", "--budget", "0.01")
+SAID = ("--by", "a tester", "--commit", "0123456789ab")  # a copy of the code may have no git
 RESULT_KEYS = {
     *("case", "status", "reason", "flags", "measurement", "accuracy", "flop_count", "byte_count", "flop_per_s"),
     *("bytes_per_s", "peak", "mfu", "bandwidth_utilization", "speedup", "diagnosis"),
@@ -143,22 +145,52 @@ def read_recording(path):
 
 
 def assert_is_recording(path, by):
-    header, *results = read_recording(path)
-    assert header["schema_version"] == SCHEMA_VERSION
-    assert header["recorded_by"] == by
-    assert header["recorded_utc"].endswith("+00:00")
-    assert [decode(Device, one).id for one in header["devices"]] == ["cpu"]
-    decoded = [decode(Result, one) for one in results]
-    assert [tuple(one.case.shape) for one in decoded] == [(8,), (16,)]
-    assert all(one.status is Status.OK and one.environment.libraries["numpy"] for one in decoded)
+    recording = validate(path)
+    told = recording.provenance
+    assert (told.recorded_by, told.commit) == (by, "0123456789ab")
+    assert told.recorded_utc.endswith("+00:00")
+    assert told.libraries["numpy"]
+    assert [one.id for one in told.devices] == ["cpu"]
+    assert [tuple(one.case.shape) for one in recording.results] == [(8,), (16,)]
+    assert all(one.status is Status.OK and one.environment.libraries["numpy"] for one in recording.results)
 
 
 def test_record_writes_where_the_numbers_come_from_and_a_result_a_line(tmp_path):
     path = tmp_path / "out.jsonl"
 
-    assert main(["record", *TINY, "--by", "a tester", "--out", str(path)]) == EXIT_OK
+    assert main(["record", *TINY, *SAID, "--out", str(path)]) == EXIT_OK
 
     assert_is_recording(path, "a tester")
+    header, *_ = read_recording(path)
+    assert header["schema_version"] == SCHEMA_VERSION
+    assert header["command"] == (
+        "gpuexplore record vector_add --size 8,16 --dtype fp32 --impl numpy --device cpu --budget 0.01 "
+        "--by 'a tester' --out out.jsonl"
+    )
+
+
+def test_record_tells_neither_the_host_nor_the_folder(tmp_path):
+    path = tmp_path / "out.jsonl"
+
+    assert main(["record", *TINY, *SAID, "--out", str(path)]) == EXIT_OK
+
+    header = path.read_text(encoding="utf8").splitlines()[0]
+    assert platform.node() not in header
+    assert str(tmp_path) not in path.read_text(encoding="utf8")
+
+
+def test_check_sums_a_recording_up(tmp_path, capsys):
+    path = tmp_path / "out.jsonl"
+    main(["record", *TINY, *SAID, "--out", str(path)])
+    capsys.readouterr()
+
+    assert main(["record", "--check", str(path)]) == EXIT_OK
+
+    told = capsys.readouterr().out
+    assert told.startswith("out: recorded 20")
+    assert " by a tester, gpuexplore " in told
+    assert "vector_add: 2 of 2 cases" in told
+    assert "status: 2 ok" in told
 
 
 BARE = """
@@ -186,7 +218,7 @@ def on_a_bare_machine(repository, *words):
 def test_record_runs_on_a_bare_machine(tmp_path, repository):
     path = tmp_path / "out.jsonl"
 
-    done = on_a_bare_machine(repository, "record", *TINY, "--by", "a tester", "--out", str(path))
+    done = on_a_bare_machine(repository, "record", *TINY, *SAID, "--out", str(path))
 
     assert done.returncode == EXIT_OK, done.stderr
     assert_is_recording(path, "a tester")
@@ -196,10 +228,11 @@ def test_every_implementation_that_a_bare_machine_has_is_recorded(tmp_path, repo
     path = tmp_path / "out.jsonl"
     words = ("matmul", "--size", "8", "--device", "cpu", "--dtype", "fp32,bf16", "--budget", "0.01")
 
-    done = on_a_bare_machine(repository, "record", *words, "--by", "a tester", "--out", str(path))
+    done = on_a_bare_machine(repository, "record", *words, *SAID, "--out", str(path))
 
     assert done.returncode == EXIT_OK, done.stderr
-    _, *results = read_recording(path)
+    header, *results = read_recording(path)
+    assert "torch" in header["libraries"]
     found = {(one["case"]["implementation"], one["case"]["dtype"]): (one["status"], one["reason"]) for one in results}
     assert found.pop(("numpy", "bf16")) == ("unsupported", "NumPy has no bf16: pip install ml_dtypes")
     assert set(found) == {

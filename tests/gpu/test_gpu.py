@@ -1,6 +1,5 @@
 """What only a real GPU can show: right answers, honest events, a device with peaks and their source."""
 
-import json
 from functools import cache
 from itertools import product
 
@@ -14,6 +13,7 @@ from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
+from gpuexplore.recorded import validate
 from tests.operations.shapes import awkward_shapes
 
 pytestmark = pytest.mark.gpu
@@ -132,9 +132,13 @@ def test_record_writes_results_of_the_gpu(gpu, tmp_path):
     path = tmp_path / "gpu.jsonl"
     words = ["record", "matmul", "--size", "64", "--dtype", "fp32", "--impl", "torch", "--device", gpu.id]
 
-    assert main([*words, "--budget", "0.01", "--by", "a tester", "--out", str(path)]) == EXIT_OK
+    assert (
+        main([*words, "--budget", "0.01", "--by", "a tester", "--commit", "0123456789ab", "--out", str(path)])
+        == EXIT_OK
+    )
 
-    header, result = (json.loads(line) for line in path.read_text(encoding="utf8").splitlines())
-    assert [one["id"] for one in header["devices"]] == [gpu.id]
-    assert result["status"] == "ok"
-    assert result["environment"]["device"]["name"] == gpu.name
+    recording = validate(path)
+    assert [(one.id, one.driver) for one in recording.provenance.devices] == [(gpu.id, gpu.driver)]
+    (result,) = recording.results
+    assert result.status is Status.OK
+    assert result.environment.device.name == gpu.name

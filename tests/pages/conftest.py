@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 import gpuexplore.jobs.client
 import gpuexplore.ui.run_view
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.ui import kernel_blocks, kernel_ladder, roofline_measure, session
+from gpuexplore.ui import kernel_blocks, kernel_ladder, roofline_measure, session, what_if_known
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok
 
@@ -21,7 +21,8 @@ OWNER = "the one who looks"
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    for module in (gpuexplore.jobs.client, gpuexplore.ui.run_view, kernel_ladder, kernel_blocks, roofline_measure):
+    served = (gpuexplore.jobs.client, gpuexplore.ui.run_view)
+    for module in (*served, kernel_ladder, kernel_blocks, roofline_measure, what_if_known):
         monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
     main = sys.modules["__main__"]

@@ -1,0 +1,255 @@
+"""Formats side by side: time, speedup, speed against error, and the same across devices.
+
+What was measured is drawn filled, what is predicted hollow and with its interval; every label says which.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.what_if import Span, WhatIf
+from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.units import format_ratio, format_seconds
+
+ROW_HEIGHT = 46
+SCATTER_HEIGHT = 330
+DEVICE_ROW_HEIGHT = 17  # of one format of one device
+POINT_SIZE = 90
+LABEL_ABOVE = -13
+COLUMNS = (
+    "row",
+    "dtype",
+    "device",
+    "value",
+    "low",
+    "high",
+    "error",
+    "drawn",
+    "origin",
+    "said",
+    "told",
+    "interval",
+    "basis",
+)
+TOOLTIPS = {
+    "device": "Device",
+    "dtype": "Dtype",
+    "told": "Value",
+    "interval": "Interval",
+    "origin": "From",
+    "basis": "Basis",
+}
+PALETTE = alt.Scale(domain=list(FORMATS))
+SHAPES = alt.Scale(
+    domain=["measured", "recorded", "entered", "predicted"], range=["circle", "square", "diamond", "circle"]
+)
+
+Words = Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What is compared across devices.
+
+    Attributes:
+        label: a word for it.
+        title: of the axis.
+        of: its value in a row; None where it is unknown.
+        words: formats a value.
+        tick: the Vega expression of a tick's label.
+        missing: why it can be unknown.
+    """
+
+    label: str
+    title: str
+    of: Callable[[WhatIf], Span | None]
+    words: Words
+    tick: str
+    missing: str
+
+
+def what_if_times(rows: Sequence[WhatIf]) -> alt.LayerChart:
+    """Return the seconds of the workload in each format on one device, on a log scale; the rows are its formats."""
+    frame = _frame(rows, lambda one: one.time, format_seconds)
+    values = [*frame["low"].dropna(), *frame["high"].dropna()]
+    x = _log_x("Time", values, si_label("s"))
+    return _listed(frame, x, _describe("Time", frame))
+
+
+def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
+    """Return the speedup of each format over `baseline` on one device as bars from zero."""
+    frame = _frame(rows, lambda one: one.speedup, format_ratio)
+    largest = max([1.0, *frame["high"].dropna()])
+    axis = alt.Axis(labelExpr="format(datum.value, '~r') + '×'", tickCount=5)
+    x = alt.X("value:Q", title=f"Speedup over {baseline}", axis=axis, scale=alt.Scale(domain=[0, largest * 1.02]))
+    one = alt.Chart(alt.InlineData(values=[{"value": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
+    return _listed(frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[one.encode(x="value:Q")])
+
+
+def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
+    """Return speedup against error: up is faster, left is more exact; a line joins what nothing else beats in both."""
+    frame = _frame(rows, lambda one: one.speedup, format_ratio).dropna(subset=["value", "error"])
+    frame = frame[frame["error"] > 0]  # a log scale has no place for a copy that loses nothing
+    ticks = [tick for tick in log_ticks([*frame["error"]]) if f"{tick:e}".startswith("1.0")] if len(frame) else []
+    decades = ticks[:: max(1, len(ticks) // 6)]
+    x = alt.X(
+        "error:Q",
+        title="Relative error against fp64",
+        axis=alt.Axis(values=decades, format=".0e", grid=False),
+        scale=alt.Scale(type="log", nice=False, padding=34),
+    )
+    y = _ratio_y(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
+    base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=PALETTE, legend=None))
+    line = alt.Chart(frontier(frame)).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
+    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y="low:Q", y2="high:Q")
+    names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text="dtype:N")
+    layers = [line.encode(x=x, y=y), whisker, *_points(base), names]
+    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
+        width="container", height=SCATTER_HEIGHT, description=_describe_trade_off(frame, baseline)
+    )
+    return chart
+
+
+def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart:
+    """Return a quantity of each format on each device on a log scale, devices one below the other."""
+    frame = _frame(rows, quantity.of, quantity.words).dropna(subset=["value"])
+    names = list(dict.fromkeys(frame["device"]))
+    shown = [name for name in FORMATS if name in set(frame["dtype"])]
+    values = [*frame["low"], *frame["high"]]
+    x = _log_x(quantity.title, values, quantity.tick)
+    y = alt.Y("device:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(domain=names))
+    color = alt.Color(
+        "dtype:N", scale=PALETTE, legend=alt.Legend(title=None, orient="top", values=shown, columns=6, symbolOpacity=1)
+    )
+    base = alt.Chart(frame).encode(x=x, y=y, yOffset=alt.YOffset("dtype:N", sort=shown), color=color)
+    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x="low:Q", x2="high:Q")
+    height = max(1, len(names)) * (len(shown) * DEVICE_ROW_HEIGHT + 14) + 40
+    chart: alt.LayerChart = alt.LayerChart(layer=[whisker, *_points(base, size=60)]).properties(
+        width="container", height=height, description=_describe_devices(quantity.title, frame)
+    )
+    return chart
+
+
+def frontier(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that no other beats in both error and speed, from the most exact to the fastest."""
+    kept, best = [], 0.0
+    for row in frame.sort_values(["error", "value"], ascending=[True, False]).to_dict("records"):
+        if row["value"] > best:
+            kept.append(row)
+            best = row["value"]
+    return pd.DataFrame(kept, columns=list(frame.columns))
+
+
+def _listed(
+    frame: pd.DataFrame, x: alt.X, description: str, *, bars: bool = False, under: Sequence[alt.Chart] = ()
+) -> alt.LayerChart:
+    """Return a row for each format: its mark and interval, and above them at the right what they say."""
+    names = list(frame["row"])
+    y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelFontSize=13))
+    color = alt.Color("dtype:N", scale=PALETTE, legend=None)
+    known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
+    whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x="low:Q", x2="high:Q")
+    marks = _bars(known) if bars else _points(known)
+    words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
+    labels = words.encode(y=y, x=alt.value("width"), text="said:N")
+    layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), labels]
+    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 45, description=description
+    )
+    return chart
+
+
+def _points(base: alt.Chart, size: int = POINT_SIZE) -> list[alt.Chart]:
+    """Return filled points for what was measured and hollow ones for what is predicted."""
+    shape = alt.Shape("origin:N", scale=SHAPES, legend=None)
+    filled = base.transform_filter("datum.drawn == 'known'").mark_point(filled=True, size=size, opacity=1)
+    hollow = base.transform_filter("datum.drawn == 'predicted'").mark_point(filled=False, size=size, strokeWidth=2.2)
+    return [one.encode(shape=shape, tooltip=_tooltip()) for one in (filled, hollow)]
+
+
+def _bars(base: alt.Chart) -> list[alt.Chart]:
+    filled = base.transform_filter("datum.drawn == 'known'").mark_bar(size=13)
+    hollow = base.transform_filter("datum.drawn == 'predicted'").mark_bar(
+        size=13, fillOpacity=0.16, strokeWidth=1.6, strokeDash=[4, 2]
+    )
+    outlined = hollow.encode(stroke=alt.Stroke("dtype:N", scale=PALETTE, legend=None), tooltip=_tooltip())
+    return [filled.encode(tooltip=_tooltip()), outlined]
+
+
+def _tooltip() -> list[alt.Tooltip]:
+    return [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
+
+
+def _log_x(title: str, values: Sequence[float], label: str) -> alt.X:
+    ticks = log_ticks(values)
+    decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
+    shown = ticks if len(ticks) <= 6 else decades[:: max(1, -(-len(decades) // 6))]
+    axis = alt.Axis(values=shown, labelExpr=label, labelOverlap="greedy")
+    scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])
+    return alt.X("value:Q", title=title, axis=axis, scale=scale)
+
+
+def _ratio_y(title: str, values: Sequence[float]) -> alt.Y:
+    label = "format(datum.value, datum.value < 1 ? '.3~r' : '~r') + '×'"
+    if max(values) / min(values) <= WIDE:
+        return alt.Y(
+            "value:Q", title=title, axis=alt.Axis(labelExpr=label), scale=alt.Scale(domain=[0, max(values) * 1.1])
+        )
+    axis = alt.Axis(values=powers_of_two(values), labelExpr=label)
+    scale = alt.Scale(type="log", base=2, nice=False, domain=[min(values) / 1.3, max(values) * 1.3])
+    return alt.Y("value:Q", title=title, axis=axis, scale=scale)
+
+
+def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], Span | None], words: Words) -> pd.DataFrame:
+    return pd.DataFrame([_drawn(one, quantity(one), words) for one in rows], columns=list(COLUMNS))
+
+
+def _drawn(one: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
+    told = words(span.value) if span else "unknown"
+    origin = one.origin or "unknown"
+    return {
+        "row": one.dtype,
+        "dtype": one.dtype,
+        "device": one.device.name,
+        "value": span.value if span else None,
+        "low": span.low if span else None,
+        "high": span.high if span else None,
+        "error": one.error,
+        "drawn": "predicted" if one.origin == "predicted" else "known",
+        "origin": origin,
+        "said": _said(one, told if span else None),
+        "told": told,
+        "interval": f"{words(span.low)} to {words(span.high)}" if span and span.low < span.high else "none",
+        "basis": one.basis or one.reason or "",
+    }
+
+
+def _said(one: WhatIf, told: str | None) -> str:
+    """Return the label of a row: its figure, where that comes from, and whether the format is emulated."""
+    if told is None:
+        return one.support if one.support == "unsupported" else "unknown"
+    return ", ".join(filter(None, (told, one.origin, one.support if one.support != "native" else None)))
+
+
+def _describe(what: str, frame: pd.DataFrame) -> str:
+    place = frame["device"].iloc[0] if len(frame) else "no device"
+    said = [f"{one.dtype} {one.said}" for one in frame.itertuples()]
+    return f"{what} by dtype on {place}: {'; '.join(said) or 'nothing to draw'}."
+
+
+def _describe_trade_off(frame: pd.DataFrame, baseline: str) -> str:
+    points = [f"{one.dtype} {one.told} at an error of {one.error:.1e}" for one in frame.itertuples()]
+    best = ", ".join(frontier(frame)["dtype"]) or "none"
+    return f"Speedup over {baseline} against error: {'; '.join(points) or 'nothing to draw'}. Unbeaten: {best}."
+
+
+def _describe_devices(title: str, frame: pd.DataFrame) -> str:
+    said = []
+    for device, own in frame.groupby("device", sort=False):
+        least = own.nsmallest(1, "value").iloc[0]
+        said.append(f"{device}: least in {least['dtype']}, {least['told']}")
+    return f"{title} by device and dtype. {'; '.join(said) or 'Nothing to draw'}."

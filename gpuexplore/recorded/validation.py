@@ -1,0 +1,149 @@
+"""Reads a recording, or says in which file and line it tells too little to be shown beside other numbers."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.model import SCHEMA_VERSION, Case, Device, Environment, Experiment, Result, Status
+from gpuexplore.operations import operation_named
+from gpuexplore.recorded.provenance import Provenance, missing_provenance
+from gpuexplore.recorded.recording import Recording
+from gpuexplore.serialization import decode
+
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+def validate(path: Path, *, now: datetime | None = None) -> Recording:
+    """Return the recording in the file `path`.
+
+    Args:
+        now: the present, for tests; nothing can have been measured after it.
+
+    Raises:
+        InvalidInput: names the file, the line and what is missing or wrong there.
+    """
+    now = now or datetime.now(UTC)
+    with _named(path.name):
+        first, *others = path.read_text(encoding="utf8").splitlines() or [""]
+    with _named(f"{path.name}, line 1"):
+        provenance, experiments = _header(_parsed(first), now)
+    asked = {case for one in experiments for case in one.cases()}
+    results: dict[Case, Result] = {}
+    for number, line in enumerate(others, start=2):
+        with _named(f"{path.name}, line {number}"):
+            result = decode(Result, _parsed(line))
+            _check_case(result.case, asked, results)
+            _check_environment(result, provenance, now)
+        results[result.case] = result
+    return Recording(path.stem, provenance, experiments, tuple(results.values()))
+
+
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    """Turn whatever is wrong with a line into an InvalidInput that names the place."""
+    try:
+        yield
+    except KeyError as error:
+        raise InvalidInput(f"{place}: no {error}") from error
+    except (GpuExploreError, OSError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{place}: {error}") from error
+
+
+def _parsed(line: str) -> Mapping[str, Any]:
+    value = json.loads(line, parse_constant=_finite, parse_float=_finite)
+    if not isinstance(value, Mapping):
+        raise InvalidInput("this is no JSON object")
+    return value
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise InvalidInput.of("number", text, "finite ones")
+    return number
+
+
+def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[Experiment, ...]]:
+    if line.get("schema_version") != SCHEMA_VERSION:
+        raise InvalidInput.of("schema_version", line.get("schema_version"), [SCHEMA_VERSION])
+    missing = missing_provenance(line)
+    if missing:
+        raise InvalidInput(f"without provenance no number is shown; missing: {', '.join(missing)}")
+    provenance = decode(Provenance, line)
+    if not COMMIT.fullmatch(provenance.commit):
+        raise InvalidInput.of("commit", provenance.commit, "7 to 40 hexadecimal digits")
+    if _moment(provenance.recorded_utc) > now:
+        raise InvalidInput.of("recorded_utc", provenance.recorded_utc, "moments that have passed")
+    return provenance, _experiments(line, {device.id for device in provenance.devices})
+
+
+def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[Experiment, ...]:
+    found = decode(tuple[Experiment, ...], line.get("experiments") or ())
+    if not found:
+        raise InvalidInput("no experiments: without them the results cannot be told from a selection")
+    names = [one.operation for one in found]
+    if len(set(names)) != len(names):
+        raise InvalidInput(f"operations repeat: {', '.join(names)}; a recording holds each once")
+    for one in found:
+        _check_names(one, device_ids)
+    return found
+
+
+def _check_names(experiment: Experiment, device_ids: Collection[str]) -> None:
+    """Raise when this version does not know what was measured, or the header does not know the device."""
+    operation = operation_named(experiment.operation)
+    for implementation in experiment.implementations:
+        operation.implementation_named(implementation)
+    for dtype in experiment.dtypes:
+        dtype_named(dtype)
+    for device in experiment.devices:
+        if device not in device_ids:
+            raise InvalidInput.of("device", device, sorted(device_ids))
+
+
+def _check_case(case: Case, asked: Collection[Case], known: Collection[Case]) -> None:
+    words = f"{case.operation} {case.shape} {case.dtype} {case.implementation} on {case.device}"
+    if case not in asked:
+        raise InvalidInput(f"{words} is in no experiment of the header, with its options")
+    if case in known:
+        raise InvalidInput(f"{words} stands there twice")
+
+
+def _check_environment(result: Result, provenance: Provenance, now: datetime) -> None:
+    """Raise when the circumstances of a measurement are unknown, or are not those of the header."""
+    environment = result.environment
+    if environment is None:
+        if result.status is Status.OK:
+            raise InvalidInput("a measurement without its environment")
+        return
+    _check_device(environment.device, result.case, provenance)
+    _check_moment(environment, provenance, now)
+
+
+def _check_device(device: Device, case: Case, provenance: Provenance) -> None:
+    told = next(one for one in provenance.devices if one.id == case.device)
+    for name in ("id", "kind", "name", "driver"):
+        here, there = getattr(device, name), getattr(told, name)
+        if here != there:
+            raise InvalidInput(f"{name} of the device is {here!r}, in the header {there!r}")
+
+
+def _check_moment(environment: Environment, provenance: Provenance, now: datetime) -> None:
+    if not _moment(provenance.recorded_utc) <= _moment(environment.started_utc) <= now:
+        accepted = f"from {provenance.recorded_utc}, when the recording began, to the present"
+        raise InvalidInput.of("started_utc", environment.started_utc, accepted)
+
+
+def _moment(text: str) -> datetime:
+    """Return the moment that ISO 8601 text in UTC stands for."""
+    found = datetime.fromisoformat(text)
+    if found.utcoffset() != timedelta(0):
+        raise InvalidInput.of("time", text, "ISO 8601 in UTC, like 2026-01-02T03:04:05+00:00")
+    return found

@@ -1,0 +1,242 @@
+"""A what-if on a page: the sentence, the figures of one device, the trade-off, and the same across devices."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import altair as alt
+import pandas as pd
+import streamlit as st
+
+from gpuexplore.analysis.entered import Claim, claims
+from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.what_if import Span, WhatIf
+from gpuexplore.analysis.what_if_sentence import explain_entered, interval_words, summarize
+from gpuexplore.analysis.workload import Workload
+from gpuexplore.charts.axes import si_label
+from gpuexplore.charts.claims import claim_shares
+from gpuexplore.charts.what_if import (
+    Quantity,
+    across_devices,
+    trade_off,
+    what_if_speedups,
+    what_if_times,
+)
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.ui import choices
+from gpuexplore.ui.text import plain
+from gpuexplore.ui.what_if_choice import Places
+from gpuexplore.units import (
+    UNKNOWN,
+    format_bytes,
+    format_energy,
+    format_flop_per_s,
+    format_money,
+    format_percent,
+    format_ratio,
+    format_seconds,
+    format_si,
+)
+
+MILLION = 1e6
+WIDE = 190  # pixels of a figure with its interval
+FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
+
+
+def _energy(row: WhatIf) -> Span | None:
+    if row.energy_j is None or row.time is None:
+        return None
+    return row.time.times(row.energy_j / row.time.value)
+
+
+def _cost(row: WhatIf) -> Span | None:
+    if row.cost is None or row.time is None:
+        return None
+    return row.time.times(row.cost / row.time.value * MILLION)
+
+
+PER: Mapping[str, Quantity] = MappingProxyType(
+    {
+        "time": Quantity("Time", "Time", lambda row: row.time, format_seconds, si_label("s"), "no time is known"),
+        "energy": Quantity(
+            "Energy",
+            "Energy at the board's power limit: an upper bound",
+            _energy,
+            format_energy,
+            si_label("J"),
+            "the table states no power limit",
+        ),
+        "cost": Quantity(
+            "Cost",
+            "Price of a million runs, in the currency you entered",
+            _cost,
+            format_money,
+            "format(datum.value, ',~r')",
+            "enter a price per hour under Times, peaks and prices",
+        ),
+    }
+)
+
+
+def show_summary(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
+    """Say in a sentence what the rows of the chosen device mean, and in some more what stands against others."""
+    summary = summarize(_own(rows, places), baseline=places.baseline)
+    st.markdown(f"#### {summary.headline}")
+    st.caption(f"{workload.title}: {format_si(workload.flop_count, 'FLOPs')}.")
+    if summary.details:
+        st.markdown("\n".join(f"- {one}" for one in summary.details))
+
+
+def show_figures(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
+    """Show the chosen device in full: charts, what was entered, every figure; then the same on every device."""
+    own = _own(rows, places)
+    _claims(workload, own, places)
+    if any(one.time for one in own):
+        _charts(own, places.baseline)
+    if own:
+        st.markdown("**Every dtype**")
+        st.dataframe(_table(own), hide_index=True, column_config=_columns(), alt=_alt(own))
+    if len(places.devices) > 1 and rows:
+        _devices(rows)
+
+
+def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
+    return [one for one in rows if one.device.id == places.device.id]
+
+
+def _charts(own: Sequence[WhatIf], baseline: str) -> None:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("**Time**")
+        _draw(what_if_times(own), "chart.what_if.time")
+        st.caption(
+            "● Filled: measured here, recorded or entered, as the label says. ○ Hollow: predicted. "
+            f"{interval_words()}; those of measurements are 95 % intervals of the median."
+        )
+    with right:
+        st.markdown(f"**Speedup over {baseline}**")
+        if any(one.speedup for one in own):
+            _draw(what_if_speedups(own, baseline), "chart.what_if.speedup")
+        else:
+            st.info(f"No time is known for {baseline}: choose another baseline.", icon=":material/info:")
+    if any(one.speedup and one.error for one in own):
+        st.markdown("**Speed against error**")
+        _draw(trade_off(own, baseline), "chart.what_if.trade_off")
+        st.caption(
+            "Error: relative to fp64 on inputs nobody rounded, random normal data, of the least exact layer. "
+            "The dashed line joins the dtypes that no other beats in both. "
+            + " ".join((*_exact(own), *(f"{name}: {FORMATS[name].about}." for name in _narrow(own))))
+        )
+
+
+def _draw(chart: alt.LayerChart, key: str) -> None:
+    """Show a chart without checking it against Vega-Lite's schema, which takes longer than all the rest: tests do."""
+    st.vega_lite_chart(chart.to_dict(validate=False), key=key)
+
+
+def _exact(own: Sequence[WhatIf]) -> list[str]:
+    names = [one.dtype for one in own if one.speedup and one.error == 0]
+    return [f"Not drawn, because it loses nothing: {', '.join(names)}."] if names else []
+
+
+def _narrow(own: Sequence[WhatIf]) -> list[str]:
+    """Return the formats a number can overflow in: those that say how far they reach."""
+    return [one.dtype for one in own if "largest value" in FORMATS[one.dtype].about]
+
+
+def _claims(workload: Workload, own: Sequence[WhatIf], places: Places) -> None:
+    found = claims(workload, own, places.promised)
+    if not found:
+        return
+    st.markdown("**What was entered, against each peak**")
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _draw(claim_shares(found), "chart.what_if.claims")
+    with right:
+        st.markdown("\n".join(f"- {_claim(one)}" for one in found))
+        st.markdown("\n".join(f"- {one}" for one in explain_entered(own, baseline=places.baseline)))
+
+
+def _claim(one: Claim) -> str:
+    time = one.row.time
+    if time is None:
+        return f"**{one.row.dtype}**: {one.row.support}, {one.row.reason}"
+    known = f". Published as {plain(one.known_as.source)}" if one.known_as else ""
+    rate = format_flop_per_s(one.flop_per_s)
+    return f"**{one.row.dtype}**: {format_seconds(time.value)} ({one.row.origin}), {rate}{known}"
+
+
+def _table(rows: Sequence[WhatIf]) -> pd.DataFrame:
+    frame = pd.DataFrame([_shown(one) for one in rows])
+    return frame.drop(columns=[name for name in ("Cost of a million",) if frame[name].isna().all()])
+
+
+def _shown(one: WhatIf) -> dict[str, object]:
+    peak = one.peak
+    memory = format_bytes(one.memory_bytes)
+    return {
+        "Dtype": one.dtype,
+        "Support": one.support,
+        "Time": _with_interval(one.time, format_seconds),
+        "From": one.origin or UNKNOWN,
+        "Speedup": _with_interval(one.speedup, format_ratio),
+        "MFU": format_percent(one.mfu),
+        "Error": one.error,
+        "Error is": one.error_origin,
+        "Memory": f"{memory}, {FITS[one.fits]}" if one.device.memory_bytes else memory,
+        "Energy": format_energy(one.energy_j),
+        "Cost of a million": None if one.cost is None else format_money(one.cost * MILLION),
+        "Peak": f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {PEAK_KINDS[peak.kind]}" if peak else UNKNOWN,
+        "Basis": "; ".join(filter(None, (one.reason, one.basis, *one.notes))),
+    }
+
+
+def _with_interval(span: Span | None, words: Callable[[float], str]) -> str:
+    if span is None:
+        return UNKNOWN
+    return (
+        f"{words(span.value)} ({words(span.low)} – {words(span.high)})" if span.low < span.high else words(span.value)
+    )
+
+
+def _columns() -> dict[str, Any]:
+    text = st.column_config.TextColumn
+    return {
+        "Time": text(width=WIDE),
+        "Speedup": text(width=WIDE),
+        "Memory": text(help="Of all arrays at once: an upper bound, because layers share arrays"),
+        "Error": st.column_config.NumberColumn(format="%.1e", help="Relative to fp64 on unrounded inputs"),
+        "Error is": text(help="Expected from the format's rounding, or measured here and widened by input rounding"),
+        "Energy": text(help="Time at the board's power limit: an upper bound"),
+        "Cost of a million": text(help="Time at the price you entered, in its currency"),
+        "Basis": text(width="large"),
+    }
+
+
+def _alt(rows: Sequence[WhatIf]) -> str:
+    return f"Table of {len(rows)} dtypes on {rows[0].device.name} with time, speedup, MFU, memory and error"
+
+
+def _devices(rows: Sequence[WhatIf]) -> None:
+    st.subheader("The same on other devices", anchor="devices")
+    name = choices.segments("Compare", "per", list(PER), shown=lambda name: PER[name].label)
+    per = PER[name]
+    if any(per.of(one) for one in rows):
+        _draw(across_devices(rows, per), "chart.what_if.devices")
+        if names := _left_out(rows, per):
+            st.caption(f"Not drawn: {plain(', '.join(names))}: {per.missing}.")
+    else:
+        st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
+    frame = pd.DataFrame([{"Device": one.device.name, **_shown(one)} for one in rows])
+    shown = ["Device", "Dtype", "Support", "Time", "From", "Speedup", "MFU", "Memory", "Energy", "Peak", "Basis"]
+    if any(one.cost is not None for one in rows):
+        shown.insert(-1, "Cost of a million")
+    with st.expander("Every device and dtype in a table", icon=":material/table:"):
+        alt = f"Table of {len(rows)} combinations of device and dtype with time, speedup and MFU"
+        st.dataframe(frame[shown], hide_index=True, column_config=_columns(), alt=alt)
+
+
+def _left_out(rows: Sequence[WhatIf], per: Quantity) -> list[str]:
+    devices = dict.fromkeys(one.device.name for one in rows)
+    drawn = {one.device.name for one in rows if per.of(one)}
+    return [one for one in devices if one not in drawn]

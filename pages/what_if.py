@@ -1,0 +1,39 @@
+"""Dtype what-if: one workload in every number format, on a device that is here or not, and on others beside it."""
+
+import streamlit as st
+
+from gpuexplore.analysis.what_if import what_if
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.ui.choices import show_problem
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.what_if_choice import choose_places, offer_presets
+from gpuexplore.ui.what_if_known import known, offer_measuring
+from gpuexplore.ui.what_if_view import show_figures, show_summary
+from gpuexplore.ui.what_if_workload import choose_workload, forget_workload
+
+st.title("Dtype what-if")
+st.caption(
+    "What another number format would give, on a device that is here or not: time, memory and error, measured where "
+    "somebody measured it, else predicted."
+)
+offer_presets()
+
+here = known_devices()
+with st.container(border=True):
+    workload = None
+    try:
+        workload = choose_workload()
+    except (InvalidInput, NotFound) as error:
+        show_problem(error)
+    places = choose_places(here)
+
+if workload is None:
+    st.info("There is nothing to predict yet: correct the workload above, or take the usual one.")
+    st.button("Start from the usual workload", type="primary", on_click=forget_workload)
+    st.stop()
+
+facts = known(here, places)
+rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=facts)
+show_summary(workload, rows, places)
+offer_measuring(workload, rows, facts.measured)
+show_figures(workload, rows, places)

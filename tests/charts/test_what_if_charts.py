@@ -1,0 +1,154 @@
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.entered import claims
+from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.what_if import Known, Span, what_if
+from gpuexplore.analysis.workload import of_operation
+from gpuexplore.charts.claims import claim_shares, describe_claims
+from gpuexplore.charts.what_if import Quantity, across_devices, trade_off, what_if_speedups, what_if_times
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.units import format_seconds
+from tests.analysis.test_entered import PROMISED, T4, TIMES, WORKLOAD
+
+H100 = next(as_device(one) for one in ACCELERATORS if one.key == "h100-sxm5-80gb")
+TIME = Quantity("Time", "Time", lambda row: row.time, format_seconds, "datum.value", "unknown")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    known = Known(calibrate(), times_s=TIMES)
+    return what_if(WORKLOAD, [T4, H100], dtypes=list(FORMATS), baseline="fp32", known=known)
+
+
+@pytest.fixture(scope="module")
+def own(rows):
+    return [one for one in rows if one.device == T4]
+
+
+def layers(spec, kind):
+    return [one for one in spec["layer"] if one["mark"]["type"] == kind]
+
+
+def data(spec, layer):
+    return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
+
+
+def test_times_are_drawn_filled_where_known_and_hollow_where_predicted_on_a_log_scale(own):
+    spec = what_if_times(own).to_dict()
+    filled, hollow = layers(spec, "point")
+
+    assert (filled["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
+    assert "predicted" in hollow["transform"][0]["filter"]
+    assert filled["encoding"]["x"]["scale"]["type"] == "log"
+    drawn = {one["dtype"]: one for one in data(spec, filled)}
+    assert set(drawn) == {"fp64", "fp32", "bf16", "fp16"}
+    assert (drawn["fp32"]["drawn"], drawn["fp16"]["drawn"]) == ("known", "predicted")
+
+
+def test_every_format_has_a_row_that_says_where_its_time_is_from_or_why_there_is_none(own):
+    spec = what_if_times(own).to_dict()
+    (labels,) = layers(spec, "text")
+    said = {one["dtype"]: one["said"] for one in data(spec, labels)}
+
+    assert said["fp32"] == "1.73 s, entered"
+    assert said["bf16"] == "3.87 s, entered, emulated"
+    assert said["fp16"].endswith(", predicted")
+    assert said["tf32"] == said["fp8"] == "unsupported"
+    assert "bf16 3.87 s, entered, emulated" in spec["description"]
+
+
+def test_speedups_are_bars_from_zero_with_their_interval(own):
+    spec = what_if_speedups(own, "fp32").to_dict()
+    filled, hollow = layers(spec, "bar")
+    whiskers = [one for one in layers(spec, "rule") if "x2" in one["encoding"]]
+
+    assert filled["encoding"]["x"]["scale"]["domain"][0] == 0
+    assert hollow["mark"]["fillOpacity"] < 0.5
+    assert len(whiskers) == 1
+    assert "Speedup over fp32" in spec["description"]
+
+
+def test_trade_off_joins_what_nothing_beats(own):
+    spec = trade_off(own, "fp32").to_dict()
+    (line,) = layers(spec, "line")
+
+    assert [one["dtype"] for one in data(spec, line)] == ["fp64", "fp32", "fp16"]  # bf16 is slower and less exact
+    assert "Unbeaten: fp64, fp32, fp16." in spec["description"]
+    assert spec["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+
+
+def test_devices_stand_below_each_other_with_every_format_that_has_a_time(rows):
+    spec = across_devices(rows, TIME).to_dict()
+    points = data(spec, layers(spec, "point")[0])
+
+    assert {one["device"] for one in points} == {"Tesla T4", "H100 SXM5 80GB"}
+    assert len(points) == 4 + 6
+    assert "Tesla T4: least in fp16" in spec["description"]
+
+
+def test_a_device_without_the_quantity_is_left_out(rows):
+    only_h100 = replace(TIME, of=lambda row: row.time if row.device == H100 else None)
+    spec = across_devices(rows, only_h100).to_dict()
+
+    assert spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == ["H100 SXM5 80GB"]
+
+
+def test_nothing_to_draw_is_drawn_and_said(own):
+    nothing = [replace(one, time=None, speedup=None, origin=None) for one in own]
+
+    for chart in (what_if_times(nothing), what_if_speedups(nothing, "fp32"), trade_off(nothing, "fp32")):
+        assert chart.to_dict()["description"]
+    assert "Nothing to draw" in across_devices(nothing, TIME).to_dict()["description"]
+
+
+def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
+    origins = ("measured", "recorded", "entered", "predicted")
+    made = [replace(row, origin=origin, time=Span(1, 1, 1)) for row, origin in zip(own, origins, strict=False)]
+    spec = what_if_times(made).to_dict()
+
+    assert {one["origin"]: one["drawn"] for one in data(spec, layers(spec, "point")[0])} == {
+        "measured": "known",
+        "recorded": "known",
+        "entered": "known",
+        "predicted": "predicted",
+    }
+
+
+def test_claims_are_bars_against_each_peak(own):
+    found = claims(WORKLOAD, own, PROMISED)
+    spec = claim_shares(found).to_dict()
+    (bars,) = layers(spec, "bar")
+
+    assert [(one["dtype"], one["against"], one["said"]) for one in data(spec, bars)] == [
+        ("fp32", "promised", "63.5 %"),
+        ("fp32", "peak", "62.7 %"),
+        ("bf16", "promised", "14.2 %"),
+        ("bf16", "peak", "28.0 %"),
+    ]
+    assert "bf16 of the datasheet peak of fp32, 8.10 TFLOP/s 28.0 %" in spec["description"]
+    assert describe_claims([]).endswith("nothing to draw.")
+
+
+@pytest.mark.parametrize("operation", list(OPERATIONS))
+def test_every_operation_can_be_drawn(operation):
+    contract = OPERATIONS[operation]
+    workload = of_operation(contract, contract.shape_of_size(contract.default_sizes[-1]))
+    rows = what_if(workload, [H100], dtypes=list(FORMATS), baseline="fp32", known=Known(calibrate()))
+
+    assert all(one.error is not None for one in rows)
+    for chart in (what_if_times(rows), what_if_speedups(rows, "fp32"), trade_off(rows, "fp32")):
+        assert chart.to_dict()["description"]
+
+
+def test_a_copy_that_loses_nothing_has_no_place_on_a_log_scale():
+    contract = OPERATIONS["copy"]
+    workload = of_operation(contract, contract.shape_of_size(10**6))
+    rows = what_if(workload, [H100], dtypes=["fp64", "fp32"], baseline="fp32", known=Known(calibrate()))
+    spec = trade_off(rows, "fp32").to_dict()
+
+    assert rows[0].error == 0
+    assert {one["dtype"] for one in data(spec, layers(spec, "line")[0])} == {"fp32"}

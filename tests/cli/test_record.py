@@ -1,0 +1,75 @@
+"""What `record` refuses before it measures, and what `--check` says of a file."""
+
+import pytest
+
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, record_command
+from tests.recorded import made
+
+WORDS = ("record", "vector_add", "--size", "8", "--impl", "numpy", "--dtype", "fp32", "--device", "cpu")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_measured(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("nothing may be measured")
+
+    monkeypatch.setattr(record_command, "sweep", fail)
+
+
+@pytest.mark.parametrize("by", [(), ("--by", ""), ("--by", "  ")])
+def test_nobody_is_no_name(tmp_path, capsys, by):
+    path = tmp_path / "out.jsonl"
+
+    assert main([*WORDS, *by, "--commit", "0123456", "--out", str(path)]) == EXIT_UNUSABLE
+    assert "--by '': accepted are a name: who measures" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_a_commit_nobody_knows_is_asked_for(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(record_command, "git_commit", lambda: None)
+    path = tmp_path / "out.jsonl"
+
+    assert main([*WORDS, "--by", "a tester", "--out", str(path)]) == EXIT_UNUSABLE
+    assert "--commit '': accepted are the commit of this code" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_a_device_that_hides_its_driver_is_not_recorded(tmp_path, capsys, monkeypatch):
+    gpu = made.gpu()
+    monkeypatch.setattr(record_command, "discover", lambda: (made.replace(gpu, driver=None),))
+    words = [*WORDS[:4], "--impl", "numba-cuda", "--dtype", "fp32", "--by", "a tester", "--commit", "0123456"]
+
+    assert main([*words, "--out", str(tmp_path / "out.jsonl")]) == EXIT_UNUSABLE
+    assert "this machine does not tell: driver of cuda:0" in capsys.readouterr().err
+
+
+def test_a_file_is_written_or_checked_not_both(tmp_path):
+    with pytest.raises(SystemExit):
+        main([*WORDS, "--out", str(tmp_path / "a.jsonl"), "--check", str(tmp_path / "b.jsonl")])
+
+
+def test_check_sums_a_file_up(tmp_path, capsys):
+    assert main(["record", "--check", str(made.write(tmp_path / "made.jsonl"))]) == EXIT_OK
+
+    assert capsys.readouterr().out.splitlines() == [
+        "made: recorded 2026-01-02T03:04:05+00:00 by a tester, gpuexplore 1 record, commit 0123456789ab",
+        "cuda:0: a made-up GPU, driver 999.1",
+        "torch 2.0",
+        "matmul: 8 of 8 cases",
+        "status: 8 ok",
+        "flags: none",
+    ]
+
+
+def test_check_refuses_a_file_without_provenance(tmp_path, capsys):
+    path = made.write(tmp_path / "made.jsonl", made.lines()[1:])
+
+    assert main(["record", "--check", str(path)]) == EXIT_FAILED
+    told = capsys.readouterr()
+    assert told.err.startswith("gpuexplore: made.jsonl, line 1: schema_version")
+    assert told.out == ""
+
+
+def test_check_names_a_file_that_is_not_there(tmp_path, capsys):
+    assert main(["record", "--check", str(tmp_path / "nothere.jsonl")]) == EXIT_FAILED
+    assert "nothere.jsonl: " in capsys.readouterr().err

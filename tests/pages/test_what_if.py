@@ -1,0 +1,311 @@
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Accuracy, Experiment, Result, Shape, Status
+from gpuexplore.ui import session
+from gpuexplore.ui.what_if_choice import NOTEBOOK
+from tests.analysis.made import device, ok
+from tests.pages.conftest import OWNER, texts
+
+ALONE = {"gpus": ""}  # no other devices: quicker
+SQUARE = Shape.of(m=1000, k=1000, n=1000)
+
+
+def only(value):
+    """Return the one value of a URL parameter, which AppTest lists once it was written."""
+    return value if isinstance(value, str) else value[0]
+
+
+def table(app, place=0):
+    return app.dataframe[place].value.set_index("Dtype")
+
+
+def specs(app):
+    return [one.proto.spec for one in app.get("vega_lite_chart")]
+
+
+def widget(app, kind, label):
+    return next(one for one in getattr(app, kind) if one.label == label)
+
+
+def test_the_first_visit_tells_something(page):
+    app = page("what_if")
+
+    assert not app.exception
+    assert not app.error
+    headline = texts(app.markdown)
+    assert "On H100 SXM5 80GB, fp8 is predicted to be" in headline
+    assert "times as fast as fp32" in headline
+    assert list(table(app).index) == list(FORMATS)
+    assert set(table(app)["From"]) == {"predicted"}
+    assert len(specs(app)) == 4
+    assert dict(app.query_params) == {}
+
+
+def test_notebooks_t4_shows_both_mfus_and_why_bf16_was_slower(page):
+    app = page("what_if", **NOTEBOOK)
+    told, claims = texts(app.markdown), specs(app)[0]
+
+    assert not app.error
+    assert "8.80 TFLOPs" in texts(app.caption)
+    for share in ("63.5 %", "62.7 %", "14.2 %", "28.0 %"):
+        assert share in claims
+    assert "fp32 of the peak promised (entered), 8.00 TFLOP/s" in claims
+    assert "fp32 of the datasheet peak, 8.10 TFLOP/s" in claims
+    assert "bf16** took 2.2 times as long as fp32: Tesla T4 has no bf16 units" in told
+    assert "with a peak of 65.0 TFLOP/s" in told
+    assert "fp32**: 1.73 s (entered), 5.08 TFLOP/s" in told
+    assert "mean of 5 without warm-up, inputs all ones" in told
+    assert table(app).loc["bf16", "Support"] == "emulated"
+    assert table(app).loc["fp16", "From"] == "predicted"
+
+
+def test_the_notebooks_t4_is_a_click_away_and_then_in_the_url(page):
+    app = page("what_if", what="block", price="t4:1")
+    widget(app, "button", "A notebook's T4").click().run()
+
+    assert not app.exception
+    assert {name: only(value) for name, value in app.query_params.items()} == NOTEBOOK
+    assert "On Tesla T4, fp16 is predicted to be" in texts(app.markdown)
+
+
+def test_what_is_being_measured_is_not_offered_again(page, store):
+    app = page("what_if", **ALONE, device="cpu", shape="64")
+    next(one for one in app.button if "Measure" in one.label).click().run()
+
+    assert not [one for one in app.button if "Measure" in one.label]
+    assert [one for one in app.button if one.label == "Cancel"]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"what": "novel"}, "what 'novel': accepted are operation, block, layers, run"),
+        ({"op": "abacus"}, "op 'abacus': accepted are matmul"),
+        ({"shape": "0"}, "shape of matmul '0': accepted are like m=128,k=128,n=128"),
+        ({"shape": "m=3"}, "shape of matmul 'm=3'"),
+        ({"shape": "100000"}, "m of matmul '100000': accepted are 1 to 65536"),
+        ({"what": "layers", "layers": "abacus 3;matmul 64"}, "layer 'abacus 3': operation 'abacus'"),
+        ({"what": "layers", "layers": ""}, "no layer: give at least one"),
+        ({"what": "block", "batch": "many"}, "batch 'many': accepted are whole numbers"),
+        ({"what": "block", "heads": "33"}, "heads 33: accepted are divisors of the hidden size, 4096"),
+        ({"what": "run", "run": "nothere"}, "no run 'nothere': check the link"),
+        ({"device": "voodoo2"}, "device 'voodoo2'"),
+        ({"gpus": "voodoo2,t4"}, "gpus 'voodoo2'"),
+        ({"dtypes": "fp4,fp32"}, "dtypes 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"),
+        ({"baseline": "int3"}, "baseline 'int3': accepted are fp32"),
+        ({"per": "beauty", "gpus": "t4"}, "per 'beauty': accepted are time, energy, cost"),
+        ({"times": "fp32:fast"}, "times 'fp32:fast': accepted are numbers from"),
+        ({"peaks": "int3:1"}, "peaks 'int3:1': accepted are fp64, fp32"),
+        ({"price": "voodoo2:1"}, "price 'voodoo2:1': accepted are devices of the table by their key"),
+    ],
+)
+def test_bad_value_in_the_url_is_named_and_the_rest_of_the_page_survives(page, query, said):
+    app = page("what_if", **ALONE | query)
+
+    assert not app.exception
+    assert said in texts(app.error)
+    assert widget(app, "selectbox", "Device").value == "h100-sxm5-80gb"
+    workload_is_bad = any(one.label == "Start from the usual workload" for one in app.button)
+    assert workload_is_bad or "On H100 SXM5 80GB" in texts(app.markdown)
+
+
+def test_a_workload_that_cannot_be_leads_back_to_the_usual_one(page):
+    app = page("what_if", what="layers", layers="abacus")
+    widget(app, "button", "Start from the usual workload").click().run()
+
+    assert not app.error
+    assert "Matrix multiplication, 4,096" in texts(app.caption)
+    assert "what" not in app.query_params
+
+
+def test_without_a_run_the_page_says_where_to_get_one(page):
+    app = page("what_if", what="run")
+
+    assert "there is no run of yours yet: measure one on the page Benchmark" in texts(app.error)
+
+
+def test_a_run_brings_its_workload_and_its_measurements(page, finished):
+    app = page("what_if", **ALONE, what="run", run=finished, device="cpu", dtypes="fp32,bf16")
+    found = table(app)
+
+    assert not app.error
+    assert "Matrix multiplication, 128 × 128 × 128" in texts(app.caption)
+    assert list(found["From"]) == ["measured", "measured"]
+    assert found.loc["fp32", "Time"].startswith("1.00 ms")
+    assert "On a made-up processor, bf16 is no faster than fp32" in texts(app.markdown)
+
+
+def test_a_run_is_chosen_among_ones_own_and_its_shapes(page, finished):
+    app = page("what_if", what="run")
+    widget(app, "selectbox", "Shape").select("m=64,k=64,n=64").run()
+
+    assert "64 × 64 × 64" in texts(app.caption)
+    assert only(app.query_params["at"]) == "m=64,k=64,n=64"
+
+
+def test_a_block_and_layers_are_workloads_too(page):
+    block = page("what_if", **ALONE, what="block", batch="1", seq="128", hidden="256", heads="4", ff="1024")
+    layers = page("what_if", **ALONE, what="layers", layers="linear b=128,d=256,k=768;layer_norm m=128,n=256 x2")
+
+    assert "Transformer block, 1 × 128 tokens, hidden 256" in texts(block.caption)
+    assert "layer norms, residual sums in bf16: they have no fp8" in texts(block.markdown)
+    assert "2 layers: " in texts(layers.caption)
+
+
+def test_a_device_without_peaks_has_no_times_and_says_why(page, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (device(peaks=(), bandwidth=None),))
+    app = page("what_if", **ALONE, device="cpu")
+
+    assert not app.exception
+    assert "On a made-up processor, no time is known: " in texts(app.markdown)
+    assert specs(app) == []
+    assert set(table(app)["Time"]) == {"—"}
+
+
+def test_everything_unsupported_is_said_with_the_reason(page):
+    app = page("what_if", device="t4", gpus="", dtypes="tf32,fp8")
+
+    assert "no time is known: tf32 exists only inside matrix units, and Tesla T4 has none" in texts(app.markdown)
+    assert set(table(app)["Support"]) == {"unsupported"}
+    assert specs(app) == []
+
+
+def test_no_dtype_is_an_empty_state(page):
+    app = page("what_if", dtypes="")
+
+    assert not app.exception
+    assert "Choose at least one dtype." in texts(app.markdown)
+
+
+def test_a_baseline_without_a_time_leaves_the_times(page):
+    app = page("what_if", device="t4", gpus="", baseline="fp8")
+
+    assert "No time is known for fp8: choose another baseline." in texts(app.info)
+    assert len(specs(app)) == 1
+
+
+def test_what_is_missing_on_a_device_of_this_machine_is_measured_at_a_click(page, store):
+    app = page("what_if", **ALONE, device="cpu", shape="64", dtypes="fp32,bf16,fp8")
+    widget(app, "button", "Measure it here: fp32, bf16 on cpu").click().run()
+    run = store.load(only(app.query_params["measuring"]))
+
+    assert run.owner == OWNER
+    assert run.experiment == Experiment("matmul", (Shape.of(m=64, k=64, n=64),), ("fp32", "bf16"), ("torch",), ("cpu",))
+
+
+def test_what_a_device_has_no_units_for_is_not_offered(page, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (replace(device(), native=("fp32", "bf16")),))
+    app = page("what_if", **ALONE, device="cpu", shape="64")
+
+    assert [one.label for one in app.button if "Measure" in one.label] == ["Measure it here: fp32, bf16, fp16 on cpu"]
+
+
+def test_a_block_is_measured_with_a_run_for_each_operation(page, store):
+    query = {"batch": "1", "seq": "16", "hidden": "32", "heads": "2", "ff": "64"}
+    app = page("what_if", what="block", device="cpu", dtypes="fp32,tf32", **query)
+    next(one for one in app.button if one.label.startswith("Measure it here")).click().run()
+    runs = [store.load(one).experiment for one in only(app.query_params["measuring"]).split(",")]
+
+    assert [one.operation for one in runs] == ["layer_norm", "linear", "attention", "vector_add"]
+    assert len(runs[1].shapes) == 4
+    assert runs[0].dtypes == ("fp32",)  # a norm has no tf32
+    assert runs[1].dtypes == ("fp32", "tf32")
+
+
+def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured(page, store):
+    experiment = Experiment("matmul", (SQUARE,), ("fp32",), ("torch",), ("cpu",))
+    result = replace(ok(1e-3, size=1000), accuracy=Accuracy(1e-6, 1e-3))
+    store.record(experiment, OWNER, results=[result])
+
+    assert not [one for one in page("what_if").button if "Measure" in one.label]
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32")
+    assert not [one for one in app.button if "Measure" in one.label]
+    assert (table(app).loc["fp32", "From"], table(app).loc["fp32", "Error is"]) == ("measured", "measured")
+
+
+def test_a_case_that_could_not_be_measured_says_why(page, store):
+    experiment = Experiment("matmul", (SQUARE,), ("fp32", "bf16"), ("torch",), ("cpu",))
+    done, slow = (one for one in experiment.cases())
+    results = [ok(1e-3, size=1000), Result(slow, Status.SKIPPED, "too slow for its budget")]
+    run_id = store.record(experiment, OWNER, results=results)
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32,bf16", measuring=run_id)
+
+    assert done.dtype == "fp32"
+    assert "skipped: too slow for its budget" in texts(app.caption)
+    assert list(table(app)["From"]) == ["measured", "predicted"]
+
+
+def test_a_link_to_a_measurement_of_another_server_says_so(page):
+    assert "There is no run gone here" in texts(page("what_if", measuring="gone").warning)
+
+
+def test_a_case_too_large_for_this_machine_is_refused_before_it_is_queued(page, store):
+    app = page("what_if", **ALONE, device="cpu", shape="60000", dtypes="fp32")
+    next(one for one in app.button if "Measure" in one.label).click().run()
+
+    assert "the largest case needs" in texts(app.error)
+    assert store.history() == ()
+
+
+def test_cost_needs_a_price_and_energy_a_power_limit(page):
+    without = page("what_if", per="cost")
+    assert "Nothing to draw: enter a price per hour" in texts(without.info)
+
+    priced = page("what_if", per="cost", price="t4:0.35")
+    assert "Not drawn: H100 SXM5 80GB" in texts(priced.caption)
+    assert "Price of a million runs" in specs(priced)[-1]
+
+    energy = page("what_if", per="energy")
+    assert "Energy at the board's power limit" in specs(energy)[-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "label", "value", "name", "written"),
+    [
+        ("selectbox", "Operation", "linear", "op", "linear"),
+        ("text_input", "Shape", "512", "shape", "512"),
+        ("selectbox", "Device", "t4", "device", "t4"),
+        ("selectbox", "Baseline dtype", "fp64", "baseline", "fp64"),
+        ("multiselect", "Compare with", ["t4", "l4"], "gpus", "t4,l4"),
+        ("multiselect", "Dtypes", ["fp32", "bf16"], "dtypes", "fp32,bf16"),
+        ("text_input", "Times measured elsewhere (s)", "fp32:1", "times", "fp32:1"),
+        ("text_input", "Promised peaks (FLOP/s)", "fp32:1e13", "peaks", "fp32:1e13"),
+        ("text_input", "Price per hour", "t4:1", "price", "t4:1"),
+    ],
+)
+def test_every_control_is_written_to_the_url_and_read_from_it(page, kind, label, value, name, written):
+    app = page("what_if", **ALONE)
+    widget(app, kind, label).set_value(value).run()
+
+    assert not app.exception
+    assert only(app.query_params[name]) == written
+    assert widget(page("what_if", **ALONE | {name: written}), kind, label).value == value
+
+
+@pytest.mark.parametrize(("label", "value", "name"), [("Workload", "block", "what"), ("Compare", "energy", "per")])
+def test_every_row_of_buttons_is_written_to_the_url_too(page, label, value, name):
+    app = page("what_if")
+    next(one for one in app.button_group if one.label == label).set_value(value).run()
+
+    assert only(app.query_params[name]) == value
+
+
+def test_fields_of_the_block_and_the_layers_are_written_to_the_url(page):
+    block = page("what_if", **ALONE, what="block")
+    widget(block, "text_input", "Sequence").set_value("512").run()
+    layers = page("what_if", **ALONE, what="layers")
+    widget(layers, "text_area", "Layers").set_value("matmul 64").run()
+
+    assert only(block.query_params["seq"]) == "512"
+    assert only(layers.query_params["layers"]) == "matmul 64"
+
+
+def test_too_many_devices_are_cut_with_a_word(page):
+    keys = "t4,l4,l40,l40s,a10,a40,a30,a2,a16,h20,b200-sxm-180gb,gb200,gb300"
+    app = page("what_if", gpus=keys)
+
+    assert "at most 12" in texts(app.error)
+    assert not app.exception

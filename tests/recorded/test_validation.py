@@ -1,0 +1,185 @@
+"""A file without provenance is refused, with the file, the line and what is missing."""
+
+import re
+from dataclasses import fields
+from datetime import UTC, datetime
+
+import pytest
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.recorded import Provenance, validate
+from tests.recorded import made
+
+
+def refused(path, written, **when):
+    with pytest.raises(InvalidInput) as error:
+        validate(made.write(path / "bad.jsonl", written), **when)
+    return str(error.value)
+
+
+def changed(number, **values):
+    """Return the lines of a good recording with values of one line replaced; line 1 is the header."""
+    written = made.lines()
+    written[number - 1] = written[number - 1] | values
+    return written
+
+
+def test_a_good_file_is_a_recording(tmp_path):
+    recording = validate(made.write(tmp_path / "made.jsonl"))
+
+    assert recording.name == "made"
+    assert recording.provenance == made.provenance()
+    assert len(recording.results) == len(recording.experiments[0].cases()) == 8
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Provenance)])
+@pytest.mark.parametrize("absent", [True, False])
+def test_a_header_without_a_field_of_provenance_is_refused(tmp_path, field, absent):
+    written = changed(1, **{field: None})
+    if absent:
+        del written[0][field]
+
+    assert re.search(rf"^bad\.jsonl, line 1: .*missing: .*{field}", refused(tmp_path, written))
+
+
+@pytest.mark.parametrize("nobody", ["", "  "])
+def test_a_recording_by_nobody_is_refused(tmp_path, nobody):
+    assert "missing: recorded_by" in refused(tmp_path, changed(1, recorded_by=nobody))
+
+
+@pytest.mark.parametrize("version", [None, 0, 999])
+def test_an_unknown_schema_is_refused(tmp_path, version):
+    text = refused(tmp_path, changed(1, schema_version=version))
+
+    assert text == f"bad.jsonl, line 1: schema_version '{version}': accepted are 1"
+
+
+def test_a_gpu_without_its_driver_is_refused(tmp_path):
+    devices = [made.lines()[0]["devices"][0] | {"driver": None}]
+
+    assert "missing: driver of cuda:0" in refused(tmp_path, changed(1, devices=devices))
+
+
+@pytest.mark.parametrize("commit", ["main", "0123456789ab-dirty", "12345"])
+def test_a_commit_that_names_no_state_of_the_code_is_refused(tmp_path, commit):
+    assert f"line 1: commit '{commit}'" in refused(tmp_path, changed(1, commit=commit))
+
+
+@pytest.mark.parametrize("moment", ["2026-01-02T03:04:05", "2026-01-02T03:04:05+02:00", "yesterday"])
+def test_a_moment_that_is_not_utc_is_refused(tmp_path, moment):
+    assert refused(tmp_path, changed(1, recorded_utc=moment)).startswith("bad.jsonl, line 1: ")
+
+
+def test_a_header_from_the_future_is_refused(tmp_path):
+    text = refused(tmp_path, made.lines(), now=datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert "line 1: recorded_utc '2026-01-02T03:04:05+00:00': accepted are moments that have passed" in text
+
+
+@pytest.mark.parametrize("moment", ["2026-01-02T03:04:04+00:00", "2999-01-01T00:00:00+00:00"])
+def test_a_result_from_before_the_recording_or_from_the_future_is_refused(tmp_path, moment):
+    environment = made.lines()[1]["environment"] | {"started_utc": moment}
+
+    assert f"line 2: started_utc '{moment}'" in refused(tmp_path, changed(2, environment=environment))
+
+
+def test_experiments_are_needed_to_tell_results_from_a_selection(tmp_path):
+    assert "line 1: no experiments" in refused(tmp_path, changed(1, experiments=[]))
+
+
+def test_an_operation_stands_in_a_recording_once(tmp_path):
+    twice = made.lines()[0]["experiments"] * 2
+
+    assert "operations repeat: matmul, matmul" in refused(tmp_path, changed(1, experiments=twice))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("operation", "gemm", "operation 'gemm'"),
+        ("implementations", ["fastest"], "implementation of matmul 'fastest'"),
+        ("dtypes", ["fp9"], "dtype 'fp9'"),
+        ("devices", ["cuda:7"], "device 'cuda:7': accepted are cuda:0"),
+    ],
+)
+def test_names_that_this_version_or_the_header_does_not_know_are_refused(tmp_path, field, value, said):
+    asked = made.lines()[0]["experiments"][0] | {field: value}
+
+    assert f"line 1: {said}" in refused(tmp_path, changed(1, experiments=[asked]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("device", "cuda:1"), ("dtype", "fp16"), ("implementation", "numpy"), ("operation", "triad")],
+)
+def test_a_result_of_no_case_of_the_header_is_refused(tmp_path, field, value):
+    case = made.lines()[3]["case"] | {field: value}
+
+    text = refused(tmp_path, changed(4, case=case))
+    assert text.startswith("bad.jsonl, line 4: ")
+    assert "is in no experiment of the header" in text
+
+
+def test_a_case_that_stands_there_twice_is_refused(tmp_path):
+    written = made.lines()
+
+    assert "line 10: matmul m=64,k=64,n=64 fp32 numba-cuda on cuda:0 stands there twice" in refused(
+        tmp_path, [*written, written[1]]
+    )
+
+
+@pytest.mark.parametrize(("field", "value"), [("name", "another GPU"), ("driver", "1.0"), ("id", "cuda:1")])
+def test_a_result_from_another_device_than_the_headers_is_refused(tmp_path, field, value):
+    environment = made.lines()[1]["environment"]
+    environment["device"][field] = value
+
+    assert f"line 2: {field} of the device is '{value}'" in refused(tmp_path, changed(2, environment=environment))
+
+
+def test_a_measurement_without_its_environment_is_refused(tmp_path):
+    assert "line 2: a measurement without its environment" in refused(tmp_path, changed(2, environment=None))
+
+
+@pytest.mark.parametrize("samples", [[], [float("nan")], [float("inf")], [0.0], [-1.0]])
+def test_ok_needs_samples_that_are_numbers(tmp_path, samples):
+    measurement = made.lines()[1]["measurement"] | {"samples_s": samples}
+
+    assert refused(tmp_path, changed(2, measurement=measurement)).startswith("bad.jsonl, line 2: ")
+
+
+def test_ok_without_a_measurement_is_refused(tmp_path):
+    assert "line 2: a measurement exists with status ok" in refused(tmp_path, changed(2, measurement=None))
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_is_not_finite_is_refused_wherever_it_stands(tmp_path, number):
+    path = made.write(tmp_path / "bad.jsonl")
+    path.write_text(path.read_text().replace('"first_call_s": 1.0', f'"first_call_s": {number}', 1))
+
+    with pytest.raises(InvalidInput, match=f"line 2: number '{number}': accepted are finite ones"):
+        validate(path)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "not JSON", "[]", '{"schema_version": 1}'])
+def test_a_file_that_is_no_recording_is_refused(tmp_path, text):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(text)
+
+    with pytest.raises(InvalidInput, match=r"bad\.jsonl, line 1: "):
+        validate(path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InvalidInput, match=r"nothere\.jsonl: "):
+        validate(tmp_path / "nothere.jsonl")
+
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidInput, match=r"binary\.jsonl: "):
+        validate(tmp_path / "binary.jsonl")
+
+
+def test_a_line_that_lacks_a_key_is_named(tmp_path):
+    written = made.lines()
+    del written[2]["measurement"]["samples_s"]
+
+    assert refused(tmp_path, written).startswith("bad.jsonl, line 3: ")
