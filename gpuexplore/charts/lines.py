@@ -9,10 +9,11 @@ import pandas as pd
 
 from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
 from gpuexplore.charts.points import TOOLTIPS
-from gpuexplore.charts.series import FADED, color, dash, present_dtypes, series_order, shape
+from gpuexplore.charts.series import FADED, color, dash, is_recorded, present_dtypes, series_order, shape
 from gpuexplore.model import Result
 from gpuexplore.operations import operation_named
 
+THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
 PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name would redraw a polled chart
 
@@ -31,12 +32,15 @@ def lines(
     """
     order = series_order(results)
     contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
+    recorded = points["series"].map(is_recorded).astype(bool)
     over_sizes = points["order"].nunique() > 1
     by_series = over_sizes or points["series"].nunique() < 2
     x = size_axis(points, operation_named(results[0].case.operation)) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
+    if recorded.any():
+        marks = [*(one.properties(data=points[~recorded]) for one in marks), *_lighter(marks, points[recorded])]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
@@ -61,6 +65,17 @@ def _marks(
             point.encode(shape=shape(points, legend=over_sizes or beside)),
         )
     return [interval, line, point] if over_sizes else [interval, point]
+
+
+def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart]:
+    """Return `marks` as they look for recorded points: thin lines and hollow points."""
+    lighter = [one.copy() for one in marks]
+    for one in lighter:
+        one.data = points
+        one.mark.strokeWidth = THIN
+        if one.mark.type == "point":
+            one.mark.filled = False
+    return lighter
 
 
 def _strokes(base: alt.Chart, contrasts: pd.DataFrame, picks: Sequence[alt.Parameter]) -> alt.Chart:

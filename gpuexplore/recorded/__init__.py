@@ -13,7 +13,7 @@ from gpuexplore.recorded.library import (
     refusals,
 )
 from gpuexplore.recorded.provenance import Provenance, header, missing_provenance
-from gpuexplore.recorded.recording import RUN_PREFIX, Recording, run_id
+from gpuexplore.recorded.recording import RUN_PREFIX, Recording, run_id, run_id_of
 from gpuexplore.recorded.validation import validate
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "recordings_of",
     "refusals",
     "run_id",
+    "run_id_of",
     "validate",
 ]

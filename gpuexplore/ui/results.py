@@ -16,6 +16,7 @@ from gpuexplore.model import Peak, Result, Run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.ui.conditions import show_conditions
 from gpuexplore.ui.live_charts import Drawing, draw, refresh
+from gpuexplore.ui.recorded import choose_beside
 from gpuexplore.ui.session import own_peaks
 from gpuexplore.ui.table import show_table
 
@@ -31,25 +32,31 @@ def show_results(run: Run) -> None:
     st.markdown(f"#### {summary.headline}")
     st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
     if any(result.measurement for result in run.results):
-        _charts(run, peaks)
+        _charts(run)
     show_table(run.results, baseline=baseline, own_peaks=peaks)
     if not run.active:
         _take_away(run)
     show_conditions(run)
 
 
-def _charts(run: Run, peaks: Sequence[Peak]) -> None:
-    results, baseline = run.results, _baseline(run)
-    time = Drawing("time", lambda: charts.time(results), lambda: charts.time_notes(results))
-    mfu = Drawing("mfu", lambda: charts.mfu(results, peaks), lambda: mfu_left_out(results, peaks), tuple(peaks))
+def _charts(run: Run) -> None:
+    results, baseline, beside = run.results, _baseline(run), choose_beside(run)
+    shown = (*results, *beside.results)
+    peaks = _own_peaks(shown)
+    setting = (beside.name, baseline, *peaks)
+    time = Drawing("time", lambda: charts.time(shown), lambda: charts.time_notes(results), setting)
+    mfu = Drawing("mfu", lambda: charts.mfu(shown, peaks), lambda: mfu_left_out(results, peaks), setting)
     speedup = Drawing(
-        "speedup", lambda: charts.speedup(results, baseline), lambda: speedup_left_out(results, baseline), baseline
+        "speedup", lambda: charts.speedup(shown, baseline), lambda: speedup_left_out(results, baseline), setting
     )
     if _is_memory_bound(results):
-        rate_title, rate = "Memory bandwidth", Drawing("bandwidth", lambda: charts.bandwidth(results), lambda: None)
+        rate_title, rate = (
+            "Memory bandwidth",
+            Drawing("bandwidth", lambda: charts.bandwidth(shown), lambda: None, setting),
+        )
     else:
         rate_title = "Compute rate"
-        rate = Drawing("rate", lambda: charts.throughput(results, peaks), lambda: None, tuple(peaks))
+        rate = Drawing("rate", lambda: charts.throughput(shown, peaks), lambda: None, setting)
     computes = any(flop_count(result.case) for result in results)
     refresh(run, [time, speedup, *([mfu] if computes else []), rate])
     _pair(run, ("Time per call", time), ("Speedup", speedup), beside=lambda: _choose_baseline(run))
