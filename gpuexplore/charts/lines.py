@@ -15,6 +15,7 @@ from gpuexplore.operations import operation_named
 
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
+TALL = 560  # with the long entries of recorded series
 PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name would redraw a polled chart
 
 
@@ -45,7 +46,8 @@ def lines(
         marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).add_params(*picks)
-    return chart.properties(width="container", height=HEIGHT, description=description)
+    height = TALL if any(is_recorded(one.case.device) for one in results) else HEIGHT
+    return chart.properties(width="container", height=height, description=description)
 
 
 def _marks(
@@ -68,13 +70,16 @@ def _marks(
 
 
 def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart]:
-    """Return `marks` as they look for recorded points: thin lines and hollow points."""
+    """Return `marks` as they look for recorded points: thin lines and hollow points, in the legends of the others."""
     lighter = [one.copy() for one in marks]
     for one in lighter:
         one.data = points
         one.mark.strokeWidth = THIN
         if one.mark.type == "point":
             one.mark.filled = False
+        for channel in (one.encoding.color, one.encoding.shape, one.encoding.strokeDash):
+            if channel is not alt.Undefined:
+                channel.legend = None  # hollow points there would hide the symbols of the dtypes
     return lighter
 
 

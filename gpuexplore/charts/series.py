@@ -19,7 +19,8 @@ from gpuexplore.operations import operation_named
 DASHES = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
 POINTS = ("square", "circle", "cross", "diamond", "triangle-up")
 FADED = 0.12
-SHORT_NAME = 12  # four such entries fit a phone
+SHORT_NAME, LONG_NAME = 12, 24  # four short entries fit a phone side by side, two that are not long, else one
+LABEL_LIMIT = 290  # pixels
 NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey reads on light and on dark
 
 
@@ -119,7 +120,10 @@ def _dtype_legend(points: pd.DataFrame) -> alt.Legend | None:
 def _legend(present: Sequence[str], orient: Literal["top", "bottom"], **style: Any) -> alt.Legend | None:
     if len(present) < 2:
         return None
-    values, columns = list(present), 4 if max(map(len, present)) <= SHORT_NAME else 2
+    longest = max(map(len, present))
+    columns = 4 if longest <= SHORT_NAME else 2 if longest <= LONG_NAME else 1
+    limit = LABEL_LIMIT if columns == 1 else 180
+    values = list(present)
     return alt.Legend(
-        title=None, values=values, orient=orient, columns=columns, labelLimit=180, symbolOpacity=1, **style
+        title=None, values=values, orient=orient, columns=columns, labelLimit=limit, symbolOpacity=1, **style
     )

@@ -147,7 +147,7 @@ def _moment(text: str) -> str:
 
 
 def _title(name: str, known: Sequence[Recording]) -> str:
-    return next((f"recorded: {one.title}" for one in known if one.name == name), "nothing recorded")
+    return next((f"recorded: {one.title}" for one in known if one.name == name), "nothing: this run alone")
 
 
 def _take(key: str) -> None:

@@ -32,28 +32,29 @@ def show_results(run: Run) -> None:
     st.markdown(f"#### {summary.headline}")
     st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
     if any(result.measurement for result in run.results):
-        _charts(run)
+        _charts(run, peaks)
     show_table(run.results, baseline=baseline, own_peaks=peaks)
     if not run.active:
         _take_away(run)
     show_conditions(run)
 
 
-def _charts(run: Run) -> None:
+def _charts(run: Run, peaks: Sequence[Peak]) -> None:
     results, baseline, beside = run.results, _baseline(run), choose_beside(run)
     shown = (*results, *beside.results)
-    peaks = _own_peaks(shown)
-    setting = (beside.name, baseline, *peaks)
-    time = Drawing("time", lambda: charts.time(shown), lambda: charts.time_notes(results), setting)
+    peaks = _own_peaks(shown) if beside.results else peaks
+    setting = (beside.name, *peaks)
+    time = Drawing("time", lambda: charts.time(shown), lambda: charts.time_notes(results), beside.name)
     mfu = Drawing("mfu", lambda: charts.mfu(shown, peaks), lambda: mfu_left_out(results, peaks), setting)
     speedup = Drawing(
-        "speedup", lambda: charts.speedup(shown, baseline), lambda: speedup_left_out(results, baseline), setting
+        "speedup",
+        lambda: charts.speedup(shown, baseline),
+        lambda: speedup_left_out(results, baseline),
+        (beside.name, baseline),
     )
     if _is_memory_bound(results):
-        rate_title, rate = (
-            "Memory bandwidth",
-            Drawing("bandwidth", lambda: charts.bandwidth(shown), lambda: None, setting),
-        )
+        rate_title = "Memory bandwidth"
+        rate = Drawing("bandwidth", lambda: charts.bandwidth(shown), lambda: None, setting)
     else:
         rate_title = "Compute rate"
         rate = Drawing("rate", lambda: charts.throughput(shown, peaks), lambda: None, setting)

@@ -322,3 +322,16 @@ def test_recorded_and_live_results_are_never_paired():
 def speedups_of(results):
     found = speedups(results, "numpy")
     return [found[one.case] for one in results if "recorded" in one.case.device]
+
+
+def test_the_legends_are_those_of_the_solid_points():
+    solid, hollow = layers(chart.time(beside()), "point")
+    assert hollow["encoding"]["color"]["legend"] is hollow["encoding"]["shape"]["legend"] is None
+    assert solid["encoding"]["shape"]["legend"]["values"] == ["fp32", "bf16"]
+
+
+def test_long_entries_of_a_legend_stand_below_each_other_in_a_taller_chart():
+    alone, both = chart.time(sweep()), chart.time(beside())
+    columns = [layers(one, "point")[0]["encoding"]["color"]["legend"]["columns"] for one in (alone, both)]
+    assert columns == [4, 1]
+    assert both.to_dict()["height"] > alone.to_dict()["height"]

@@ -1,10 +1,11 @@
 """Recorded runs on pages: shown with their provenance, or drawn beside a live run, and never mistaken for one."""
 
 import json
+from itertools import product
 
 import pytest
 
-from gpuexplore.model import Experiment
+from gpuexplore.model import Experiment, Peak
 from tests.pages.conftest import OWNER, texts
 from tests.pages.test_benchmark import button, charts
 from tests.recorded import made
@@ -103,7 +104,7 @@ def test_a_live_run_is_alone_until_somebody_asks(page, finished):
     app = page("benchmark", run=finished)
 
     assert compare(app).value == ""
-    assert compare(app).options == ["nothing recorded", "recorded: a made-up GPU, 2026-01-02"]
+    assert compare(app).options == ["nothing: this run alone", "recorded: a made-up GPU, 2026-01-02"]
     assert series(app) == {"numpy", "torch"}
 
 
@@ -203,3 +204,13 @@ def test_a_file_that_was_dropped_in_without_provenance_is_named_and_the_page_sta
     assert not app.exception
     assert "A recording is not shown. bad.jsonl, line 1: schema_version" in texts(app.warning)
     assert button(app, "Run 36 points")
+
+
+@pytest.mark.usefixtures("recorded")
+def test_ones_own_peak_is_never_held_against_another_device(page, store, finished):
+    for dtype, unit in product(("fp32", "bf16"), ("matrix", "vector")):
+        store.set_own_peak(OWNER, "a made-up processor", peak=Peak(dtype, unit, 2e12, "own", "a leaflet"))
+    alone, both = page("benchmark", run=finished), page("benchmark", run=finished, **{"with": "gpu"})
+
+    assert "peak you entered" in charts(alone)[2].proto.spec
+    assert "peak you entered" not in charts(both)[2].proto.spec
