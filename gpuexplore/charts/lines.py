@@ -35,12 +35,12 @@ def lines(
     contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
     recorded = points["series"].map(is_recorded).astype(bool)
     over_sizes = points["order"].nunique() > 1
-    by_series = over_sizes or points["series"].nunique() < 2
+    by_series = over_sizes or points["series"].nunique() < 2 or bool(recorded.any())
     x = size_axis(points, operation_named(results[0].case.operation)) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
-    if recorded.any():
+    if recorded.any() and not recorded.all():
         marks = [*(one.properties(data=points[~recorded]) for one in marks), *_lighter(marks, points[recorded])]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
@@ -94,7 +94,8 @@ def _one_size_axis(points: pd.DataFrame, order: Sequence[str]) -> alt.X:
     """Return the axis for a single size: the series side by side, or the dtypes of a single series."""
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
-    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT)
+    crowded = column == "series" and any(map(is_recorded, points["series"]))  # the legend has room for such names
+    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
 
 

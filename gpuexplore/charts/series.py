@@ -45,9 +45,9 @@ def is_recorded(name: str) -> bool:
 
 
 def series_name(case: Case, results: Sequence[Result]) -> str:
-    """Return the implementation's name, with the device where there are several."""
-    several = len({one.case.device for one in results}) > 1
-    return f"{case.implementation} · {case.device}" if several else case.implementation
+    """Return the implementation's name, with the device where there are several or it is a recorded one."""
+    told = len({one.case.device for one in results}) > 1 or is_recorded(case.device)
+    return f"{case.implementation} · {case.device}" if told else case.implementation
 
 
 def series_order(results: Sequence[Result]) -> list[str]:
@@ -57,12 +57,13 @@ def series_order(results: Sequence[Result]) -> list[str]:
     devices = dict.fromkeys(one.case.device for one in results)
     rows = operation_named(results[0].case.operation).implementations
     names = [one.name for one in sorted(rows, key=lambda one: one.rung or one.optional)]
-    if len(devices) == 1:
-        return names
     asked = {series_name(one.case, results) for one in results}
     live = [device for device in devices if not is_recorded(device)]
-    every = [f"{name} · {device}" for device in live for name in names]
-    order = every if len(live) == 1 else [series for series in every if series in asked]
+    if len(devices) == 1 or not live:
+        order = names
+    else:
+        every = [f"{name} · {device}" for device in live for name in names]
+        order = every if len(live) == 1 else [series for series in every if series in asked]
     recorded = [f"{name} · {device}" for device in devices if is_recorded(device) for name in names]
     return _coloured_alike(order, [series for series in recorded if series in asked])
 

@@ -12,6 +12,7 @@ from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (
     Recording,
+    recorded_run,
     recording_named,
     recording_of_run,
     recordings,
@@ -65,6 +66,11 @@ def provenance_facts(run: Run) -> list[tuple[str, str]]:
     ]
 
 
+def labelled(run: Run) -> tuple[Result, ...]:
+    """Return the results of a run as charts are to name them: those of a recorded one as recorded."""
+    return as_recorded(run.results) if recording_of_run(run.id) else run.results
+
+
 def choose_beside(run: Run) -> Beside:
     """Draw the choice of a recording to compare a live run with, and say what was chosen."""
     known = recordings_of(run.experiment.operation)
@@ -116,10 +122,11 @@ def _asked(run: Run) -> Recording | None:
 
 def _beside(run: Run, recording: Recording) -> Beside:
     """Return the recorded results in the dtypes of the run, and say whose they are and what is left out."""
-    every = recording.results_of(run.experiment.operation)
+    recorded = recorded_run(run_id_of(recording.name, run.experiment.operation))
+    every = recorded.results
     fitting = [one for one in every if one.case.dtype in run.experiment.dtypes]
-    link = f"[its own page](?run={run_id_of(recording.name, run.experiment.operation)})"
-    devices = _devices(recording, list(dict.fromkeys(one.case.device for one in every)))
+    link = f"[its own page](?run={recorded.id})"
+    devices = _devices(recording, recorded.experiment.devices)
     words = [f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; {link} has all of it."]
     if len(fitting) < len(every):
         words.append("Only the dtypes of this run are drawn.")

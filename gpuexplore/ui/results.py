@@ -16,7 +16,7 @@ from gpuexplore.model import Peak, Result, Run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.ui.conditions import show_conditions
 from gpuexplore.ui.live_charts import Drawing, draw, refresh
-from gpuexplore.ui.recorded import choose_beside
+from gpuexplore.ui.recorded import choose_beside, labelled
 from gpuexplore.ui.session import own_peaks
 from gpuexplore.ui.table import show_table
 
@@ -41,7 +41,7 @@ def show_results(run: Run) -> None:
 
 def _charts(run: Run, peaks: Sequence[Peak]) -> None:
     results, baseline, beside = run.results, _baseline(run), choose_beside(run)
-    shown = (*results, *beside.results)
+    shown = (*labelled(run), *beside.results)
     peaks = _own_peaks(shown) if beside.results else peaks
     setting = (beside.name, *peaks)
     time = Drawing("time", lambda: charts.time(shown), lambda: charts.time_notes(results), beside.name)

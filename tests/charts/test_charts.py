@@ -335,3 +335,27 @@ def test_long_entries_of_a_legend_stand_below_each_other_in_a_taller_chart():
     columns = [layers(one, "point")[0]["encoding"]["color"]["legend"]["columns"] for one in (alone, both)]
     assert columns == [4, 1]
     assert both.to_dict()["height"] > alone.to_dict()["height"]
+
+
+def test_recorded_results_alone_are_solid_in_their_usual_colours_and_say_what_they_are():
+    results = as_recorded(sweep())
+    made, order = chart.time(results), series_order(results)
+    (point,) = layers(made, "point")
+
+    assert point["mark"]["filled"]
+    assert point["encoding"]["color"]["legend"]["values"] == [
+        "numpy · recorded: a made-up processor",
+        "torch · recorded: a made-up processor",
+    ]
+    for name in ("numpy", "torch"):
+        place = order.index(f"{name} · recorded: a made-up processor")
+        assert place % PALETTE == series_order(sweep()).index(name)
+
+
+def test_one_size_with_recorded_series_has_a_legend_instead_of_crowded_labels():
+    made = chart.time(beside(sweep(sizes=(64,)), sizes=(64,)))
+    solid, hollow = layers(made, "point")
+
+    assert solid["encoding"]["x"]["axis"]["labels"] is False
+    assert len(solid["encoding"]["color"]["legend"]["values"]) == 4
+    assert not hollow["mark"]["filled"]

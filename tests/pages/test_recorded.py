@@ -47,6 +47,14 @@ def test_a_recorded_run_opens_like_a_finished_one_under_a_badge(page):
 
 
 @pytest.mark.usefixtures("recorded")
+def test_the_charts_of_a_recorded_run_say_that_it_is_one(page):
+    app = page("benchmark", run="recorded-gpu-matmul")
+
+    assert series(app) == {"numba-cuda · recorded: a made-up GPU", "torch · recorded: a made-up GPU"}
+    assert all("recorded: a made-up GPU" in json.loads(one.proto.spec)["description"] for one in charts(app))
+
+
+@pytest.mark.usefixtures("recorded")
 def test_a_recorded_run_tells_its_whole_provenance(page):
     told = markdown(page("benchmark", run="recorded-gpu-matmul"))
 
@@ -214,3 +222,11 @@ def test_ones_own_peak_is_never_held_against_another_device(page, store, finishe
 
     assert "peak you entered" in charts(alone)[2].proto.spec
     assert "peak you entered" not in charts(both)[2].proto.spec
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_recorded_run_says_so_on_the_page_of_kernels_too(page):
+    app = page("kernels", impl="numba-cuda", run="recorded-gpu-matmul")
+
+    assert not app.exception
+    assert "on **a made-up GPU**, 2026-01-02, by a tester" in markdown(app)
