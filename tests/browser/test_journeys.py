@@ -3,6 +3,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from gpuexplore.recorded import recordings
 from gpuexplore.store import open_store
 from scripts.app_server import database_of, served
 
@@ -150,3 +151,28 @@ def test_the_ladder_of_the_cpu_is_measured_at_a_click(page, address):
     page.get_by_role("button", name="Measure the ladder").click(timeout=MINUTE_MS)
     page.wait_for_url("**run=**", timeout=MINUTE_MS)
     expect(page.get_by_text("in the same rounds.", exact=False)).to_be_visible(timeout=3 * MINUTE_MS)
+
+
+def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_here(page, address):
+    if not recordings():
+        pytest.skip("no recording is shipped")
+    page.goto(address)
+    page.get_by_role("button", name=re.compile("See a recorded run")).first.click(timeout=MINUTE_MS)
+    page.wait_for_url("**run=recorded-**", timeout=MINUTE_MS)
+    expect(page.get_by_text("nothing here was measured by this server")).to_be_visible(timeout=MINUTE_MS)
+    expect(charts(page).first).to_be_visible(timeout=MINUTE_MS)
+    expect(run_button(page)).to_be_enabled()
+
+
+def test_a_recording_joins_the_charts_of_a_live_run_and_the_link_keeps_it(page, address):
+    if not recordings():
+        pytest.skip("no recording is shipped")
+    start(page, f"{address}/{QUICK}")
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    page.get_by_label("Compare with").click()
+    page.get_by_role("option", name=re.compile("recorded: ")).first.click()
+    page.wait_for_url("**with=**", timeout=MINUTE_MS)
+    expect(page.get_by_text("Hollow points and thin lines are")).to_be_visible(timeout=MINUTE_MS)
+
+    page.reload()
+    expect(page.get_by_text("Hollow points and thin lines are")).to_be_visible(timeout=MINUTE_MS)
