@@ -7,10 +7,11 @@ from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Experiment
-from gpuexplore.request import Request, from_experiment, resolve, with_defaults
+from gpuexplore.request import Request, resolve, with_defaults
 from gpuexplore.ui import settings
 from gpuexplore.ui.form import experiment_form
-from gpuexplore.ui.run_state import fetch
+from gpuexplore.ui.recorded import offer_recorded_runs
+from gpuexplore.ui.run_state import fetch, request_of
 from gpuexplore.ui.run_view import show_run
 from gpuexplore.ui.session import known_devices, owner, store
 from gpuexplore.ui.text import plain
@@ -27,7 +28,7 @@ run_id = st.query_params.get("run")
 def settings_of_run() -> Request:
     """Return the settings the shown run was made with, so that its link restores them."""
     try:
-        return from_experiment(fetch(run_id).experiment) if run_id else Request()
+        return request_of(fetch(run_id), ids) if run_id else Request()
     except NotFound:
         return Request()
 
@@ -74,6 +75,7 @@ else:
         "Nothing is measured yet. Press **Run**: the chart starts to grow within a second or two.",
         icon=":material/insights:",
     )
+    offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
         st.markdown("**What this machine could reach at most, in products**")
         st.altair_chart(peaks(devices))

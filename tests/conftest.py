@@ -54,3 +54,13 @@ def chromium():
     named = os.environ.get("CHROMIUM")
     found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
     return named or next(filter(None, found), None)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder that stands in for the shipped recordings."""
+    library = import_module("gpuexplore.recorded.shelf")
+    found = tmp_path / "recordings"
+    found.mkdir()
+    monkeypatch.setattr(library, "FOLDER", found)
+    return found

@@ -9,11 +9,13 @@ import pandas as pd
 
 from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
 from gpuexplore.charts.points import TOOLTIPS
-from gpuexplore.charts.series import FADED, color, dash, present_dtypes, series_order, shape
+from gpuexplore.charts.series import FADED, color, dash, is_recorded, present_dtypes, series_order, shape
 from gpuexplore.model import Result
 from gpuexplore.operations import operation_named
 
+THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
+TALL = 560  # with the long entries of recorded series
 PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name would redraw a polled chart
 
 
@@ -31,17 +33,21 @@ def lines(
     """
     order = series_order(results)
     contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
+    recorded = points["series"].map(is_recorded).astype(bool)
     over_sizes = points["order"].nunique() > 1
-    by_series = over_sizes or points["series"].nunique() < 2
+    by_series = over_sizes or points["series"].nunique() < 2 or bool(recorded.any())
     x = size_axis(points, operation_named(results[0].case.operation)) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
+    if recorded.any() and not recorded.all():
+        marks = [*(one.properties(data=points[~recorded]) for one in marks), *_lighter(marks, points[recorded])]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).add_params(*picks)
-    return chart.properties(width="container", height=HEIGHT, description=description)
+    height = TALL if any(is_recorded(one.case.device) for one in results) else HEIGHT
+    return chart.properties(width="container", height=height, description=description)
 
 
 def _marks(
@@ -63,6 +69,20 @@ def _marks(
     return [interval, line, point] if over_sizes else [interval, point]
 
 
+def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart]:
+    """Return `marks` as they look for recorded points: thin lines and hollow points, in the legends of the others."""
+    lighter = [one.copy() for one in marks]
+    for one in lighter:
+        one.data = points
+        one.mark.strokeWidth = THIN
+        if one.mark.type == "point":
+            one.mark.filled = False
+        for channel in (one.encoding.color, one.encoding.shape, one.encoding.strokeDash):
+            if channel is not alt.Undefined:
+                channel.legend = None  # hollow points there would hide the symbols of the dtypes
+    return lighter
+
+
 def _strokes(base: alt.Chart, contrasts: pd.DataFrame, picks: Sequence[alt.Parameter]) -> alt.Chart:
     words = [alt.Tooltip(f"{column}:N", title=TOOLTIPS[column]) for column in ("case", "shape", "time")]
     strokes = base.mark_tick(orient="horizontal", thickness=2, size=16)
@@ -74,7 +94,8 @@ def _one_size_axis(points: pd.DataFrame, order: Sequence[str]) -> alt.X:
     """Return the axis for a single size: the series side by side, or the dtypes of a single series."""
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
-    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT)
+    crowded = column == "series" and any(map(is_recorded, points["series"]))  # the legend has room for such names
+    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
 
 

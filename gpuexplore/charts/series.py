@@ -1,10 +1,12 @@
 """Colour, dash and point of a series: an implementation and a dtype look the same on every chart.
 
 Colours come from the theme's palette by the implementation's place in its operation; dashes and points
-by the dtype's place in DTYPES. A legend with a single entry is left out.
+by the dtype's place in DTYPES. A legend with a single entry is left out. A recorded series has the colour of
+the live one of its implementation, and says in its name that it is recorded; its points are hollow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import altair as alt
@@ -17,14 +19,35 @@ from gpuexplore.operations import operation_named
 DASHES = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
 POINTS = ("square", "circle", "cross", "diamond", "triangle-up")
 FADED = 0.12
-SHORT_NAME = 12  # four such entries fit a phone
+SHORT_NAME, LONG_NAME = 12, 24  # four short entries fit a phone side by side, two that are not long, else one
+LABEL_LIMIT = 290  # pixels
 NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey reads on light and on dark
 
 
+RECORDED = "recorded: "  # stands before the device in the name of a recorded series
+PALETTE = 7  # colours of the theme: series that many places apart look alike
+
+
+def as_recorded(results: Sequence[Result]) -> tuple[Result, ...]:
+    """Return results with devices named ``recorded: NVIDIA L4``, which no device of this machine is."""
+    names = {one.case.device: one.environment.device.name for one in results if one.environment}
+    told = list(names.values())
+    labels = {place: name if told.count(name) == 1 else f"{name} ({place})" for place, name in names.items()}
+    return tuple(
+        replace(one, case=replace(one.case, device=f"{RECORDED}{labels.get(one.case.device, one.case.device)}"))
+        for one in results
+    )
+
+
+def is_recorded(name: str) -> bool:
+    """Return whether the name of a series or a device is that of a recorded one."""
+    return RECORDED in name
+
+
 def series_name(case: Case, results: Sequence[Result]) -> str:
-    """Return the implementation's name, with the device where there are several."""
-    several = len({one.case.device for one in results}) > 1
-    return f"{case.implementation} · {case.device}" if several else case.implementation
+    """Return the implementation's name, with the device where there are several or it is a recorded one."""
+    told = len({one.case.device for one in results}) > 1 or is_recorded(case.device)
+    return f"{case.implementation} · {case.device}" if told else case.implementation
 
 
 def series_order(results: Sequence[Result]) -> list[str]:
@@ -34,10 +57,30 @@ def series_order(results: Sequence[Result]) -> list[str]:
     devices = dict.fromkeys(one.case.device for one in results)
     rows = operation_named(results[0].case.operation).implementations
     names = [one.name for one in sorted(rows, key=lambda one: one.rung or one.optional)]
-    if len(devices) == 1:
-        return names
     asked = {series_name(one.case, results) for one in results}
-    return [series for device in devices for name in names if (series := f"{name} · {device}") in asked]
+    live = [device for device in devices if not is_recorded(device)]
+    if len(devices) == 1 or not live:
+        order = names
+    else:
+        every = [f"{name} · {device}" for device in live for name in names]
+        order = every if len(live) == 1 else [series for series in every if series in asked]
+    recorded = [f"{name} · {device}" for device in devices if is_recorded(device) for name in names]
+    return _coloured_alike(order, [series for series in recorded if series in asked])
+
+
+def _coloured_alike(live: Sequence[str], recorded: Iterable[str]) -> list[str]:
+    """Return both, each recorded series at a place with the colour of its implementation, unless that is taken."""
+    order, taken = list(live), set()
+    for series in recorded:
+        name = series.partition(" · ")[0]
+        alike = (place for place, one in enumerate(live) if one.partition(" · ")[0] == name)
+        place = next(alike, len(order)) % PALETTE
+        place = len(order) % PALETTE if place in taken else place
+        gap = (place - len(order)) % PALETTE
+        order += [f"nobody's place {one}" for one in range(len(order), len(order) + gap)]
+        order.append(series)
+        taken.add(place)
+    return order
 
 
 def color(points: pd.DataFrame, order: Sequence[str], *, legend: bool) -> alt.Color:
@@ -78,7 +121,10 @@ def _dtype_legend(points: pd.DataFrame) -> alt.Legend | None:
 def _legend(present: Sequence[str], orient: Literal["top", "bottom"], **style: Any) -> alt.Legend | None:
     if len(present) < 2:
         return None
-    values, columns = list(present), 4 if max(map(len, present)) <= SHORT_NAME else 2
+    longest = max(map(len, present))
+    columns = 4 if longest <= SHORT_NAME else 2 if longest <= LONG_NAME else 1
+    limit = LABEL_LIMIT if columns == 1 else 180
+    values = list(present)
     return alt.Legend(
-        title=None, values=values, orient=orient, columns=columns, labelLimit=180, symbolOpacity=1, **style
+        title=None, values=values, orient=orient, columns=columns, labelLimit=limit, symbolOpacity=1, **style
     )

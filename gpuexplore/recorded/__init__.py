@@ -3,7 +3,9 @@
 `gpuexplore record` writes such files; `validate` refuses one that does not say where its numbers come from.
 """
 
-from gpuexplore.recorded.library import (
+from gpuexplore.recorded.provenance import Provenance, header, missing_provenance
+from gpuexplore.recorded.recording import RUN_PREFIX, Recording, run_id, run_id_of
+from gpuexplore.recorded.shelf import (
     recorded_results,
     recorded_run,
     recording_named,
@@ -12,8 +14,6 @@ from gpuexplore.recorded.library import (
     recordings_of,
     refusals,
 )
-from gpuexplore.recorded.provenance import Provenance, header, missing_provenance
-from gpuexplore.recorded.recording import RUN_PREFIX, Recording, run_id
 from gpuexplore.recorded.validation import validate
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "recordings_of",
     "refusals",
     "run_id",
+    "run_id_of",
     "validate",
 ]

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.model import Environment, Run
+from gpuexplore.ui.recorded import provenance_facts
 from gpuexplore.units import format_flop_per_s
 
 
@@ -12,8 +13,9 @@ def show_conditions(run: Run) -> None:
     if environment is None:
         return
     with st.expander("Conditions and sources", icon=":material/fact_check:"):
+        facts = [*provenance_facts(run), *_facts(environment)]
         left, right = st.columns(2)
-        left.markdown("\n".join(f"- **{name}**: {value}" for name, value in _facts(environment)))
+        left.markdown("\n".join(f"- **{name}**: {value}" for name, value in facts))
         right.markdown("\n".join(_peak_lines(environment)))
 
 

@@ -1,6 +1,7 @@
 """Results on a page: what they mean, how they look, every figure in a table, and ways to take them away."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -20,6 +21,7 @@ from gpuexplore.ui.against import choose_against
 from gpuexplore.ui.conditions import show_conditions
 from gpuexplore.ui.diagnosis import show_diagnosis
 from gpuexplore.ui.live_charts import Drawing, draw, refresh
+from gpuexplore.ui.recorded import choose_beside, labelled
 from gpuexplore.ui.table import show_table
 
 HEADING_HEIGHT = 56  # pixels: a select box fits
@@ -42,21 +44,24 @@ def show_results(run: Run) -> None:
     show_conditions(run)
 
 
-def _charts(run: Run, against: Against) -> None:
-    results, baseline = run.results, _baseline(run)
-    time = Drawing("time", lambda: charts.time(results, against), lambda: charts.time_notes(results), against)
-    mfu = Drawing("mfu", lambda: charts.mfu(results, against), lambda: mfu_left_out(results, against), against)
+def _charts(run: Run, chosen: Against) -> None:
+    results, baseline, beside = run.results, _baseline(run), choose_beside(run)
+    shown = (*labelled(run), *beside.results)
+    against = _against_all(shown, chosen)
+    setting = (beside.name, against)
+    time = Drawing("time", lambda: charts.time(shown, against), lambda: charts.time_notes(results), setting)
+    mfu = Drawing("mfu", lambda: charts.mfu(shown, against), lambda: mfu_left_out(results, against), setting)
     speedup = Drawing(
         "speedup",
-        lambda: charts.speedup(results, baseline, against),
+        lambda: charts.speedup(shown, baseline, against),
         lambda: speedup_left_out(results, baseline),
-        (baseline, against),
+        (baseline, *setting),
     )
     if _is_memory_bound(results):
-        rate_title, rate = "Memory bandwidth", _bandwidth_drawing(results, against)
+        rate_title, rate = "Memory bandwidth", _bandwidth_drawing(shown, against, setting)
     else:
         rate_title = "Compute rate"
-        rate = Drawing("rate", lambda: charts.throughput(results, against), lambda: None, against)
+        rate = Drawing("rate", lambda: charts.throughput(shown, against), lambda: None, setting)
     shares = any(one.mfu is not None for one in figures(results, against=against))
     refresh(run, [time, speedup, *([mfu] if shares else []), rate])
     _pair(run, ("Time per call", time), ("Speedup", speedup), beside=lambda: _choose_baseline(run))
@@ -69,8 +74,14 @@ def _charts(run: Run, against: Against) -> None:
         st.caption("There is no chart of MFU: what the results are to be held against is unknown for all of them.")
 
 
-def _bandwidth_drawing(results: Sequence[Result], against: Against) -> Drawing:
-    return Drawing("bandwidth", lambda: charts.bandwidth(results, against), lambda: None, against)
+def _against_all(shown: Sequence[Result], chosen: Against) -> Against:
+    """Return the choice without one's own peaks where devices differ: they are one device's."""
+    names = {one.environment.device.name for one in shown if one.environment}
+    return chosen if len(names) == 1 else replace(chosen, own_peaks=(), own_bandwidth=None)
+
+
+def _bandwidth_drawing(results: Sequence[Result], against: Against, setting: Hashable) -> Drawing:
+    return Drawing("bandwidth", lambda: charts.bandwidth(results, against), lambda: None, setting)
 
 
 def _pair(

@@ -7,7 +7,7 @@ from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.placing import Origin, Point, place, published_points, without_flops
 from gpuexplore.analysis.roofs import Roof, roofs, same_device
 from gpuexplore.model import Device, Result
-from gpuexplore.ui.no_recordings import recorded_results, run_id
+from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui.roofline_choice import RooflineChoice
 from gpuexplore.ui.session import owner, store
 

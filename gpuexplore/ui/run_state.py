@@ -1,11 +1,14 @@
-"""One run as a page sees it: fetched bit by bit while it grows."""
+"""One run as a page sees it: fetched bit by bit while it grows, or read whole where it is a recorded one."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import streamlit as st
 
 from gpuexplore.model import Result, Run
+from gpuexplore.recorded import RUN_PREFIX, recorded_run
+from gpuexplore.request import Request, from_experiment, split
 from gpuexplore.ui.session import store
 
 
@@ -15,6 +18,8 @@ def fetch(run_id: str) -> Run:
     Raises:
         NotFound: there is no such run.
     """
+    if run_id.startswith(RUN_PREFIX):
+        return recorded_run(run_id)
     seen: tuple[Result, ...] = st.session_state.get(_key(run_id), ())
     summary = store().load_summary(run_id)
     seen = (*seen, *store().results_after(run_id, len(seen)))
@@ -22,6 +27,14 @@ def fetch(run_id: str) -> Run:
     place = {case: index for index, case in enumerate(summary.experiment.cases())}
     ordered = tuple(sorted(seen, key=lambda result: place[result.case]))
     return replace(summary, results=ordered)
+
+
+def request_of(run: Run, device_ids: Collection[str]) -> Request:
+    """Return the request that repeats `run`; a recorded run on those of its devices that are here, else on all."""
+    request = from_experiment(run.experiment)
+    if not run.id.startswith(RUN_PREFIX):
+        return request
+    return replace(request, devices=",".join(one for one in split(request.devices) if one in device_ids))
 
 
 def seconds_left(run: Run, now: datetime | None = None) -> float | None:

@@ -7,6 +7,7 @@ import streamlit as st
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Case, Run, RunState
+from gpuexplore.ui.recorded import show_badge
 from gpuexplore.ui.results import show_results
 from gpuexplore.ui.run_state import fetch, seconds_left
 from gpuexplore.ui.session import live_supervisor, owner, store
@@ -43,6 +44,7 @@ def _draw(run_id: str, registered_tick_s: float | None, show: Callable[[Run], No
     run = fetch(run_id)
     if _tick_s(run) != registered_tick_s:
         st.rerun()  # the whole page, so that the right tick is registered
+    show_badge(run)
     if run.active:
         _progress(run)
     elif run.state is RunState.FAILED:

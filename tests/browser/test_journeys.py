@@ -3,6 +3,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from gpuexplore.recorded import recordings
 from gpuexplore.store import open_store
 from scripts.app_server import database_of, served
 
@@ -155,8 +156,8 @@ def test_the_ladder_of_the_cpu_is_measured_at_a_click(page, address):
 def test_what_mfu_is_held_against_is_chosen_and_stays_in_the_link(page, address):
     start(page, f"{address}/{QUICK}")
     expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
-    page.get_by_label("What the results are held against").click()
-    page.get_by_role("option", name="MFU against the best published result: —").click()
+    page.get_by_label("MFU against").click()
+    page.get_by_role("option", name="the best published result: —").click()
     expect(page.get_by_text("There is no MFU against the best published result")).to_be_visible(timeout=MINUTE_MS)
     page.wait_for_url("**peak=published**", timeout=MINUTE_MS)
     assert "run=" in page.url
@@ -164,3 +165,28 @@ def test_what_mfu_is_held_against_is_chosen_and_stays_in_the_link(page, address)
     expect(page.get_by_text("There is no MFU against the best published result")).to_be_visible(timeout=MINUTE_MS)
     page.get_by_text("Every denominator").click()
     expect(page.get_by_text("Source, or why it is unknown").first).to_be_visible(timeout=MINUTE_MS)
+
+
+def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_here(page, address):
+    if not recordings():
+        pytest.skip("no recording is shipped")
+    page.goto(address)
+    page.get_by_role("button", name=re.compile("See a recorded run")).first.click(timeout=MINUTE_MS)
+    page.wait_for_url("**run=recorded-**", timeout=MINUTE_MS)
+    expect(page.get_by_text("nothing here was measured by this server")).to_be_visible(timeout=MINUTE_MS)
+    expect(charts(page).first).to_be_visible(timeout=MINUTE_MS)
+    expect(run_button(page)).to_be_enabled()
+
+
+def test_a_recording_joins_the_charts_of_a_live_run_and_the_link_keeps_it(page, address):
+    if not recordings():
+        pytest.skip("no recording is shipped")
+    start(page, f"{address}/{QUICK}")
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    page.get_by_label("Compare with").click()
+    page.get_by_role("option", name=re.compile("recorded: ")).first.click()
+    page.wait_for_url("**with=**", timeout=MINUTE_MS)
+    expect(page.get_by_text("Hollow points and thin lines are")).to_be_visible(timeout=MINUTE_MS)
+
+    page.reload()
+    expect(page.get_by_text("Hollow points and thin lines are")).to_be_visible(timeout=MINUTE_MS)

@@ -1,7 +1,10 @@
+import tomllib
+
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.charts.series import series_order
+from gpuexplore.analysis.comparison import speedups
+from gpuexplore.charts.series import PALETTE, as_recorded, series_order
 from gpuexplore.model import Contrast, Experiment, Progress, Run, RunState, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
@@ -237,3 +240,122 @@ def test_usual_implementations_keep_their_colours_whatever_rungs_an_operation_ha
 
     assert names[:4] == ["numpy", "numba-cpu", "numba-cuda", "torch"]
     assert "numba-cpu-naive" in names[4:]
+
+
+def beside(live=(), **about):
+    """Return live results with recorded ones of a device that has the same id."""
+    return (*(live or sweep()), *as_recorded(sweep(**about)))
+
+
+def test_a_recorded_device_is_named_so_and_never_mistaken_for_this_machines():
+    (recorded, *_) = as_recorded(sweep())
+    assert recorded.case.device == "recorded: a made-up processor"
+
+
+def test_recorded_devices_of_one_name_stay_apart():
+    devices = {one.case.device for one in as_recorded(sweep(on=("cuda:0", "cuda:1")))}
+    assert devices == {"recorded: a made-up processor (cuda:0)", "recorded: a made-up processor (cuda:1)"}
+
+
+def test_the_legend_says_what_is_recorded():
+    legend = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]
+    assert legend["values"] == [
+        "numpy · cpu",
+        "torch · cpu",
+        "numpy · recorded: a made-up processor",
+        "torch · recorded: a made-up processor",
+    ]
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_recorded_points_are_hollow_and_their_lines_thin(draw):
+    made = draw(beside())
+    solid, hollow = layers(made, "point")
+    thick, thin = layers(made, "line")
+
+    assert (solid["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
+    assert thin["mark"]["strokeWidth"] < thick["mark"]["strokeWidth"]
+    assert {"recorded" in one["series"] for one in data_of(made, solid)} == {False}
+    assert {"recorded" in one["series"] for one in data_of(made, hollow)} == {True}
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_without_recorded_results_nothing_is_hollow(draw):
+    assert len(layers(draw(sweep()), "point")) == 1
+
+
+def test_an_implementation_has_one_colour_live_and_recorded_and_keeps_the_one_it_had_alone():
+    alone, both = series_order(sweep()), series_order(beside())
+    for name in ("numpy", "torch"):
+        places = [both.index(f"{name} · {device}") for device in ("cpu", "recorded: a made-up processor")]
+        assert {place % PALETTE for place in places} == {alone.index(name)}
+
+
+def test_two_recorded_devices_do_not_share_a_colour():
+    order = series_order(beside(on=("cuda:0", "cuda:1")))
+    recorded = [order.index(one) % PALETTE for one in order if "recorded" in one]
+    assert len(set(recorded)) == len(recorded) == 4
+
+
+def test_no_place_in_the_order_of_series_is_taken_twice():
+    order = series_order(beside(on=("cuda:0", "cuda:1", "cuda:2")))
+    assert len(set(order)) == len(order)
+
+
+def test_the_same_colours_come_again_after_those_of_the_theme(repository):
+    theme = tomllib.loads((repository / ".streamlit" / "config.toml").read_text())["theme"]
+    assert {len(theme[mode]["chartCategoricalColors"]) for mode in ("light", "dark")} == {PALETTE}
+
+
+def test_alternative_text_says_what_is_recorded():
+    assert "torch · recorded: a made-up processor in fp32" in chart.describe_time(beside(dtypes=("fp32",)))
+
+
+def test_recorded_and_live_results_are_never_paired():
+    live, recorded = sweep(dtypes=("fp32",)), as_recorded(sweep(dtypes=("fp32",), implementations=("torch",)))
+    found = {one.case: ratio for one, ratio in zip(recorded, speedups_of((*live, *recorded)), strict=True)}
+
+    assert {one.paired for one in found.values()} == {False}
+    assert {one.baseline for one in found.values()} == {"numpy on cpu"}
+
+
+def speedups_of(results):
+    found = speedups(results, "numpy")
+    return [found[one.case] for one in results if "recorded" in one.case.device]
+
+
+def test_the_legends_are_those_of_the_solid_points():
+    solid, hollow = layers(chart.time(beside()), "point")
+    assert hollow["encoding"]["color"]["legend"] is hollow["encoding"]["shape"]["legend"] is None
+    assert solid["encoding"]["shape"]["legend"]["values"] == ["fp32", "bf16"]
+
+
+def test_long_entries_of_a_legend_stand_below_each_other_in_a_taller_chart():
+    alone, both = chart.time(sweep()), chart.time(beside())
+    columns = [layers(one, "point")[0]["encoding"]["color"]["legend"]["columns"] for one in (alone, both)]
+    assert columns == [4, 1]
+    assert both.to_dict()["height"] > alone.to_dict()["height"]
+
+
+def test_recorded_results_alone_are_solid_in_their_usual_colours_and_say_what_they_are():
+    results = as_recorded(sweep())
+    made, order = chart.time(results), series_order(results)
+    (point,) = layers(made, "point")
+
+    assert point["mark"]["filled"]
+    assert point["encoding"]["color"]["legend"]["values"] == [
+        "numpy · recorded: a made-up processor",
+        "torch · recorded: a made-up processor",
+    ]
+    for name in ("numpy", "torch"):
+        place = order.index(f"{name} · recorded: a made-up processor")
+        assert place % PALETTE == series_order(sweep()).index(name)
+
+
+def test_one_size_with_recorded_series_has_a_legend_instead_of_crowded_labels():
+    made = chart.time(beside(sweep(sizes=(64,)), sizes=(64,)))
+    solid, hollow = layers(made, "point")
+
+    assert solid["encoding"]["x"]["axis"]["labels"] is False
+    assert len(solid["encoding"]["color"]["legend"]["values"]) == 4
+    assert not hollow["mark"]["filled"]

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.model import Status
 from gpuexplore.recorded import refusals, validate
-from gpuexplore.recorded.library import FOLDER
+from gpuexplore.recorded.shelf import FOLDER
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 LARGEST_BYTES = 500_000

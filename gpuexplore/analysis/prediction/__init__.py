@@ -31,6 +31,7 @@ from gpuexplore.analysis.prediction.terms import LAUNCH_S, ideal
 from gpuexplore.analysis.roofline import Bound
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
+from gpuexplore.recorded import recorded_results
 from gpuexplore.units import format_percent, format_seconds
 
 __all__ = ["INTERVAL", "Calibration", "Prediction", "Support", "calibrate", "library_of", "predict"]
@@ -90,8 +91,11 @@ class Prediction:
 
 
 def calibrate(results: Sequence[Result] = ()) -> Calibration:
-    """Return the calibration on published and noted results and on `results` of this machine."""
-    return calibrated_on((*from_published(), *from_noted(), *from_results(results)))
+    """Return the calibration on published, noted and recorded results and on `results` of this machine."""
+    recorded = (result for _, result in recorded_results())
+    return calibrated_on(
+        (*from_published(), *from_noted(), *from_results(recorded, "recorded"), *from_results(results))
+    )
 
 
 def predict(case: Case, device: Device, calibration: Calibration, *, searched: bool = False) -> Prediction:

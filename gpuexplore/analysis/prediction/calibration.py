@@ -21,7 +21,7 @@ from gpuexplore.analysis.published import NOTED, PUBLISHED, NotedResult, Publish
 from gpuexplore.analysis.roofline import Bound
 from gpuexplore.devices import ACCELERATORS, Accelerator, as_device
 from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.model import Case, Device, Result
+from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
@@ -61,8 +61,8 @@ PRIORS: Mapping[Kind, Prior] = MappingProxyType(
         ("cpu", "compute", "emulated"): Prior(0.3, 1.0),
         ("cpu", "memory", "native"): Prior(0.7, 0.4),
         ("cpu", "memory", "emulated"): Prior(0.5, 0.6),
-        ("cpu", "cache", "native"): Prior(1.5, 0.8),  # against memory bandwidth, which a cache exceeds
-        ("cpu", "cache", "emulated"): Prior(0.7, 1.0),
+        ("cpu", "cache", "native"): Prior(0.6, 0.7),
+        ("cpu", "cache", "emulated"): Prior(0.4, 0.9),
     }
 )
 CALL = Prior(1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
@@ -184,13 +184,19 @@ def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> F
         "vendor": row.vendor if row else None,
         "architecture": row.architecture if row else None,
         "rate_class": row.rate_class if row else None,
-        "unit": "matrix" if peak and peak.unit == "matrix" and "vector unit" not in peak.source else "vector",
+        "unit": "matrix" if peak and _on_matrix_units(peak, device) else "vector",
         "dtype": case.dtype,
         "family": _family(case),
         "implementation": case.implementation,
         "log2_work": log2(best.work),
         "log2_watts_per_peak": watts,
     }
+
+
+def _on_matrix_units(peak: Peak, device: Device) -> bool:
+    """Return whether there are matrix units: a product's peak is else that of the vector units."""
+    vector = device.peak(peak.dtype, "vector")
+    return peak.unit == "matrix" and (vector is None or vector.flop_per_s < peak.flop_per_s)
 
 
 def _family(case: Case) -> str:

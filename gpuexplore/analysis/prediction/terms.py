@@ -67,10 +67,14 @@ def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
 
 
 def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]:
-    """Return the seconds of moving the data once, and whether a CPU's caches would hold them between calls."""
-    bandwidth = device.bandwidth.bytes_per_s if device.bandwidth else float("inf")
-    warm = place_of(device) == "cpu" and case.options.cache != "cold"
-    return byte_count / bandwidth, bool(warm and device.cache_bytes and byte_count <= device.cache_bytes)
+    """Return the seconds of moving the data once, and whether a CPU's caches hold them between calls."""
+    memory = device.bandwidth.bytes_per_s if device.bandwidth else float("inf")
+    if case.options.cache == "cold" or place_of(device) != "cpu":
+        return byte_count / memory, False
+    holding = [one for one in device.caches if one.size_bytes >= byte_count]
+    if holding:
+        return byte_count / max(memory, *(one.bandwidth.bytes_per_s for one in holding)), True
+    return byte_count / memory, bool(device.cache_bytes and byte_count <= device.cache_bytes)
 
 
 def useful_share(products: Iterable[Product], multiprocessors: int | None) -> float:

@@ -24,7 +24,11 @@ def refusals() -> tuple[str, ...]:
 
 def recordings_of(operation: str) -> tuple[Recording, ...]:
     """Return the recordings that hold a measurement of `operation`."""
-    return tuple(one for one in recordings() if any(result.measurement for result in one.results_of(operation)))
+    return tuple(
+        one
+        for one in recordings()
+        if any(result.measurement and result.case.operation == operation for result in one.results)
+    )
 
 
 def recording_named(name: str, operation: str) -> Recording:

@@ -1,0 +1,222 @@
+"""How wrong predictions are, against simpler ways to predict, in one run: every device is left out in turn.
+
+Published results, and those noted in the table of accelerators: a device's are predicted from those of all others.
+Peers: the peak of the datasheet itself, and one efficiency for all, the median of the others. Recorded runs:
+the results of one shape are predicted from those of all other shapes. It asserts nothing.
+
+    python -m benchmarks.prediction [--json]
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+
+from gpuexplore.analysis.prediction import INTERVAL, predict
+from gpuexplore.analysis.prediction.arithmetic import arithmetic
+from gpuexplore.analysis.prediction.calibration import (
+    Calibration,
+    Observation,
+    calibrate,
+    from_noted,
+    from_published,
+    from_results,
+    noted_case,
+    noted_time_s,
+    published_case,
+)
+from gpuexplore.analysis.published import NOTED, PUBLISHED
+from gpuexplore.analysis.rates import flop_count
+from gpuexplore.devices import accelerator_named, as_device
+from gpuexplore.model import Case, Device, Result, Shape
+from gpuexplore.recorded import recorded_results
+from gpuexplore.units import format_percent, format_seconds
+
+GOOD, FAIR = 0.15, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What others reached on a device of the table.
+
+    Attributes:
+        origin: `published` or `noted`.
+    """
+
+    origin: str
+    case: Case
+    took_s: float
+    observation: Observation
+
+    @property
+    def key(self) -> str:
+        """The device's row."""
+        return self.case.device
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One result and what was predicted for it without its device, or without its shape.
+
+    Attributes:
+        way: how it was predicted.
+        origin: who measured it.
+        took_s: what was published or measured, seconds.
+        low_s: lower end of the interval; None for a way that states none.
+    """
+
+    way: str
+    origin: str
+    device: str
+    dtype: str
+    case: str
+    took_s: float
+    predicted_s: float
+    low_s: float | None = None
+    high_s: float | None = None
+
+    @property
+    def error(self) -> float:
+        """Predicted over real time, less one."""
+        return self.predicted_s / self.took_s - 1
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the interval held; None without one."""
+        return None if self.low_s is None or self.high_s is None else self.low_s <= self.took_s <= self.high_s
+
+
+def main() -> None:
+    """Print each prediction with its error, and each way's errors side by side."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+    trials = [*trials_of_others(), *recorded_trials()]
+    if arguments.json:
+        print(json.dumps([asdict(one) for one in trials], indent=1))
+        return
+    for one in sorted(trials, key=lambda one: abs(one.error)):
+        if one.way == "gpuexplore":
+            _print_trial(one)
+    print_ways(trials)
+
+
+def trials_of_others() -> list[Trial]:
+    """Return every published and noted result, predicted in each way from the results of other devices."""
+    known = claims()
+    return [way(one, [other for other in known if other.key != one.key]) for one in known for way in WAYS]
+
+
+def claims() -> list[Claim]:
+    """Return what others reached, with its observation."""
+    published = [Claim("published", published_case(one), one.time_s, from_published([one])[0]) for one in PUBLISHED]
+    noted = [Claim("noted", noted_case(one), noted_time_s(one), from_noted([one])[0]) for one in NOTED]
+    return [*published, *noted]
+
+
+def by_gpuexplore(one: Claim, others: Sequence[Claim]) -> Trial:
+    """Return our prediction."""
+    calibration = calibrate(other.observation for other in others)
+    found = predict(one.case, device_of(one), calibration, searched=one.origin == "published")
+    if found.time_s is None:
+        raise SystemExit(f"no prediction for {one}: {found.reason}")
+    return _trial("gpuexplore", one, found.time_s, (found.low_s, found.high_s))
+
+
+def by_peak(one: Claim, _: Sequence[Claim]) -> Trial:
+    """Return the time at the datasheet's peak."""
+    return _trial("the datasheet's peak", one, time_at_peak(one))
+
+
+def by_one_efficiency(one: Claim, others: Sequence[Claim]) -> Trial:
+    """Return the time at the median efficiency of the others."""
+    efficiency = median(time_at_peak(other) / other.took_s for other in others)
+    return _trial("one efficiency for all", one, time_at_peak(one) / efficiency)
+
+
+WAYS: tuple[Callable[[Claim, Sequence[Claim]], Trial], ...] = (by_gpuexplore, by_one_efficiency, by_peak)
+
+
+def recorded_trials() -> list[Trial]:
+    """Return every recorded result, predicted from the recorded results of other shapes."""
+    results = [one for _, one in recorded_results() if one.measurement]
+    groups = dict.fromkeys((one.case.operation, one.case.shape) for one in results)
+    return [trial for group in groups for trial in _without(group, results)]
+
+
+def _without(group: tuple[str, Shape], results: Sequence[Result]) -> list[Trial]:
+    """Return the results of one shape, predicted from those of all others."""
+    others = [one for one in results if (one.case.operation, one.case.shape) != group]
+    calibration = calibrate(from_results(others, "recorded"))
+    mine = [one for one in results if (one.case.operation, one.case.shape) == group]
+    return [trial for one in mine if (trial := _recorded_trial(one, calibration))]
+
+
+def _recorded_trial(one: Result, calibration: Calibration) -> Trial | None:
+    if one.environment is None or one.measurement is None:
+        return None
+    found = predict(one.case, one.environment.device, calibration)
+    if found.time_s is None:
+        return None
+    where = ("gpuexplore", "recorded", found.device.name, one.case.dtype)
+    words = f"{one.case.operation} {one.case.shape} {one.case.implementation}"
+    return Trial(*where, words, one.measurement.median_s, found.time_s, found.low_s, found.high_s)
+
+
+def device_of(one: Claim) -> Device:
+    """Return the device of the table a claim is about."""
+    row = accelerator_named(one.key)
+    if row is None:
+        raise SystemExit(f"accelerators.csv has no row {one.key}")
+    return as_device(row)
+
+
+def time_at_peak(one: Claim) -> float:
+    """Return seconds at the peak of the units that do the arithmetic."""
+    units = arithmetic(one.case, device_of(one))
+    if units.peak is None:
+        raise SystemExit(f"no peak for {one}")
+    return flop_count(one.case) / units.peak.flop_per_s
+
+
+def _trial(
+    way: str, one: Claim, predicted_s: float, interval: tuple[float | None, float | None] = (None, None)
+) -> Trial:
+    where = (way, one.origin, device_of(one).name, one.case.dtype, str(one.case.shape))
+    return Trial(*where, one.took_s, predicted_s, *interval)
+
+
+def _print_trial(one: Trial) -> None:
+    held = "within" if one.held else "outside"
+    print(
+        f"{one.device:28} {one.dtype:5} {one.case:24} took {format_seconds(one.took_s):>8}, predicted "
+        f"{format_seconds(one.predicted_s):>8} ({one.error:+.1%}), {held} {format_seconds(one.low_s)} to "
+        f"{format_seconds(one.high_s)}"
+    )
+
+
+def print_ways(trials: Sequence[Trial]) -> None:
+    """Print a line for each way and origin: its errors, and how often its intervals held."""
+    for origin, way in dict.fromkeys((one.origin, one.way) for one in trials):
+        mine = [one for one in trials if (one.origin, one.way) == (origin, way)]
+        ours = [one for one in trials if (one.origin, one.way) == (origin, "gpuexplore")]
+        print(f"{origin}, {way}: {summary(mine)}, {median_error(mine) / median_error(ours):.1f} x ours")
+
+
+def summary(trials: Sequence[Trial]) -> str:
+    """Return count, errors and how often the intervals held."""
+    errors, held = [abs(one.error) for one in trials], [one.held for one in trials if one.held is not None]
+    within = [format_percent(sum(one <= limit for one in errors) / len(errors)) for limit in (GOOD, FAIR)]
+    said = f"{len(trials)} results, median error {format_percent(median(errors))}, {within[0]} within 15 %, "
+    intervals = f", intervals held {format_percent(sum(held) / len(held))} (claim {INTERVAL:.0%})" if held else ""
+    return f"{said}{within[1]} within 30 %{intervals}"
+
+
+def median_error(trials: Sequence[Trial]) -> float:
+    """Return the median of the absolute errors."""
+    return median(abs(one.error) for one in trials)
+
+
+if __name__ == "__main__":
+    main()
