@@ -11,11 +11,9 @@ from types import MappingProxyType
 
 from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic, library_of
 from gpuexplore.analysis.prediction.calibration import (
-    CALL,
     NOISE,
     UNSEARCHED_NOISE,
     Calibration,
-    Kind,
     Observation,
     Origin,
     features_of,
@@ -23,10 +21,10 @@ from gpuexplore.analysis.prediction.calibration import (
     from_published,
     from_results,
     kind_of,
-    prior_of,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.regression import Estimate
+from gpuexplore.analysis.prediction.tables import CALL, Kind, prior_of
 from gpuexplore.analysis.prediction.terms import LAUNCH_S, ideal
 from gpuexplore.analysis.roofline import Bound
 from gpuexplore.model import Case, Device, Peak, Result
@@ -110,7 +108,7 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
         reason = units.reason or f"the memory bandwidth of {device.name} is not known"
         return Prediction(case, device, units.support, reason, peak=units.peak)
     kind = kind_of(case, device, units, best)
-    luck = UNSEARCHED_NOISE if kind[0] == "gpu" and not searched else 0.0
+    luck = UNSEARCHED_NOISE if kind.place == "gpu" and not searched else 0.0
     found = calibration.process(kind).estimate(features_of(case, device, units, best), hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
     middle = max(best.time_s / prior_of(kind).efficiency * exp(-found.mean), floor_s)
@@ -142,7 +140,6 @@ def _basis(kind: Kind, found: Estimate, seen: Sequence[Observation]) -> str:
 
 
 def _assumption(kind: Kind) -> str:
-    place, bound, _ = kind
     if prior_of(kind) is CALL:
-        return f"one call is assumed to cost {format_seconds(LAUNCH_S[place])}"
-    return f"{format_percent(prior_of(kind).efficiency)} of the {bound} limit is assumed"
+        return f"one call is assumed to cost {format_seconds(LAUNCH_S[kind.place])}"
+    return f"{format_percent(prior_of(kind).efficiency)} of the {kind.bound} limit is assumed"

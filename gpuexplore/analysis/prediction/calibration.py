@@ -1,9 +1,7 @@
 """What predictions are calibrated on: published results, recorded runs and this machine's own, as observations.
 
-An observation is the natural logarithm of an efficiency: the ideal time of a case over the time it took. How much
-cases share by being alike, and what is expected before anything was seen, are the tables below. They were chosen by
-hand from the physics (a card with few watts for its peak holds a lower clock; kernels of one architecture are alike)
-and are judged by `benchmarks/prediction.py`, which leaves each device out in turn.
+An observation is the natural logarithm of an efficiency, the ideal time of a case over the time it took, less what
+was expected. `gpuexplore.analysis.prediction.tables` says what is expected and what makes cases alike.
 """
 
 from collections import defaultdict
@@ -11,14 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import log, log2, sqrt
-from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic, library_of
-from gpuexplore.analysis.prediction.regression import Component, Features, Process, observe
-from gpuexplore.analysis.prediction.terms import Ideal, Place, ideal, place_of
+from gpuexplore.analysis.prediction.regression import Features, Process, observe
+from gpuexplore.analysis.prediction.tables import Kind, components_of, partition, prior_of
+from gpuexplore.analysis.prediction.terms import Ideal, ideal, place_of
 from gpuexplore.analysis.published import NOTED, PUBLISHED, NotedResult, PublishedResult
-from gpuexplore.analysis.roofline import Bound
 from gpuexplore.devices import ACCELERATORS, Accelerator, as_device
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Case, Device, Peak, Result
@@ -29,79 +26,9 @@ UNSEARCHED_NOISE = 0.1  # of a shape on a GPU: published shapes are the best of 
 NOTED_NOISE, NOTED_SIZE = 0.1, 8192  # of a result in the notes of the table, whose shape nobody states
 DISTURBED_NOISE = 0.25  # of a measurement flagged noisy, contended or throttled
 DISTURBED = frozenset({"noisy", "contended", "throttled"})
-MOST_OBSERVATIONS = 200  # of one kind: more would cost seconds and tell little
+MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and tell little
 
-Kind = tuple[Place, Bound, Literal["native", "narrow", "emulated", "unsupported", "kernel"]]
 Origin = Literal["published", "noted", "recorded", "own"]
-
-
-@dataclass(frozen=True, slots=True)
-class Prior:
-    """What is expected of a kind of case before anything like it was seen.
-
-    Attributes:
-        efficiency: share of the ideal that is reached.
-        deviation: of its natural logarithm.
-    """
-
-    efficiency: float
-    deviation: float
-
-
-PRIORS: Mapping[Kind, Prior] = MappingProxyType(
-    {
-        ("gpu", "compute", "native"): Prior(0.8, 0.1),
-        ("gpu", "compute", "narrow"): Prior(0.5, 0.3),  # 16 bits on vector units: P100 well, GTX 16 hardly at all
-        ("gpu", "compute", "emulated"): Prior(0.5, 0.3),
-        ("gpu", "compute", "kernel"): Prior(0.25, 0.8),
-        ("gpu", "memory", "native"): Prior(0.85, 0.12),
-        ("gpu", "memory", "emulated"): Prior(0.8, 0.2),
-        ("gpu", "memory", "kernel"): Prior(0.7, 0.3),
-        ("cpu", "compute", "native"): Prior(0.75, 0.3),
-        ("cpu", "compute", "emulated"): Prior(0.3, 1.0),
-        ("cpu", "memory", "native"): Prior(0.7, 0.4),
-        ("cpu", "memory", "emulated"): Prior(0.5, 0.6),
-        ("cpu", "cache", "native"): Prior(0.6, 0.7),
-        ("cpu", "cache", "emulated"): Prior(0.4, 0.9),
-    }
-)
-CALL = Prior(1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
-
-_CPU = (
-    Component(0.4, ("family", "implementation", "dtype")),
-    Component(0.3, ("family", "implementation", "dtype"), (("log2_work", 4.0),)),
-    Component(0.3, ("device", "family", "implementation", "dtype"), (("log2_work", 2.0),)),
-    Component(0.15, ("device",)),
-)
-_GPU = (Component(0.1, ("family", "implementation")), Component(0.1, ("device",)))
-COMPONENTS: Mapping[tuple[Place, Bound], tuple[Component, ...]] = MappingProxyType(
-    {
-        ("gpu", "compute"): (
-            Component(0.12, ("vendor",)),
-            Component(0.06, ("architecture",)),
-            Component(0.12, ("rate_class",)),
-            Component(0.08, ("device",)),
-            Component(0.04, ("dtype",)),
-            Component(0.15, (), (("log2_watts_per_peak", 1.0),)),
-            Component(0.15, ("family", "implementation")),
-            Component(0.25, (), (("log2_work", 6.0),)),
-            Component(0.25, ("unit",)),
-        ),
-        ("gpu", "memory"): _GPU,
-        ("gpu", "overhead"): _GPU,
-        ("cpu", "compute"): _CPU,
-        ("cpu", "memory"): _CPU,
-        ("cpu", "cache"): _CPU,
-        ("cpu", "overhead"): _CPU,
-    }
-)
-
-OF_ITS_OWN: Mapping[str, tuple[Component, ...]] = MappingProxyType(
-    {
-        "narrow": (Component(1.0, ("rate_class",)),),
-        "emulated": (Component(0.4, ("rate_class", "dtype")),),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +39,7 @@ class Observation:
         label: for a reader: the device it was measured on.
         origin: who measured it.
         features: what it is like.
-        value: natural logarithm of ideal / measured time.
+        value: natural logarithm of ideal / measured time, less what is expected of its kind.
         noise: standard deviation of that.
     """
 
@@ -126,60 +53,53 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Observations, and by kind the process that has seen them."""
+    """Observations by the partition they tell of, and the process of each partition, made when it is first asked."""
 
-    observations: Mapping[Kind, tuple[Observation, ...]] = field(hash=False)
-    processes: dict[Kind, Process] = field(default_factory=dict, hash=False, compare=False)
+    observations: Mapping[str, tuple[Observation, ...]] = field(hash=False)
+    processes: dict[str, Process] = field(default_factory=dict, hash=False, compare=False)
 
     def seen(self, kind: Kind) -> tuple[Observation, ...]:
-        """Return the observations of this kind."""
-        return self.observations.get(kind, ())
+        """Return the observations that tell of this kind."""
+        return self.observations.get(partition(kind), ())
 
     def process(self, kind: Kind) -> Process:
-        """Return the process for this kind of case; it is made once."""
-        if kind not in self.processes:
-            found, expected = self.seen(kind), log(prior_of(kind).efficiency)
-            values = [one.value - expected for one in found]
-            noise = [one.noise for one in found]
-            self.processes[kind] = observe(components_of(kind), [one.features for one in found], values, noise)
-        return self.processes[kind]
-
-
-def prior_of(kind: Kind) -> Prior:
-    """Return what is expected of a kind of case."""
-    return PRIORS.get(kind, CALL)
-
-
-def components_of(kind: Kind) -> tuple[Component, ...]:
-    """Return why cases of this kind are alike: first because of their kind."""
-    return (Component(prior_of(kind).deviation), *COMPONENTS[kind[0], kind[1]], *OF_ITS_OWN.get(kind[2], ()))
+        """Return the process that this kind of case belongs to."""
+        name, found = partition(kind), self.seen(kind)
+        if name not in self.processes:
+            features, values = [one.features for one in found], [one.value for one in found]
+            self.processes[name] = observe(components_of(kind), features, values, [one.noise for one in found])
+        return self.processes[name]
 
 
 def calibrate(observations: Iterable[Observation]) -> Calibration:
-    """Return the calibration on `observations`, at most the last MOST_OBSERVATIONS of a kind."""
-    by_kind: dict[Kind, list[Observation]] = defaultdict(list)
+    """Return the calibration on `observations`, at most the last MOST_OBSERVATIONS of a partition."""
+    found: dict[str, list[Observation]] = defaultdict(list)
     for one in observations:
-        by_kind[one.kind].append(one)
-    return Calibration({kind: tuple(found[-MOST_OBSERVATIONS:]) for kind, found in by_kind.items()})
+        found[partition(one.kind)].append(one)
+    return Calibration({name: tuple(some[-MOST_OBSERVATIONS:]) for name, some in found.items()})
 
 
 def kind_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Kind:
     """Return the kind of case whose observations tell of this one."""
     implementation = operation_named(case.operation).implementation_named(case.implementation)
     if implementation.geometry:
-        return (place_of(device), best.bound, "kernel")
+        return Kind(place_of(device), best.bound, "kernel")
     dtype, peak = format_named(case.dtype), units.peak
     narrow = units.support == "native" and dtype.bits < DTYPES[dtype.accumulate].bits
     on_vector_units = peak is not None and peak.unit == "vector" and best.bound == "compute"
-    return (place_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
+    return Kind(place_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
 
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
     """Return what a case on a device is like."""
-    row = _row(device.spec_key)
-    peak = units.peak
+    row, peak, kind = _row(device.spec_key), units.peak, kind_of(case, device, units, best)
+    operation = operation_named(case.operation)
+    flop_count = operation.flop_count(case.shape)
     watts = log2(row.power_w / peak.flop_per_s * 1e12) if row and row.power_w and peak else None
     return {
+        "kind": "/".join(kind),
+        "bound": kind.bound,
+        "deviation": prior_of(kind).deviation,
         "device": device.spec_key or device.name,
         "vendor": row.vendor if row else None,
         "architecture": row.architecture if row else None,
@@ -188,7 +108,8 @@ def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> F
         "dtype": case.dtype,
         "family": _family(case),
         "implementation": case.implementation,
-        "log2_work": log2(best.work),
+        "log2_flops": log2(flop_count) if flop_count else None,
+        "log2_bytes": log2(operation.byte_count(case.shape, format_named(case.dtype))),
         "log2_watts_per_peak": watts,
     }
 
@@ -202,6 +123,8 @@ def _on_matrix_units(peak: Peak, device: Device) -> bool:
 def _family(case: Case) -> str:
     """Return what cases of one kernel have in common: a single product is the same to a library by whatever name."""
     operation = operation_named(case.operation)
+    if operation.implementation_named(case.implementation).backend.startswith("numba"):
+        return operation.name
     products = operation.products(case.shape) if operation.products else ()
     return "product" if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else operation.name
 
@@ -220,7 +143,8 @@ def observation(
     if best is None or units.support == "unsupported":
         return None
     kind, features = kind_of(case, device, units, best), features_of(case, device, units, best)
-    return Observation(kind, device.name, origin, features, log(best.time_s / time_s), noise)
+    value = log(best.time_s / time_s / prior_of(kind).efficiency)
+    return Observation(kind, device.name, origin, features, value, noise)
 
 
 def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Observation, ...]:

@@ -7,12 +7,12 @@ features, fading with the distance in others. The posterior is the textbook's (C
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
 
 import numpy as np
 import numpy.typing as npt
 
 Features = Mapping[str, str | float | None]
+Matrix = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +22,46 @@ class Component:
     Attributes:
         deviation: how much it moves a case, one standard deviation in natural logarithms.
         same: features both cases must agree in.
-        near: features in which likeness fades, each with its length scale.
+        near: features in which likeness fades, each with its length scale; unknown is near to unknown only.
+        scaled_by: a feature that multiplies the deviation of each case.
     """
 
     deviation: float
     same: tuple[str, ...] = ()
     near: tuple[tuple[str, float], ...] = ()
+    scaled_by: str | None = None
 
-    def covariance(self, this: Features, other: Features) -> float:
-        """Return what two cases share by this component."""
-        if any(this[name] != other[name] for name in self.same):
-            return 0.0
-        return self.deviation**2 * exp(-sum(_distance(this[name], other[name], by) for name, by in self.near) / 2)
+    def covariance(self, rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
+        """Return what each case of `rows` shares with each of `columns` by this component."""
+        shared = np.full((len(rows), len(columns)), self.deviation**2)
+        for name in self.same:
+            shared *= _names(rows, name)[:, None] == _names(columns, name)[None, :]
+        for name, length in self.near:
+            shared *= np.exp(-_squares(_numbers(rows, name), _numbers(columns, name)) / (2 * length**2))
+        if self.scaled_by is not None:
+            shared *= np.outer(_numbers(rows, self.scaled_by), _numbers(columns, self.scaled_by))
+        return shared
 
 
-def _distance(this: str | float | None, other: str | float | None, length: float) -> float:
-    """Return the squared distance in lengths; unknown is at no distance from unknown, and far from everything else."""
-    if isinstance(this, float) and isinstance(other, float):
-        return ((this - other) / length) ** 2
-    return 0.0 if this == other else float("inf")
+def _names(cases: Sequence[Features], name: str) -> npt.NDArray[np.str_]:
+    return np.array([str(one[name]) for one in cases], dtype=np.str_)
+
+
+def _numbers(cases: Sequence[Features], name: str) -> Matrix:
+    values = [one[name] for one in cases]
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _squares(rows: Matrix, columns: Matrix) -> Matrix:
+    """Return squared distances: none between two unknown values, infinite between a known and an unknown one."""
+    distances: Matrix = (rows[:, None] - columns[None, :]) ** 2
+    both = np.isnan(rows)[:, None] & np.isnan(columns)[None, :]
+    return np.where(np.isnan(distances), np.where(both, 0.0, np.inf), distances)
+
+
+def covariance(components: Sequence[Component], rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
+    """Return the covariance of each case of `rows` with each of `columns`, (rows, columns)."""
+    return sum((one.covariance(rows, columns) for one in components), np.zeros((len(rows), len(columns))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +79,22 @@ class Process:
 
     components: tuple[Component, ...]
     observed: tuple[Features, ...]
-    inverse: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64]
+    inverse: Matrix
+    weights: Matrix
 
     def estimate(self, case: Features, noise: float) -> Estimate:
         """Return the estimate of one more observation with `noise`, a standard deviation."""
-        own = covariance(self.components, case, case)
-        shared = np.array([covariance(self.components, case, one) for one in self.observed])
-        variance = own - float(shared @ self.inverse @ shared) if len(shared) else own
-        relevance = tuple(float(one) / own for one in shared)
-        return Estimate(float(shared @ self.weights), (max(variance, 0.0) + noise**2) ** 0.5, relevance)
-
-
-def covariance(components: Sequence[Component], this: Features, other: Features) -> float:
-    """Return the covariance of two cases."""
-    return sum(one.covariance(this, other) for one in components)
+        own = float(covariance(self.components, [case], [case])[0, 0])
+        shared = covariance(self.components, [case], self.observed)[0]
+        variance = max(own - float(shared @ self.inverse @ shared), 0.0)
+        relevance = tuple((shared / own).tolist())
+        return Estimate(float(shared @ self.weights), (variance + noise**2) ** 0.5, relevance)
 
 
 def observe(
     components: tuple[Component, ...], observed: Sequence[Features], values: Sequence[float], noise: Sequence[float]
 ) -> Process:
     """Return the process that has seen `values` at `observed`, each with its `noise` (a standard deviation)."""
-    count = len(observed)
-    matrix = np.diag(np.square(np.asarray(noise, dtype=np.float64))) if count else np.zeros((0, 0))
-    for row in range(count):
-        for column in range(row + 1):
-            shared = covariance(components, observed[row], observed[column])
-            matrix[row, column] += shared
-            if row != column:
-                matrix[column, row] += shared
-    inverse = np.linalg.inv(matrix)
+    noises = np.diag(np.square(np.asarray(noise, dtype=np.float64))) if observed else np.zeros((0, 0))
+    inverse = np.linalg.inv(covariance(components, observed, observed) + noises)
     return Process(components, tuple(observed), inverse, inverse @ np.asarray(values, dtype=np.float64))

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction import INTERVAL, calibrate, library_of, predict
-from gpuexplore.analysis.prediction.calibration import COMPONENTS, PRIORS, from_published, published_case
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
+from gpuexplore.analysis.prediction.calibration import from_published, published_case
+from gpuexplore.analysis.prediction.regression import covariance
+from gpuexplore.analysis.prediction.tables import PRIORS, components_of, prior_of
 from gpuexplore.analysis.published import PUBLISHED
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
@@ -103,8 +105,12 @@ def test_what_is_unknown_is_none_with_its_reason():
     assert "memory bandwidth" in found.reason
 
 
-def test_every_kind_of_case_has_a_place_in_the_tables():
-    assert {(place, bound) for place, bound, _ in PRIORS} <= set(COMPONENTS)
+@pytest.mark.parametrize("kind", PRIORS, ids="/".join)
+def test_every_kind_of_case_is_uncertain_by_its_own_prior_first(kind):
+    features = dict.fromkeys(("kind", "bound", "device", "vendor", "architecture", "rate_class"), "x")
+    features |= {"dtype": "x", "implementation": "x", "family": "x", "unit": "x", "deviation": prior_of(kind).deviation}
+    features |= {"log2_flops": 1.0, "log2_bytes": 1.0, "log2_watts_per_peak": None}
+    assert covariance(components_of(kind), [features], [features])[0, 0] > prior_of(kind).deviation ** 2
 
 
 @pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
