@@ -1,4 +1,4 @@
-"""What is expected of a case before anything like it was measured, and what makes cases alike: the choices of the model.
+"""What is expected of a case before anything like it was measured, and what makes cases alike: the model's choices.
 
 They were chosen by hand from the physics (a card with few watts for its peak holds a lower clock; kernels of one
 architecture are alike; a library is what it is at any size) and are judged by `benchmarks/prediction.py`.
