@@ -8,10 +8,12 @@ from typing import get_args
 import pytest
 
 import gpuexplore
+from gpuexplore.analysis.diagnosis import Kind
+from gpuexplore.analysis.published import PUBLISHED
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import FlagName, PeakKind, Status
 from gpuexplore.operations import OPERATIONS, implementation_names
@@ -59,7 +61,24 @@ TERMS = [
     "attainable",
     "utilization",
     "mfu",
+    "denominator",
+    "held clock",
+    "diagnosis",
+    "roofline",
+    "roof",
+    "recording",
+    "provenance",
+    "recorded run",
+    "published",
+    "prediction",
+    "calibration",
+    "native / emulated / unsupported",
+    "what-if",
+    "workload",
+    "layer",
+    "origin",
 ]
+IMAGES = sorted((ROOT / "docs" / "images").iterdir())
 EACH_FILE = pytest.mark.parametrize("path", FILES, ids=name_of)
 
 
@@ -72,6 +91,11 @@ def options_of(command):
 @pytest.mark.parametrize("text", [README, MEASURING, GLOSSARY], ids=["README", "measuring", "glossary"])
 def test_every_dtype_is_named(text):
     assert set(DTYPES) <= words_in_code(text)
+
+
+@pytest.mark.parametrize("text", [README, GLOSSARY], ids=["README", "glossary"])
+def test_every_format_that_is_only_predicted_is_named(text):
+    assert set(FORMATS) <= words_in_code(text)
 
 
 @pytest.mark.parametrize("text", [README, GLOSSARY], ids=["README", "glossary"])
@@ -105,9 +129,26 @@ def test_kind_of_peak_has_a_row(kind):
     assert f"| `{kind}` |" in MEASURING
 
 
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_diagnosis_is_named(kind):
+    assert f"`{kind}`" in MEASURING
+
+
+@pytest.mark.parametrize("kind", get_args(PeakKind))
+def test_kind_of_peak_is_accepted_by_the_option(kind):
+    (row,) = (line for line in MEASURING.splitlines() if line.startswith("| `--peak` |"))
+
+    assert f"`{kind}`" in row
+
+
 @pytest.mark.parametrize("option", options_of("run"))
 def test_option_of_run_has_a_row(option):
     assert f"| `{option}` |" in MEASURING
+
+
+@pytest.mark.parametrize("option", sorted(set(options_of("record")) - set(options_of("run"))))
+def test_option_of_record_alone_is_explained(option):
+    assert f"`{option}`" in README
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -132,6 +173,13 @@ def test_number_of_accelerators_is_right_wherever_it_is_told():
     assert set(told) == {str(len(ACCELERATORS))}
 
 
+def test_number_of_published_results_is_right_wherever_it_is_told():
+    told = re.findall(r"(\d+) published", PROSE)
+
+    assert told
+    assert set(told) == {str(len(PUBLISHED))}
+
+
 def test_changelog_tells_of_this_version():
     assert re.search(
         rf"^## {re.escape(gpuexplore.__version__)} - \d{{4}}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M
@@ -154,6 +202,15 @@ def test_links_and_images_lead_somewhere(path):
 
         assert target.exists(), link
         assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+@pytest.mark.parametrize("image", IMAGES, ids=name_of)
+def test_image_is_shown_in_its_light_and_its_dark_form(image):
+    name, _, scheme = image.stem.rpartition("-")
+    other = {"light": "dark", "dark": "light"}[scheme]
+
+    assert image.with_stem(f"{name}-{other}") in IMAGES
+    assert f"images/{image.name}" in ALL_TEXT
 
 
 @EACH_FILE
