@@ -37,6 +37,7 @@ format: $(VENV)/.dev  ## format, and repair what can be repaired
 bench: $(VENV)/.dev  ## gpuexplore against its peers
 	$(BIN)/python -m benchmarks.measurement
 	$(BIN)/python -m benchmarks.kernels
+	$(BIN)/python -m benchmarks.prediction
 
 screenshots: $(VENV)/.dev  ## take the pictures of the documentation again
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \

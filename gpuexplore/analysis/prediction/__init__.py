@@ -108,7 +108,7 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
         reason = units.reason or f"the memory bandwidth of {device.name} is not known"
         return Prediction(case, device, units.support, reason, peak=units.peak)
     kind = kind_of(case, device, units, best)
-    luck = UNSEARCHED_NOISE if kind.place == "gpu" and not searched else 0.0
+    luck = 0.0 if searched else UNSEARCHED_NOISE
     found = calibration.process(kind).estimate(features_of(case, device, units, best), hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
     middle = max(best.time_s / prior_of(kind).efficiency * exp(-found.mean), floor_s)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import log, log2, sqrt
+from math import hypot, log, log2, sqrt
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic, library_of
@@ -18,14 +18,15 @@ from gpuexplore.analysis.prediction.terms import Ideal, ideal, place_of
 from gpuexplore.analysis.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.devices import ACCELERATORS, Accelerator, as_device
 from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.model import Case, Device, Peak, Result
+from gpuexplore.model import Case, Device, Measurement, Peak, Result
 from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
-UNSEARCHED_NOISE = 0.1  # of a shape on a GPU: published shapes are the best of a search, and others have less luck
+UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
 NOTED_NOISE, NOTED_SIZE = 0.1, 8192  # of a result in the notes of the table, whose shape nobody states
-DISTURBED_NOISE = 0.25  # of a measurement flagged noisy, contended or throttled
-DISTURBED = frozenset({"noisy", "contended", "throttled"})
+DISTURBED_NOISE = 0.25  # of a measurement that others or heat slowed down
+DISTURBED = frozenset({"contended", "throttled"})
+DEVIATIONS_OF_95 = 1.96  # on each side of a normal distribution
 MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and tell little
 
 Origin = Literal["published", "noted", "recorded", "own"]
@@ -199,6 +200,15 @@ def from_results(results: Iterable[Result], origin: Origin = "own") -> tuple[Obs
 def _result(result: Result, origin: Origin) -> Observation | None:
     if result.measurement is None or result.environment is None:
         return None
-    disturbed = any(flag.name in DISTURBED for flag in result.flags)
-    noise = DISTURBED_NOISE if disturbed else NOISE
-    return observation(result.case, result.environment.device, result.measurement.median_s, noise=noise, origin=origin)
+    time_s, noise = result.measurement.median_s, hypot(NOISE, _own_noise(result.measurement))
+    if any(flag.name in DISTURBED for flag in result.flags):
+        noise = hypot(noise, DISTURBED_NOISE)
+    return observation(result.case, result.environment.device, time_s, noise=noise, origin=origin)
+
+
+def _own_noise(measurement: Measurement) -> float:
+    """Return the standard deviation of the logarithm of a median, by its interval."""
+    if measurement.ci95_s is None:
+        return DISTURBED_NOISE
+    low, high = measurement.ci95_s
+    return log(high / low) / (2 * DEVIATIONS_OF_95)

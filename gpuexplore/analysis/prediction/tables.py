@@ -1,7 +1,8 @@
 """What is expected of a case before anything like it was measured, and what makes cases alike: the model's choices.
 
-They were chosen by hand from the physics (a card with few watts for its peak holds a lower clock; kernels of one
-architecture are alike; a library is what it is at any size) and are judged by `benchmarks/prediction.py`.
+Those of a GPU were chosen by hand from the physics: a card with few watts for its peak holds a lower clock; kernels of
+one architecture are alike. Those of a CPU are rounded from what makes the recorded runs likeliest (the marginal
+likelihood). `benchmarks/prediction.py` judges them.
 """
 
 from collections.abc import Mapping
@@ -90,12 +91,14 @@ _OF_ITS_OWN: Mapping[str, tuple[Component, ...]] = MappingProxyType(
 _GPU_OTHERWISE = (_KIND, Component(0.1, ("family", "implementation")), Component(0.1, ("device",)))
 _CPU = (
     _KIND,
-    Component(0.15, ("device",)),
-    Component(0.3, ("implementation", "bound")),
-    Component(0.6, _LIBRARY),
-    Component(0.3, (*_LIBRARY, "bound")),
-    Component(0.4, _LIBRARY, (("log2_bytes", 3.0),)),
-    Component(0.2, ("device", *_LIBRARY), (("log2_bytes", 1.5),)),
+    Component(0.3, ("device",)),
+    Component(1.0, ("implementation", "dtype")),
+    Component(0.15, ("implementation", "bound")),
+    Component(0.25, ("family", "bound")),
+    Component(0.6, ("family",), (("log2_bytes", 4.5),)),
+    Component(0.7, _LIBRARY),
+    Component(0.3, _LIBRARY, (("log2_bytes", 3.5),)),
+    Component(0.2, ("device", *_LIBRARY), (("log2_bytes", 0.5),)),
 )
 
 

@@ -94,8 +94,8 @@ def test_ones_own_runs_make_a_prediction_near_them_certain():
 
 def test_a_disturbed_run_counts_less():
     cpu, quiet = device(), ok(2 * 1024**3 / 5e11, size=1024)
-    noisy = replace(quiet, flags=(Flag("noisy", "a test"),))
-    sure, unsure = (predict(case(size=1024), cpu, calibrate([one])) for one in (quiet, noisy))
+    disturbed = replace(quiet, flags=(Flag("contended", "a test"),))
+    sure, unsure = (predict(case(size=1024), cpu, calibrate([one])) for one in (quiet, disturbed))
     assert unsure.high_s / unsure.low_s > sure.high_s / sure.low_s
 
 

@@ -1,21 +1,24 @@
 """The ideal time, by hand: the largest of three terms, with tiles and waves."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
 from gpuexplore.analysis.prediction.terms import LAUNCH_S, ideal, useful_share
-from gpuexplore.model import Peak, Shape
+from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape
 from gpuexplore.operations.contract import Product
 from tests.analysis.made import case, device
 
 GPU = device(identity="cuda:0", peaks=(Peak("fp32", "matrix", 1e12, "datasheet", "a test"),), bandwidth=1e11)
+LEVELS = ((1, 10**5, 5e10), (2, 5 * 10**5, 3e10), (3, 10**7, 2e10))
 UNITS = Arithmetic("native", None, GPU.peaks[0])
 
 
 def test_a_large_product_is_bound_by_arithmetic():
     found = ideal(case(size=4096, on="cuda:0"), GPU, UNITS)
     assert found
-    assert (found.bound, found.time_s, found.work) == ("compute", 2 * 4096**3 / 1e12, 2 * 4096**3)
+    assert (found.bound, found.time_s, found.floor_s) == ("compute", 2 * 4096**3 / 1e12, 2 * 4096**3 / 1e12)
 
 
 def test_a_copy_is_bound_by_memory():
@@ -29,6 +32,20 @@ def test_a_tiny_case_costs_a_call_and_never_less_than_its_work():
     assert found
     assert (found.bound, found.time_s) == ("overhead", LAUNCH_S["gpu"])
     assert found.floor_s == max(2 * 64**3 / 1e12, 3 * 64**2 * 4 / 1e11)
+
+
+def test_a_cpus_call_comes_on_top_of_its_work():
+    found = ideal(case(size=1000), device(peaks=GPU.peaks), UNITS)
+    assert found
+    assert (found.bound, found.time_s) == ("compute", 2 * 1000**3 / 1e12 + LAUNCH_S["cpu"])
+
+
+def test_the_fastest_cache_that_holds_the_data_moves_them():
+    levels = [CacheRoof(level, size, Bandwidth(rate, "measured_ceiling", "")) for level, size, rate in LEVELS]
+    here = replace(device(cache_bytes=10**6, bandwidth=1e10), caches=tuple(levels))
+    found = ideal(case(operation="copy", shape=Shape.of(n=50_000)), here, Arithmetic("native"))  # 400 kB
+    assert found
+    assert (found.bound, found.floor_s) == ("cache", 4e5 / 3e10)
 
 
 def test_data_that_stay_in_a_cpus_cache_are_bound_by_it():
