@@ -17,6 +17,7 @@ from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import FlagName, PeakKind, Status
 from gpuexplore.operations import OPERATIONS, implementation_names
+from gpuexplore.recorded import recorded_run, recordings
 from tests.docs.markdown import ALL_TEXT, FILES, PROSE, ROOT, anchors, fenced, links, name_of, words_in_code
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -235,6 +236,16 @@ def test_contributing_names_files_that_exist():
 
     assert paths
     assert [one for one in paths if not (ROOT / one).exists()] == []
+
+
+def test_recorded_runs_in_links_exist():
+    named = re.findall(r"\?run=(recorded-[\w-]+)", MEASURING)
+    beside = re.findall(r"`with=([\w-]+)`", MEASURING)
+
+    assert all(recorded_run(one).results for one in named)
+    assert {one.name for one in recordings()} >= set(beside)
+    assert named
+    assert beside
 
 
 @EACH_FILE
