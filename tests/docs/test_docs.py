@@ -8,13 +8,16 @@ from typing import get_args
 import pytest
 
 import gpuexplore
+from gpuexplore.analysis.diagnosis import Kind
+from gpuexplore.analysis.published import PUBLISHED
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import FlagName, PeakKind, Status
 from gpuexplore.operations import OPERATIONS, implementation_names
+from gpuexplore.recorded import recorded_run, recordings
 from tests.docs.markdown import ALL_TEXT, FILES, PROSE, ROOT, anchors, fenced, links, name_of, words_in_code
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -59,7 +62,24 @@ TERMS = [
     "attainable",
     "utilization",
     "mfu",
+    "denominator",
+    "held clock",
+    "diagnosis",
+    "roofline",
+    "roof",
+    "recording",
+    "provenance",
+    "recorded run",
+    "published",
+    "prediction",
+    "calibration",
+    "native / emulated / unsupported",
+    "what-if",
+    "workload",
+    "layer",
+    "origin",
 ]
+IMAGES = sorted((ROOT / "docs" / "images").iterdir())
 EACH_FILE = pytest.mark.parametrize("path", FILES, ids=name_of)
 
 
@@ -72,6 +92,11 @@ def options_of(command):
 @pytest.mark.parametrize("text", [README, MEASURING, GLOSSARY], ids=["README", "measuring", "glossary"])
 def test_every_dtype_is_named(text):
     assert set(DTYPES) <= words_in_code(text)
+
+
+@pytest.mark.parametrize("text", [README, GLOSSARY], ids=["README", "glossary"])
+def test_every_format_that_is_only_predicted_is_named(text):
+    assert set(FORMATS) <= words_in_code(text)
 
 
 @pytest.mark.parametrize("text", [README, GLOSSARY], ids=["README", "glossary"])
@@ -105,9 +130,26 @@ def test_kind_of_peak_has_a_row(kind):
     assert f"| `{kind}` |" in MEASURING
 
 
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_diagnosis_is_named(kind):
+    assert f"`{kind}`" in MEASURING
+
+
+@pytest.mark.parametrize("kind", get_args(PeakKind))
+def test_kind_of_peak_is_accepted_by_the_option(kind):
+    (row,) = (line for line in MEASURING.splitlines() if line.startswith("| `--peak` |"))
+
+    assert f"`{kind}`" in row
+
+
 @pytest.mark.parametrize("option", options_of("run"))
 def test_option_of_run_has_a_row(option):
     assert f"| `{option}` |" in MEASURING
+
+
+@pytest.mark.parametrize("option", sorted(set(options_of("record")) - set(options_of("run"))))
+def test_option_of_record_alone_is_explained(option):
+    assert f"`{option}`" in README
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -130,6 +172,13 @@ def test_number_of_accelerators_is_right_wherever_it_is_told():
 
     assert told
     assert set(told) == {str(len(ACCELERATORS))}
+
+
+def test_number_of_published_results_is_right_wherever_it_is_told():
+    told = re.findall(r"(\d+) published", PROSE)
+
+    assert told
+    assert set(told) == {str(len(PUBLISHED))}
 
 
 def test_changelog_tells_of_this_version():
@@ -156,6 +205,15 @@ def test_links_and_images_lead_somewhere(path):
         assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
 
 
+@pytest.mark.parametrize("image", IMAGES, ids=name_of)
+def test_image_is_shown_in_its_light_and_its_dark_form(image):
+    name, _, scheme = image.stem.rpartition("-")
+    other = {"light": "dark", "dark": "light"}[scheme]
+
+    assert image.with_stem(f"{name}-{other}") in IMAGES
+    assert f"images/{image.name}" in ALL_TEXT
+
+
 @EACH_FILE
 def test_images_say_what_they_show(path):
     text = path.read_text(encoding="utf-8")
@@ -178,6 +236,16 @@ def test_contributing_names_files_that_exist():
 
     assert paths
     assert [one for one in paths if not (ROOT / one).exists()] == []
+
+
+def test_recorded_runs_in_links_exist():
+    named = re.findall(r"\?run=(recorded-[\w-]+)", MEASURING)
+    beside = re.findall(r"`with=([\w-]+)`", MEASURING)
+
+    assert all(recorded_run(one).results for one in named)
+    assert {one.name for one in recordings()} >= set(beside)
+    assert named
+    assert beside
 
 
 @EACH_FILE
