@@ -4,13 +4,21 @@ MFU is a fraction, and whoever reads one must know its denominator. The usual on
 answer other questions: what the clock that was held allowed, what was ever reached here, what others reached.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from gpuexplore.analysis.measured import measured_bandwidth, measured_peak, same_units
-from gpuexplore.analysis.mfu import PEAK_KINDS, applicable_peak, arithmetic_of, device_of, known_bandwidth, own_peak
+from gpuexplore.analysis.measured import best_of, measured_bandwidth, measured_peak, same_units
+from gpuexplore.analysis.mfu import (
+    PEAK_KINDS,
+    applicable_peak,
+    arithmetic_of,
+    device_of,
+    held_clock_hz,
+    known_bandwidth,
+    own_peak,
+)
 from gpuexplore.analysis.published import best_published
 from gpuexplore.devices import formula_peaks, printed_clock_hz
 from gpuexplore.errors import InvalidInput
@@ -38,6 +46,11 @@ class Against:
 
 
 USUAL = Against()
+
+
+def knowing(against: Against, results: Sequence[Result]) -> Against:
+    """Return `against` with the best of `results` among what is known, so that they can be a measured ceiling."""
+    return replace(against, known=best_of((*against.known, *results)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +167,6 @@ def _held_clock(result: Result, _: Against) -> Peak | str:
         return f"the driver told no clock {'while this ran' if held_hz is None else 'that the peak is printed for'}"
     source = f"{peak.source}; at {_ghz(held_hz)}, read as the sampling ended, instead of {_ghz(printed_hz)}"
     return replace(peak, flop_per_s=peak.flop_per_s * held_hz / printed_hz, kind="held_clock", source=source)
-
-
-def held_clock_hz(result: Result) -> float | None:
-    """Return the clock in Hz the device ran at when this result's sampling ended; None when nobody told."""
-    return (result.environment.after.clock_hz or None) if result.environment else None
 
 
 def _ghz(clock_hz: float) -> str:

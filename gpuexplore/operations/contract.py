@@ -157,6 +157,11 @@ class Operation:
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
 
     @property
+    def usual(self) -> tuple[Implementation, ...]:
+        """The implementations that are measured where none is asked for by name."""
+        return tuple(one for one in self.implementations if not (one.rung or one.optional))
+
+    @property
     def is_matrix_product(self) -> bool:
         """Whether matrix units can compute it."""
         return self.products is not None

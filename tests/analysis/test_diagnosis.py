@@ -10,7 +10,7 @@ from gpuexplore.analysis.diagnosis import CARE, RULES, Kind, Severity, Subject, 
 from gpuexplore.analysis.evidence import most_worth_explaining
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Accuracy, Flag, Options, Peak, Result, Shape, Status, Telemetry
+from gpuexplore.model import Accuracy, Bandwidth, CacheRoof, Flag, Options, Peak, Result, Shape, Status, Telemetry
 from tests.analysis.made import PEAKS, case, failed, ok
 
 EMULATED = Flag("emulated", "the made-up processor has no bf16 units")
@@ -97,7 +97,7 @@ SPEAKS = {
             "should be memory-bound, but is far below that limit: 9.0 % of the memory bandwidth; at",
         ),
     ],
-    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is bound by caches: its 10.5 KiB stay")],
+    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay")],
     "no_peak": [(ok(dtype="fp64"), "No peak is known for torch in fp64 here")],
     "wave_tail": [
         # 108 multiprocessors run 109 tiles
@@ -257,6 +257,23 @@ def test_evidence_of_the_roofline_has_the_ridge_point():
     assert found.evidence == (
         "665 GFLOP/s of 1.00 TFLOP/s (the measured ceiling), 66.5 %; "
         "intensity 100 FLOP/byte, ridge point 10.0 FLOP/byte"
+    )
+
+
+def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
+    cache = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
+    (found,) = diagnose(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(cache,)))
+    assert found.evidence == (
+        "10.8 GB/s of 125 GB/s from a cache; intensity 5.00 FLOP/byte, ridge point 8.00 FLOP/byte"
+    )
+
+
+def test_entered_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
+    own = Bandwidth(1e10, "own", "me")
+    (found,) = diagnose(ok(2e-3, size=400), against=Against(own_bandwidth=own))
+    assert (found.kind, found.evidence) == (
+        "memory_bound",
+        "960 MB/s of 10.0 GB/s; intensity 66.7 FLOP/byte, ridge point 100 FLOP/byte",
     )
 
 

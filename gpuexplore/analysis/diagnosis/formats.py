@@ -77,7 +77,7 @@ def _on(subject: Subject, dtype: DType) -> Diagnosis:
 
 def _off(subject: Subject, device: Device, dtype: DType, short: DType) -> Diagnosis:
     own, other = subject.peak, device.peak(short.name, "matrix")
-    gain, evidence = "would be faster", f"{device.name} has {short.name} units"
+    gain, evidence = "may be faster", f"{device.name} has {short.name} units"
     if own and other:
         gain = f"allows up to {format_ratio(other.flop_per_s / own.flop_per_s)} as much"
         evidence = (

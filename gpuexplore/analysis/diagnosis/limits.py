@@ -1,7 +1,7 @@
 """What bounds a result on the roofline, how near it came to that limit, and what would help."""
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.mfu import PEAK_KINDS, cached_because
+from gpuexplore.analysis.mfu import PEAK_KINDS, arithmetic_of, cached_because
 from gpuexplore.analysis.rates import bytes_per_s, flop_count, flop_per_s
 from gpuexplore.analysis.roofline import intensity, ridge_point
 from gpuexplore.units import (
@@ -22,7 +22,7 @@ def launch_bound(subject: Subject) -> Diagnosis | None:
     flag = subject.flag("launch_bound")
     if flag is None:
         return None
-    said = f"{subject.name} is launch-bound: the call costs about as much as its work, so larger sizes gain most."
+    said = f"{subject.name} is launch-bound: the call itself takes a good part of its time, so larger sizes gain most."
     return Diagnosis("launch_bound", said, f"{flag.evidence}, and this one {format_seconds(subject.median_s)}")
 
 
@@ -57,11 +57,12 @@ def memory_bound(subject: Subject) -> Diagnosis | None:
 
 
 def cache_bound(subject: Subject) -> Diagnosis | None:
-    """Say that caches deliver its data, so that memory is not the limit."""
+    """Say that caches deliver its data, so that memory is not the limit; whether they are is known of some only."""
     if subject.bound != "cache":
         return None
-    said = f"{subject.name} is bound by caches: {cached_because(subject.result)}; with cold caches it would be"
-    evidence = f"{format_bytes_per_s(bytes_per_s(subject.result))} from a cache; {_place(subject)}"
+    said = f"{subject.name} is fed by caches: {cached_because(subject.result)}; with cold caches it would be"
+    most = f" of {format_bytes_per_s(subject.feed.bytes_per_s)}" if subject.feed else ""
+    evidence = f"{format_bytes_per_s(bytes_per_s(subject.result))}{most} from a cache; {_place(subject)}"
     return Diagnosis("cache_bound", f"{said}.", evidence)
 
 
@@ -69,7 +70,7 @@ def no_peak(subject: Subject) -> Diagnosis | None:
     """Say that nothing is known to hold the result against."""
     if subject.median_s is None or subject.peak or not flop_count(subject.result.case):
         return None
-    dtype, unit = subject.implementation.computes_in(subject.result.case.dtype, subject.device)
+    dtype, unit = arithmetic_of(subject.result)
     said = f"No peak is known for {subject.name} here, so there is no MFU: enter one to get it."
     return Diagnosis("no_peak", said, f"its arithmetic is in {dtype} on {unit} units")
 
@@ -85,8 +86,8 @@ def _near(limit: str, share: float, used: str = "", *, beyond: str) -> str:
 
 
 def _place(subject: Subject) -> str:
-    """Return where it stands on the roofline, as far as the roofs are known."""
-    case, peak, bandwidth = subject.result.case, subject.peak, subject.bandwidth
+    """Return where it stands on the roofline of what delivers its data, as far as the roofs are known."""
+    case, peak, bandwidth = subject.result.case, subject.peak, subject.feed
     place = f"intensity {format_intensity(intensity(case))}"
     if peak is None or bandwidth is None:
         return place
