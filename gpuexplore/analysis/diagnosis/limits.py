@@ -15,6 +15,7 @@ from gpuexplore.units import (
 
 CLOSE_TO_A_PEAK = 0.75
 FAR_FROM_A_PEAK = 0.25
+FEWER_BYTES = "fewer bytes would help, by a narrower dtype or several steps in one pass"
 
 
 def launch_bound(subject: Subject) -> Diagnosis | None:
@@ -47,8 +48,7 @@ def memory_bound(subject: Subject) -> Diagnosis | None:
     if subject.bound != "memory" or bandwidth is None or share is None or share > 1:
         return None
     used = f"{format_percent(share)} of the memory bandwidth"
-    beyond = "fewer bytes would help, by a narrower dtype or several steps in one pass"
-    near = _near("memory-bound", share, f"{used}; ", beyond=beyond)
+    near = _near("memory-bound", share, f"{used}; ", beyond=FEWER_BYTES)
     evidence = (
         f"{format_bytes_per_s(bytes_per_s(subject.result))} of {format_bytes_per_s(bandwidth.bytes_per_s)}; "
         f"{_place(subject)}"
@@ -57,13 +57,17 @@ def memory_bound(subject: Subject) -> Diagnosis | None:
 
 
 def cache_bound(subject: Subject) -> Diagnosis | None:
-    """Say that caches deliver its data, so that memory is not the limit; whether they are is known of some only."""
+    """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
     if subject.bound != "cache":
         return None
-    said = f"{subject.name} is fed by caches: {cached_because(subject.result)}; with cold caches it would be"
-    most = f" of {format_bytes_per_s(subject.feed.bytes_per_s)}" if subject.feed else ""
-    evidence = f"{format_bytes_per_s(bytes_per_s(subject.result))}{most} from a cache; {_place(subject)}"
-    return Diagnosis("cache_bound", f"{said}.", evidence)
+    rate, most, held = bytes_per_s(subject.result), subject.feed, cached_because(subject.result)
+    if rate is None or most is None:
+        said = f"{subject.name} is fed by caches: {held}; with cold caches it would be"
+        return Diagnosis("cache_bound", f"{said}.", f"{format_bytes_per_s(rate)} from a cache; {_place(subject)}")
+    share = rate / most.bytes_per_s
+    near = _near("bound by a cache", share, f"{format_percent(share)} of its bandwidth; ", beyond=FEWER_BYTES)
+    evidence = f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {held}; {_place(subject)}"
+    return Diagnosis("cache_bound", f"{subject.name} {near}.", evidence)
 
 
 def no_peak(subject: Subject) -> Diagnosis | None:
