@@ -66,19 +66,19 @@ def is_large_product(result: Result) -> bool:
     What is unknown about the device limits nothing.
     """
     device = device_of(result)
-    if device is None or not _is_product(result) or not believable(result):
+    if device is None or not _is_product(result) or flop_count(result.case) < TILE_FLOP_COUNT * (device.cores or 0):
         return False
     peak, bandwidth = applicable_peak(result), known_bandwidth(result)
     ridge = ridge_point(peak.flop_per_s, bandwidth.bytes_per_s) if peak and bandwidth else 0.0
-    return flop_count(result.case) >= TILE_FLOP_COUNT * (device.cores or 0) and intensity(result.case) >= ridge
+    return intensity(result.case) >= ridge and believable(result)
 
 
 def is_stream(result: Result) -> bool:
     """Return whether memory delivered nearly all of the bytes, and no product was computed meanwhile."""
-    surely = bytes_from_memory(result)
-    if surely is None or _is_product(result) or not believable(result):
+    if _is_product(result):
         return False
-    return surely >= FROM_MEMORY * byte_count(result.case)
+    surely = bytes_from_memory(result)
+    return surely is not None and surely >= FROM_MEMORY * byte_count(result.case) and believable(result)
 
 
 def case_and_date(result: Result) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -168,7 +169,7 @@ class Operation:
 
     def byte_count(self, shape: Shape, dtype: DType) -> int:
         """Return the bytes moved at least: each input read once, each output written once."""
-        elements = sum(int(np.prod(one, dtype=object)) for one in (*self.inputs(shape), self.output(shape)))
+        elements = sum(prod(one) for one in (*self.inputs(shape), self.output(shape)))
         return elements * dtype.itemsize_bytes
 
     def size_of(self, shape: Shape) -> int | None:
