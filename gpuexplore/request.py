@@ -118,14 +118,15 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
         return replace(request, devices=devices)
     operation = operation_named(request.operation)
     kinds = {device.partition(":")[0] for device in split(devices)}
-    usual = [one for one in operation.implementations if not (one.rung or one.optional)]
-    fitting = [one for one in usual if kinds & set(one.device_kinds or load_backend(one.backend).DEVICE_KINDS)]
+    fitting = [
+        one for one in operation.usual if kinds & set(one.device_kinds or load_backend(one.backend).DEVICE_KINDS)
+    ]
     sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
     return replace(
         request,
         devices=devices,
         sizes=request.sizes or sizes,
-        implementations=request.implementations or _names(fitting or usual),
+        implementations=request.implementations or _names(fitting or operation.usual),
     )
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from gpuexplore.analysis.denominators import held_clock_hz
-from gpuexplore.analysis.mfu import BANDWIDTH_KINDS, PEAK_KINDS, bandwidth_share, compute_share, device_of
-from gpuexplore.devices import printed_clock_hz
+from gpuexplore.analysis.believable import held_over_printed
+from gpuexplore.analysis.mfu import BANDWIDTH_KINDS, PEAK_KINDS, bandwidth_share, compute_share, held_clock_hz
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.model import Bandwidth, Peak, PeakKind, Result
 from gpuexplore.units import format_percent, format_si
@@ -34,14 +33,13 @@ def why_above_bandwidth(result: Result, bandwidth: Bandwidth | None) -> str | No
 
 def _clock(result: Result, peak: Peak, share: float) -> str:
     """Explain a peak that is printed for a clock, with the clock that was held where it is known."""
-    device, held_hz = device_of(result), held_clock_hz(result)
-    printed_hz = printed_clock_hz(device, peak) if device else None
-    if held_hz is None or printed_hz is None:
+    boost, held_hz = held_over_printed(result, peak), held_clock_hz(result)
+    if boost is None or held_hz is None:
         if share > FAR_ABOVE:
             return "no device boosts so far past its printed clock, so the measurement or the peak is wrong"
         return "devices, GeForce cards most of all, run faster than the clock their peak is printed for"
-    held, printed = format_si(held_hz, "Hz"), format_si(printed_hz, "Hz")
-    at_held = share * printed_hz / held_hz
+    held, printed = format_si(held_hz, "Hz"), format_si(held_hz / boost, "Hz")
+    at_held = share / boost
     if at_held <= READING:
         return (
             f"it held {held}, and the peak is printed for {printed}; at the held clock it is {format_percent(at_held)}"

@@ -4,17 +4,25 @@ MFU is a fraction, and whoever reads one must know its denominator. The usual on
 answer other questions: what the clock that was held allowed, what was ever reached here, what others reached.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from gpuexplore.analysis.measured import measured_bandwidth, measured_peak, same_units
-from gpuexplore.analysis.mfu import PEAK_KINDS, applicable_peak, arithmetic_of, device_of, known_bandwidth, own_peak
+from gpuexplore.analysis.measured import best_of, measured_bandwidth, measured_peak, same_units
+from gpuexplore.analysis.mfu import (
+    PEAK_KINDS,
+    applicable_peak,
+    arithmetic_of,
+    device_of,
+    held_clock_hz,
+    known_bandwidth,
+    own_peak,
+)
 from gpuexplore.analysis.published import best_published
 from gpuexplore.devices import formula_peaks, printed_clock_hz
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Peak, PeakKind, Result
+from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Result
 from gpuexplore.units import format_si
 
 P = TypeVar("P", Peak, Bandwidth)
@@ -38,6 +46,11 @@ class Against:
 
 
 USUAL = Against()
+
+
+def knowing(against: Against, results: Sequence[Result]) -> Against:
+    """Return `against` with the best of `results` among what is known, so that they can be a measured ceiling."""
+    return replace(against, known=best_of((*against.known, *results)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +127,13 @@ def _no_peak(result: Result) -> str:
     return f"no peak is known for {_what(result)} of this device: enter one on the page Devices"
 
 
-def _datasheet(result: Result, _: Against) -> Peak | str:
-    device, peak = device_of(result), applicable_peak(result)
-    if device is None:
-        return NO_DEVICE
-    if peak is not None and peak.kind == "datasheet":
-        return peak
+def _datasheet(result: Result, device: Device, _: Against) -> str:
     if device.spec_key is None:
         return f"no datasheet in the table is of {device.name}"
     return f"the maker of {device.name} prints no figure for {_what(result)}"
 
 
-def _formula(result: Result, _: Against) -> Peak | str:
-    device, peak = device_of(result), applicable_peak(result)
-    if device is None:
-        return NO_DEVICE
-    if peak is not None and peak.kind == "formula":
-        return peak
+def _formula(result: Result, device: Device, _: Against) -> Peak | str:
     found = formula_peaks(
         device.name,
         compute_capability=device.compute_capability,
@@ -141,10 +144,8 @@ def _formula(result: Result, _: Against) -> Peak | str:
     return its or f"rate per clock, multiprocessors and clock are not all known for {_what(result)}"
 
 
-def _held_clock(result: Result, _: Against) -> Peak | str:
-    device, peak = device_of(result), applicable_peak(result)
-    if device is None:
-        return NO_DEVICE
+def _held_clock(result: Result, device: Device, _: Against) -> Peak | str:
+    peak = applicable_peak(result)
     if peak is None:
         return f"no peak is known for {_what(result)} that could be scaled"
     if peak.kind == "measured_ceiling":
@@ -156,29 +157,17 @@ def _held_clock(result: Result, _: Against) -> Peak | str:
     return replace(peak, flop_per_s=peak.flop_per_s * held_hz / printed_hz, kind="held_clock", source=source)
 
 
-def held_clock_hz(result: Result) -> float | None:
-    """Return the clock in Hz the device ran at when this result's sampling ended; None when nobody told."""
-    return (result.environment.after.clock_hz or None) if result.environment else None
-
-
 def _ghz(clock_hz: float) -> str:
     return format_si(clock_hz, "Hz")
 
 
-def _measured(result: Result, against: Against) -> Peak | str:
-    device, peak = device_of(result), applicable_peak(result)
-    if device is None:
-        return NO_DEVICE
-    if peak is not None and peak.kind == "measured_ceiling":
-        return peak
+def _measured(result: Result, device: Device, against: Against) -> Peak | str:
     best = measured_peak(device, *arithmetic_of(result), against.known)
     return best or f"no large product in {_what(result)} was measured on this device: run one, of 2,048 and more"
 
 
-def _published(result: Result, _: Against) -> Peak | str:
-    device, (dtype, unit) = device_of(result), arithmetic_of(result)
-    if device is None:
-        return NO_DEVICE
+def _published(result: Result, device: Device, _: Against) -> Peak | str:
+    dtype, unit = arithmetic_of(result)
     if unit == "vector" and not same_units(device, dtype):
         return "published results are of products on matrix units, and this ran on vector units"
     best = best_published(device.spec_key, dtype)
@@ -192,52 +181,55 @@ def _own(result: Result, against: Against) -> Peak | str:
     )
 
 
-def _stated_bandwidth(kind: PeakKind, reason: str) -> Callable[[Result, Against], Bandwidth | str]:
-    """Return how to find the device's bandwidth when it is of this kind."""
-
-    def find(result: Result, _: Against) -> Bandwidth | str:
-        found = known_bandwidth(result)
-        return found if found is not None and found.kind == kind else reason
-
-    return find
-
-
-def _measured_bandwidth(result: Result, against: Against) -> Bandwidth | str:
-    device, found = device_of(result), known_bandwidth(result)
-    if device is None:
-        return NO_DEVICE
-    if found is not None and found.kind == "measured_ceiling":
-        return found
+def _measured_bandwidth(_: Result, device: Device, against: Against) -> Bandwidth | str:
     return measured_bandwidth(device, against.known) or (
         "nothing was measured on this device that moves four times its cache: run copy or triad, at a large size"
     )
-
-
-def _no_bandwidth(reason: str) -> Callable[[Result, Against], Bandwidth | str]:
-    return lambda *_: reason
 
 
 def _own_bandwidth(_: Result, against: Against) -> Bandwidth | str:
     return against.own_bandwidth or "you entered none: the page Devices takes one, for runs on one device"
 
 
+def _no(reason: str) -> Callable[[Result, Device, Against], str]:
+    return lambda *_: reason
+
+
+def _usual_or(
+    kind: PeakKind, usual: Callable[[Result], P | None], find: Callable[[Result, Device, Against], P | str]
+) -> Callable[[Result, Against], P | str]:
+    """Return how to find a peak of `kind`: the device's usual one where it is of that kind, else what `find` says."""
+
+    def found(result: Result, against: Against) -> P | str:
+        device, its = device_of(result), usual(result)
+        if device is None:
+            return NO_DEVICE
+        return its if its is not None and its.kind == kind else find(result, device, against)
+
+    return found
+
+
 COMPUTE: Mapping[PeakKind, Callable[[Result, Against], Peak | str]] = MappingProxyType(
     {
-        "datasheet": _datasheet,
-        "formula": _formula,
-        "held_clock": _held_clock,
-        "measured_ceiling": _measured,
-        "published": _published,
+        "datasheet": _usual_or("datasheet", applicable_peak, _datasheet),
+        "formula": _usual_or("formula", applicable_peak, _formula),
+        "held_clock": _usual_or("held_clock", applicable_peak, _held_clock),
+        "measured_ceiling": _usual_or("measured_ceiling", applicable_peak, _measured),
+        "published": _usual_or("published", applicable_peak, _published),
         "own": _own,
     }
 )
 MEMORY: Mapping[PeakKind, Callable[[Result, Against], Bandwidth | str]] = MappingProxyType(
     {
-        "datasheet": _stated_bandwidth("datasheet", "no datasheet in the table states this device's bandwidth"),
-        "formula": _stated_bandwidth("formula", "memory clock and bus width are taken only for devices in no table"),
-        "held_clock": _no_bandwidth("no driver told the memory's clock while this ran"),
-        "measured_ceiling": _measured_bandwidth,
-        "published": _no_bandwidth("our table of published results holds products only"),
+        "datasheet": _usual_or(
+            "datasheet", known_bandwidth, _no("no datasheet in the table states this device's bandwidth")
+        ),
+        "formula": _usual_or(
+            "formula", known_bandwidth, _no("memory clock and bus width are taken only for devices in no table")
+        ),
+        "held_clock": _usual_or("held_clock", known_bandwidth, _no("no driver told the memory's clock while this ran")),
+        "measured_ceiling": _usual_or("measured_ceiling", known_bandwidth, _measured_bandwidth),
+        "published": _usual_or("published", known_bandwidth, _no("our table of published results holds products only")),
         "own": _own_bandwidth,
     }
 )

@@ -1,11 +1,10 @@
 """What the sentences about a run rest on: its largest measured shape and who was fastest there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuexplore.analysis.comparison import Speedup, about_as_fast, default_baseline, speedups
-from gpuexplore.analysis.denominators import Against
-from gpuexplore.analysis.measured import best_of
+from gpuexplore.analysis.denominators import Against, knowing
 from gpuexplore.analysis.rates import shapes_by_work
 from gpuexplore.model import Case, Measurement, Peak, Result, Shape
 
@@ -52,8 +51,8 @@ def gather(results: Sequence[Result], baseline: str | None, against: Against) ->
     shape = shapes_by_work(measured)[-1]
     here = sorted((one for one in measured if one.case.shape == shape), key=lambda one: measurement(one).median_s)
     alike = [one for one in here if one is here[0] or about_as_fast(one, here[0])]
-    against = replace(against, known=best_of((*against.known, *measured)))
-    return Evidence(tuple(results), shape, tuple(here), tuple(alike), name, speedups(results, name), against)
+    known = knowing(against, measured)
+    return Evidence(tuple(results), shape, tuple(here), tuple(alike), name, speedups(results, name), known)
 
 
 def measurement(result: Result) -> Measurement:

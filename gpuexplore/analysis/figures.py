@@ -1,12 +1,11 @@
 """Everything that is derived from a run's results, once: reports, tables, charts and sentences read it here."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuexplore.analysis.above_peak import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.comparison import Speedup, default_baseline, speedups
-from gpuexplore.analysis.denominators import USUAL, Against, chosen, chosen_bandwidth
-from gpuexplore.analysis.measured import best_of
+from gpuexplore.analysis.denominators import USUAL, Against, chosen, chosen_bandwidth, knowing
 from gpuexplore.analysis.mfu import bandwidth_share, compute_share
 from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_count, flop_per_s
 from gpuexplore.model import Bandwidth, Condition, Peak, Result
@@ -57,8 +56,8 @@ def figures(results: Sequence[Result], *, baseline: str | None = None, against: 
     """
     name = baseline or default_baseline(results)
     ratios = speedups(results, name) if name else {}
-    against = replace(against, known=best_of((*against.known, *results)))
-    return tuple(_of_one(one, against, ratios.get(one.case) if one.measurement else None) for one in results)
+    known = knowing(against, results)
+    return tuple(_of_one(one, known, ratios.get(one.case) if one.measurement else None) for one in results)
 
 
 def _of_one(one: Result, against: Against, speedup: Speedup | None) -> Figures:

@@ -5,15 +5,18 @@ It is a maximum of what was tried, so the true ceiling is at or above it.
 
 from collections.abc import Iterable, Sequence
 
-from gpuexplore.analysis.mfu import arithmetic_of, device_of
+from gpuexplore.analysis.believable import believable, bytes_from_memory
+from gpuexplore.analysis.mfu import applicable_peak, arithmetic_of, device_of, known_bandwidth
 from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_count, flop_per_s, shape_label
+from gpuexplore.analysis.roofline import intensity, ridge_point
+from gpuexplore.analysis.same_device import same_unit
 from gpuexplore.model import Bandwidth, Device, Peak, Result, Unit
 from gpuexplore.operations import operation_named
 
-LARGE_FLOP_COUNT = 10**10  # a product of 2,048: 256 tiles of 128 x 128, more than any GPU has multiprocessors
-CACHES_FULL = 4  # bytes moved over those of the last-level cache, so that it can deliver little of them
+TILE_FLOP_COUNT = 2 * 128 * 128 * 2048  # one tile for each core: with fewer, cores have no work
+FROM_MEMORY = 0.75  # of the bytes of a stream: STREAM's rule of arrays of four caches
 
-_Key = tuple[str, str | None, str | None, Unit | None]
+_Key = tuple[str, str | None, int | None, str | None, Unit | None]
 
 
 def best_of(results: Iterable[Result]) -> tuple[Result, ...]:
@@ -32,21 +35,23 @@ def measured_peak(device: Device, dtype: str, unit: Unit, known: Sequence[Result
     found = [
         one
         for one in known
-        if _is_large_product(one) and _is_on(one, device) and arithmetic_of(one) in {(dtype, unit) for unit in units}
+        if is_large_product(one)
+        and same_unit(device_of(one), device)
+        and arithmetic_of(one) in {(dtype, unit) for unit in units}
     ]
     if not found:
         return None
     best = max(found, key=_rate)
-    return Peak(dtype, unit, _rate(best), "measured_ceiling", f"best large product here: {_told(best)}")
+    return Peak(dtype, unit, _rate(best), "measured_ceiling", f"best large product here: {case_and_date(best)}")
 
 
 def measured_bandwidth(device: Device, known: Sequence[Result]) -> Bandwidth | None:
     """Return the best rate of streams through this device's memory among `known`, in bytes/s, or None."""
-    found = [one for one in known if _is_stream(one) and _is_on(one, device)]
+    found = [one for one in known if is_stream(one) and same_unit(device_of(one), device)]
     if not found:
         return None
     best = max(found, key=_rate)
-    return Bandwidth(_rate(best), "measured_ceiling", f"best stream through memory here: {_told(best)}")
+    return Bandwidth(_rate(best), "measured_ceiling", f"best stream through memory here: {case_and_date(best)}")
 
 
 def same_units(device: Device, dtype: str) -> bool:
@@ -55,40 +60,48 @@ def same_units(device: Device, dtype: str) -> bool:
     return matrix is not None and vector is not None and matrix.flop_per_s == vector.flop_per_s
 
 
+def is_large_product(result: Result) -> bool:
+    """Return whether it is a product that only arithmetic limits: every core has work, and memory is fast enough.
+
+    What is unknown about the device limits nothing.
+    """
+    device = device_of(result)
+    if device is None or not _is_product(result) or flop_count(result.case) < TILE_FLOP_COUNT * (device.cores or 0):
+        return False
+    peak, bandwidth = applicable_peak(result), known_bandwidth(result)
+    ridge = ridge_point(peak.flop_per_s, bandwidth.bytes_per_s) if peak and bandwidth else 0.0
+    return intensity(result.case) >= ridge and believable(result)
+
+
+def is_stream(result: Result) -> bool:
+    """Return whether memory delivered nearly all of the bytes, and no product was computed meanwhile."""
+    if _is_product(result):
+        return False
+    surely = bytes_from_memory(result)
+    return surely is not None and surely >= FROM_MEMORY * byte_count(result.case) and believable(result)
+
+
+def case_and_date(result: Result) -> str:
+    """Return what a reader needs to find a result: operation, shape, implementation, dtype and day."""
+    case = result.case
+    day = f", {result.environment.started_utc[:10]}" if result.environment else ""
+    title = operation_named(case.operation).title
+    return f"{title}, {shape_label(case.shape)}, {case.implementation} in {case.dtype}{day}"
+
+
 def _key(result: Result) -> _Key | None:
     device = device_of(result)
     if device is None:
         return None
-    if _is_large_product(result):
-        return (device.name, device.uuid, *arithmetic_of(result))
-    return (device.name, device.uuid, None, None) if _is_stream(result) else None
+    if is_large_product(result):
+        return (device.name, device.uuid, device.cores, *arithmetic_of(result))
+    return (device.name, device.uuid, device.cores, None, None) if is_stream(result) else None
 
 
-def _is_large_product(result: Result) -> bool:
-    product = operation_named(result.case.operation).is_matrix_product
-    return product and result.measurement is not None and flop_count(result.case) >= LARGE_FLOP_COUNT
-
-
-def _is_stream(result: Result) -> bool:
-    device = device_of(result)
-    if device is None or device.cache_bytes is None or result.measurement is None:
-        return False
-    product = operation_named(result.case.operation).is_matrix_product
-    return not product and byte_count(result.case) >= CACHES_FULL * device.cache_bytes
-
-
-def _is_on(result: Result, device: Device) -> bool:
-    its = device_of(result)
-    return its is not None and its.name == device.name and (its.uuid == device.uuid or not (its.uuid and device.uuid))
+def _is_product(result: Result) -> bool:
+    return operation_named(result.case.operation).is_matrix_product
 
 
 def _rate(result: Result) -> float:
     """Return FLOP/s of a product, bytes/s of a stream."""
-    product = operation_named(result.case.operation).is_matrix_product
-    return (flop_per_s(result) if product else bytes_per_s(result)) or 0.0
-
-
-def _told(result: Result) -> str:
-    case, environment = result.case, result.environment
-    day = f", {environment.started_utc[:10]}" if environment else ""
-    return f"{case.operation} of {shape_label(case.shape)} in {case.dtype} by {case.implementation}{day}"
+    return (flop_per_s(result) if _is_product(result) else bytes_per_s(result)) or 0.0

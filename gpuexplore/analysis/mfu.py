@@ -40,6 +40,11 @@ def device_of(result: Result) -> Device | None:
     return None if result.environment is None else result.environment.device
 
 
+def held_clock_hz(result: Result) -> float | None:
+    """Return the clock in Hz the device ran at when this result's sampling ended; None when nobody told."""
+    return (result.environment.after.clock_hz or None) if result.environment else None
+
+
 def arithmetic_of(result: Result) -> tuple[str, Unit]:
     """Return the dtype and the units that a result's arithmetic ran in."""
     implementation = operation_named(result.case.operation).implementation_named(result.case.implementation)

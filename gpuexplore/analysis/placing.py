@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuexplore.analysis.mfu import cached_because, device_of
-from gpuexplore.analysis.published import PUBLISHED, PublishedResult
+from gpuexplore.analysis.mfu import arithmetic_of, cached_because
+from gpuexplore.analysis.published import PublishedResult, best_results
 from gpuexplore.analysis.rates import byte_count, flop_count, flop_per_s, shape_label
 from gpuexplore.analysis.roofline import attainable_flop_per_s, intensity
 from gpuexplore.analysis.roofs import Roof, compute_roof, memory_roof
@@ -73,9 +73,7 @@ def place(result: Result, roofs: Sequence[Roof], *, run: str | None = None, orig
     rate, case = flop_per_s(result), result.case
     if result.measurement is None or not rate:
         return None
-    operation = operation_named(case.operation)
-    computes_in = operation.implementation_named(case.implementation).computes_in(case.dtype, device_of(result))
-    compute, feed = compute_roof(roofs, *computes_in), feed_of(result, roofs)
+    compute, feed = compute_roof(roofs, *arithmetic_of(result)), feed_of(result, roofs)
     return Point(
         origin=origin,
         run=run,
@@ -115,9 +113,7 @@ def attainable(flop_per_byte: float, compute: Roof | None, feed: Roof | None, me
 
 def published_points(device: Device, roofs: Sequence[Roof]) -> tuple[Point, ...]:
     """Return the best published product in each dtype on this device's row of the table."""
-    known = [one for one in PUBLISHED if one.spec_key == device.spec_key]
-    best = {one.dtype: one for one in sorted(known, key=lambda one: one.flop_per_s)}
-    return tuple(_published(one, roofs) for one in best.values())
+    return tuple(_published(one, roofs) for one in best_results(device.spec_key))
 
 
 def _published(one: PublishedResult, roofs: Sequence[Roof]) -> Point:

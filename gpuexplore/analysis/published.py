@@ -53,12 +53,17 @@ class NotedResult:
     high_flop_per_s: float
 
 
+def best_results(spec_key: str | None) -> tuple[PublishedResult, ...]:
+    """Return the best published product in each dtype on this device."""
+    known = [one for one in PUBLISHED if one.spec_key == spec_key]
+    return tuple({one.dtype: one for one in sorted(known, key=lambda one: one.flop_per_s)}.values())
+
+
 def best_published(spec_key: str | None, dtype: str) -> Peak | None:
     """Return the best published rate of products in `dtype` on this device as a peak; None where there is none."""
-    found = [one for one in PUBLISHED if (one.spec_key, one.dtype) == (spec_key, dtype)]
-    if not found:
+    best = next((one for one in best_results(spec_key) if one.dtype == dtype), None)
+    if best is None:
         return None
-    best = max(found, key=lambda one: one.flop_per_s)
     return Peak(dtype, "matrix", best.flop_per_s, "published", f"{best.shape}: {best.source} ({best.note})")
 
 

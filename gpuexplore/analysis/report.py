@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from gpuexplore.analysis.denominators import USUAL, Against
+from gpuexplore.analysis.denominators import USUAL, Against, knowing
 from gpuexplore.analysis.diagnosis import diagnose
 from gpuexplore.analysis.figures import Figures, figures
 from gpuexplore.model import (
@@ -39,6 +39,7 @@ def run_report(
         baseline: an implementation or a dtype; None is the operation's first implementation here.
         against: what the results are held against.
     """
+    against = knowing(against, results)
     derived = figures(results, baseline=baseline, against=against)
     report = {
         "schema_version": SCHEMA_VERSION,

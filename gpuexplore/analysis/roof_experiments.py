@@ -3,17 +3,16 @@
 from math import ceil, log2
 
 from gpuexplore.backends import load_backend
+from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.model import Device, Experiment, Options
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.contract import Implementation, Operation
 
 PRODUCTS, TRIAD = "matmul", "triad"
 PRODUCT_DTYPES = ("fp32", "bf16", "fp16")
 LONGEST_PRODUCT_S = 0.1  # at the fp32 peak: a few seconds for everything
 SMALLEST_PRODUCT, LARGEST_PRODUCT = 1024, 8192
 SHORTEST_TRIAD_S = 2e-4  # a launch of some microseconds must not show
-CACHES_OVERFLOWN = 4
-ASSUMED_CACHE_BYTES = 64 * 2**20
 MEMORY_SHARE = 1 / 16
 TRIAD_BYTES = 3 * 4  # of one element
 BUDGET_S = 0.3
@@ -29,8 +28,7 @@ def roof_experiments(device: Device) -> tuple[Experiment, Experiment]:
 
 
 def _experiment(operation: Operation, device: Device, *, size: int, dtypes: tuple[str, ...]) -> Experiment:
-    names = tuple(one.name for one in operation.implementations if not (one.rung or one.optional))
-    fitting = tuple(name for name in names if _runs_on(operation, name, device))
+    fitting = tuple(one.name for one in operation.usual if _runs_on(one, device))
     shape = operation.shape_of_size(size)
     return Experiment(operation.name, (shape,), dtypes, fitting, (device.id,), Options(budget_s=BUDGET_S))
 
@@ -41,8 +39,7 @@ def _dtypes(device: Device) -> tuple[str, ...]:
     return own or PRODUCT_DTYPES[:1]
 
 
-def _runs_on(operation: Operation, name: str, device: Device) -> bool:
-    one = operation.implementation_named(name)
+def _runs_on(one: Implementation, device: Device) -> bool:
     return device.kind in (one.device_kinds or load_backend(one.backend).DEVICE_KINDS)
 
 

@@ -7,9 +7,9 @@ multicore architectures", CACM 52(4), 2009, https://doi.org/10.1145/1498765.1498
 from collections.abc import Iterable
 from typing import Literal
 
-from gpuexplore.analysis.mfu import applicable_peak, cached_because, known_bandwidth
+from gpuexplore.analysis.mfu import applicable_peak, cached_because, device_of, known_bandwidth
 from gpuexplore.analysis.rates import byte_count, flop_count
-from gpuexplore.model import Case, Peak, Result
+from gpuexplore.model import Bandwidth, Case, Peak, Result
 
 Bound = Literal["compute", "memory", "cache", "overhead"]
 
@@ -29,17 +29,34 @@ def attainable_flop_per_s(flop_per_byte: float, flop_per_s: float, bytes_per_s: 
     return min(flop_per_s, flop_per_byte * bytes_per_s)
 
 
-def bound(result: Result, own_peaks: Iterable[Peak] = ()) -> Bound | None:
+def feed(result: Result, own_bandwidth: Bandwidth | None = None) -> Bandwidth | None:
+    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
+
+    None where that is unknown.
+
+    Args:
+        own_bandwidth: of the memory, as a user entered it.
+    """
+    if cached_because(result) is None:
+        return known_bandwidth(result, own_bandwidth)
+    device, needed = device_of(result), byte_count(result.case)
+    holding = [one for one in device.caches if one.size_bytes >= needed] if device else []
+    smallest = min(holding, key=lambda one: one.size_bytes, default=None)
+    return smallest.bandwidth if smallest else None
+
+
+def bound(result: Result, own_peaks: Iterable[Peak] = (), own_bandwidth: Bandwidth | None = None) -> Bound | None:
     """Return what limits this result at best; None when a peak that decides it is unknown (without FLOPs none does).
 
-    `overhead`: its time is near the cost of a call. `compute`: its intensity is at the ridge or above.
-    Below the ridge `memory`, or `cache` when its data never leave one.
+    `overhead`: its time is near the cost of a call. `compute`: its intensity is at the ridge or above, that of the
+    cache its data stay in where its bandwidth is known, else that of memory. Below `memory`, or `cache`.
     """
     if any(flag.name == "launch_bound" for flag in result.flags):
         return "overhead"
-    peak, bandwidth = applicable_peak(result, own_peaks), known_bandwidth(result)
-    if bandwidth is None or (peak is None and flop_count(result.case)):
+    peak, memory = applicable_peak(result, own_peaks), known_bandwidth(result, own_bandwidth)
+    slope = feed(result, own_bandwidth) or memory
+    if slope is None or (peak is None and flop_count(result.case)):
         return None
-    if peak and intensity(result.case) >= ridge_point(peak.flop_per_s, bandwidth.bytes_per_s):
+    if peak and intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
         return "compute"
     return "cache" if cached_because(result) else "memory"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from gpuexplore.analysis.placing import Point
 from gpuexplore.analysis.roofs import Ridge, Roof, ridges
-from gpuexplore.units import format_flop_per_s, format_percent, round_significant
+from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
 
 USUAL_DTYPE = "fp32"
 
@@ -14,12 +14,6 @@ def explain(roofs: Sequence[Roof], points: Sequence[Point]) -> tuple[str, ...]:
     """Return what the ridge means here, on which side the points lie, and how near to their roofs they come."""
     sentences = (_ridge(roofs, points), _sides(points), _nearest(points), _farthest(points))
     return tuple(one for one in sentences if one)
-
-
-def format_intensity(flop_per_byte: float) -> str:
-    """Return e.g. ``6.2 FLOP/byte``: two significant digits below 100, whole numbers above."""
-    rounded = round_significant(flop_per_byte, 2) if flop_per_byte < 100 else round(flop_per_byte)
-    return f"{rounded:g} FLOP/byte"
 
 
 def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from gpuexplore.analysis.mfu import cache_mode, device_of
-from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_per_s, shape_label
-from gpuexplore.analysis.roofline import intensity, ridge_point
+from gpuexplore.analysis.measured import case_and_date, is_large_product, is_stream
+from gpuexplore.analysis.mfu import arithmetic_of, device_of
+from gpuexplore.analysis.rates import bytes_per_s, flop_per_s
+from gpuexplore.analysis.roofline import ridge_point
+from gpuexplore.analysis.same_device import same_device
 from gpuexplore.model import Device, PeakKind, Result, Unit
-from gpuexplore.operations import operation_named
 
 RoofKind = Literal["compute", "memory", "cache"]
-CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of it
+_Told = tuple[Result, str]  # a result, and what a reader needs to find it
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +55,20 @@ class Ridge:
     intensity: float
 
 
-def same_device(one: Device | None, other: Device) -> bool:
-    """Return whether a result of `one` says something about `other`: the same row of the table, or the same processor.
-
-    Virtual machines give many processors one name, so the cores have to agree too where both are known.
-    """
-    if one is None:
-        return False
-    if one.spec_key is not None and one.spec_key == other.spec_key:
-        return True
-    cores = {one.cores, other.cores} - {None}
-    return (one.kind, one.name) == (other.kind, other.name) and len(cores) < 2
-
-
-def roofs(device: Device, known_results: Iterable[Result] = ()) -> tuple[Roof, ...]:
+def roofs(device: Device, measured: Iterable[Result] = (), recorded: Iterable[Result] = ()) -> tuple[Roof, ...]:
     """Return the compute roofs of every dtype and unit, those of the caches and of memory, then what was reached.
 
     Args:
-        known_results: results of any devices; the best on this one become roofs with their case and date.
+        measured: results of any devices; the best on this one become roofs with their case and date.
+        recorded: the same from elsewhere; a roof of theirs says so.
     """
-    usable = [one for one in known_results if same_device(device_of(one), device) and _believable(one)]
-    limits = _limits(device)
-    return (*limits, *_reached_compute(usable, limits), *_reached_memory(usable))
+    usable = [
+        (one, f"{label}{case_and_date(one)}")
+        for label, found in (("", measured), ("recorded: ", recorded))
+        for one in found
+        if same_device(device_of(one), device)
+    ]
+    return (*_limits(device), *_reached_compute(usable), *_reached_memory(usable))
 
 
 def ridges(all_roofs: Sequence[Roof]) -> tuple[Ridge, ...]:
@@ -123,56 +116,26 @@ def _units(dtype: str, unit: Unit) -> str:
     return f"{dtype}, {unit} units"
 
 
-def _believable(result: Result) -> bool:
-    """Return whether a result was measured, and not above what is physically possible."""
-    return result.measurement is not None and all(flag.name != "over_peak" for flag in result.flags)
-
-
-def _reached_compute(results: Iterable[Result], limits: Sequence[Roof]) -> tuple[Roof, ...]:
+def _reached_compute(found: Iterable[_Told]) -> tuple[Roof, ...]:
     """Return the best matrix product in each dtype and unit."""
-    best: dict[tuple[str, Unit], Result] = {}
-    for one in results:
-        operation = operation_named(one.case.operation)
-        key = operation.implementation_named(one.case.implementation).computes_in(one.case.dtype, device_of(one))
-        if operation.is_matrix_product and _is_large(one, compute_roof(limits, *key), memory_roof(limits)):
-            best[key] = max(best.get(key, one), one, key=lambda each: flop_per_s(each) or 0.0)
+    best: dict[tuple[str, Unit], tuple[float, str]] = {}
+    for one, source in found:
+        if is_large_product(one):
+            key, rate = arithmetic_of(one), flop_per_s(one) or 0.0
+            best[key] = max(best.get(key, (rate, source)), (rate, source), key=lambda each: each[0])
     return tuple(
         Roof(
-            "compute", f"best product in {_units(dtype, unit)}", flop_per_s(one) or 0.0, "measured_ceiling",
-            _case_and_date(one), reached=True, dtype=dtype, unit=unit,
+            "compute", f"best product in {_units(dtype, unit)}", rate, "measured_ceiling", source,
+            reached=True, dtype=dtype, unit=unit,
         )
-        for (dtype, unit), one in best.items()
+        for (dtype, unit), (rate, source) in best.items()
     )  # fmt: skip
 
 
-def _is_large(result: Result, compute: Roof | None, memory: Roof | None) -> bool:
-    """Return whether arithmetic, not memory, is what this product can show."""
-    if compute is None or memory is None:
-        return True
-    return intensity(result.case) >= ridge_point(compute.rate, memory.rate)
-
-
-def _reached_memory(results: Iterable[Result]) -> tuple[Roof, ...]:
+def _reached_memory(found: Iterable[_Told]) -> tuple[Roof, ...]:
     """Return the best bandwidth of an operation that memory bounds at every size."""
-    fed = [one for one in results if not operation_named(one.case.operation).is_matrix_product and _from_memory(one)]
-    best = max(fed, key=lambda one: bytes_per_s(one) or 0.0, default=None)
-    if best is None:
+    streams = [(bytes_per_s(one) or 0.0, source) for one, source in found if is_stream(one)]
+    if not streams:
         return ()
-    rate, source = bytes_per_s(best) or 0.0, _case_and_date(best)
+    rate, source = max(streams, key=lambda each: each[0])
     return (Roof("memory", "best memory rate", rate, "measured_ceiling", source, reached=True),)
-
-
-def _from_memory(result: Result) -> bool:
-    """Return whether memory delivered nearly all of the data."""
-    device = device_of(result)
-    if cache_mode(result) == "cold":
-        return True
-    known = device.cache_bytes if device else None
-    return known is not None and byte_count(result.case) >= CACHES_OVERFLOWN * known
-
-
-def _case_and_date(result: Result) -> str:
-    case = result.case
-    date = f", {result.environment.started_utc[:10]}" if result.environment else ""
-    title = operation_named(case.operation).title
-    return f"{title}, {shape_label(case.shape)}, {case.implementation} in {case.dtype}{date}"

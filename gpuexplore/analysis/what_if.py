@@ -10,18 +10,19 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
+from gpuexplore.analysis.believable import believable
 from gpuexplore.analysis.mfu import applicable_peak, device_of
 from gpuexplore.analysis.prediction import Calibration, Prediction, Support, library_of, predict
 from gpuexplore.analysis.rounding_error import expected_error, with_input_error
+from gpuexplore.analysis.same_device import same_device
 from gpuexplore.analysis.workload import Layer, Workload
-from gpuexplore.devices import ACCELERATORS
+from gpuexplore.devices import row_of
 from gpuexplore.dtypes import DType, format_named
 from gpuexplore.model import Case, Device, Peak, Result
 
 Origin = Literal["measured", "recorded", "entered", "predicted"]
 SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
 SECONDS_PER_HOUR = 3600
-POWERS_W = {one.key: one.power_w for one in ACCELERATORS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,22 +160,12 @@ def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str)
     found = [
         one
         for one in results
-        if one.measurement is not None
-        and (one.case.operation, one.case.shape, one.case.dtype) == (layer.operation, layer.shape, dtype)
+        if (one.case.operation, one.case.shape, one.case.dtype) == (layer.operation, layer.shape, dtype)
         and one.case.options.data == "normal"
-        and _is_of(one, device)
+        and same_device(device_of(one), device)
+        and believable(one)
     ]
     return min(found, key=lambda one: one.measurement.median_s if one.measurement else 0.0, default=None)
-
-
-def _is_of(result: Result, device: Device) -> bool:
-    """Return whether a result was measured on such a device: of the same row of the table, else of the same name."""
-    measured_on = device_of(result)
-    if measured_on is None:
-        return False
-    if device.spec_key is not None or measured_on.spec_key is not None:
-        return measured_on.spec_key == device.spec_key
-    return measured_on.name == device.name
 
 
 def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> WhatIf:
@@ -189,7 +180,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
     peak = _peak(parts)
     memory_bytes, largest = workload.byte_count(formats.__getitem__), workload.largest_bytes(formats.__getitem__)
     error, error_origin = _error(parts)
-    power_w, price = POWERS_W.get(device.spec_key or ""), known.prices_per_hour.get(device.id)
+    row, price = row_of(device), known.prices_per_hour.get(device.id)
     return WhatIf(
         device=device,
         dtype=dtype.name,
@@ -205,7 +196,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         fits=_fits(memory_bytes, largest, device),
         error=error,
         error_origin=error_origin,
-        energy_j=time.value * power_w if time and power_w else None,
+        energy_j=time.value * row.power_w if time and row and row.power_w else None,
         cost=time.value / SECONDS_PER_HOUR * price if time and price is not None else None,
         notes=_notes(parts, dtype),
     )

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import altair as alt
 
 from gpuexplore.analysis.placing import Point
-from gpuexplore.analysis.roofline_words import format_intensity
 from gpuexplore.analysis.roofs import Roof, ridges
 from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.roofline_frames import (
@@ -29,7 +28,7 @@ from gpuexplore.charts.roofline_frames import (
 )
 from gpuexplore.charts.series import NEUTRAL, POINTS
 from gpuexplore.dtypes import FORMATS
-from gpuexplore.units import format_flop_per_s, format_percent
+from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
 
 HEIGHT = 560  # with legends and axes
 OPENED = "opened"  # the selection that holds the run of a clicked point

@@ -10,11 +10,10 @@ import pandas as pd
 from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.analysis.placing import Origin, Point
 from gpuexplore.analysis.rates import shape_label
-from gpuexplore.analysis.roofline_words import format_intensity
 from gpuexplore.analysis.roofs import Roof, ridges
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
 
 BASES = ("datasheet or formula", "measured by a loop", "best result so far")
 ORIGINS: dict[Origin, str] = {"live": "measured here", "recorded": "recorded", "published": "published"}

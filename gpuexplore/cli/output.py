@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.analysis.denominators import Against
+from gpuexplore.analysis.denominators import Against, knowing
 from gpuexplore.analysis.diagnosis import diagnose
 from gpuexplore.analysis.evidence import most_worth_explaining, name_of
 from gpuexplore.analysis.rates import shape_label
@@ -34,7 +34,7 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 def print_summary(summary: Summary, results: Sequence[Result], against: Against) -> None:
     """Print what the results mean, then why the fastest is as it is: each sentence once, with its evidence."""
     fastest = most_worth_explaining(results)
-    found = diagnose(fastest, results, against) if fastest else ()
+    found = diagnose(fastest, results, knowing(against, results)) if fastest else ()
     said = {one.sentence for one in found}
     print(f"\n{summary.headline}", *(one for one in summary.details if one not in said), sep="\n")
     if fastest and found:

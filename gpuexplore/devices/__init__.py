@@ -12,9 +12,11 @@ from gpuexplore.devices.accelerators import (
     match,
     native_dtypes,
     peaks_of,
+    row_of,
     trusted,
 )
 from gpuexplore.devices.ceiling_cache import Ceiling, ensure_ceiling
+from gpuexplore.devices.ceiling_levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
 from gpuexplore.devices.home import cache_directory, data_directory
@@ -24,6 +26,8 @@ from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, free_gpu_byte
 
 __all__ = [
     "ACCELERATORS",
+    "ASSUMED_CACHE_BYTES",
+    "CACHES_OVERFLOWN",
     "Accelerator",
     "Ceiling",
     "CpuTimes",
@@ -47,6 +51,7 @@ __all__ = [
     "printed_clock_hz",
     "read",
     "read_cpu_times",
+    "row_of",
     "search",
     "target_named",
     "trusted",

@@ -100,6 +100,14 @@ def read_table(name: str) -> list[dict[str, str]]:
 ACCELERATORS: tuple[Accelerator, ...] = tuple(_accelerator(row) for row in read_table("accelerators.csv"))
 
 
+_BY_KEY = {one.key: one for one in ACCELERATORS}
+
+
+def row_of(device: Device) -> Accelerator | None:
+    """Return the row whose figures `device` has; None where none was matched and trusted."""
+    return _BY_KEY.get(device.spec_key or "")
+
+
 def match(driver_name: str) -> Accelerator | None:
     """Return the row of the device that its driver calls `driver_name`, or None."""
     return next((row for row in ACCELERATORS if re.fullmatch(row.match_regex, driver_name)), None)

@@ -29,7 +29,7 @@ from gpuexplore.devices.ceiling_code import (
     triad_code,
     unreached_dtypes,
 )
-from gpuexplore.devices.ceiling_levels import CachePlan, plan_caches
+from gpuexplore.devices.ceiling_levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, CachePlan, plan_caches
 from gpuexplore.devices.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
 from gpuexplore.devices.telemetry import cpu_lost_share, read_cpu_times
 from gpuexplore.dtypes import dtype_named
@@ -40,8 +40,6 @@ TRIALS = 60
 TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
 TURNS_FIRST = 10_000
 CONTENDED_SHARE = 0.1
-CACHES_OVERFLOWN = 4
-ASSUMED_CACHE_BYTES = 64 * 2**20
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of a turn in the widest registers: arrays are multiples of it

@@ -8,6 +8,8 @@ from gpuexplore.devices.cpu import CacheLevel
 FILLED = 0.5  # of a thread's share: other data, the code and the stack have room beside the arrays
 PASSES_BY = 2  # cyclic reading of twice a cache leaves next to nothing in it, so the level behind it delivers
 MOST_FILLED = 0.8
+CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of them
+ASSUMED_CACHE_BYTES = 64 * 2**20  # where nothing states it: more than most have
 
 
 @dataclass(frozen=True, slots=True)

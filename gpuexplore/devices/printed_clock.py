@@ -1,6 +1,6 @@
 """The clock a peak is printed for: what a rate at another clock is scaled from."""
 
-from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator
+from gpuexplore.devices.accelerators import Accelerator, row_of
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.model import Device, Peak
@@ -17,7 +17,7 @@ def printed_clock_hz(device: Device, peak: Peak) -> float | None:
     if peak.kind not in SCALES_WITH_CLOCK or device.clock_hz is None:
         return None
     field = next(row.field for row in PEAK_FIELDS if (row.dtype, row.unit) == (peak.dtype, peak.unit))
-    row = next((one for one in ACCELERATORS if one.key == device.spec_key), None)
+    row = row_of(device)
     if row is None:
         return device.clock_hz * tensor_clock_share(device.compute_capability, device.name, field)
     return _of_row(row, field)

@@ -6,12 +6,11 @@ Taken after the case itself has settled, on its own, with the same timer and the
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuexplore.measure.candidate import Candidate, cache_mode, new_flush
+from gpuexplore.measure.candidate import cache_mode, new_flush
 from gpuexplore.measure.failure import describe_error
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.guard import needed_bytes
-from gpuexplore.measure.quiet import Timekeeper
-from gpuexplore.measure.timing import Sampling, plan_rounds
+from gpuexplore.measure.timing import Sampling, sample_alone
 from gpuexplore.model import CacheState, Case, Contrast, Device
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
@@ -28,7 +27,7 @@ def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
     other = other_cache(candidate.case, group)
     if other:
         flush = new_flush(other, group.device, candidate.backend)
-        yield Contrast(other, _samples(replace(candidate, flush=flush), sampling.call_s, group.time))
+        yield Contrast(other, sample_alone(replace(candidate, flush=flush), sampling.call_s, group.time))
     if sampling.call_s < SHORT_CALL_S:
         try:
             graph = candidate.backend.capture(candidate.run, candidate.case.device, GRAPH_CALLS)
@@ -36,7 +35,9 @@ def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
             yield Contrast("graph", reason=describe_error(error)[:500])
             return
         if graph is not None:
-            replayed = _samples(replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time)
+            replayed = sample_alone(
+                replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time
+            )
             yield Contrast("graph", tuple(one / GRAPH_CALLS for one in replayed))
 
 
@@ -52,11 +53,3 @@ def other_cache(case: Case, group: Group) -> CacheState | None:
 def _fits_cache(case: Case, group: Group, device: Device) -> bool:
     needed = needed_bytes(group.operation, case.shape, group.dtype.itemsize_bytes, device)
     return device.cache_bytes is not None and needed <= device.cache_bytes
-
-
-def _samples(candidate: Candidate, call_s: float, time: Timekeeper) -> tuple[float, ...]:
-    alone = Sampling(candidate, call_s, first_call_s=0.0)
-    plan_rounds([alone])
-    while not alone.settled():
-        alone.take_round(time)
-    return tuple(alone.samples_s)

@@ -1,10 +1,15 @@
-"""What a call costs before any work is done: one element, the same implementation."""
+"""What a call costs before any work is done: one element, the same implementation.
+
+It is sampled like any case: one batch, just when another library's threads spin, took a hundred times too long.
+"""
+
+from dataclasses import replace
 
 from gpuexplore.measure.group import Group
+from gpuexplore.measure.timing import WARM_UP_S, sample_alone, warm_up
 from gpuexplore.model import Case, Shape
 from gpuexplore.statistics import median
 
-CALLS = 20
 _known: dict[tuple[str, str, str, str, int | None], float] = {}
 
 
@@ -12,9 +17,14 @@ def call_overhead_s(case: Case, group: Group) -> float:
     """Return seconds of a call on one element; measured once per implementation, dtype and process."""
     key = (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
     if key not in _known:
-        smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
-        candidate = group.build(case, smallest, group.inputs(smallest))
-        group.time.quiet()
-        candidate.first_call_s(group.time.clock)
-        _known[key] = median(candidate.timer.sample(candidate.run, calls=CALLS, flush=None))
+        _known[key] = _measured_s(case, group)
     return _known[key]
+
+
+def _measured_s(case: Case, group: Group) -> float:
+    smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
+    candidate = replace(group.build(case, smallest, group.inputs(smallest)), flush=None)
+    group.time.quiet()
+    with group.time.apart():
+        call_s, _ = warm_up(candidate, group.time.clock, WARM_UP_S)
+    return median(sample_alone(candidate, call_s, group.time))

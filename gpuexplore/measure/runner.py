@@ -115,7 +115,6 @@ def _smallest_cases(device: Device) -> Iterator[Case]:
     seconds each on a new installation, and is told with their first result.
     """
     operation = next(iter(OPERATIONS.values()))
-    usual = [one for one in operation.implementations if not (one.rung or one.optional)]
-    for implementation, dtype in product(usual, USUAL_DTYPES):
+    for implementation, dtype in product(operation.usual, USUAL_DTYPES):
         if unsupported(operation, implementation, dtype_named(dtype), device) is None:
             yield Case(operation.name, operation.shape_of_size(1), dtype, implementation.name, device.id)

@@ -123,6 +123,19 @@ def sample_in_rounds(
                 settle(case, error)
 
 
+def sample_alone(candidate: Candidate, call_s: float, time: Timekeeper) -> tuple[float, ...]:
+    """Return seconds per call of one candidate, by the rounds and the stopping rule of all others.
+
+    Args:
+        call_s: about how long a call takes.
+    """
+    alone = Sampling(candidate, call_s, first_call_s=0.0)
+    plan_rounds([alone])
+    while not alone.settled():
+        alone.take_round(time)
+    return tuple(alone.samples_s)
+
+
 def _try_round(sampling: Sampling, time: Timekeeper) -> Exception | None:
     try:
         sampling.take_round(time)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -157,13 +158,18 @@ class Operation:
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
 
     @property
+    def usual(self) -> tuple[Implementation, ...]:
+        """The implementations that are measured where none is asked for by name."""
+        return tuple(one for one in self.implementations if not (one.rung or one.optional))
+
+    @property
     def is_matrix_product(self) -> bool:
         """Whether matrix units can compute it."""
         return self.products is not None
 
     def byte_count(self, shape: Shape, dtype: DType) -> int:
         """Return the bytes moved at least: each input read once, each output written once."""
-        elements = sum(int(np.prod(one, dtype=object)) for one in (*self.inputs(shape), self.output(shape)))
+        elements = sum(prod(one) for one in (*self.inputs(shape), self.output(shape)))
         return elements * dtype.itemsize_bytes
 
     def size_of(self, shape: Shape) -> int | None:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from gpuexplore.analysis.denominators import USUAL, Against
+from gpuexplore.analysis.denominators import USUAL, Against, knowing
 from gpuexplore.analysis.diagnosis import Diagnosis, Severity, diagnose
 from gpuexplore.analysis.evidence import most_worth_explaining, name_of
 from gpuexplore.analysis.rates import shape_label
@@ -37,7 +37,7 @@ def show_diagnosis(results: Sequence[Result], against: Against = USUAL, *, runni
         chosen = first if running else _choose(results, first)
         if running:
             st.caption(f"{_label(chosen, results)}, the fastest so far")
-    found = diagnose(chosen, results, against)
+    found = diagnose(chosen, results, knowing(against, results))
     for one in found:
         _show(one)
     if not found:

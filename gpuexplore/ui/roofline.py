@@ -10,14 +10,14 @@ import streamlit as st
 from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.analysis.placing import Point
 from gpuexplore.analysis.rates import shape_label
-from gpuexplore.analysis.roofline_words import explain, format_intensity
+from gpuexplore.analysis.roofline_words import explain
 from gpuexplore.analysis.roofs import Roof
 from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import ORIGINS, basis, roof_above
 from gpuexplore.operations import operation_named
 from gpuexplore.ui.roofline_choice import RooflineChoice
 from gpuexplore.ui.roofline_points import MOST_RESULTS, View
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
 
 BENCHMARK = Path(__file__).parents[2] / "pages" / "benchmark.py"
 READING = (

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.placing import Origin, Point, place, published_points, without_flops
-from gpuexplore.analysis.roofs import Roof, roofs, same_device
+from gpuexplore.analysis.roofs import Roof, roofs
+from gpuexplore.analysis.same_device import same_device
 from gpuexplore.model import Device, Result
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui.roofline_choice import RooflineChoice
@@ -39,8 +40,8 @@ def view_of(choice: RooflineChoice) -> View:
     everybody = _on(choice.device, store().measured_results(choice.device, limit=MOST_RESULTS))
     recorded = _recorded(choice.device)
     live = _live(choice, everybody)
-    all_roofs = roofs(choice.device, [one for _, one in (*everybody, *recorded)])
     shown: dict[Origin, Found] = {"live": live, "recorded": recorded if choice.recorded else ()}
+    all_roofs = roofs(choice.device, (one for _, one in everybody), (one for _, one in shown["recorded"]))
     points = [point for origin, found in shown.items() for point in _placed(found, all_roofs, origin=origin)]
     points += published_points(choice.device, all_roofs)
     return View(

@@ -36,7 +36,7 @@ class _Measured:
 
 def known(here: Sequence[Device], places: Places) -> Known:
     """Return what is known of the devices of this machine, recorded results, and what the visitor entered."""
-    found = [one for device in here for one in store().measured_results(device)]
+    found = [one for device in here for one in reversed(store().measured_results(device))]  # newest last
     measured = _Measured(tuple((run_id, result.case) for run_id, result in found), tuple(one for _, one in found))
     return Known(
         calibration=_calibration(measured),

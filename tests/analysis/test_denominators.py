@@ -130,6 +130,20 @@ def test_a_cpus_measured_ceiling_is_that_of_its_loop():
     assert of("measured_ceiling", denominators(ok())).peak == applicable_peak(ok())
 
 
+def on_cores(result, cores):
+    device = replace(result.environment.device, cores=cores)
+    return replace(result, environment=replace(result.environment, device=device))
+
+
+def test_processors_of_one_name_with_other_cores_are_no_ceiling_for_each_other():
+    asked = on_cores(ok(spec=BARE), 2)
+    here, elsewhere = (on_cores(ok(2e-2, size=2048, spec=BARE), cores) for cores in (2, 64))
+    assert of("measured_ceiling", denominators(asked, Against(known=(here, elsewhere)))).peak.flop_per_s == (
+        pytest.approx(2 * 2048**3 / 2e-2)
+    )
+    assert of("measured_ceiling", denominators(asked, Against(known=(elsewhere,)))).peak is None
+
+
 LARGE = Shape.of(m=4096, k=4096, n=4096)
 
 
@@ -138,18 +152,23 @@ def test_a_gpus_measured_ceiling_is_the_best_large_product_that_is_known():
     small = on_gpu(ok(1e-6, size=100, dtype="bf16"))
     found = of("measured_ceiling", denominators(small, Against(known=(slow, fast, small)))).peak
     assert found.flop_per_s == pytest.approx(2 * 4096**3 / 5e-4)
-    assert found.source == "best large product here: matmul of 4,096 × 4,096 × 4,096 in bf16 by torch, 2026-01-02"
+    assert (
+        found.source
+        == "best large product here: Matrix multiplication, 4,096 × 4,096 × 4,096, torch in bf16, 2026-01-02"
+    )
 
 
 @pytest.mark.parametrize(
     "known",
     [
         (),
-        (on_gpu(ok(shape=LARGE)),),  # another dtype
+        (on_gpu(ok(4e-3, shape=LARGE)),),  # another dtype
         (on_gpu(ok(size=100, dtype="bf16")),),  # too small
-        (on_gpu(ok(shape=LARGE, dtype="bf16"), "NVIDIA L4"),),
+        (on_gpu(ok(4e-3, shape=LARGE, dtype="bf16"), "NVIDIA L4"),),
         (on_gpu(ok(shape=LARGE, dtype="bf16"), uuid="GPU-2"),),
-        (on_gpu(ok(shape=LARGE, dtype="bf16", implementation="numba-cuda-naive")),),  # computes in fp32 on vector units
+        (on_gpu(ok(4e-3, shape=LARGE, dtype="bf16", implementation="numba-cuda-naive")),),  # fp32 on vector units
+        (on_gpu(ok(4e-4, shape=Shape.of(m=16384, k=64, n=16384), dtype="bf16")),),  # 56 FLOP/byte: memory limits it
+        (on_gpu(ok(1e-5, shape=LARGE, dtype="bf16")),),  # only the launch was timed
     ],
 )
 def test_what_says_nothing_about_these_units_is_no_ceiling(known):
@@ -158,10 +177,10 @@ def test_what_says_nothing_about_these_units_is_no_ceiling(known):
 
 
 def test_products_on_vector_units_share_one_ceiling_whatever_unit_they_are_called():
-    library = on_gpu(ok(shape=LARGE))
+    library = on_gpu(ok(3e-3, shape=LARGE))
     kernel = on_gpu(ok(shape=LARGE, implementation="numba-cuda"))
     found = of("measured_ceiling", denominators(kernel, Against(known=(library,)))).peak
-    assert (found.unit, found.flop_per_s) == ("vector", pytest.approx(2 * 4096**3 / 1e-3))
+    assert (found.unit, found.flop_per_s) == ("vector", pytest.approx(2 * 4096**3 / 3e-3))
 
 
 def test_a_measured_bandwidth_is_the_best_stream_that_exceeds_the_cache():
@@ -171,7 +190,7 @@ def test_a_measured_bandwidth_is_the_best_stream_that_exceeds_the_cache():
     )
     found = of("measured_ceiling", bandwidth_denominators(on_gpu(ok()), Against(known=(stream, cached)))).peak
     assert found.bytes_per_s == pytest.approx(8 * n / 2e-4)
-    assert found.source.startswith("best stream through memory here: copy of n = 100,000,000 in fp32 by torch")
+    assert found.source.startswith("best stream through memory here: Copy, n = 100,000,000, torch in fp32, 2026")
 
 
 def test_a_published_peak_carries_its_link():

@@ -10,7 +10,7 @@ from gpuexplore.analysis.diagnosis import CARE, RULES, Kind, Severity, Subject, 
 from gpuexplore.analysis.evidence import most_worth_explaining
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Accuracy, Flag, Options, Peak, Result, Shape, Status, Telemetry
+from gpuexplore.model import Accuracy, Bandwidth, CacheRoof, Flag, Options, Peak, Result, Shape, Status, Telemetry
 from tests.analysis.made import PEAKS, case, failed, ok
 
 EMULATED = Flag("emulated", "the made-up processor has no bf16 units")
@@ -97,7 +97,7 @@ SPEAKS = {
             "should be memory-bound, but is far below that limit: 9.0 % of the memory bandwidth; at",
         ),
     ],
-    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is bound by caches: its 10.5 KiB stay")],
+    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay")],
     "no_peak": [(ok(dtype="fp64"), "No peak is known for torch in fp64 here")],
     "wave_tail": [
         # 108 multiprocessors run 109 tiles
@@ -260,6 +260,28 @@ def test_evidence_of_the_roofline_has_the_ridge_point():
     )
 
 
+def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
+    cache = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
+    (found,) = diagnose(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(cache,)))
+    assert found.sentence == (
+        "torch in fp32 should be bound by a cache, but is far below that limit: 8.6 % of its bandwidth; "
+        "at the limit it would be 11.6× as fast, so most of its time goes elsewhere."
+    )
+    assert found.evidence == (
+        "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the last-level cache (977 KiB), so memory bandwidth is not what "
+        "bounds it; intensity 5.00 FLOP/byte, ridge point 8.00 FLOP/byte"
+    )
+
+
+def test_entered_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
+    own = Bandwidth(1e10, "own", "me")
+    (found,) = diagnose(ok(2e-3, size=400), against=Against(own_bandwidth=own))
+    assert (found.kind, found.evidence) == (
+        "memory_bound",
+        "960 MB/s of 10.0 GB/s; intensity 66.7 FLOP/byte, ridge point 100 FLOP/byte",
+    )
+
+
 def test_slow_library_is_shown_its_rival_of_the_same_rounds():
     slow, fast = slow_numpy(), ok(5e-4, size=600, implementation="numba-cpu")
     other = ok(1e-4, size=600, implementation="torch", cache="cold")  # of another group
@@ -273,6 +295,19 @@ def test_emulated_dtype_is_compared_with_the_native_one():
     assert found.sentence.startswith("torch takes 300× as long in bf16 as in fp32: the made-up processor has no bf16")
     assert found.evidence.startswith("300 ms in bf16, 1.00 ms in fp32")
     assert "is emulated" in diagnose(slow, [slow, ok(0.29)])[0].sentence  # hardly slower
+
+
+def test_advice_is_a_dtype_that_is_computed_in_its_own_units_and_was_not_measured_to_be_as_slow():
+    def native(result):
+        return on(result, native=("bf16", "fp32"))
+
+    slow = native(ok(0.3, dtype="fp16", flags=[EMULATED]))
+    assert "try bf16, which" in diagnose(slow)[0].sentence
+    assert "try fp32, which" in diagnose(slow, [slow, native(ok(0.29, dtype="bf16"))])[0].sentence
+    assert "try bf16, which" in diagnose(slow, [slow, native(ok(0.1, dtype="bf16"))])[0].sentence
+    assert "try" not in diagnose(slow, [slow, native(ok(0.29, dtype="bf16")), native(ok(0.28))])[0].sentence
+    widened = native(ok(0.3, dtype="fp16", implementation="numpy", flags=[EMULATED]))
+    assert "try fp32, which" in diagnose(widened)[0].sentence
 
 
 def test_own_peak_that_is_passed_is_the_one_in_doubt():

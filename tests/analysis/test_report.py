@@ -57,6 +57,16 @@ def test_every_result_has_its_diagnosis_with_evidence(report):
         assert set(one) == {"kind", "sentence", "evidence", "severity"}
 
 
+def test_share_and_diagnosis_are_held_against_the_same_ceiling():
+    """The best of the run is a measured ceiling too: it is not above one that an earlier, slower run gave."""
+    large, bare = Shape.of(m=2048, k=2048, n=2048), {"peaks": (), "bandwidth": None}
+    earlier, now = ok(3e-2, shape=large, spec=bare), ok(2e-2, shape=large, spec=bare)
+    against = Against("measured_ceiling", known=(earlier,))
+    (one,) = run_report(EXPERIMENT, [now], against=against)["results"]
+    assert one["mfu"] == pytest.approx(1)
+    assert "over_peak" not in {found["kind"] for found in one["diagnosis"]}
+
+
 def test_environment_lists_each_device_once(report):
     assert [one["id"] for one in report["environment"]["devices"]] == ["cpu"]
     assert report["environment"]["libraries"] == {"numpy": "2.4"}

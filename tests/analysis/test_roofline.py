@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.analysis.roofline import attainable_flop_per_s, bound, intensity, ridge_point
-from gpuexplore.model import Flag, Shape
+from gpuexplore.analysis.roofline import attainable_flop_per_s, bound, feed, intensity, ridge_point
+from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import case, ok
 
 POSITIVE = st.floats(1e-3, 1e15)
@@ -40,6 +42,38 @@ def test_below_the_ridge_it_is_memory():
 
 def test_below_the_ridge_with_data_in_cache_it_is_the_cache():
     assert bound(ok(size=30, spec={"cache_bytes": 10**6})) == "cache"
+
+
+def with_caches(result, *caches):
+    device = replace(result.environment.device, caches=caches)
+    return replace(result, environment=replace(result.environment, device=device))
+
+
+@pytest.mark.parametrize(("bytes_per_s", "limit"), [(1.9e11, "cache"), (2e11, "compute")])  # 5 FLOP/byte, 1e12 FLOP/s
+def test_cache_that_delivers_fast_enough_leaves_arithmetic_as_the_limit(bytes_per_s, limit):
+    cache = CacheRoof(2, 10**6, Bandwidth(bytes_per_s, "measured_ceiling", "triad"))
+    result = with_caches(ok(size=30, spec={"cache_bytes": 10**6}), cache)
+
+    assert feed(result) is cache.bandwidth
+    assert bound(result) == limit
+
+
+def test_data_are_fed_by_the_smallest_cache_that_holds_them_and_by_memory_where_none_does():
+    near, far = (
+        CacheRoof(level, size, Bandwidth(1e12, "measured_ceiling", "x")) for level, size in ((1, 10), (2, 10**6))
+    )
+
+    assert feed(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near, far)) is far.bandwidth
+    assert feed(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near)) is None
+    assert feed(with_caches(ok(size=30), near, far)).bytes_per_s == 1e11
+
+
+def test_entered_bandwidth_moves_the_ridge():
+    own = Bandwidth(1e10, "own", "me")
+
+    assert bound(ok(size=600), own_bandwidth=own) == "compute"
+    assert bound(ok(size=400), own_bandwidth=own) == "memory"
+    assert bound(ok(spec={"bandwidth": None}), own_bandwidth=own) == "memory"
 
 
 def test_near_the_cost_of_a_call_it_is_overhead():

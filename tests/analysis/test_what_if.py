@@ -98,6 +98,20 @@ def test_other_cases_and_other_devices_are_no_measurement_of_this_one(other):
     assert rows(measured=[result])["bf16"].origin == "predicted"
 
 
+def test_processor_of_the_same_name_with_other_cores_is_another_device():
+    result = ok(2e-3, size=SIZE, dtype="bf16")
+    two = replace(result, environment=replace(result.environment, device=replace(device(), cores=2)))
+
+    assert rows(on=replace(device(), cores=2), recorded=[two])["bf16"].origin == "recorded"
+    assert rows(on=replace(device(), cores=64), recorded=[two])["bf16"].origin == "predicted"
+
+
+def test_time_that_hardware_cannot_reach_is_not_the_fastest():
+    launched, computed = ok(1e-6, size=SIZE, dtype="bf16"), ok(2e-3, size=SIZE, dtype="bf16")
+
+    assert fastest([launched, computed], device(), ONE.layers[0], "bf16") is computed
+
+
 def test_zeros_are_no_measurement_of_random_data():
     result = ok(2e-3, size=SIZE, dtype="bf16")
     zeros = replace(result, case=replace(result.case, options=Options(data="zeros")))

@@ -20,7 +20,7 @@ OWN = Against("own", (Peak("fp32", "matrix", 5e11, "own", "me"),), Bandwidth(2e1
     ],
 )
 def test_mfu_names_the_chosen_kind_on_its_axis(kind, title):
-    made = chart.mfu((on_gpu(ok(shape=LARGE), held_hz=1.5e9),), Against(kind))
+    made = chart.mfu((on_gpu(ok(3e-3, shape=LARGE), held_hz=1.5e9),), Against(kind))
     assert layers(made, "point")[0]["encoding"]["y"]["title"] == title
 
 

@@ -84,7 +84,7 @@ def test_units_differ_in_width():
 def test_ridges_with_memory_are_told_and_those_with_caches_only_marked():
     marks = rows(ridge_marks(ROOFS, SEEN), "label", "text", "rate")
 
-    assert ("fp32, matrix units and Memory", "10", 1e12) in marks
+    assert ("fp32, matrix units and Memory", "10.0", 1e12) in marks
     assert ("fp32, matrix units and L1 cache", "", 1e12) in marks
 
 
@@ -186,8 +186,8 @@ def test_dtypes_keep_their_colour_and_a_single_one_needs_no_legend():
 def test_alternative_text_tells_roofs_ridges_and_the_best_point():
     assert describe_roofline(ROOFS, POINTS) == (
         "Roofline. Flat roofs: fp32, matrix units 1.00 TFLOP/s, bf16, matrix units 4.00 TFLOP/s, "
-        "fp32, vector units 500 GFLOP/s. Ridge points: fp32, matrix units 10 FLOP/byte, bf16, matrix units "
-        "40 FLOP/byte, fp32, vector units 5 FLOP/byte. Nearest to its roof of 3 points: torch in fp32 at "
+        "fp32, vector units 500 GFLOP/s. Ridge points: fp32, matrix units 10.0 FLOP/byte, bf16, matrix units "
+        "40.0 FLOP/byte, fp32, vector units 5.00 FLOP/byte. Nearest to its roof of 3 points: torch in fp32 at "
         "600 × 600 × 600, 43.2 %."
     )
     assert describe_roofline((), ()) == "Roofline. Flat roofs: none known. Ridge points: none known. No points."

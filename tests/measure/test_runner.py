@@ -7,6 +7,7 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.measure import guard, memory, overhead, runner, start_up
+from gpuexplore.measure.group import open_group
 from gpuexplore.measure.quiet import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.timing import FEWEST_SAMPLES, ROUND_SAMPLES
@@ -241,6 +242,26 @@ def test_cost_of_a_call_is_measured_once_for_a_process():
 
     assert list(known) == [("vector_add", "fine", "fp32", "cpu", None)]
     assert overhead._known == known
+
+
+class JumpingClock(FakeClock):
+    """A clock that once, between two readings, moves by as long as a scheduler's whole turn."""
+
+    def __init__(self, at):
+        super().__init__(tick_ns=CALL_NS)
+        self.left = at
+
+    def __call__(self):
+        self.left -= 1
+        return super().__call__() + (40_000_000 if self.left < 0 else 0)
+
+
+@pytest.mark.parametrize("at", [*range(6), *range(250, 270)])  # warming up reads the clock 251 times
+def test_cost_of_a_call_is_not_what_one_disturbed_batch_says(at):
+    (case,) = cases("fine")
+    group = open_group([case], CPU, Timekeeper(JumpingClock(at), lambda: None))
+
+    assert overhead.call_overhead_s(case, group) <= CALL_NS * 1e-9
 
 
 def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch):

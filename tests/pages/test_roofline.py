@@ -31,7 +31,7 @@ def test_own_runs_lie_below_the_roofs_of_this_machine(page, finished):
 
     assert not app.exception
     assert "Roofline. Flat roofs: fp32, matrix units 1.00 TFLOP/s" in spec(app)["description"]
-    assert "In fp32 the ridge point is at **10 FLOP/byte**" in texts(app.markdown)
+    assert "In fp32 the ridge point is at **10.0 FLOP/byte**" in texts(app.markdown)
     assert "Of the 8 points" in texts(app.markdown)
     assert set(app.dataframe[0].value["Run"]) == {finished}
     assert list(app.dataframe[1].value["Roof"])[:4] == [
@@ -109,7 +109,7 @@ def test_every_accelerator_has_its_roofline(page, key):
 
 
 def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published_ones(page, monkeypatch):
-    result = ok(size=2000, dtype="bf16")  # 667 FLOP/byte, right of the ridge at 295
+    result = ok(5e-3, size=2000, dtype="bf16")  # 667 FLOP/byte, right of the ridge at 295
     there = replace(result.environment.device, name="NVIDIA H100", spec_key="h100-sxm5-80gb")
     recorded = replace(result, environment=replace(result.environment, device=there))
     monkeypatch.setattr(roofline_points, "recorded_results", lambda: (("a recording", recorded),))
@@ -119,7 +119,10 @@ def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published
 
     assert "results recorded elsewhere by gpuexplore and published by others" in texts(app.info)
     assert from_column(app) == {"recorded", "published"}
-    assert "best product in bf16, matrix units" in set(app.dataframe[1].value["Roof"])
+    roofs = app.dataframe[1].value.set_index("Roof")
+    assert roofs.loc["best product in bf16, matrix units", "Source"].startswith(
+        "recorded: Matrix multiplication, 2,000"
+    )
 
 
 def test_recorded_results_can_be_hidden(page, monkeypatch):

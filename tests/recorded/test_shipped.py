@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from gpuexplore.analysis.believable import believable
 from gpuexplore.model import Status
 from gpuexplore.recorded import refusals, validate
 from gpuexplore.recorded.shelf import FOLDER
@@ -27,6 +28,14 @@ def test_every_case_has_its_result_and_most_are_measured(path):
     assert all(run.progress.done == run.progress.total for run in recording.as_runs())
     assert any(one.status is Status.OK for one in recording.results)
     assert not {one.status for one in recording.results} & {Status.CRASHED, Status.ERROR, Status.INCORRECT}
+
+
+@EACH
+def test_every_time_is_one_that_hardware_can_reach_of_an_answer_that_is_right(path):
+    measured = [one for one in validate(path).results if one.measurement]
+
+    assert all(one.accuracy and one.accuracy.within for one in measured)
+    assert all(believable(one) for one in measured)
 
 
 @EACH

@@ -7,7 +7,7 @@ from typing import Literal
 from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.evidence import name_of
 from gpuexplore.analysis.mfu import applicable_peak, bandwidth_share, compute_share, device_of, known_bandwidth
-from gpuexplore.analysis.roofline import Bound, bound
+from gpuexplore.analysis.roofline import Bound, bound, feed
 from gpuexplore.model import Bandwidth, Device, Flag, FlagName, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Implementation, Operation
@@ -100,6 +100,11 @@ class Subject:
         return known_bandwidth(self.result, self.against.own_bandwidth)
 
     @property
+    def feed(self) -> Bandwidth | None:
+        """The bandwidth of what delivers its data, a cache or memory; None when it is unknown."""
+        return feed(self.result, self.against.own_bandwidth)
+
+    @property
     def share(self) -> float | None:
         """Share of that peak, of one."""
         return compute_share(self.result, self.peak)
@@ -112,7 +117,7 @@ class Subject:
     @property
     def bound(self) -> Bound | None:
         """Which side of the roofline it is on."""
-        return bound(self.result, self.against.own_peaks)
+        return bound(self.result, self.against.own_peaks, self.against.own_bandwidth)
 
     def flag(self, name: FlagName) -> Flag | None:
         """Return the flag called `name`; None when the result does not carry it."""

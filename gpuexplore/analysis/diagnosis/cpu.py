@@ -1,12 +1,13 @@
 """What only a CPU shows: a library that chose a slow kernel, and cores without work."""
 
+from gpuexplore.analysis.comparison import speedup
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
 from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.analysis.rates import flop_per_s
 from gpuexplore.analysis.roofline import intensity, ridge_point
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.model import Peak, Result
+from gpuexplore.model import Peak
 from gpuexplore.units import format_flop_per_s, format_percent, format_ratio
 
 CPU = "cpu"
@@ -62,13 +63,7 @@ def _is_large_product(subject: Subject, peak: Peak) -> bool:
 
 def _rival(subject: Subject) -> str:
     """Return who is much faster in the same rounds, as proof that the hardware can; empty when nobody is."""
-    this = subject.result.measurement
     group = [one for one in subject.others if one.case.group == subject.result.case.group and one.measurement]
-    best = min(group, key=_median_s, default=None)
-    if this is None or best is None or this.median_s < MUCH_FASTER * _median_s(best):
-        return ""
-    return f"; {best.case.implementation} is {format_ratio(this.median_s / _median_s(best))} as fast in the same rounds"
-
-
-def _median_s(result: Result) -> float:
-    return result.measurement.median_s if result.measurement else float("inf")
+    ratios = [(speedup(one, subject.result).ratio, one.case.implementation) for one in group]
+    times, name = max(ratios, default=(0.0, ""))
+    return f"; {name} is {format_ratio(times)} as fast in the same rounds" if times >= MUCH_FASTER else ""

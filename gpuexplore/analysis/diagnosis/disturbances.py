@@ -7,7 +7,7 @@ from gpuexplore.units import format_percent
 
 def throttled(subject: Subject) -> Diagnosis | None:
     """Say that the device slowed itself down."""
-    means = "was measured while the device held its clock down, for heat or power: let it cool, or raise its limit"
+    means = "was measured while something held its clock down: let the device cool, or raise or reset its limits"
     return _by_flag(subject, "throttled", means)
 
 

@@ -7,7 +7,6 @@ from gpuexplore.analysis.comparison import Speedup, ratio
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
 from gpuexplore.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.model import Device, Result
-from gpuexplore.operations.contract import Operation
 from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
 
 WORTH_A_SENTENCE = 1.2
@@ -18,7 +17,7 @@ def emulated(subject: Subject) -> Diagnosis | None:
     flag, device, case = subject.flag("emulated"), subject.device, subject.result.case
     if flag is None or device is None:
         return None
-    instead = _native_instead(dtype_named(case.dtype), device, subject.operation)
+    instead = _native_instead(subject, device)
     why = flag.evidence.rstrip(".") + (f"; try {instead.name}, which has units of its own here" if instead else "")
     units = f"{device.name} has units for {', '.join(device.native) or 'none of our dtypes'}"
     slower = slower_than_native(subject.result, subject.others)
@@ -77,7 +76,7 @@ def _on(subject: Subject, dtype: DType) -> Diagnosis:
 
 def _off(subject: Subject, device: Device, dtype: DType, short: DType) -> Diagnosis:
     own, other = subject.peak, device.peak(short.name, "matrix")
-    gain, evidence = "would be faster", f"{device.name} has {short.name} units"
+    gain, evidence = "may be faster", f"{device.name} has {short.name} units"
     if own and other:
         gain = f"allows up to {format_ratio(other.flop_per_s / own.flop_per_s)} as much"
         evidence = (
@@ -96,11 +95,26 @@ def _is_short_for(one: DType, dtype: DType) -> bool:
     return one.matrix_only and one.array_name == dtype.array_name and one is not dtype
 
 
-def _native_instead(dtype: DType, device: Device, operation: Operation) -> DType | None:
-    """Return the dtype nearest in size, and not narrower, that has units of its own; None when there is none."""
-    native = [one for one in DTYPES.values() if one.name in device.native and not operation.unsupported(one)]
-    usable = [one for one in native if one.bits >= dtype.bits and not one.matrix_only]
+def _native_instead(subject: Subject, device: Device) -> DType | None:
+    """Return the dtype nearest in size, not above that of sums, that is computed in its own units; None: there is none.
+
+    One that was measured beside it and is no faster is no advice.
+    """
+    dtype = dtype_named(subject.result.case.dtype)
+    widest = dtype_named(dtype.accumulate).bits
+    native = [one for one in DTYPES.values() if one.name in device.native and not subject.operation.unsupported(one)]
+    usable = [
+        one for one in native if dtype.bits <= one.bits <= widest and not one.matrix_only and _helps(subject, one)
+    ]
     return min(usable, key=lambda one: one.bits, default=None)
+
+
+def _helps(subject: Subject, dtype: DType) -> bool:
+    case, this = subject.result.case, subject.result.measurement
+    other = next((one for one in subject.others if one.case == replace(case, dtype=dtype.name)), None)
+    if this and other and other.measurement and this.median_s < WORTH_A_SENTENCE * other.measurement.median_s:
+        return False
+    return subject.implementation.computes_in(dtype.name, subject.device)[0] == dtype.name
 
 
 def _is_emulated(result: Result) -> bool:

@@ -6,7 +6,7 @@ from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
 from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK as NEAR
 from gpuexplore.analysis.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.rates import byte_count
-from gpuexplore.devices import accelerator_named
+from gpuexplore.devices import row_of
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.model import Device
 from gpuexplore.operations.compiled import recorded
@@ -88,9 +88,9 @@ def _counted(found: Waves) -> str:
 def transfer_dominates(subject: Subject) -> Diagnosis | None:
     """Say that bringing the data to the GPU and back would take longer than the computation."""
     device, median_s = subject.device, subject.median_s
-    if device is None or device.kind != GPU or device.spec_key is None or median_s is None:
+    if device is None or device.kind != GPU or median_s is None:
         return None
-    row = accelerator_named(device.spec_key)
+    row = row_of(device)
     if row is None or row.pcie_bytes_per_s is None:
         return None
     moved = byte_count(subject.result.case)

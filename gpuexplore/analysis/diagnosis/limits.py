@@ -1,7 +1,7 @@
 """What bounds a result on the roofline, how near it came to that limit, and what would help."""
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.mfu import PEAK_KINDS, cached_because
+from gpuexplore.analysis.mfu import PEAK_KINDS, arithmetic_of, cached_because
 from gpuexplore.analysis.rates import bytes_per_s, flop_count, flop_per_s
 from gpuexplore.analysis.roofline import intensity, ridge_point
 from gpuexplore.units import (
@@ -15,6 +15,7 @@ from gpuexplore.units import (
 
 CLOSE_TO_A_PEAK = 0.75
 FAR_FROM_A_PEAK = 0.25
+FEWER_BYTES = "fewer bytes would help, by a narrower dtype or several steps in one pass"
 
 
 def launch_bound(subject: Subject) -> Diagnosis | None:
@@ -22,7 +23,7 @@ def launch_bound(subject: Subject) -> Diagnosis | None:
     flag = subject.flag("launch_bound")
     if flag is None:
         return None
-    said = f"{subject.name} is launch-bound: the call costs about as much as its work, so larger sizes gain most."
+    said = f"{subject.name} is launch-bound: the call itself takes a good part of its time, so larger sizes gain most."
     return Diagnosis("launch_bound", said, f"{flag.evidence}, and this one {format_seconds(subject.median_s)}")
 
 
@@ -47,8 +48,7 @@ def memory_bound(subject: Subject) -> Diagnosis | None:
     if subject.bound != "memory" or bandwidth is None or share is None or share > 1:
         return None
     used = f"{format_percent(share)} of the memory bandwidth"
-    beyond = "fewer bytes would help, by a narrower dtype or several steps in one pass"
-    near = _near("memory-bound", share, f"{used}; ", beyond=beyond)
+    near = _near("memory-bound", share, f"{used}; ", beyond=FEWER_BYTES)
     evidence = (
         f"{format_bytes_per_s(bytes_per_s(subject.result))} of {format_bytes_per_s(bandwidth.bytes_per_s)}; "
         f"{_place(subject)}"
@@ -57,19 +57,24 @@ def memory_bound(subject: Subject) -> Diagnosis | None:
 
 
 def cache_bound(subject: Subject) -> Diagnosis | None:
-    """Say that caches deliver its data, so that memory is not the limit."""
+    """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
     if subject.bound != "cache":
         return None
-    said = f"{subject.name} is bound by caches: {cached_because(subject.result)}; with cold caches it would be"
-    evidence = f"{format_bytes_per_s(bytes_per_s(subject.result))} from a cache; {_place(subject)}"
-    return Diagnosis("cache_bound", f"{said}.", evidence)
+    rate, most, held = bytes_per_s(subject.result), subject.feed, cached_because(subject.result)
+    if rate is None or most is None:
+        said = f"{subject.name} is fed by caches: {held}; with cold caches it would be"
+        return Diagnosis("cache_bound", f"{said}.", f"{format_bytes_per_s(rate)} from a cache; {_place(subject)}")
+    share = rate / most.bytes_per_s
+    near = _near("bound by a cache", share, f"{format_percent(share)} of its bandwidth; ", beyond=FEWER_BYTES)
+    evidence = f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {held}; {_place(subject)}"
+    return Diagnosis("cache_bound", f"{subject.name} {near}.", evidence)
 
 
 def no_peak(subject: Subject) -> Diagnosis | None:
     """Say that nothing is known to hold the result against."""
     if subject.median_s is None or subject.peak or not flop_count(subject.result.case):
         return None
-    dtype, unit = subject.implementation.computes_in(subject.result.case.dtype, subject.device)
+    dtype, unit = arithmetic_of(subject.result)
     said = f"No peak is known for {subject.name} here, so there is no MFU: enter one to get it."
     return Diagnosis("no_peak", said, f"its arithmetic is in {dtype} on {unit} units")
 
@@ -85,8 +90,8 @@ def _near(limit: str, share: float, used: str = "", *, beyond: str) -> str:
 
 
 def _place(subject: Subject) -> str:
-    """Return where it stands on the roofline, as far as the roofs are known."""
-    case, peak, bandwidth = subject.result.case, subject.peak, subject.bandwidth
+    """Return where it stands on the roofline of what delivers its data, as far as the roofs are known."""
+    case, peak, bandwidth = subject.result.case, subject.peak, subject.feed
     place = f"intensity {format_intensity(intensity(case))}"
     if peak is None or bandwidth is None:
         return place
