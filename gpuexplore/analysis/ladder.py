@@ -43,7 +43,7 @@ def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
 
 def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
     """Return the implementations a ladder is held against: those of other people that run where it runs."""
-    own = {one.backend for one in operation.implementations if one.backend.startswith("numba")}
+    own = {one.backend for one in operation.implementations if one.hand_written}
     places = set(load_backend(backend).DEVICE_KINDS)
     others = (one for one in operation.implementations if one.backend not in own and not one.optional)
     return tuple(one for one in others if places & set(one.device_kinds or load_backend(one.backend).DEVICE_KINDS))

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpuexplore.analysis.mfu import applicable_peak, cached_because, device_of, known_bandwidth
 from gpuexplore.analysis.rates import byte_count, flop_count
-from gpuexplore.model import Bandwidth, Case, Peak, Result
+from gpuexplore.model import Bandwidth, CacheRoof, Case, Device, Peak, Result
 
 Bound = Literal["compute", "memory", "cache", "overhead"]
 
@@ -39,10 +39,15 @@ def feed(result: Result, own_bandwidth: Bandwidth | None = None) -> Bandwidth | 
     """
     if cached_because(result) is None:
         return known_bandwidth(result, own_bandwidth)
-    device, needed = device_of(result), byte_count(result.case)
-    holding = [one for one in device.caches if one.size_bytes >= needed] if device else []
-    smallest = min(holding, key=lambda one: one.size_bytes, default=None)
+    device = device_of(result)
+    smallest = smallest_cache(device, byte_count(result.case)) if device else None
     return smallest.bandwidth if smallest else None
+
+
+def smallest_cache(device: Device, size_bytes: int) -> CacheRoof | None:
+    """Return the smallest cache with a known bandwidth that holds so many bytes; None where none does."""
+    holding = [one for one in device.caches if one.size_bytes >= size_bytes]
+    return min(holding, key=lambda one: one.size_bytes, default=None)
 
 
 def bound(result: Result, own_peaks: Iterable[Peak] = (), own_bandwidth: Bandwidth | None = None) -> Bound | None:

@@ -4,9 +4,11 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.question import USUAL_DTYPES, Question, predictions
 from gpuexplore.analysis.rates import shape_label
+from gpuexplore.analysis.same_device import same_device
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import discover, ensure_ceiling
@@ -52,7 +54,8 @@ def execute(arguments: argparse.Namespace) -> int:
 def _own_results(here: Sequence[Device]) -> tuple[Result, ...]:
     """Return what was measured on these devices, newest last."""
     with open_store() as store:
-        return tuple(one for device in here for _, one in reversed(store.measured_results(device)))
+        found = ((device, one) for device in here for _, one in reversed(store.measured_results(device)))
+        return tuple(one for device, one in found if same_device(device_of(one), device))
 
 
 def prediction_json(one: Prediction) -> dict[str, Any]:

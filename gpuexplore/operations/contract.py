@@ -17,6 +17,7 @@ from gpuexplore.operations.geometry import Geometry
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
 
+HAND_WRITTEN = ("numba_cpu", "numba_cuda")  # backends whose kernels are in the operations' folders
 WIDENED: Mapping[str, str] = MappingProxyType({"bf16": "fp32", "fp16": "fp32"})
 
 
@@ -57,6 +58,11 @@ class Implementation:
     rung: bool = False
     optional: bool = False
     geometry: Geometry | None = None
+
+    @property
+    def hand_written(self) -> bool:
+        """Whether it is a Numba kernel of ours; the others call a library."""
+        return self.backend in HAND_WRITTEN
 
     def computes_in(self, dtype: str, device: Device | None) -> tuple[str, Unit]:
         """Return the dtype and the units of the arithmetic on `device` when arrays are in `dtype`."""

@@ -82,7 +82,7 @@ def _kernel() -> tuple[Operation, Implementation, str]:
     left, middle, right = st.columns([3, 4, 2], gap="medium")
     with left:
         operation = OPERATIONS[choices.select("Operation", "op", list(OPERATIONS), shown=_title)]
-    own = {one.name: one for one in operation.implementations if one.backend.startswith("numba")}
+    own = {one.name: one for one in operation.implementations if one.hand_written}
     with middle:
         names = sorted(own, key=lambda name: own[name].geometry is None)  # a GPU's kernels first
         implementation = own[choices.select("Kernel", "impl", names)]

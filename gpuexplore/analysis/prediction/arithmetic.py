@@ -79,5 +79,4 @@ def library_of(operation: Operation) -> Implementation:
 
     It is the last of the usual implementations that run on a GPU and are no kernel of ours.
     """
-    usual = [one for one in operation.implementations if not (one.rung or one.optional or one.device_kinds)]
-    return [one for one in usual if not one.backend.startswith("numba")][-1]
+    return [one for one in operation.usual if not (one.hand_written or one.device_kinds)][-1]

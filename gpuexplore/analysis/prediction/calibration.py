@@ -7,18 +7,20 @@ was expected. `gpuexplore.analysis.prediction.tables` says what is expected and 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from math import hypot, log, log2, sqrt
 from typing import Literal
 
+from gpuexplore.analysis.believable import believable
+from gpuexplore.analysis.measured import same_units
+from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic, library_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
 from gpuexplore.analysis.prediction.tables import Kind, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.terms import Ideal, ideal, place_of
 from gpuexplore.analysis.published import NOTED, PUBLISHED, NotedResult, PublishedResult
-from gpuexplore.devices import ACCELERATORS, Accelerator, as_device
+from gpuexplore.devices import ACCELERATORS, as_device, row_of
 from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.model import Case, Device, Measurement, Peak, Result
+from gpuexplore.model import Case, Device, Measurement, Result
 from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
@@ -93,7 +95,7 @@ def kind_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Kind:
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
     """Return what a case on a device is like."""
-    row, peak, kind = _row(device.spec_key), units.peak, kind_of(case, device, units, best)
+    row, peak, kind = row_of(device), units.peak, kind_of(case, device, units, best)
     operation = operation_named(case.operation)
     flop_count = operation.flop_count(case.shape)
     watts = log2(row.power_w / peak.flop_per_s * 1e12) if row and row.power_w and peak else None
@@ -105,7 +107,7 @@ def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> F
         "vendor": row.vendor if row else None,
         "architecture": row.architecture if row else None,
         "rate_class": row.rate_class if row else None,
-        "unit": "matrix" if peak and _on_matrix_units(peak, device) else "vector",
+        "unit": "vector" if peak is None or same_units(device, peak.dtype) else peak.unit,
         "dtype": case.dtype,
         "family": _family(case),
         "implementation": case.implementation,
@@ -115,24 +117,13 @@ def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> F
     }
 
 
-def _on_matrix_units(peak: Peak, device: Device) -> bool:
-    """Return whether there are matrix units: a product's peak is else that of the vector units."""
-    vector = device.peak(peak.dtype, "vector")
-    return peak.unit == "matrix" and (vector is None or vector.flop_per_s < peak.flop_per_s)
-
-
 def _family(case: Case) -> str:
     """Return what cases of one kernel have in common: a single product is the same to a library by whatever name."""
     operation = operation_named(case.operation)
-    if operation.implementation_named(case.implementation).backend.startswith("numba"):
+    if operation.implementation_named(case.implementation).hand_written:
         return operation.name
     products = operation.products(case.shape) if operation.products else ()
     return "product" if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else operation.name
-
-
-@cache
-def _row(spec_key: str | None) -> Accelerator | None:
-    return next((one for one in ACCELERATORS if one.key == spec_key), None)
 
 
 def observation(
@@ -154,10 +145,7 @@ def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Obse
 
 
 def _published(one: PublishedResult) -> Observation | None:
-    row = _row(one.spec_key)
-    if row is None:
-        return None
-    return observation(published_case(one), as_device(row), one.time_s, origin="published")
+    return observation(published_case(one), _device(one.spec_key), one.time_s, origin="published")
 
 
 def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...]:
@@ -166,11 +154,12 @@ def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...
 
 
 def _noted(one: NotedResult) -> Observation | None:
-    row = _row(one.spec_key)
-    if row is None:
-        return None
     noise = max(NOTED_NOISE, log(one.high_flop_per_s / one.low_flop_per_s) / 2)
-    return observation(noted_case(one), as_device(row), noted_time_s(one), noise=noise, origin="noted")
+    return observation(noted_case(one), _device(one.spec_key), noted_time_s(one), noise=noise, origin="noted")
+
+
+def _device(spec_key: str) -> Device:
+    return as_device(next(one for one in ACCELERATORS if one.key == spec_key))
 
 
 def noted_case(one: NotedResult) -> Case:
@@ -192,9 +181,15 @@ def published_case(one: PublishedResult) -> Case:
 
 def from_results(results: Iterable[Result], origin: Origin = "own") -> tuple[Observation, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
-    latest = {one.case: one for one in results if one.measurement and one.environment}
+    latest = {_place(one): one for one in results if believable(one) and one.case.options.data == "normal"}
     found = (_result(one, origin) for one in latest.values())
     return tuple(one for one in found if one is not None)
+
+
+def _place(result: Result) -> tuple[object, ...]:
+    """Return what is measured again when it is measured on the same device again."""
+    device = device_of(result)
+    return (result.case, device and (device.name, device.spec_key, device.cores))
 
 
 def _result(result: Result, origin: Origin) -> Observation | None:

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
-from gpuexplore.analysis.roofline import Bound
+from gpuexplore.analysis.roofline import Bound, smallest_cache
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device
 from gpuexplore.operations import operation_named
@@ -71,9 +71,8 @@ def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]
     memory = device.bandwidth.bytes_per_s if device.bandwidth else float("inf")
     if case.options.cache == "cold" or place_of(device) != "cpu":
         return byte_count / memory, False
-    holding = [one for one in device.caches if one.size_bytes >= byte_count]
-    if holding:
-        return byte_count / max(memory, *(one.bandwidth.bytes_per_s for one in holding)), True
+    if cache := smallest_cache(device, byte_count):
+        return byte_count / cache.bandwidth.bytes_per_s, True
     return byte_count / memory, bool(device.cache_bytes and byte_count <= device.cache_bytes)
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from gpuexplore.analysis.prediction import INTERVAL, calibrate, library_of, predict
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
-from gpuexplore.analysis.prediction.calibration import from_published, published_case
+from gpuexplore.analysis.prediction.calibration import from_published, from_results, published_case
 from gpuexplore.analysis.prediction.regression import covariance
 from gpuexplore.analysis.prediction.tables import PRIORS, components_of, prior_of
 from gpuexplore.analysis.published import PUBLISHED
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Case, Flag, Shape
+from gpuexplore.model import Case, Flag, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from tests.analysis.made import case, device, ok
 
@@ -126,3 +126,15 @@ def test_every_device_of_the_table_has_an_answer_for_every_operation_and_format(
                 assert 0 < found.low_s <= found.time_s <= found.high_s
                 assert found.basis != "nothing"
                 assert (found.reason is None) == (found.support == "native")
+
+
+def test_the_last_of_a_case_counts_on_each_device_and_nothing_that_draws_less_power():
+    old, new = (ok(seconds, size=1024) for seconds in (5e-3, 4e-3))
+    larger = replace(new, environment=replace(new.environment, device=replace(new.environment.device, cores=64)))
+    zeros = replace(new, case=replace(new.case, options=Options(data="zeros")))
+    impossible = ok(1e-6, size=1024)
+
+    assert len(from_results([old, new])) == 1
+    assert from_results([old, new]) == from_results([new])
+    assert len(from_results([new, larger])) == 2
+    assert from_results([zeros, impossible]) == ()
