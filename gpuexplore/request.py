@@ -19,6 +19,7 @@ from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
 
 MOST_SHAPES = 64
+MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
 WHOLE_NUMBER = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
 
 
@@ -225,8 +226,8 @@ def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
         texts = [one for one in request.shapes.split(";") if one.strip()]
         if not texts:
             raise InvalidInput.of(f"shape of {operation.name}", request.shapes, _accepted_shapes(operation))
-        if len(texts) > MOST_SHAPES:
-            raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_SHAPES}")
+        if len(texts) > MOST_EXACT_SHAPES:
+            raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
         shapes = [_shape(one, operation) for one in texts]
     else:
         sizes = parse_sizes(request.sizes)
