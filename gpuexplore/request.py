@@ -4,6 +4,7 @@ Widgets, URLs, the command line and Python all fill in a `Request`; `resolve` is
 A bad value is named together with the accepted ones, and every bad value is named at once.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -18,6 +19,8 @@ from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
 
 MOST_SHAPES = 64
+MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
+WHOLE_NUMBER = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,10 @@ def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
     """
     if request.shapes:
         texts = [one for one in request.shapes.split(";") if one.strip()]
+        if not texts:
+            raise InvalidInput.of(f"shape of {operation.name}", request.shapes, _accepted_shapes(operation))
+        if len(texts) > MOST_EXACT_SHAPES:
+            raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
         shapes = [_shape(one, operation) for one in texts]
     else:
         sizes = parse_sizes(request.sizes)
@@ -250,9 +257,7 @@ def _shape(text: str, operation: Operation) -> Shape:
     for preset in operation.presets:
         if text.strip() == preset.name:
             return preset.shape
-    wanted = ", ".join(
-        [f"like {','.join(f'{axis}=128' for axis in operation.axes)}", *(one.name for one in operation.presets)]
-    )
+    wanted = _accepted_shapes(operation)
     given = {}
     for word in split(text):
         axis, equals, length = (part.strip() for part in word.partition("="))
@@ -262,6 +267,11 @@ def _shape(text: str, operation: Operation) -> Shape:
     if set(given) != set(operation.axes):
         raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
     return Shape(tuple((axis, given[axis]) for axis in operation.axes))
+
+
+def _accepted_shapes(operation: Operation) -> str:
+    example = ",".join(f"{axis}=128" for axis in operation.axes)
+    return ", ".join([f"like {example}", *(one.name for one in operation.presets)])
 
 
 def _check_limits(shape: Shape, operation: Operation) -> None:
@@ -296,7 +306,7 @@ def _range(word: str) -> Iterable[int]:
 
 
 def _whole_number(what: str, text: str) -> int:
-    if not (text.isascii() and text.replace("_", "").isdigit() and len(text) < 20) or int(text) < 1:
+    if not (WHOLE_NUMBER.fullmatch(text) and len(text) < 20 and int(text) > 0):
         raise InvalidInput.of(what, text, "whole numbers from 1")
     return int(text)
 

@@ -32,7 +32,26 @@ from gpuexplore.request import (
 from tests.operations.shapes import awkward_shapes
 
 HERE = ("cpu", "cuda:0", "cuda:1")
-NOT_WHOLE = ["0", "-1", "1.5", "1e3", "abc", "٣", "²", "\uff11\uff12", "+5", "0x10", "1 2", "True", "9" * 20, "_", "__"]
+NOT_WHOLE = [
+    "1_",
+    "_1",
+    "1__0",
+    "0",
+    "-1",
+    "1.5",
+    "1e3",
+    "abc",
+    "٣",
+    "²",
+    "\uff11\uff12",
+    "+5",
+    "0x10",
+    "1 2",
+    "True",
+    "9" * 20,
+    "_",
+    "__",
+]
 
 
 def resolved(**fields):
@@ -427,3 +446,16 @@ def test_one_field_takes_a_size_axes_or_a_preset(text, shape):
 def test_what_is_no_shape_is_named(text):
     with pytest.raises(InvalidInput, match=text):
         parse_shape(text, OPERATIONS["matmul"])
+
+
+@pytest.mark.parametrize("shapes", [";", " ; ", "  "])
+def test_shapes_that_are_only_separators_are_named(shapes):
+    with pytest.raises(InvalidInput, match=r"shape of matmul '.*': accepted are like m=128,k=128,n=128"):
+        resolve(Request(shapes=shapes), ["cpu"])
+
+
+def test_exact_shapes_are_as_few_as_sizes():
+    shapes = ";".join(f"m={size},k=8,n=8" for size in range(1, 102))
+
+    with pytest.raises(InvalidInput, match="shapes '101 of them': accepted are at most 100"):
+        resolve(Request(shapes=shapes), ["cpu"])

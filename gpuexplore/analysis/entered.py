@@ -10,6 +10,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Peak
 
 SMALLEST, LARGEST = 1e-12, 1e24  # of seconds, FLOP/s and money
+MOST_NAMED = 5  # problems, of the many a pasted text can have
 SAME = 2e-3  # published rates have three or four digits
 
 
@@ -60,7 +61,9 @@ def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> Cl
 
 
 def named_numbers(what: str, text: str, names: Collection[str], example: str) -> tuple[dict[str, float], list[str]]:
-    """Return the numbers of ``name:number,name:number``, and what is wrong with those that cannot be used.
+    """Return the numbers of ``name:number,name:number``, and what is wrong with the first that cannot be used.
+
+    A name that stands there twice keeps its first number, and is named.
 
     Args:
         what: the name of the control, for a message.
@@ -72,9 +75,12 @@ def named_numbers(what: str, text: str, names: Collection[str], example: str) ->
     for word in (one.strip() for one in text.split(",") if one.strip()):
         try:
             name, number = _named_number(what, word, names, example)
-            found[name] = number
+            if found.setdefault(name, number) != number:
+                raise InvalidInput.of(what, word, f"one number for {name}: {found[name]:g} counts")
         except InvalidInput as error:
             problems.append(str(error))
+    if len(problems) > MOST_NAMED:
+        problems[MOST_NAMED:] = [f"{what}: {len(problems) - MOST_NAMED} more cannot be used"]
     return found, problems
 
 
@@ -84,7 +90,7 @@ def _named_number(what: str, word: str, names: Collection[str], example: str) ->
         listed = ", ".join(names) if len(names) < 12 else "devices of the table by their key"
         raise InvalidInput.of(what, word, f"{listed}, each with a number, like {example}")
     try:
-        number = float(text)
+        number = float(text) if text.isascii() else 0.0
     except ValueError:
         number = 0.0
     if not SMALLEST <= number <= LARGEST:

@@ -18,6 +18,8 @@ from gpuexplore.request import parse_shape
 
 MOST_LAYERS = 100
 MOST_TIMES = 100_000
+LONGEST_LINE = 200  # characters
+MOST_NAMED = 5  # problems, of the many a pasted text can have
 LAYER = re.compile(r"(?P<operation>\S+)\s+(?P<shape>.+?)(?:\s+x(?P<count>\d{1,9}))?")
 WANTED = "an operation, its shape and how often, like: linear b=16384,d=32768,k=8192 x2"
 
@@ -98,7 +100,7 @@ def parse_layers(text: str) -> Workload:
     A shape can be a size or a preset's name.
 
     Raises:
-        InvalidInput: one line for every layer that cannot be used, with what is accepted.
+        InvalidInput: a line for each of the first layers that cannot be used, with what is accepted.
     """
     lines = [line.strip() for line in re.split(r"[;\n]", text) if line.strip()]
     if len(lines) > MOST_LAYERS:
@@ -110,7 +112,8 @@ def parse_layers(text: str) -> Workload:
         except InvalidInput as error:
             problems.append(f"layer {line[:60]!r}: {error}")
     if problems:
-        raise InvalidInput("\n".join(problems))
+        more = [f"{len(problems) - MOST_NAMED} more layers cannot be used"] if len(problems) > MOST_NAMED else []
+        raise InvalidInput("\n".join([*problems[:MOST_NAMED], *more]))
     return Workload(f"{len(layers)} layers" if len(layers) > 1 else "One layer", tuple(layers))
 
 
@@ -150,6 +153,8 @@ def _checked(layer: Layer) -> Layer:
 
 
 def _parse_layer(line: str) -> Layer:
+    if len(line) > LONGEST_LINE:
+        raise InvalidInput(f"a line of {len(line)} characters: accepted are at most {LONGEST_LINE}")
     found = LAYER.fullmatch(line)
     if found is None:
         raise InvalidInput(f"accepted is {WANTED}")

@@ -47,12 +47,19 @@ def refuse_file(path: Path, suffixes: Iterable[str]) -> None:
     """Return when a file of one of these types can be written there: better before measuring than after.
 
     Raises:
-        InvalidInput: another type, or no such folder.
+        InvalidInput: another type, no such folder, or a file that cannot be written.
     """
     if path.suffix not in suffixes:
         raise InvalidInput.of("file type", path.suffix or path.name, suffixes)
     if not path.parent.is_dir():
         raise InvalidInput.of("folder", path.parent, "those that exist")
+    existed = path.exists()
+    try:
+        path.open("ab").close()
+    except OSError as error:
+        raise InvalidInput.of("file", path, f"those that can be written; this one: {error.strerror}") from error
+    if not existed:
+        path.unlink()
 
 
 def exit_code(results: Sequence[Result]) -> int:

@@ -23,7 +23,7 @@ from gpuexplore.measure.environment import describe_environment, git_commit, utc
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.recorded import Provenance, Recording, header, missing_provenance, validate
+from gpuexplore.recorded import Provenance, Recording, check_commit, header, missing_provenance, validate
 from gpuexplore.request import Request, resolve, to_query
 from gpuexplore.serialization import encode
 
@@ -44,6 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _check(arguments.check)
     refuse_file(arguments.out, [".jsonl"])
+    _refuse_to_overwrite(arguments.out)
     devices = discover()
     ids = [device.id for device in devices]
     names = tuple(dict.fromkeys(arguments.operations or OPERATIONS))
@@ -55,6 +56,11 @@ def execute(arguments: argparse.Namespace) -> int:
     with arguments.out.open("w", encoding="utf8") as file:
         _write(file, header(_provenance(arguments, experiments, devices), experiments))
         return exit_code(_record(experiments, devices, file))
+
+
+def _refuse_to_overwrite(path: Path) -> None:
+    if path.exists() and path.stat().st_size:
+        raise InvalidInput.of("--out", path.name, "files that are not there yet: nothing recorded is overwritten")
 
 
 def _provenance(
@@ -71,7 +77,7 @@ def _provenance(
         recorded_utc=utc_now(),
         recorded_by=arguments.by.strip(),
         method=f"gpuexplore {gpuexplore.__version__} record",
-        commit=arguments.commit.strip() or git_commit() or "",
+        commit=arguments.commit.strip().lower() or git_commit() or "",
         command=command_of(arguments),
         devices=tuple(devices),
         libraries={name: version for one in found for name, version in one.libraries.items()},
@@ -86,6 +92,7 @@ def _refuse_without_provenance(provenance: Provenance) -> None:
         raise InvalidInput.of("--by", "", "a name: who measures, and answers questions about these numbers")
     if not provenance.commit:
         raise InvalidInput.of("--commit", "", "the commit of this code, which git cannot tell here")
+    check_commit(provenance.commit)
     if missing := missing_provenance(encode(provenance)):
         raise InvalidInput(f"this machine does not tell: {', '.join(missing)}")
 

@@ -36,7 +36,7 @@ def _columns(one: dict[str, Any]) -> tuple[str, ...]:
 def _print_one(one: dict[str, Any]) -> None:
     if one["key"] is None:
         near = ", ".join(row.name for row in search(one["query"])[:5])
-        print(f"{one['query']!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
+        print(f"{one['query'][:60]!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
         return
     print(f"{one['key']}  {one['kind']}, confidence {one['confidence']}")
     for dtype, peak in one["peaks"].items():

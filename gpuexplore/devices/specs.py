@@ -33,13 +33,15 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
         InvalidInput: there is none; names those of the table that are near.
     """
     wanted = query.strip()
-    known = next((one for one in here if wanted in (one.id, one.name)), None)
+    places = tuple(here)
+    known = next((one for one in places if wanted in (one.id, one.name)), None)
     if known is not None:
         return known
     row = accelerator_named(wanted)
     if row is None:
         near = ", ".join(one.name for one in search(wanted)[:5])
-        accepted = f"names and keys of `specs` and the devices of this machine{f', near: {near}' if near else ''}"
+        ids = ", ".join(one.id for one in places) or "none"
+        accepted = f"names and keys of `specs`{f', near: {near}' if near else ''}; devices of this machine: {ids}"
         raise InvalidInput.of("gpu", query, accepted)
     return as_device(row)
 

@@ -14,12 +14,13 @@ from gpuexplore.recorded.shelf import (
     recordings_of,
     refusals,
 )
-from gpuexplore.recorded.validation import validate
+from gpuexplore.recorded.validation import check_commit, validate
 
 __all__ = [
     "RUN_PREFIX",
     "Provenance",
     "Recording",
+    "check_commit",
     "header",
     "missing_provenance",
     "recorded_results",

@@ -13,6 +13,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import SCHEMA_VERSION, Case, Device, Environment, Experiment, Result, Status
 from gpuexplore.operations import operation_named
+from gpuexplore.recorded.figures import check_device, check_result, check_shape
 from gpuexplore.recorded.provenance import Provenance, missing_provenance
 from gpuexplore.recorded.recording import Recording
 from gpuexplore.serialization import decode
@@ -40,6 +41,7 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
         with _named(f"{path.name}, line {number}"):
             result = decode(Result, _parsed(line))
             _check_case(result.case, asked, results)
+            check_result(result)
             _check_environment(result, provenance, now)
         results[result.case] = result
     return Recording(path.stem, provenance, experiments, tuple(results.values()))
@@ -52,12 +54,19 @@ def _named(place: str) -> Iterator[None]:
         yield
     except KeyError as error:
         raise InvalidInput(f"{place}: no {error}") from error
-    except (GpuExploreError, OSError, TypeError, ValueError) as error:
+    except RecursionError as error:
+        raise InvalidInput(f"{place}: brackets are nested too deep to be a recording") from error
+    except OSError as error:
+        raise InvalidInput(f"{place}: {error.strerror}") from error
+    except (GpuExploreError, TypeError, ValueError) as error:
         raise InvalidInput(f"{place}: {error}") from error
 
 
 def _parsed(line: str) -> Mapping[str, Any]:
-    value = json.loads(line, parse_constant=_finite, parse_float=_finite)
+    try:
+        value = json.loads(line, parse_constant=_finite, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"{line.strip()[:40]!r} is no JSON object that ends on this line: {error.msg}") from error
     if not isinstance(value, Mapping):
         raise InvalidInput("this is no JSON object")
     return value
@@ -77,11 +86,18 @@ def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[E
     if missing:
         raise InvalidInput(f"without provenance no number is shown; missing: {', '.join(missing)}")
     provenance = decode(Provenance, line)
-    if not COMMIT.fullmatch(provenance.commit):
-        raise InvalidInput.of("commit", provenance.commit, "7 to 40 hexadecimal digits")
+    check_commit(provenance.commit)
+    for device in provenance.devices:
+        check_device(device)
     if _moment(provenance.recorded_utc) > now:
         raise InvalidInput.of("recorded_utc", provenance.recorded_utc, "moments that have passed")
     return provenance, _experiments(line, {device.id for device in provenance.devices})
+
+
+def check_commit(commit: str) -> None:
+    """Raise when `commit` names no state of the code."""
+    if not COMMIT.fullmatch(commit):
+        raise InvalidInput.of("commit", commit, "7 to 40 hexadecimal digits")
 
 
 def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[Experiment, ...]:
@@ -103,6 +119,8 @@ def _check_names(experiment: Experiment, device_ids: Collection[str]) -> None:
         operation.implementation_named(implementation)
     for dtype in experiment.dtypes:
         dtype_named(dtype)
+    for shape in experiment.shapes:
+        check_shape(shape, operation)
     for device in experiment.devices:
         if device not in device_ids:
             raise InvalidInput.of("device", device, sorted(device_ids))
@@ -133,6 +151,7 @@ def _check_device(device: Device, case: Case, provenance: Provenance) -> None:
         here, there = getattr(device, name), getattr(told, name)
         if here != there:
             raise InvalidInput(f"{name} of the device is {here!r}, in the header {there!r}")
+    check_device(device)
 
 
 def _check_moment(environment: Environment, provenance: Provenance, now: datetime) -> None:
@@ -143,7 +162,11 @@ def _check_moment(environment: Environment, provenance: Provenance, now: datetim
 
 def _moment(text: str) -> datetime:
     """Return the moment that ISO 8601 text in UTC stands for."""
-    found = datetime.fromisoformat(text)
+    accepted = "ISO 8601 in UTC, like 2026-01-02T03:04:05+00:00"
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput.of("time", text, accepted) from error
     if found.utcoffset() != timedelta(0):
-        raise InvalidInput.of("time", text, "ISO 8601 in UTC, like 2026-01-02T03:04:05+00:00")
+        raise InvalidInput.of("time", text, accepted)
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Table, and_, delete, insert, select
 
@@ -10,7 +10,10 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Peak, PeakKind, Unit
 from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database
+from gpuexplore.store.reading import NOT_UNDERSTOOD, warn
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
+
+P = TypeVar("P", Peak, Bandwidth)
 
 
 def own_peaks(database: Database, owner: str) -> Mapping[str, tuple[Peak, ...]]:
@@ -20,7 +23,8 @@ def own_peaks(database: Database, owner: str) -> Mapping[str, tuple[Peak, ...]]:
     found: dict[str, tuple[Peak, ...]] = {}
     with database.reading() as connection:
         for row in connection.execute(wanted.order_by(*order)):
-            found[row.device_name] = (*found.get(row.device_name, ()), decode(Peak, row.payload))
+            if peak := _usable(Peak, row.payload):
+                found[row.device_name] = (*found.get(row.device_name, ()), peak)
     return found
 
 
@@ -45,7 +49,8 @@ def own_bandwidths(database: Database, owner: str) -> Mapping[str, Bandwidth]:
     """Return the memory bandwidths `owner` entered, by the device's name."""
     wanted = select(OWN_BANDWIDTHS).where(OWN_BANDWIDTHS.c.owner == owner).order_by(OWN_BANDWIDTHS.c.device_name)
     with database.reading() as connection:
-        return {row.device_name: decode(Bandwidth, row.payload) for row in connection.execute(wanted)}
+        found = {row.device_name: _usable(Bandwidth, row.payload) for row in connection.execute(wanted)}
+    return {name: one for name, one in found.items() if one}
 
 
 def set_own_bandwidth(database: Database, owner: str, device_name: str, *, bandwidth: Bandwidth) -> None:
@@ -61,6 +66,18 @@ def set_own_bandwidth(database: Database, owner: str, device_name: str, *, bandw
 def delete_own_bandwidth(database: Database, owner: str, device_name: str) -> None:
     """Forget a bandwidth; nothing happens when there is none."""
     _delete(database, OWN_BANDWIDTHS, {"owner": owner, "device_name": device_name})
+
+
+def _usable(kind: type[P], payload: Any) -> P | None:
+    """Return what was entered; None, with a line in the log, for a row nobody can have entered."""
+    try:
+        found = decode(kind, payload)
+        rate = found.flop_per_s if isinstance(found, Peak) else found.bytes_per_s
+        _refuse(found.kind, kind.__name__.lower(), rate, "a second")
+    except NOT_UNDERSTOOD as error:
+        warn(f"own {kind.__name__.lower()} {str(payload)[:60]!r}: {type(error).__name__}: {error}")
+        return None
+    return found
 
 
 def _refuse(kind: PeakKind, what: str, rate: float, unit: str) -> None:

@@ -2,7 +2,7 @@
 
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, or_, select, update
@@ -10,8 +10,9 @@ from sqlalchemy import case as choose
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
-from gpuexplore.serialization import decode, encode
+from gpuexplore.serialization import encode
 from gpuexplore.store.database import Database
+from gpuexplore.store.reading import experiment_of, result_of, understood, warn
 from gpuexplore.store.tables import RESULTS, RUNS
 
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
@@ -56,7 +57,7 @@ def load(database: Database, run_id: str) -> Run:
     with database.reading() as connection:
         run = _one_run(connection, run_id)
         payloads = connection.scalars(wanted).all()
-    return _to_run(run, tuple(decode(Result, one) for one in payloads))
+    return _to_run(run, tuple(result_of(run_id, one) for one in payloads))
 
 
 def load_summary(database: Database, run_id: str) -> Run:
@@ -73,7 +74,7 @@ def results_after(database: Database, run_id: str, count: int) -> tuple[Result, 
     """Return the results that arrived after the first `count`, in the order of arrival."""
     wanted = select(RESULTS.c.payload).where(RESULTS.c.run_id == run_id).order_by(RESULTS.c.number)
     with database.reading() as connection:
-        return tuple(decode(Result, one) for one in connection.scalars(wanted.offset(count)))
+        return tuple(result_of(run_id, one) for one in connection.scalars(wanted.offset(count)))
 
 
 def history(
@@ -86,7 +87,7 @@ def history(
     if states:
         wanted = wanted.where(RUNS.c.state.in_(states))
     with database.reading() as connection:
-        return tuple(_to_run(row) for row in connection.execute(wanted))
+        return tuple(_understood_runs(connection.execute(wanted)))
 
 
 def measured_results(
@@ -112,7 +113,7 @@ def measured_results(
     wanted = select(RESULTS.c.run_id, RESULTS.c.payload).join(looked_at, looked_at.c.id == RESULTS.c.run_id)
     with database.reading() as connection:
         found = connection.execute(wanted.where(measured, on).order_by(RESULTS.c.number.desc()).limit(limit))
-        return tuple((row.run_id, decode(Result, row.payload)) for row in found)
+        return tuple(understood((row.run_id, row.payload) for row in found))
 
 
 def request_cancel(database: Database, run_id: str, owner: str) -> None:
@@ -171,8 +172,16 @@ def _one_run(connection: Connection, run_id: str) -> Row[Any]:
     return row
 
 
+def _understood_runs(rows: Iterable[Row[Any]]) -> Iterator[Run]:
+    for row in rows:
+        try:
+            yield _to_run(row)
+        except NotFound as error:
+            warn(str(error))
+
+
 def _to_run(row: Row[Any], results: tuple[Result, ...] = ()) -> Run:
-    experiment = decode(Experiment, row.experiment)
+    experiment = experiment_of(row.id, row.experiment)
     current = None if row.current is None else experiment.cases()[row.current]
     return Run(
         id=row.id,

@@ -10,6 +10,7 @@ from gpuexplore.request import split
 from gpuexplore.ui.text import plain
 
 LONGEST_LIST = 40  # of accepted names in a message
+MOST_PROBLEMS = 5  # of one control
 
 
 def select(
@@ -54,8 +55,11 @@ def several(
     if _key(name) not in st.session_state or st.session_state.get(_seen(name)) != given:
         st.session_state[_seen(name)] = given
         words = split(usual if given is None else given)
-        for word in (one for one in words if one not in options):
+        unknown = [one for one in words if one not in options]
+        for word in unknown[:MOST_PROBLEMS]:
             show_problem(InvalidInput.of(name, word, _listed(options)))
+        if len(unknown) > MOST_PROBLEMS:
+            show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more cannot be used"))
         st.session_state[_key(name)] = [one for one in words if one in options]
     chosen: list[str] = st.multiselect(label, options, key=_key(name), format_func=shown)
     _remember(name, ",".join(chosen), default=usual)
@@ -92,7 +96,8 @@ def show_problem(error: GpuExploreError) -> None:
 
 
 def _listed(accepted: Sequence[str]) -> Sequence[str]:
-    return accepted if len(accepted) < LONGEST_LIST else ("the names in the list below",)
+    named = [one for one in accepted if one]  # an empty one is the default, which no link names
+    return named if len(named) < LONGEST_LIST else ("the names in the list below",)
 
 
 def _key(name: str) -> str:

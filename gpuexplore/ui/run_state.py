@@ -9,6 +9,7 @@ import streamlit as st
 from gpuexplore.model import Result, Run
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment, split
+from gpuexplore.store.reading import refuse_unknown
 from gpuexplore.ui.session import store
 
 
@@ -16,12 +17,13 @@ def fetch(run_id: str) -> Run:
     """Return the run with its results in the order of the experiment; only new results are read.
 
     Raises:
-        NotFound: there is no such run.
+        NotFound: there is no such run, or another version made it of what this one does not know.
     """
     if run_id.startswith(RUN_PREFIX):
         return recorded_run(run_id)
     seen: tuple[Result, ...] = st.session_state.get(_key(run_id), ())
     summary = store().load_summary(run_id)
+    refuse_unknown(run_id, summary.experiment)
     seen = (*seen, *store().results_after(run_id, len(seen)))
     st.session_state[_key(run_id)] = seen
     place = {case: index for index, case in enumerate(summary.experiment.cases())}

@@ -67,7 +67,7 @@ def test_numbers_by_name_are_read():
 
 
 @pytest.mark.parametrize(
-    "word", ["fp4:1", "1.5", "fp32:x", "fp32:0", "fp32:-1", "fp32:inf", "fp32:nan", "fp32", "fp32:1e300"]
+    "word", ["fp4:1", "1.5", "fp32:x", "fp32:0", "fp32:-1", "fp32:inf", "fp32:nan", "fp32", "fp32:1e300", "fp32:\u0661"]
 )
 def test_a_number_that_cannot_be_used_is_named_and_the_others_count(word):
     found, problems = named_numbers("times", f"{word},fp16:1", FORMATS, "fp32:1.5")
@@ -76,3 +76,17 @@ def test_a_number_that_cannot_be_used_is_named_and_the_others_count(word):
     assert len(problems) == 1
     assert f"times {word!r}" in problems[0]
     assert "fp32:1.5" in problems[0]
+
+
+def test_two_numbers_for_one_name_are_named_and_the_first_counts():
+    found, problems = named_numbers("times", "fp32:1.5,fp32:3,fp16:1,fp16:1", FORMATS, "fp32:1.5")
+
+    assert found == {"fp32": 1.5, "fp16": 1.0}
+    assert problems == ["times 'fp32:3': accepted are one number for fp32: 1.5 counts"]
+
+
+def test_a_pasted_text_does_not_bury_the_page_in_messages():
+    _, problems = named_numbers("times", ",".join(f"x{number}:1" for number in range(500)), FORMATS, "fp32:1.5")
+
+    assert len(problems) == 6
+    assert problems[-1] == "times: 495 more cannot be used"

@@ -89,6 +89,20 @@ def test_endless_lists_are_refused():
         parse_layers("matmul 2;" * 101)
 
 
+def test_a_pasted_text_is_not_named_line_by_line():
+    with pytest.raises(InvalidInput) as caught:
+        parse_layers("\n".join(f"abacus {number}" for number in range(100)))
+    lines = str(caught.value).splitlines()
+
+    assert len(lines) == 6
+    assert lines[-1] == "95 more layers cannot be used"
+
+
+def test_a_line_that_would_take_minutes_to_read_is_refused_by_its_length():
+    with pytest.raises(InvalidInput, match="a line of 1000009 characters: accepted are at most 200"):
+        parse_layers("matmul 8" + " " * 1_000_000 + "x")
+
+
 def test_bytes_follow_the_format_of_each_layer():
     workload = Workload(
         "two", (Layer("a", "matmul", Shape.of(m=10, k=10, n=10)), Layer("b", "copy", Shape.of(n=100), 3))

@@ -51,8 +51,31 @@ def test_this_machines_cpu_can_be_asked(answered):
         ("fft --size 8 --gpu t4", "operation 'fft'"),
         ("matmul --size 8 --gpu t4 --impl jax", "implementation of matmul 'jax'"),
         ("matmul --size 8 --gpu ,", "nothing to predict"),
+        (
+            "matmul --size 8 --gpu cuda:0",
+            "gpu 'cuda:0': accepted are names and keys of `specs`; devices of this machine",
+        ),
+        ("matmul --size 1_ --gpu t4", "size '1_': accepted are whole numbers"),
+        ("matmul --shape ; --gpu t4", "shape of matmul ';': accepted are like m=128,k=128,n=128"),
+        (
+            "matmul --size 8 --gpu t4 --impl numpy",
+            "implementation of matmul on Tesla T4 'numpy': accepted are numba-cuda",
+        ),
+        ("matmul --size 8 --gpu cpu --impl numba-cuda", "'numba-cuda': accepted are numpy, numba-cpu"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_what_can(capsys, words, message):
     assert main(["predict", *words.split()]) == EXIT_UNUSABLE
     assert message in capsys.readouterr().err
+
+
+def test_a_gpu_under_two_of_its_names_is_predicted_once(answered):
+    code, told = answered("predict", "matmul", "--size", "64", "--gpu", "t4,Tesla T4", "--dtype", "fp32", "--json")
+    assert code == EXIT_OK
+    assert len(told["predictions"]) == 1
+
+
+def test_every_implementation_that_runs_on_the_device_can_be_asked_for(answered):
+    for name in ("torch", "numba-cuda", "triton"):
+        words = ("predict", "matmul", "--size", "64", "--gpu", "t4", "--dtype", "fp32", "--impl", name, "--json")
+        assert answered(*words)[0] == EXIT_OK

@@ -34,6 +34,32 @@ def test_a_commit_nobody_knows_is_asked_for(tmp_path, capsys, monkeypatch):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("commit", ["nonsense", "main", "12345"])
+def test_a_commit_that_would_be_refused_afterwards_is_refused_before(tmp_path, capsys, commit):
+    path = tmp_path / "out.jsonl"
+
+    assert main([*WORDS, "--by", "a tester", "--commit", commit, "--out", str(path)]) == EXIT_UNUSABLE
+    assert f"commit '{commit}': accepted are 7 to 40 hexadecimal digits" in capsys.readouterr().err
+    assert not path.exists()
+
+
+def test_what_was_recorded_before_is_never_overwritten(tmp_path, capsys):
+    path = tmp_path / "out.jsonl"
+    path.write_text("an hour of measuring")
+
+    assert main([*WORDS, "--by", "a tester", "--commit", "0123456", "--out", str(path)]) == EXIT_UNUSABLE
+    assert "--out 'out.jsonl': accepted are files that are not there yet" in capsys.readouterr().err
+    assert path.read_text() == "an hour of measuring"
+
+
+def test_a_file_that_cannot_be_written_is_named_before_measuring(tmp_path, capsys):
+    path = tmp_path / "folder.jsonl"
+    path.mkdir()
+
+    assert main([*WORDS, "--by", "a tester", "--commit", "0123456", "--out", str(path)]) == EXIT_UNUSABLE
+    assert "accepted are those that can be written; this one: Is a directory" in capsys.readouterr().err
+
+
 def test_a_device_that_hides_its_driver_is_not_recorded(tmp_path, capsys, monkeypatch):
     gpu = made.gpu()
     monkeypatch.setattr(record_command, "discover", lambda: (made.replace(gpu, driver=None),))

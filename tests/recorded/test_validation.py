@@ -183,3 +183,73 @@ def test_a_line_that_lacks_a_key_is_named(tmp_path):
     del written[2]["measurement"]["samples_s"]
 
     assert refused(tmp_path, written).startswith("bad.jsonl, line 3: ")
+
+
+def test_a_file_nested_too_deep_is_refused(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"a":' * 100_000)
+
+    with pytest.raises(InvalidInput, match=r"bad\.jsonl, line 1: brackets are nested too deep"):
+        validate(path)
+
+
+def test_a_line_that_was_cut_off_is_shown(tmp_path):
+    path = made.write(tmp_path / "bad.jsonl")
+    path.write_text(path.read_text()[:-20])
+
+    with pytest.raises(InvalidInput, match=r"line 9: '{.*' is no JSON object that ends on this line"):
+        validate(path)
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ([], "axes of matmul '': accepted are m, k, n"),
+        ([["m", 8]], "axes of matmul 'm=8': accepted are m, k, n"),
+        ([["m", 8], ["k", 8], ["q", 8]], "axes of matmul 'm=8,k=8,q=8'"),
+        ([["m", 8], ["k", 8], ["n", 10**12]], "n of matmul '1000000000000': accepted are 1 to"),
+    ],
+)
+def test_a_shape_its_operation_does_not_have_is_refused(tmp_path, axes, said):
+    asked = made.lines()[0]["experiments"][0] | {"shapes": [{"axes": axes}]}
+
+    assert f"line 1: {said}" in refused(tmp_path, changed(1, experiments=[asked]))
+
+
+@pytest.mark.parametrize("name", ["cores", "memory_bytes", "cache_bytes", "clock_hz"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_device_with_a_figure_that_is_not_above_zero_is_refused(tmp_path, name, value):
+    devices = [made.lines()[0]["devices"][0] | {name: value}]
+
+    assert f"line 1: {name} of cuda:0 '{value}" in refused(tmp_path, changed(1, devices=devices))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("flop_per_s", 0, "matrix peak of fp32"),
+        ("flop_per_s", -1.0, "matrix peak of fp32"),
+        ("dtype", "fp9", "peak of cuda:0 'fp9'"),
+    ],
+)
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_peak_that_cannot_be_is_refused_in_the_header_and_beside_a_result(tmp_path, field, value, said, number):
+    written = made.lines()
+    device = written[0]["devices"][0] if number == 1 else written[1]["environment"]["device"]
+    device["peaks"][0][field] = value
+
+    assert f"line {number}: {said}" in refused(tmp_path, written)
+
+
+@pytest.mark.parametrize("told", [{"relative_error": -1.0}, {"relative_error": 2.0}, {"tolerance": -1.0}])
+def test_a_result_that_is_called_ok_against_its_own_accuracy_is_refused(tmp_path, told):
+    accuracy = {"relative_error": 1e-7, "tolerance": 1e-6} | told
+
+    assert refused(tmp_path, changed(2, accuracy=accuracy)).startswith("bad.jsonl, line 2: ")
+
+
+@pytest.mark.parametrize("told", [{"first_call_s": -1.0}, {"first_call_s": 0.0}, {"batch": 0}])
+def test_a_measurement_with_a_negative_time_or_count_is_refused(tmp_path, told):
+    measurement = made.lines()[1]["measurement"] | told
+
+    assert "line 2: first call and batch" in refused(tmp_path, changed(2, measurement=measurement))

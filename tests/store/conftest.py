@@ -42,7 +42,9 @@ def store(clock):
 
 @pytest.fixture
 def experiment():
-    return Experiment("matmul", (Shape.of(n=1), Shape.of(n=2)), ("fp32",), ("numpy", "torch"))
+    return Experiment(
+        "matmul", tuple(Shape.of(m=size, k=size, n=size) for size in (1, 2)), ("fp32",), ("numpy", "torch")
+    )
 
 
 @pytest.fixture

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpuexplore.analysis.prediction import Prediction, calibrate, library_of, predict
+from gpuexplore.backends import load_backend
 from gpuexplore.devices import target_named
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result
 from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.request import Request, shapes_of, split
 
 USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
@@ -53,9 +55,11 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     name = question.implementation
     implementation = operation.implementation_named(name) if name else library_of(operation)
     known = tuple(here)
-    targets = [target_named(one, known) for one in split(question.gpus)]
+    targets = tuple(dict.fromkeys(target_named(one, known) for one in split(question.gpus)))
     if not dtypes or not targets:
         raise InvalidInput(f"nothing to predict: give at least one gpu and one dtype of {', '.join(FORMATS)}")
+    for device in targets:
+        _refuse_elsewhere(operation, implementation, device)
     calibration = calibrate(own)
     return tuple(
         predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration)
@@ -63,3 +67,16 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
         for shape in shapes
         for dtype in dtypes
     )
+
+
+def _refuse_elsewhere(operation: Operation, implementation: Implementation, device: Device) -> None:
+    """Raise when `implementation` runs on another kind of device than `device` is."""
+    if _runs_on(implementation, device):
+        return
+    accepted = (one.name for one in operation.implementations if _runs_on(one, device))
+    raise InvalidInput.of(f"implementation of {operation.name} on {device.name}", implementation.name, accepted)
+
+
+def _runs_on(implementation: Implementation, device: Device) -> bool:
+    kinds = implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS
+    return ("cuda" if device.kind == "table" else device.kind) in kinds

@@ -1,0 +1,46 @@
+"""Figures that no device and no case can have: a recording that states one would draw wrong numbers."""
+
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device, Result, Shape
+from gpuexplore.operations.contract import Operation
+
+
+def check_shape(shape: Shape, operation: Operation) -> None:
+    """Raise when `shape` is none of `operation`, or beyond its limits."""
+    if tuple(name for name, _ in shape.axes) != operation.axes:
+        raise InvalidInput.of(f"axes of {operation.name}", shape, operation.axes)
+    for axis, length in shape.axes:
+        if length > operation.limits[axis]:
+            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
+    if problem := operation.problem(shape):
+        raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
+
+
+def check_device(device: Device) -> None:
+    """Raise when a figure of `device` is not above zero, or a peak is of a format nobody knows."""
+    found = [(name, getattr(device, name)) for name in ("cores", "memory_bytes", "cache_bytes", "clock_hz")]
+    found += [(f"{one.unit} peak of {one.dtype}", one.flop_per_s) for one in device.peaks]
+    found += [("bandwidth", device.bandwidth.bytes_per_s)] if device.bandwidth else []
+    found += [(f"bandwidth of level {one.level}", one.bandwidth.bytes_per_s) for one in device.caches]
+    found += [(f"size of level {one.level}", one.size_bytes) for one in device.caches]
+    for name, value in found:
+        if value is not None and value <= 0:
+            raise InvalidInput.of(f"{name} of {device.id}", value, "numbers above 0; null where it is unknown")
+    for peak in device.peaks:
+        if peak.dtype not in FORMATS:
+            raise InvalidInput.of(f"peak of {device.id}", peak.dtype, FORMATS)
+
+
+def check_result(result: Result) -> None:
+    """Raise when a result contradicts itself: called OK with an error beyond its tolerance, or with a negative time."""
+    accuracy, measurement = result.accuracy, result.measurement
+    if accuracy and not (accuracy.tolerance >= 0 and (accuracy.relative_error or 0.0) >= 0):
+        raise InvalidInput.of("accuracy", accuracy.relative_error, "errors and tolerances from 0")
+    if measurement is None:
+        return
+    if accuracy and not accuracy.within:
+        raise InvalidInput(f"ok with an error of {accuracy.relative_error}, beyond its tolerance {accuracy.tolerance}")
+    if measurement.first_call_s <= 0 or measurement.batch < 1:
+        told = f"{measurement.first_call_s}, {measurement.batch}"
+        raise InvalidInput.of("first call and batch", told, "seconds above 0, and whole numbers from 1")
