@@ -77,5 +77,5 @@ else:
     )
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
-        st.markdown("**What this machine could reach at most, in products**")
+        st.markdown("**What this machine could reach at most: matrix products in each dtype**")
         st.altair_chart(peaks(devices))

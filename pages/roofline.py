@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.ui.roofline import nothing_here, open_benchmark, show_roofline
+from gpuexplore.ui.roofline import no_run_shown, nothing_here, open_benchmark, restore_after_back, show_roofline
 from gpuexplore.ui.roofline_choice import choose
 from gpuexplore.ui.roofline_measure import offer, show_progress
 from gpuexplore.ui.roofline_points import view_of
@@ -14,11 +14,16 @@ st.caption(
     "by arithmetic, the flat roofs. Both are drawn here for one device, with the results measured on it."
 )
 
+restore_after_back()
 devices = known_devices()
 choice = choose(devices)
 view = view_of(choice)
 if choice.here:
-    offer(choice.device)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if view.roofs and not any(one.origin == "live" for one in view.points):
+            open_benchmark()
+            st.caption(no_run_shown(choice.runs == "none"), width="content")
+        offer(choice.device)
     show_progress()
 
 if not view.roofs:
@@ -31,12 +36,6 @@ if not view.roofs:
     st.stop()
 if not choice.here and not view.measured:
     st.info(nothing_here(choice.device.name, view.points), icon=":material/info:")
-elif choice.here and not any(one.origin == "live" for one in view.points):
-    st.info(
-        "None of your runs is on this roofline yet." if choice.runs != "none" else "Runs are hidden.",
-        icon=":material/insights:",
-    )
-    open_benchmark()
 show_roofline(view, choice)
 if all(device.kind == "cpu" for device in devices):
     st.caption("No CUDA device was found here; every GPU of the table can be chosen above.")

@@ -8,7 +8,7 @@ from gpuexplore.ui.choices import show_problem
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.what_if_choice import choose_places, offer_presets
 from gpuexplore.ui.what_if_known import known, offer_measuring
-from gpuexplore.ui.what_if_view import show_figures, show_summary
+from gpuexplore.ui.what_if_view import show_devices, show_figures, show_summary
 from gpuexplore.ui.what_if_workload import choose_workload, forget_workload
 
 st.title("Dtype what-if")
@@ -19,21 +19,27 @@ st.caption(
 offer_presets()
 
 here = known_devices()
-with st.container(border=True):
+asked, answer, elsewhere = st.container(border=True), st.container(), st.container()
+elsewhere.subheader("The same on other devices", anchor="devices")
+with asked:
     workload = None
     try:
         workload = choose_workload()
     except (InvalidInput, NotFound) as error:
         show_problem(error)
-    places = choose_places(here)
+    places = choose_places(here, elsewhere)
 
 if workload is None:
-    st.info("There is nothing to predict yet: correct the workload above, or take the usual one.")
-    st.button("Start from the usual workload", type="primary", on_click=forget_workload)
+    with answer:
+        st.info("There is nothing to predict yet: correct the workload above, or take the usual one.")
+        st.button("Start from the usual workload", type="primary", on_click=forget_workload)
     st.stop()
 
 facts = known(here, places)
 rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=facts)
-show_summary(workload, rows, places)
-offer_measuring(workload, rows, facts.measured)
-show_figures(workload, rows, places)
+with answer:
+    show_summary(workload, rows, places)
+    offer_measuring(workload, rows, facts.measured)
+    show_figures(workload, rows, places)
+with elsewhere:
+    show_devices(rows, places)

@@ -10,18 +10,20 @@ from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.lines import lines
+from gpuexplore.charts.peak_labels import PeakLine, peak_labels
 from gpuexplore.charts.points import Span, at_rate, points
 from gpuexplore.charts.rules import peak_rules
-from gpuexplore.model import Bandwidth, Measurement
+from gpuexplore.charts.series import owner
+from gpuexplore.model import Measurement
 from gpuexplore.units import format_bytes_per_s
 
 
 def bandwidth(source: Source, against: Against = USUAL) -> alt.LayerChart:
     """Return achieved bytes/s against size, with a line for the memory bandwidth of each device."""
     drawn, peaks = _points(source, against), _peaks(source, against)
-    values = [*drawn["low"], *drawn["high"], *(one.bytes_per_s for one in peaks)]
+    values = [*drawn["low"], *drawn["high"], *peaks.values()]
     y = log_axis("Memory rate", values, "B/s")
-    rules = peak_rules({_label(one): one.bytes_per_s for one in peaks})
+    rules = peak_rules(peaks)
     return lines(drawn, results_of(source), y=y, description=describe_bandwidth(source), rules=rules)
 
 
@@ -38,10 +40,19 @@ def _rate(measurement: Measurement, derived: Figures) -> Span | None:
     return at_rate(derived.bytes_per_s, measurement)
 
 
-def _peaks(source: Source, against: Against) -> set[Bandwidth]:
-    derived = figures(results_of(source), against=against)
-    return {one.bandwidth for one in derived if one.bandwidth and one.bytes_per_s}
-
-
-def _label(peak: Bandwidth) -> str:
-    return f"{BANDWIDTH_KINDS[peak.kind].removeprefix('the ')}: {format_bytes_per_s(peak.bytes_per_s)}"
+def _peaks(source: Source, against: Against) -> dict[str, float]:
+    """Return the bandwidths that measured cases are held against, by their label."""
+    results = results_of(source)
+    return peak_labels(
+        (
+            PeakLine(
+                owner(one, results),
+                "",
+                BANDWIDTH_KINDS[its.bandwidth.kind].removeprefix("the "),
+                its.bandwidth.bytes_per_s,
+            )
+            for one, its in zip(results, figures(results, against=against), strict=True)
+            if its.bandwidth and its.bytes_per_s
+        ),
+        format_bytes_per_s,
+    )

@@ -8,10 +8,10 @@ import pandas as pd
 from gpuexplore.analysis.entered import Claim
 from gpuexplore.analysis.mfu import PEAK_KINDS
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_flop_per_s, format_percent
 
 ROW_HEIGHT = 46
-AGAINST = ("promised", "peak", "published")
 COLUMNS = ("row", "dtype", "against", "share", "said", "told")
 
 
@@ -28,9 +28,8 @@ def claim_shares(claims: Sequence[Claim]) -> alt.LayerChart:
         scale=alt.Scale(domain=[0, largest * 1.15]),
     )
     base = alt.Chart(frame).encode(y=y)
-    bars = base.mark_bar(size=13).encode(
-        x=x, color=alt.Color("against:N", scale=alt.Scale(domain=list(AGAINST)), legend=None)
-    )
+    color = alt.Color("dtype:N", scale=alt.Scale(domain=list(FORMATS)), legend=None)  # as on every page
+    bars = base.mark_bar(size=13).encode(x=x, color=color)
     figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text="said:N")
     names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(x=alt.value(0), text="told:N")
     full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)

@@ -15,7 +15,7 @@ from gpuexplore.operations import operation_named
 
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
-TALL = 560  # with the long entries of recorded series
+TALL = 510  # with the entries of recorded series
 PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name would redraw a polled chart
 
 

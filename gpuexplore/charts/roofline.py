@@ -26,11 +26,13 @@ from gpuexplore.charts.roofline_frames import (
     sloped_roofs,
     window,
 )
-from gpuexplore.charts.series import NEUTRAL, POINTS
+from gpuexplore.charts.rules import legible
+from gpuexplore.charts.series import NEUTRAL, POINTS, RING
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
 
-HEIGHT = 560  # with legends and axes
+HEIGHT = 600  # with legends and axes
+POINT_SIZE = 75
 OPENED = "opened"  # the selection that holds the run of a clicked point
 POINT_TOOLTIPS = {
     "case": "Case",
@@ -48,6 +50,7 @@ ROOF_TOOLTIPS = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "So
 RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))
 SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[place % len(POINTS)] for place in range(len(FORMATS))])
+SCALE_OF_ORIGINS = alt.Scale(domain=list(ORIGINS.values()), range=[POINT_SIZE] * len(ORIGINS))
 SCALE_OF_BASES = alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]])
 # The angle of a slope of 1 depends on the pixels a decade takes, so the browser has to work it out.
 NARROW = "width < 400"  # a phone: labels without figures, which the axis and the tooltip give
@@ -106,7 +109,9 @@ def _y(seen: Window) -> alt.Y:
 def _roof_lines(roofs: Sequence[Roof], seen: Window, dtypes: Sequence[str]) -> list[alt.Chart]:
     slopes, flats = sloped_roofs(roofs, seen), flat_roofs(roofs, seen)
     dash = alt.StrokeDash(
-        "basis:N", scale=SCALE_OF_BASES, legend=_legend([*slopes["basis"], *flats["basis"]], BASES, "bottom")
+        "basis:N",
+        scale=SCALE_OF_BASES,
+        legend=_legend([*slopes["basis"], *flats["basis"]], BASES, "bottom", symbolSize=700, symbolStrokeWidth=2),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in ROOF_TOOLTIPS.items()]
     base = {"x": _x(seen), "y": _y(seen), "detail": "line:N", "strokeDash": dash, "tooltip": words}
@@ -126,7 +131,7 @@ def _ridges(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     text = base.transform_filter("datum.text != ''").mark_text(
         align="left", baseline="top", dx=6, dy=5, color=NEUTRAL, fontSize=11
     )
-    return [marks, text.encode(text="text:N")]
+    return [marks, *legible(text.encode(text="text:N"))]
 
 
 def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened: alt.Parameter) -> list[alt.Chart]:
@@ -134,15 +139,16 @@ def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen))
     color, shape = _color(dtypes), alt.Shape("dtype:N", scale=SCALE_OF_SHAPES, legend=_dtype_legend(dtypes))
+    size = alt.Size("origin:O", scale=SCALE_OF_ORIGINS, legend=_origin_legend([*frame["origin"]]))
     live = f"datum.origin == '{ORIGINS['live']}'"
     filled, hollow = (
         base.transform_filter(kept)
-        .mark_point(filled=solid, size=75, strokeWidth=1.8, opacity=0.9, cursor="pointer")
-        .encode(color=color, shape=shape, tooltip=words)
+        .mark_point(filled=solid, strokeWidth=1.8, opacity=0.9, cursor="pointer")
+        .encode(color=color, shape=shape, size=size, tooltip=words)
         for kept, solid in ((live, True), (f"!({live})", False))
     )
     text = base.transform_filter("datum.text != ''").mark_text(align="left", baseline="middle", dx=9, color=NEUTRAL)
-    return [hollow, filled.add_params(opened), text.encode(text="text:N")]
+    return [hollow, filled.add_params(opened), *legible(text.encode(text="text:N"))]
 
 
 def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
@@ -153,7 +159,10 @@ def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
         align="left", baseline="bottom", dx=10, dy=-3, color=NEUTRAL, fontSize=12, angle=alt.expr(angle)
     )
     said = f"{NARROW} ? datum.short : datum.label"
-    return [one.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for one in (flat, slope)]
+    said_at = [
+        one.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for one in (flat, slope)
+    ]
+    return [layer for one in said_at for layer in legible(one)]
 
 
 def _color(dtypes: Sequence[str]) -> alt.Color:
@@ -164,11 +173,22 @@ def _dtype_legend(dtypes: Sequence[str]) -> alt.Legend | None:
     return _legend(dtypes, list(FORMATS), "top")
 
 
+def _origin_legend(origins: Sequence[str]) -> alt.Legend | None:
+    """Return a legend whose symbols are hollow for what was not measured here."""
+    symbol = alt.expr(f"datum.value == '{ORIGINS['live']}' ? 'circle' : '{RING}'")
+    return _legend(
+        origins, list(ORIGINS.values()), "bottom", symbolType=symbol, symbolFillColor=NEUTRAL, symbolStrokeWidth=0
+    )
+
+
 def _legend(
     present: Sequence[str], order: Sequence[str], orient: Literal["top", "bottom"], **style: Any
 ) -> alt.Legend | None:
-    """Return a legend of what is drawn, in `order`; none for a single entry."""
+    """Return a legend of what is drawn, in `order`; none for a single entry that is the usual one, the first."""
     values = [one for one in order if one in set(present)]
-    if len(values) < 2:
+    if not values or values == order[:1] or (len(values) < 2 and orient == "top"):
         return None
-    return alt.Legend(title=None, values=values, orient=orient, columns=4, labelLimit=260, symbolOpacity=1, **style)
+    columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what a phone has room for
+    return alt.Legend(
+        title=None, values=values, orient=orient, columns=columns, labelLimit=260, symbolOpacity=1, **style
+    )

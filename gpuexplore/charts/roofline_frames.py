@@ -20,10 +20,12 @@ ORIGINS: dict[Origin, str] = {"live": "measured here", "recorded": "recorded", "
 LOWEST_INTENSITY = 1 / 16
 ROOM = 2.0  # beyond the outermost point, on either side
 LABELS_FROM = 0.7  # of the width: the labels of flat roofs stand right of it, the points left
+LABELS_TO = 0.12  # of the width: the labels of slopes stand left of it
 PIXELS = 400  # of the drawing's height: what labels need is a share of it
 LABEL_PIXELS = 15
 SLOPED_LABEL_PIXELS = 26  # on a phone the slopes are steep, and labels along them near each other
 THICK, THIN = 3.0, 1.5
+NEAR_LIMIT = 0.5  # a best result below half of its limit is no roof: other implementations' points lie above it
 Row = dict[str, object]
 
 
@@ -51,8 +53,9 @@ def window(roofs: Sequence[Roof], points: Sequence[Point]) -> Window:
     """Return the window that shows every point, every ridge with memory and some of the roofs beside them."""
     shown = [one.intensity for one in ridges(roofs) if one.bandwidth.kind == "memory"]
     shown += [one.intensity for one in points]
-    low = min([LOWEST_INTENSITY, *(one / ROOM for one in shown)])
-    high = low * (ROOM * max([1.0, *shown]) / low) ** (1 / LABELS_FROM)
+    left, right = min([LOWEST_INTENSITY * ROOM, *shown]), ROOM * max([1.0, *shown])
+    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width holds the rest
+    low, high = left / whole**LABELS_TO, left * whole ** (1 - LABELS_TO)
     slopes = [one.rate for one in roofs if one.kind != "compute"]
     flats = [one.rate for one in roofs if one.kind == "compute"]
     rates = [one.flop_per_s for one in points]
@@ -211,12 +214,18 @@ def _units_at(one: Roof, roofs: Iterable[Roof]) -> str:
 def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
     """Return the compute roofs, one of each rate: rather of a dtype that has it on both units, and on matrix units."""
     order = list(FORMATS)
-    compute = [one for one in roofs if one.dtype]
+    compute = [one for one in roofs if one.dtype and not _far_below(one, roofs)]
     alike = Counter((one.rate, one.dtype) for one in compute)
     compute.sort(
         key=lambda one: (-alike[one.rate, one.dtype], one.unit != "matrix", order.index(one.dtype or order[0]))
     )
     return list({(one.rate, one.reached): one for one in reversed(compute)}.values())[::-1]
+
+
+def _far_below(one: Roof, roofs: Iterable[Roof]) -> bool:
+    """Return whether the best result so far is too far below its limit to tell anybody what can be reached."""
+    limits = [each.rate for each in roofs if not each.reached and (each.dtype, each.unit) == (one.dtype, one.unit)]
+    return one.reached and bool(limits) and one.rate < NEAR_LIMIT * max(limits)
 
 
 def _roof_row(one: Roof, intensity: float, rate: float, said: str) -> Row:

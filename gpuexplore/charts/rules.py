@@ -1,6 +1,7 @@
 """Reference lines across a chart: 1×, a peak, 100 %."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import altair as alt
 
@@ -18,11 +19,17 @@ def rule(value: float) -> Rule:
 def labelled_rule(value: float, label: str, *, at_right: bool = False) -> Rule:
     """Return a dashed line at `value` of the y axis, with its label above one end."""
     base = _base(value, label)
-    if at_right:
-        text = base.mark_text(color=NEUTRAL, align="right", dx=-4, dy=-8)
-    else:
-        text = base.mark_text(color=NEUTRAL, align="left", dx=4, dy=-8)
-    return *rule(value), text.encode(text="label:N", x=alt.value("width" if at_right else 0))
+    align: Literal["left", "right"] = "right" if at_right else "left"
+    text = base.mark_text(color=NEUTRAL, align=align, dx=-4 if at_right else 4, dy=-8)
+    return *rule(value), *legible(text.encode(text="label:N", x=alt.value("width" if at_right else 0)))
+
+
+def legible(text: alt.Chart) -> Rule:
+    """Return `text` with a rim in the colour of the background below it, so that lines and points leave it readable."""
+    rim = text.copy()
+    rim.mark.stroke = alt.expr("background")
+    rim.mark.strokeWidth, rim.mark.strokeJoin, rim.mark.tooltip = 4, "round", None
+    return rim, text
 
 
 def peak_rules(peaks: Mapping[str, float]) -> list[Rule]:

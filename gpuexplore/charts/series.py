@@ -5,7 +5,8 @@ by the dtype's place in DTYPES. A legend with a single entry is left out. A reco
 the live one of its implementation, and says in its name that it is recorded; its points are hollow.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -17,10 +18,11 @@ from gpuexplore.model import Case, Result
 from gpuexplore.operations import operation_named
 
 DASHES = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
-POINTS = ("square", "circle", "cross", "diamond", "triangle-up")
+POINTS = ("square", "circle", "cross", "diamond", "triangle-up", "triangle-down")
 FADED = 0.12
 SHORT_NAME, LONG_NAME = 12, 24  # four short entries fit a phone side by side, two that are not long, else one
 LABEL_LIMIT = 290  # pixels
+RING = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0ZM0.65,0A0.65,0.65,0,1,0,-0.65,0A0.65,0.65,0,1,0,0.65,0Z"  # an SVG path
 NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey reads on light and on dark
 
 
@@ -48,6 +50,17 @@ def series_name(case: Case, results: Sequence[Result]) -> str:
     """Return the implementation's name, with the device where there are several or it is a recorded one."""
     told = len({one.case.device for one in results}) > 1 or is_recorded(case.device)
     return f"{case.implementation} · {case.device}" if told else case.implementation
+
+
+def device_said(device: str, devices: Collection[str]) -> str:
+    """Return what a label calls one of `devices`: a recorded one by its name only where there are several."""
+    alone = is_recorded(device) and sum(map(is_recorded, devices)) == 1
+    return RECORDED.strip(": ") if alone else device
+
+
+def owner(result: Result, results: Sequence[Result]) -> str:
+    """Return what a label calls the device of a result, e.g. ``cpu`` or ``recorded``."""
+    return device_said(result.case.device, {one.case.device for one in results})
 
 
 def series_order(results: Sequence[Result]) -> list[str]:
@@ -87,9 +100,7 @@ def color(points: pd.DataFrame, order: Sequence[str], *, legend: bool) -> alt.Co
     """Return the colour of a series, the same whatever else is shown."""
     present = [one for one in order if one in set(points["series"])]
     return alt.Color(
-        "series:N",
-        scale=alt.Scale(domain=list(order)),
-        legend=_legend(present, "top") if legend else None,
+        "series:N", scale=alt.Scale(domain=list(order)), legend=_series_legend(present) if legend else None
     )
 
 
@@ -113,15 +124,34 @@ def _scale(marks: Sequence[Any]) -> alt.Scale:
     return alt.Scale(domain=list(DTYPES), range=[marks[place % len(marks)] for place in range(len(DTYPES))])
 
 
+def _series_legend(present: Sequence[str]) -> alt.Legend | None:
+    """Return a legend in which a recorded series has a hollow symbol and follows the live one of its implementation."""
+    if not any(map(is_recorded, present)):
+        return _legend(present, "top")
+    implementations = [one.partition(" · ")[0] for one in present]
+    paired = sorted(present, key=lambda one: implementations.index(one.partition(" · ")[0]))
+    devices = {one.partition(" · ")[2] for one in present}
+    said = {
+        one: one.replace(place, device_said(place, devices)) for one in present for place in [one.partition(" · ")[2]]
+    }
+    symbol = alt.expr(f"indexof(datum.value, '{RECORDED}') < 0 ? 'circle' : '{RING}'")
+    return _legend(paired, "top", said=said, symbolType=symbol, symbolStrokeWidth=0)
+
+
 def _dtype_legend(points: pd.DataFrame) -> alt.Legend | None:
     """Return a legend of filled points, without the dash on their outline."""
     return _legend(present_dtypes(points), "bottom", symbolFillColor=NEUTRAL, symbolStrokeWidth=0)
 
 
-def _legend(present: Sequence[str], orient: Literal["top", "bottom"], **style: Any) -> alt.Legend | None:
+def _legend(
+    present: Sequence[str], orient: Literal["top", "bottom"], said: Mapping[str, str] | None = None, **style: Any
+) -> alt.Legend | None:
+    """Return a legend of what is `present`, each under its own name or the one in `said`; none for a single entry."""
     if len(present) < 2:
         return None
-    longest = max(map(len, present))
+    if said:
+        style["labelExpr"] = f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
+    longest = max(len((said or {}).get(one, one)) for one in present)
     columns = 4 if longest <= SHORT_NAME else 2 if longest <= LONG_NAME else 1
     limit = LABEL_LIMIT if columns == 1 else 180
     values = list(present)

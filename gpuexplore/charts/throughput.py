@@ -10,9 +10,10 @@ from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.lines import lines
+from gpuexplore.charts.peak_labels import PeakLine, peak_labels
 from gpuexplore.charts.points import Span, at_rate, points
 from gpuexplore.charts.rules import peak_rules
-from gpuexplore.dtypes import DTYPES
+from gpuexplore.charts.series import owner
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_flop_per_s
 
@@ -39,13 +40,15 @@ def _rate(measurement: Measurement, derived: Figures) -> Span | None:
 
 
 def _peaks(source: Source, against: Against) -> dict[str, float]:
-    """Return the peaks that measured cases are held against, equal ones under one label."""
-    derived = figures(results_of(source), against=against)
-    present = {one.peak for one in derived if one.peak and one.flop_per_s}
-    dtypes: dict[tuple[float, str], set[str]] = {}
-    for peak in present:
-        dtypes.setdefault((peak.flop_per_s, PEAK_KINDS[peak.kind].removeprefix("the ")), set()).add(peak.dtype)
-    return {
-        f"{', '.join(name for name in DTYPES if name in names)}, {kind}: {format_flop_per_s(rate)}": rate
-        for (rate, kind), names in dtypes.items()
-    }
+    """Return the peaks that measured cases are held against, by their label."""
+    results = results_of(source)
+    return peak_labels(
+        (
+            PeakLine(
+                owner(one, results), its.peak.dtype, PEAK_KINDS[its.peak.kind].removeprefix("the "), its.peak.flop_per_s
+            )
+            for one, its in zip(results, figures(results, against=against), strict=True)
+            if its.peak and its.flop_per_s
+        ),
+        format_flop_per_s,
+    )

@@ -1,6 +1,6 @@
 """Formats side by side: time, speedup, speed against error, and the same across devices.
 
-What was measured is drawn filled, what is predicted hollow and with its interval; every label says which.
+What was measured here is drawn filled, everything else hollow, predictions with their interval; every label says which.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ import pandas as pd
 
 from gpuexplore.analysis.what_if import Span, WhatIf
 from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label
+from gpuexplore.charts.rules import legible
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_ratio, format_seconds
@@ -28,7 +29,6 @@ COLUMNS = (
     "low",
     "high",
     "error",
-    "drawn",
     "origin",
     "said",
     "told",
@@ -43,6 +43,7 @@ TOOLTIPS = {
     "origin": "From",
     "basis": "Basis",
 }
+HERE = "datum.origin == 'measured'"
 PALETTE = alt.Scale(domain=list(FORMATS))
 SHAPES = alt.Scale(
     domain=["measured", "recorded", "entered", "predicted"], range=["circle", "square", "diamond", "circle"]
@@ -107,7 +108,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     line = alt.Chart(frontier(frame)).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y="low:Q", y2="high:Q")
     names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text="dtype:N")
-    layers = [line.encode(x=x, y=y), whisker, *_points(base), names]
+    layers = [line.encode(x=x, y=y), whisker, *_points(base), *legible(names)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=SCATTER_HEIGHT, description=_describe_trade_off(frame, baseline)
     )
@@ -123,7 +124,7 @@ def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart
     x = _log_x(quantity.title, values, quantity.tick)
     y = alt.Y("device:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(domain=names))
     color = alt.Color(
-        "dtype:N", scale=PALETTE, legend=alt.Legend(title=None, orient="top", values=shown, columns=6, symbolOpacity=1)
+        "dtype:N", scale=PALETTE, legend=alt.Legend(title=None, orient="top", values=shown, columns=3, symbolOpacity=1)
     )
     base = alt.Chart(frame).encode(x=x, y=y, yOffset=alt.YOffset("dtype:N", sort=shown), color=color)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x="low:Q", x2="high:Q")
@@ -156,7 +157,7 @@ def _listed(
     marks = _bars(known) if bars else _points(known)
     words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
     labels = words.encode(y=y, x=alt.value("width"), text="said:N")
-    layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), labels]
+    layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *legible(labels)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=ROW_HEIGHT * max(1, len(names)) + 45, description=description
     )
@@ -164,20 +165,23 @@ def _listed(
 
 
 def _points(base: alt.Chart, size: int = POINT_SIZE) -> list[alt.Chart]:
-    """Return filled points for what was measured and hollow ones for what is predicted."""
+    """Return filled points for what was measured here and hollow ones, by origin, for everything else."""
     shape = alt.Shape("origin:N", scale=SHAPES, legend=None)
-    filled = base.transform_filter("datum.drawn == 'known'").mark_point(filled=True, size=size, opacity=1)
-    hollow = base.transform_filter("datum.drawn == 'predicted'").mark_point(filled=False, size=size, strokeWidth=2.2)
+    filled = base.transform_filter(HERE).mark_point(filled=True, size=size, opacity=1)
+    hollow = base.transform_filter(f"!({HERE})").mark_point(filled=False, size=size, strokeWidth=2.2)
     return [one.encode(shape=shape, tooltip=_tooltip()) for one in (filled, hollow)]
 
 
 def _bars(base: alt.Chart) -> list[alt.Chart]:
-    filled = base.transform_filter("datum.drawn == 'known'").mark_bar(size=13)
-    hollow = base.transform_filter("datum.drawn == 'predicted'").mark_bar(
-        size=13, fillOpacity=0.16, strokeWidth=1.6, strokeDash=[4, 2]
-    )
-    outlined = hollow.encode(stroke=alt.Stroke("dtype:N", scale=PALETTE, legend=None), tooltip=_tooltip())
-    return [filled.encode(tooltip=_tooltip()), outlined]
+    filled = base.transform_filter(HERE).mark_bar(size=13).encode(tooltip=_tooltip())
+    stroke = alt.Stroke("dtype:N", scale=PALETTE, legend=None)
+    outlined = [
+        base.transform_filter(f"!({HERE}) && datum.origin {same} 'predicted'")
+        .mark_bar(size=13, fillOpacity=0.16, strokeWidth=1.6, strokeDash=dash)
+        .encode(stroke=stroke, tooltip=_tooltip())
+        for same, dash in (("!=", [1, 0]), ("==", [4, 2]))
+    ]
+    return [filled, *outlined]
 
 
 def _tooltip() -> list[alt.Tooltip]:
@@ -219,7 +223,6 @@ def _drawn(one: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
         "low": span.low if span else None,
         "high": span.high if span else None,
         "error": one.error,
-        "drawn": "predicted" if one.origin == "predicted" else "known",
         "origin": origin,
         "said": _said(one, told if span else None),
         "told": told,

@@ -30,17 +30,22 @@ WHY = "Source, or why it is unknown"
 
 
 def choose_against(run: Run) -> Against:
-    """Draw the choice, and what each answer would be for the fastest result; return what is chosen."""
+    """Draw the choice, and return what is chosen."""
     usual = usual_against(run)
     evidence = gather(run.results, None, usual)
     if evidence is None:
         return usual
     usual = evidence.against
-    with st.columns(2)[0]:
-        kind = peak_kind(_choose(evidence.fastest, usual))
+    return replace(usual, kind=peak_kind(_choose(evidence.fastest, usual)))
+
+
+def show_every_denominator(run: Run, against: Against) -> None:
+    """Show, folded, what each answer of the choice would be for the fastest result."""
+    evidence = gather(run.results, None, replace(against, kind=None))
+    if evidence is None:
+        return
     with st.expander("Every denominator: all that the fastest can be held against", icon=":material/percent:"):
-        show_denominators(evidence.fastest, usual)
-    return replace(usual, kind=kind)
+        show_denominators(evidence.fastest, evidence.against)
 
 
 def _choose(fastest: Result, usual: Against) -> str:

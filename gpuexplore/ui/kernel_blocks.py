@@ -44,7 +44,7 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered
     with st.spinner("Compiling every block shape …"):
         compiled = compiled_kernels([_target(choice, block, gpu) for block in launches])
     shapes = block_shapes(launches, compiled, gpu, _measured(runs, choice))
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns([2, 3], gap="medium")
     with left:
         st.altair_chart(block_occupancy(shapes), key="chart.blocks")
     with right:

@@ -81,7 +81,7 @@ def _show_measured(choice: KernelChoice, run: Run) -> None:
 def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
     rungs = ladder(choice.operation, choice.implementation.backend, results)
     known = published(choice.operation.name, choice.dtype)
-    if known or any(one.share is not None for one in rungs):
+    if any(one.share is not None or one.implementation.name in known for one in rungs):
         st.altair_chart(ladder_chart(rungs, known), key="chart.ladder")
     if results:
         case = results[0].case

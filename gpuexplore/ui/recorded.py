@@ -34,10 +34,12 @@ class Beside:
     Attributes:
         name: of the recording; empty for none.
         results: their devices named as recorded ones.
+        about: whose they are and what is left out, as Markdown.
     """
 
     name: str = ""
     results: tuple[Result, ...] = ()
+    about: str = ""
 
 
 def show_badge(run: Run) -> None:
@@ -72,7 +74,7 @@ def labelled(run: Run) -> tuple[Result, ...]:
 
 
 def choose_beside(run: Run) -> Beside:
-    """Draw the choice of a recording to compare a live run with, and say what was chosen."""
+    """Draw the choice of a recording to compare a live run with."""
     known = recordings_of(run.experiment.operation)
     if recording_of_run(run.id) or not (known or WITH in st.query_params):
         return Beside()
@@ -87,9 +89,14 @@ def choose_beside(run: Run) -> Beside:
             format_func=lambda name: _title(name, known),
             on_change=_take,
             args=(key,),
-            width=360,
         )
     return _beside(run, chosen) if chosen else Beside()
+
+
+def show_beside(beside: Beside) -> None:
+    """Say whose results are drawn beside those of the run, if any are."""
+    if beside.about:
+        st.caption(beside.about)
 
 
 def offer_recorded_runs(operation: str) -> None:
@@ -121,7 +128,7 @@ def _asked(run: Run) -> Recording | None:
 
 
 def _beside(run: Run, recording: Recording) -> Beside:
-    """Return the recorded results in the dtypes of the run, and say whose they are and what is left out."""
+    """Return the recorded results in the dtypes of the run."""
     recorded = recorded_run(run_id_of(recording.name, run.experiment.operation))
     every = recorded.results
     fitting = [one for one in every if one.case.dtype in run.experiment.dtypes]
@@ -132,8 +139,7 @@ def _beside(run: Run, recording: Recording) -> Beside:
         words.append("Only the dtypes of this run are drawn.")
     if missing := left_out(fitting):
         words.append(f"Of the recording, {missing}")
-    st.caption(" ".join(words))
-    return Beside(recording.name, as_recorded(fitting))
+    return Beside(recording.name, as_recorded(fitting), " ".join(words))
 
 
 def _devices(recording: Recording, ids: Sequence[str]) -> str:

@@ -17,11 +17,11 @@ from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.model import Result, Run
 from gpuexplore.request import as_command, as_python, from_experiment
-from gpuexplore.ui.against import choose_against
+from gpuexplore.ui.against import choose_against, show_every_denominator
 from gpuexplore.ui.conditions import show_conditions
 from gpuexplore.ui.diagnosis import show_diagnosis
 from gpuexplore.ui.live_charts import Drawing, draw, refresh
-from gpuexplore.ui.recorded import choose_beside, labelled
+from gpuexplore.ui.recorded import Beside, choose_beside, labelled, show_beside
 from gpuexplore.ui.table import show_table
 
 HEADING_HEIGHT = 56  # pixels: a select box fits
@@ -31,21 +31,27 @@ MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "applicatio
 def show_results(run: Run) -> None:
     """Show the results a run has so far."""
     sentences, baseline = st.container(), _baseline(run)
-    against = choose_against(run)
+    denominator, recording = st.columns(2, gap="medium")
+    with denominator:
+        against = choose_against(run)
+    with recording:
+        beside = choose_beside(run)
+    show_beside(beside)
     summary = summarize(run.results, baseline=baseline, against=against, running=run.active)
     sentences.markdown(f"#### {summary.headline}")
     sentences.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
     if any(result.measurement for result in run.results):
-        _charts(run, against)
+        _charts(run, against, beside)
     show_diagnosis(run.results, against, running=run.active)
     show_table(run.results, baseline=baseline, against=against)
     if not run.active:
         _take_away(run, against)
+    show_every_denominator(run, against)
     show_conditions(run)
 
 
-def _charts(run: Run, chosen: Against) -> None:
-    results, baseline, beside = run.results, _baseline(run), choose_beside(run)
+def _charts(run: Run, chosen: Against, beside: Beside) -> None:
+    results, baseline = run.results, _baseline(run)
     shown = (*labelled(run), *beside.results)
     against = _against_all(shown, chosen)
     setting = (beside.name, against)

@@ -20,6 +20,7 @@ from gpuexplore.ui.roofline_points import MOST_RESULTS, View
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
 
 BENCHMARK = Path(__file__).parents[2] / "pages" / "benchmark.py"
+LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 READING = (
     "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
 )
@@ -33,12 +34,23 @@ def show_roofline(view: View, choice: RooflineChoice) -> None:
         on_select="rerun",
     )
     if run := run_of(event):
+        st.session_state[LEFT] = run, st.query_params.to_dict()
         st.switch_page(BENCHMARK, query_params={"run": run})
     st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
     if said := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {one}" for one in said))
     _show_points(view.points)
     _show_roofs(view.roofs)
+
+
+def restore_after_back() -> None:
+    """Give the page the choices it had when a point was opened: Streamlit puts an entry without them in between.
+
+    Once only, so that going back further does not end here.
+    """
+    run, query = st.session_state.pop(LEFT, (None, {}))
+    if run and st.query_params.get("run") == run:
+        st.query_params.from_dict(query)
 
 
 def run_of(event: Any) -> str | None:
@@ -55,11 +67,16 @@ def nothing_here(name: str, points: Sequence[Point]) -> str:
     return f"Nothing is measured on {name} here: its roofs are those of the table. {shown}"
 
 
+def no_run_shown(hidden: bool) -> str:
+    """Return why no run of this server is on the roofline."""
+    return "Runs are hidden." if hidden else "None of your runs is on this roofline yet."
+
+
 def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     """Return what there is to know about the points that are drawn, a sentence each."""
     opens = "A click on a point opens its run." if any(one.run for one in points) else None
     elsewhere = any(one.origin != "live" for one in points)
-    hollow = "Hollow points were not measured here: they are recorded or published." if elsewhere else None
+    hollow = "Hollow points were not measured here." if elsewhere else None
     return tuple(one for one in (opens, hollow) if one)
 
 
@@ -80,39 +97,41 @@ def open_benchmark() -> None:
 def _show_points(points: tuple[Point, ...]) -> None:
     if not points:
         return
-    st.markdown("**Every point**")
     ordered = sorted(points, key=lambda one: one.share or 0.0, reverse=True)
-    st.dataframe(
-        pd.DataFrame([_point(one) for one in ordered]),
-        hide_index=True,
-        column_config={"Of its roof": st.column_config.TextColumn(help="Rate over the attainable at this intensity")},
-        alt=f"Table of {len(points)} points with intensity, rate and share of the roof above",
-    )
+    with st.expander(f"Every point: {len(points)} in a table", icon=":material/table:"):
+        st.dataframe(
+            pd.DataFrame([_point(one) for one in ordered]),
+            hide_index=True,
+            column_config={
+                "Of its roof": st.column_config.TextColumn(help="Rate over the attainable at this intensity")
+            },
+            alt=f"Table of {len(points)} points with intensity, rate and share of the roof above",
+        )
 
 
 def _point(one: Point) -> dict[str, object]:
     return {
         "Case": one.case,
+        "From": ORIGINS[one.origin],
         "Operation": operation_named(one.operation).title,
         "Shape": shape_label(one.shape),
-        "Intensity": format_intensity(one.intensity),
         "Rate": format_flop_per_s(one.flop_per_s),
         "Of its roof": format_percent(one.share),
         "Roof": roof_above(one),
+        "Intensity": format_intensity(one.intensity),
         "Time": format_seconds(one.time_s),
-        "From": ORIGINS[one.origin],
         "Run": one.run,
         "Source": one.source,
     }
 
 
 def _show_roofs(roofs: tuple[Roof, ...]) -> None:
-    st.markdown("**Every roof**")
-    st.dataframe(
-        pd.DataFrame([_roof(one) for one in roofs]),
-        hide_index=True,
-        alt=f"Table of {len(roofs)} roofs with rate, kind and source",
-    )
+    with st.expander(f"Every roof: {len(roofs)} with their sources", icon=":material/roofing:"):
+        st.dataframe(
+            pd.DataFrame([_roof(one) for one in roofs]),
+            hide_index=True,
+            alt=f"Table of {len(roofs)} roofs with rate, kind and source",
+        )
 
 
 def _roof(one: Roof) -> dict[str, object]:

@@ -19,7 +19,8 @@ from gpuexplore.request import (
     with_defaults,
 )
 
-WRITTEN = "settings.written"
+WRITTEN = "settings.written"  # the URL's part, and what stands for the fields it leaves out
+MEANT = "settings.meant"  # the request that the URL stands for
 PROBLEMS = "settings.problems"
 LISTS = ("dtypes", "implementations", "devices")  # fields that widgets hold as lists
 
@@ -32,13 +33,14 @@ def restore(fallback: Request, device_ids: Iterable[str]) -> None:
         device_ids: the devices of this machine.
     """
     given = {short: st.query_params[short] for short in SHORT_NAMES.values() if short in st.query_params}
-    if st.session_state.get(WRITTEN) == given:
-        return
+    if st.session_state.get(WRITTEN) == (given, fallback) and key("operation") in st.session_state:
+        return  # another page drops the state of this one's widgets
     known = tuple(device_ids)
     asked = replace(fallback, **_named(given)) if given else fallback
     usable, problems = _usable(asked, known)
     st.session_state[PROBLEMS] = problems
-    st.session_state[WRITTEN] = given
+    st.session_state[WRITTEN] = (given, fallback)
+    st.session_state[MEANT] = usable
     for one in fields(Request):
         text = getattr(usable, one.name)
         st.session_state[key(one.name)] = list(split(text)) if one.name in LISTS else text
@@ -56,13 +58,17 @@ def current() -> Request:
 
 
 def write(request: Request, device_ids: Iterable[str]) -> None:
-    """Write the settings to the URL, only what differs from the defaults; other parameters stay."""
+    """Write the settings to the URL, only what differs from the defaults; other parameters stay.
+
+    A URL that means them already stays as it is: each change would cost a press of the browser's Back.
+    """
+    if st.session_state.get(MEANT) == request:
+        return
     standard = with_defaults(Request(operation=request.operation), device_ids)
     shown = {name: text for name, text in _texts(request).items() if text != getattr(standard, name)}
     query = to_query(Request(**shown) if shown else Request())
-    if st.session_state.get(WRITTEN) == query:
-        return
-    st.session_state[WRITTEN] = query
+    _, fallback = st.session_state[WRITTEN]
+    st.session_state[WRITTEN], st.session_state[MEANT] = (query, fallback), request
     for short in SHORT_NAMES.values():
         if short in query:
             st.query_params[short] = query[short]

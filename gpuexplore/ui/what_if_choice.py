@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.entered import named_numbers
 from gpuexplore.devices import ACCELERATORS, as_device
@@ -77,11 +78,12 @@ def _take(query: Mapping[str, str]) -> None:
     st.query_params.from_dict(query)
 
 
-def choose_places(here: Sequence[Device]) -> Places:
+def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
     """Draw the choices and return them.
 
     Args:
         here: the devices of this machine.
+        elsewhere: where the choice of further devices is drawn: beside what it decides.
     """
     known = {one.id: one for one in here}
     names = [USUAL_DEVICE, *known, *(key for key in TABLE if key != USUAL_DEVICE)]
@@ -92,17 +94,20 @@ def choose_places(here: Sequence[Device]) -> Places:
     def device_of(name: str) -> Device:
         return known[name] if name in known else as_device(TABLE[name])
 
-    left, right = st.columns([2, 3], gap="medium")
+    problems = st.container()  # the columns are too narrow for sentences
+    left, middle, right = st.columns([4, 2, 7], gap="medium")
     with left:
-        device = choices.select("Device", "device", names, shown=shown)
-        baseline = choices.select("Baseline dtype", "baseline", _baseline_first())
+        device = choices.select("Device", "device", names, shown=shown, problems=problems)
+    with middle:
+        baseline = choices.select("Baseline dtype", "baseline", _baseline_first(), problems=problems)
     with right:
-        others = choices.several("Compare with", "gpus", names, default=USUAL_OTHERS, shown=shown)
         dtypes = choices.several("Dtypes", "dtypes", list(FORMATS), default=list(FORMATS))
-    if len(others) > MOST_OTHERS:
-        choices.show_problem(
-            InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")
-        )
+    with elsewhere:
+        others = choices.several("Compare with", "gpus", names, default=USUAL_OTHERS, shown=shown)
+        if len(others) > MOST_OTHERS:
+            choices.show_problem(
+                InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")
+            )
     times_s, promised, prices = _entered(names)
     return Places(
         device=device_of(device),

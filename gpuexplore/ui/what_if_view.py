@@ -39,6 +39,7 @@ from gpuexplore.units import (
 )
 
 MILLION = 1e6
+MARKS = "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted."
 WIDE = 190  # pixels of a figure with its interval
 FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
 
@@ -88,7 +89,7 @@ def show_summary(workload: Workload, rows: Sequence[WhatIf], places: Places) -> 
 
 
 def show_figures(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
-    """Show the chosen device in full: charts, what was entered, every figure; then the same on every device."""
+    """Show the chosen device in full: charts, what was entered, every figure."""
     own = _own(rows, places)
     _claims(workload, own, places)
     if any(one.time for one in own):
@@ -96,8 +97,6 @@ def show_figures(workload: Workload, rows: Sequence[WhatIf], places: Places) -> 
     if own:
         st.markdown("**Every dtype**")
         st.dataframe(_table(own), hide_index=True, column_config=_columns(), alt=_alt(own))
-    if len(places.devices) > 1 and rows:
-        _devices(rows)
 
 
 def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
@@ -109,16 +108,13 @@ def _charts(own: Sequence[WhatIf], baseline: str) -> None:
     with left:
         st.markdown("**Time**")
         _draw(what_if_times(own), "chart.what_if.time")
-        st.caption(
-            "● Filled: measured here, recorded or entered, as the label says. ○ Hollow: predicted. "
-            f"{interval_words()}; those of measurements are 95 % intervals of the median."
-        )
     with right:
         st.markdown(f"**Speedup over {baseline}**")
         if any(one.speedup for one in own):
             _draw(what_if_speedups(own, baseline), "chart.what_if.speedup")
         else:
             st.info(f"No time is known for {baseline}: choose another baseline.", icon=":material/info:")
+    st.caption(f"{MARKS} {interval_words()}; those of measurements are 95 % intervals of the median.")
     if any(one.speedup and one.error for one in own):
         st.markdown("**Speed against error**")
         _draw(trade_off(own, baseline), "chart.what_if.trade_off")
@@ -217,8 +213,10 @@ def _alt(rows: Sequence[WhatIf]) -> str:
     return f"Table of {len(rows)} dtypes on {rows[0].device.name} with time, speedup, MFU, memory and error"
 
 
-def _devices(rows: Sequence[WhatIf]) -> None:
-    st.subheader("The same on other devices", anchor="devices")
+def show_devices(rows: Sequence[WhatIf], places: Places) -> None:
+    """Show the same on every device that was chosen."""
+    if len(places.devices) < 2 or not rows:
+        return
     name = choices.segments("Compare", "per", list(PER), shown=lambda name: PER[name].label)
     per = PER[name]
     if any(per.of(one) for one in rows):

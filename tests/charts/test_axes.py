@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label, size_title
-from gpuexplore.charts.rules import peak_rules
+from gpuexplore.charts.rules import labelled_rule, peak_rules
 from gpuexplore.operations import OPERATIONS
 
 VALUES = st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=20)
@@ -43,8 +43,14 @@ def test_labels_carry_their_unit():
 
 
 def test_crowded_labels_stand_at_alternate_ends():
-    ends = [text.to_dict()["mark"]["align"] for _, text in peak_rules({"a": 4.0, "b": 3.0, "c": 2.0, "d": 0.1})]
+    ends = [text.to_dict()["mark"]["align"] for _, _, text in peak_rules({"a": 4.0, "b": 3.0, "c": 2.0, "d": 0.1})]
     assert ends == ["left", "right", "left", "left"]
+
+
+def test_a_label_has_a_rim_in_the_colour_of_the_background_that_lines_do_not_cross():
+    (rim, text) = (one.to_dict()["mark"] for one in labelled_rule(1.0, "one")[1:])
+    assert (rim["stroke"], rim["tooltip"]) == ({"expr": "background"}, None)
+    assert "stroke" not in text
 
 
 @pytest.mark.parametrize(

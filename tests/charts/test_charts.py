@@ -4,7 +4,7 @@ import pytest
 
 import gpuexplore.charts as chart
 from gpuexplore.analysis.comparison import speedups
-from gpuexplore.charts.series import PALETTE, as_recorded, series_order
+from gpuexplore.charts.series import PALETTE, RING, as_recorded, series_order
 from gpuexplore.model import Contrast, Experiment, Progress, Run, RunState, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
@@ -261,10 +261,22 @@ def test_the_legend_says_what_is_recorded():
     legend = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]
     assert legend["values"] == [
         "numpy · cpu",
-        "torch · cpu",
         "numpy · recorded: a made-up processor",
+        "torch · cpu",
         "torch · recorded: a made-up processor",
     ]
+    assert '"torch · recorded: a made-up processor": "torch · recorded"' in legend["labelExpr"]
+
+
+def test_the_legend_names_recorded_devices_where_there_are_several():
+    results = (*sweep(), *as_recorded(sweep(on=("cuda:0", "cuda:1"))))
+    legend = layers(chart.time(results), "point")[0]["encoding"]["color"]["legend"]
+    assert 'torch · recorded: a made-up processor (cuda:1)"}' in legend["labelExpr"]
+
+
+def test_the_symbols_of_recorded_series_are_hollow_in_the_legend():
+    legend = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]
+    assert legend["symbolType"] == {"expr": f"indexof(datum.value, 'recorded: ') < 0 ? 'circle' : '{RING}'"}
 
 
 @pytest.mark.parametrize("draw", ALL)
@@ -330,10 +342,10 @@ def test_the_legends_are_those_of_the_solid_points():
     assert solid["encoding"]["shape"]["legend"]["values"] == ["fp32", "bf16"]
 
 
-def test_long_entries_of_a_legend_stand_below_each_other_in_a_taller_chart():
+def test_live_and_recorded_entries_of_a_legend_stand_side_by_side_in_a_taller_chart():
     alone, both = chart.time(sweep()), chart.time(beside())
     columns = [layers(one, "point")[0]["encoding"]["color"]["legend"]["columns"] for one in (alone, both)]
-    assert columns == [4, 1]
+    assert columns == [4, 2]
     assert both.to_dict()["height"] > alone.to_dict()["height"]
 
 

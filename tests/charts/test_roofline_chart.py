@@ -11,6 +11,7 @@ from gpuexplore.analysis.roofs import roofs
 from gpuexplore.charts.roofline import OPENED, describe_roofline, roofline
 from gpuexplore.charts.roofline_frames import (
     LABELS_FROM,
+    LABELS_TO,
     flat_roofs,
     frame_of_points,
     labels_of_flat,
@@ -68,11 +69,33 @@ def test_flat_roof_begins_where_the_fastest_bandwidth_meets_it():
 
 
 def test_how_a_roof_was_found_decides_its_dash():
-    bases = dict(rows(flat_roofs(ROOFS, SEEN), "label", "basis"))
+    near = roofs(device(), [ok(6e-4, size=600)])
+    bases = dict(rows(flat_roofs((*ROOFS, *near), SEEN), "label", "basis"))
 
     assert bases["fp32, matrix units"] == "measured by a loop"
     assert bases["fp32, vector units"] == "datasheet or formula"
     assert bases["best product in fp32, matrix units"] == "best result so far"
+
+
+def test_a_best_result_far_below_its_limit_is_no_roof():
+    assert "best product in fp32, matrix units" in {one.label for one in ROOFS}
+    assert "best product in fp32, matrix units" not in set(flat_roofs(ROOFS, SEEN)["label"])
+
+
+def test_points_stand_between_the_labels_of_slopes_and_those_of_flat_roofs():
+    places = [log10(one.intensity / SEEN.intensity_low) / SEEN.intensity_decades for one in POINTS]
+    assert all(LABELS_TO - 0.001 <= one <= LABELS_FROM for one in places)
+
+
+def test_a_legend_names_where_points_come_from_unless_all_were_measured_here():
+    def legends(points):
+        spec = roofline(ROOFS, points).to_dict()
+        return [one["encoding"]["size"]["legend"] for one in layers(spec, "point")[1:]]
+
+    recorded = [replace(one, origin="recorded") for one in POINTS]
+    assert legends(POINTS) == [None, None]
+    assert {tuple(one["values"]) for one in legends(recorded)} == {("recorded",)}
+    assert {tuple(one["values"]) for one in legends([*POINTS, *recorded])} == {("measured here", "recorded")}
 
 
 def test_units_differ_in_width():

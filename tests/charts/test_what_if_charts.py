@@ -37,21 +37,22 @@ def data(spec, layer):
     return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
 
 
-def test_times_are_drawn_filled_where_known_and_hollow_where_predicted_on_a_log_scale(own):
+def test_times_are_drawn_filled_where_measured_here_and_hollow_elsewhere_on_a_log_scale(own):
     spec = what_if_times(own).to_dict()
     filled, hollow = layers(spec, "point")
 
     assert (filled["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
-    assert "predicted" in hollow["transform"][0]["filter"]
+    assert filled["transform"][0]["filter"] == "datum.origin == 'measured'"
+    assert hollow["transform"][0]["filter"] == "!(datum.origin == 'measured')"
     assert filled["encoding"]["x"]["scale"]["type"] == "log"
     drawn = {one["dtype"]: one for one in data(spec, filled)}
     assert set(drawn) == {"fp64", "fp32", "bf16", "fp16"}
-    assert (drawn["fp32"]["drawn"], drawn["fp16"]["drawn"]) == ("known", "predicted")
+    assert (drawn["fp32"]["origin"], drawn["fp16"]["origin"]) == ("entered", "predicted")
 
 
 def test_every_format_has_a_row_that_says_where_its_time_is_from_or_why_there_is_none(own):
     spec = what_if_times(own).to_dict()
-    (labels,) = layers(spec, "text")
+    _, labels = layers(spec, "text")
     said = {one["dtype"]: one["said"] for one in data(spec, labels)}
 
     assert said["fp32"] == "1.73 s, entered"
@@ -63,11 +64,12 @@ def test_every_format_has_a_row_that_says_where_its_time_is_from_or_why_there_is
 
 def test_speedups_are_bars_from_zero_with_their_interval(own):
     spec = what_if_speedups(own, "fp32").to_dict()
-    filled, hollow = layers(spec, "bar")
+    filled, outlined, hollow = layers(spec, "bar")
     whiskers = [one for one in layers(spec, "rule") if "x2" in one["encoding"]]
 
     assert filled["encoding"]["x"]["scale"]["domain"][0] == 0
-    assert hollow["mark"]["fillOpacity"] < 0.5
+    assert outlined["mark"]["fillOpacity"] == hollow["mark"]["fillOpacity"] < 0.5
+    assert (outlined["mark"]["strokeDash"], hollow["mark"]["strokeDash"]) == ([1, 0], [4, 2])
     assert len(whiskers) == 1
     assert "Speedup over fp32" in spec["description"]
 
@@ -110,11 +112,13 @@ def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
     made = [replace(row, origin=origin, time=Span(1, 1, 1)) for row, origin in zip(own, origins, strict=False)]
     spec = what_if_times(made).to_dict()
 
-    assert {one["origin"]: one["drawn"] for one in data(spec, layers(spec, "point")[0])} == {
-        "measured": "known",
-        "recorded": "known",
-        "entered": "known",
-        "predicted": "predicted",
+    shapes = layers(spec, "point")[0]["encoding"]["shape"]["scale"]
+    assert [one["origin"] for one in data(spec, layers(spec, "point")[0])] == list(origins)
+    assert dict(zip(shapes["domain"], shapes["range"], strict=True)) == {
+        "measured": "circle",
+        "recorded": "square",
+        "entered": "diamond",
+        "predicted": "circle",
     }
 
 

@@ -292,3 +292,18 @@ def test_a_run_without_any_measurement_explains_its_first_case(page, store, expe
     app = page("benchmark", run=store.record(experiment, OWNER, results=skipped))
 
     assert "was not started, because it would have taken too long" in texts(app.markdown)
+
+
+def test_a_link_to_a_run_stays_as_it_is_so_that_back_leaves_it_at_once(page, finished):
+    app = page("benchmark", run=finished)
+
+    assert app.session_state["settings.sizes"] == "64,128"
+    assert list(app.query_params) == ["run"]
+
+
+def test_another_run_brings_its_own_settings(page, store, finished):
+    app = page("benchmark", run=finished)
+    app.query_params["run"] = store.submit(Experiment("copy", (Shape.of(n=32),), ("fp32",), ("numpy",), ("cpu",)), "me")
+    app.run()
+
+    assert app.session_state["settings.operation"] == "copy"

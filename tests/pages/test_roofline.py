@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.ui import roofline_points, session
-from gpuexplore.ui.roofline import run_of
+from gpuexplore.ui.roofline import LEFT, run_of
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -45,7 +45,7 @@ def test_own_runs_lie_below_the_roofs_of_this_machine(page, finished):
 def test_without_a_run_the_roofs_are_shown_and_the_way_to_one(page):
     app = page("roofline")
 
-    assert "None of your runs is on this roofline yet" in texts(app.info)
+    assert "None of your runs is on this roofline yet" in texts(app.caption)
     assert any(one.label == "Measure something" for one in app.button)
     assert len(app.dataframe) == 1
 
@@ -53,9 +53,9 @@ def test_without_a_run_the_roofs_are_shown_and_the_way_to_one(page):
 def test_runs_of_others_are_shown_when_asked_for(page, store, experiment, results):
     store.record(experiment, "somebody else", results=results)
 
-    assert "None of your runs" in texts(page("roofline").info)
+    assert "None of your runs" in texts(page("roofline").caption)
     assert len(page("roofline", runs="all").dataframe[0].value) == 8
-    assert "Runs are hidden" in texts(page("roofline", runs="none").info)
+    assert "Runs are hidden" in texts(page("roofline", runs="none").caption)
 
 
 def test_dtype_and_operation_narrow_what_is_drawn(page, finished):
@@ -212,3 +212,14 @@ def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch)
 )
 def test_only_a_point_with_a_run_opens_one(event, run):
     assert run_of(event) == run
+
+
+def test_back_from_a_run_gives_the_roofline_its_choices_again_but_only_once(page):
+    left = {"dtype": "bf16", "recorded": "off"}
+    app = page("roofline")
+    app.session_state[LEFT] = ("abc", left)
+    app.query_params["run"] = "abc"
+    app.run()
+
+    assert dict(app.query_params.items()) == left
+    assert LEFT not in app.session_state
