@@ -6,13 +6,14 @@ import streamlit as st
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Device, Peak
+from gpuexplore.model import Bandwidth, Device, Peak, Unit
 from gpuexplore.ui.session import own_bandwidth, own_peaks, owner, store
 from gpuexplore.ui.text import plain
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s
 
 GIGA, TERA = 1e9, 1e12
 MOST = 1e6  # TFLOP/s or GB/s: beyond any machine
+UNITS: dict[Unit, str] = {"matrix": "products (matrix units)", "vector": "element by element (vector units)"}
 NOBODY = "entered by you"
 
 
@@ -65,13 +66,18 @@ def _parse(text: str, what: str, unit: str) -> float:
 
 def _compute_form(devices: Sequence[Device]) -> None:
     with st.form("own_peak", clear_on_submit=True):
-        place, dtype, rate, source = st.columns([3, 2, 2, 4])
+        place, dtype, units, rate, source = st.columns([3, 2, 3, 2, 3])
         name = place.selectbox("Device", [device.name for device in devices])
         format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
+        unit = units.selectbox("Of", list(UNITS), format_func=UNITS.__getitem__)
         text = rate.text_input("TFLOP/s", placeholder="0.53")
         said_by = source.text_input("Source", placeholder="data sheet, page 2")
         if st.form_submit_button("Keep this peak", icon=":material/save:"):
-            _keep(lambda: _keep_peak(name, format_name, text, said_by.strip() or NOBODY))
+            _keep(
+                lambda: _keep_peak(
+                    name, Peak(format_name, unit, parse_tflop_per_s(text), "own", said_by.strip() or NOBODY)
+                )
+            )
 
 
 def _memory_form(devices: Sequence[Device]) -> None:
@@ -93,11 +99,9 @@ def _keep(keep: Callable[[], str]) -> None:
         st.success(f"Kept: {kept}", icon=":material/check:")
 
 
-def _keep_peak(device_name: str, dtype: str, text: str, source: str) -> str:
-    flop_per_s = parse_tflop_per_s(text)
-    for unit in ("matrix", "vector"):
-        store().set_own_peak(owner(), device_name, peak=Peak(dtype, unit, flop_per_s, "own", source))
-    return f"{format_flop_per_s(flop_per_s)} in {dtype} for {device_name}"
+def _keep_peak(device_name: str, peak: Peak) -> str:
+    store().set_own_peak(owner(), device_name, peak=peak)
+    return f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {UNITS[peak.unit]}, for {device_name}"
 
 
 def _keep_bandwidth(device_name: str, text: str, source: str) -> str:
@@ -107,15 +111,12 @@ def _keep_bandwidth(device_name: str, text: str, source: str) -> str:
 
 
 def _compute_row(device: Device, peak: Peak) -> None:
-    if peak.unit != "matrix":  # both units are kept and shown as one
-        return
-
     def delete() -> None:
-        for unit in ("matrix", "vector"):
-            store().delete_own_peak(owner(), device.name, dtype=peak.dtype, unit=unit)
+        store().delete_own_peak(owner(), device.name, dtype=peak.dtype, unit=peak.unit)
 
-    said = f"{device.name}, **{peak.dtype}**: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
-    _row(said, f"delete.{device.id}.{peak.dtype}", delete)
+    what = f"**{peak.dtype}**, {UNITS[peak.unit]}"
+    said = f"{device.name}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
+    _row(said, f"delete.{device.id}.{peak.dtype}.{peak.unit}", delete)
 
 
 def _memory_row(device: Device, bandwidth: Bandwidth) -> None:

@@ -7,7 +7,9 @@ from functools import lru_cache
 import streamlit as st
 
 from gpuexplore.analysis.estimate import refuse
+from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.prediction import Calibration, calibrate, library_of
+from gpuexplore.analysis.same_device import same_device
 from gpuexplore.analysis.what_if import Known, WhatIf, fastest, format_in
 from gpuexplore.analysis.workload import Layer, Workload
 from gpuexplore.dtypes import DTYPES, format_named
@@ -36,7 +38,12 @@ class _Measured:
 
 def known(here: Sequence[Device], places: Places) -> Known:
     """Return what is known of the devices of this machine, recorded results, and what the visitor entered."""
-    found = [one for device in here for one in reversed(store().measured_results(device))]  # newest last
+    found = [
+        (run_id, result)
+        for device in here
+        for run_id, result in reversed(store().measured_results(device))  # newest last
+        if same_device(device_of(result), device)
+    ]
     measured = _Measured(tuple((run_id, result.case) for run_id, result in found), tuple(one for _, one in found))
     return Known(
         calibration=_calibration(measured),

@@ -63,8 +63,20 @@ def test_an_own_peak_is_kept_for_its_owner_alone(page, store):
     app = enter(page("devices"), "0.53")
     assert "Kept: 530 GFLOP/s in fp32" in texts(app.success)
     (name,) = store.own_peaks(OWNER)
-    assert {peak.flop_per_s for peak in store.own_peaks(OWNER)[name]} == {0.53e12}
+    assert [(one.dtype, one.unit, one.flop_per_s) for one in store.own_peaks(OWNER)[name]] == [
+        ("fp32", "matrix", 0.53e12)
+    ]
     assert store.own_peaks("somebody else") == {}
+
+
+def test_a_peak_of_the_vector_units_is_another_one(page, store):
+    app = page("devices")
+    next(one for one in app.selectbox if one.label == "Of").set_value("vector")
+    enter(app, "0.26")
+    enter(page("devices"), "0.53")
+    ((_, kept),) = store.own_peaks(OWNER).items()
+    assert {one.unit: one.flop_per_s for one in kept} == {"vector": 0.26e12, "matrix": 0.53e12}
+    assert "element by element (vector units): 260 GFLOP/s" in texts(page("devices").markdown)
 
 
 def test_an_own_peak_can_be_deleted(page, store):
