@@ -1,4 +1,5 @@
 import pytest
+from sqlalchemy import text
 
 from gpuexplore.model import Experiment, Result, RunState, Shape, Status
 from gpuexplore.request import Request, from_query, resolve
@@ -292,3 +293,17 @@ def test_a_run_without_any_measurement_explains_its_first_case(page, store, expe
     app = page("benchmark", run=store.record(experiment, OWNER, results=skipped))
 
     assert "was not started, because it would have taken too long" in texts(app.markdown)
+
+
+def test_a_run_of_another_version_is_named_and_leaves_the_other_pages_alone(page, store, finished):
+    with store.writing() as connection:
+        connection.execute(text("update runs set experiment = json_set(experiment, '$.implementations[0]', 'abacus')"))
+        connection.execute(text("update results set payload = json_set(payload, '$.case.implementation', 'abacus')"))
+
+    app = page("benchmark", run=finished)
+    assert not app.exception
+    assert f"run {finished} holds what this version of gpuexplore does not know" in texts(
+        (*app.error, *app.warning, *app.info)
+    )
+    for name in ("roofline", "what_if"):
+        assert not page(name).exception
