@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         sys.stderr.close()
         return EXIT_OK
+    except OSError as error:  # a full disk, a file that may not be read
+        print(f"gpuexplore: {error}", file=sys.stderr)
+        return EXIT_FAILED
     except KeyboardInterrupt:
         print("gpuexplore: interrupted", file=sys.stderr)
         return EXIT_FAILED

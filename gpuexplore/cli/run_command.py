@@ -51,16 +51,17 @@ def execute(arguments: argparse.Namespace) -> int:
     experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
     refuse(experiment, devices)
     _refuse_baseline(arguments.baseline, experiment)
+    known = () if arguments.no_save else _earlier([one for one in devices if one.id in experiment.devices])
     results = measure(experiment, devices)
-    against = Against(kind, known=() if arguments.no_save else _earlier(results))
+    against = Against(kind, known=known)
     if arguments.out:
         arguments.out.write_bytes(export(arguments.out.suffix, experiment, results, against))
-    if not arguments.no_save:
-        _save(experiment, results)
     if arguments.json:
         print_json(run_report(experiment, results, baseline=arguments.baseline, against=against))
     else:
         _print_table(results, arguments.baseline, against)
+    if not arguments.no_save:  # last: should the database fail now, the results are printed
+        _save(experiment, results)
     return exit_code(results)
 
 
@@ -92,11 +93,10 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
     return tuple(results[case] for case in experiment.cases())
 
 
-def _earlier(results: Sequence[Result]) -> tuple[Result, ...]:
-    """Return the best that was measured on these devices before."""
-    devices = {one.environment.device.id: one.environment.device for one in results if one.environment}
+def _earlier(devices: Sequence[Device]) -> tuple[Result, ...]:
+    """Return the best that was measured on these devices before; a database that fails does so before measuring."""
     with open_store() as store:
-        return best_of(one for device in devices.values() for _, one in store.measured_results(device))
+        return best_of(one for device in devices for _, one in store.measured_results(device))
 
 
 def _save(experiment: Experiment, results: Sequence[Result]) -> None:

@@ -1,9 +1,13 @@
 """Figures that no device and no case can have: a recording that states one would draw wrong numbers."""
 
-from gpuexplore.dtypes import FORMATS
+from gpuexplore.dtypes import FORMATS, dtype_named
 from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.correctness import tolerance
 from gpuexplore.model import Device, Result, Shape
+from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
+
+ROUNDING = 1e-9  # of a tolerance that was written as text
 
 
 def check_shape(shape: Shape, operation: Operation) -> None:
@@ -39,8 +43,14 @@ def check_result(result: Result) -> None:
         raise InvalidInput.of("accuracy", accuracy.relative_error, "errors and tolerances from 0")
     if measurement is None:
         return
-    if accuracy and not accuracy.within:
+    if accuracy is None:
+        raise InvalidInput("ok without its accuracy: a wrong kernel is never timed")
+    if not accuracy.within:
         raise InvalidInput(f"ok with an error of {accuracy.relative_error}, beyond its tolerance {accuracy.tolerance}")
+    operation, dtype = operation_named(result.case.operation), dtype_named(result.case.dtype)
+    most = tolerance(operation, result.case.shape, dtype)
+    if accuracy.tolerance > most * (1 + ROUNDING):
+        raise InvalidInput.of("tolerance", accuracy.tolerance, f"up to {most}, which rounding explains")
     if measurement.first_call_s <= 0 or measurement.batch < 1:
         told = f"{measurement.first_call_s}, {measurement.batch}"
         raise InvalidInput.of("first call and batch", told, "seconds above 0, and whole numbers from 1")

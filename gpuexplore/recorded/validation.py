@@ -18,6 +18,7 @@ from gpuexplore.recorded.provenance import Provenance, missing_provenance
 from gpuexplore.recorded.recording import Recording
 from gpuexplore.serialization import decode
 
+SAME_AS_IN_THE_HEADER = ("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key")
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
@@ -87,6 +88,9 @@ def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[E
         raise InvalidInput(f"without provenance no number is shown; missing: {', '.join(missing)}")
     provenance = decode(Provenance, line)
     check_commit(provenance.commit)
+    ids = [device.id for device in provenance.devices]
+    if len(set(ids)) != len(ids):
+        raise InvalidInput(f"devices repeat: {', '.join(ids)}")
     for device in provenance.devices:
         check_device(device)
     if _moment(provenance.recorded_utc) > now:
@@ -143,11 +147,15 @@ def _check_environment(result: Result, provenance: Provenance, now: datetime) ->
         return
     _check_device(environment.device, result.case, provenance)
     _check_moment(environment, provenance, now)
+    if environment.commit is not None and environment.commit != provenance.commit:
+        raise InvalidInput(f"measured at commit {environment.commit!r}, by the header at {provenance.commit!r}")
+    if result.status is Status.OK and not environment.libraries:
+        raise InvalidInput("a measurement without the versions of its libraries")
 
 
 def _check_device(device: Device, case: Case, provenance: Provenance) -> None:
     told = next(one for one in provenance.devices if one.id == case.device)
-    for name in ("id", "kind", "name", "driver"):
+    for name in SAME_AS_IN_THE_HEADER:
         here, there = getattr(device, name), getattr(told, name)
         if here != there:
             raise InvalidInput(f"{name} of the device is {here!r}, in the header {there!r}")

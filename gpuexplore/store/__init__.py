@@ -2,10 +2,14 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from sqlite3 import DatabaseError
 from typing import Self
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from gpuexplore.errors import InvalidInput
 from gpuexplore.store import attempts, peaks, queue, runs, supervisors
-from gpuexplore.store.database import Database, connect, database_url, utc_now
+from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
 from gpuexplore.store.queue import Claim
 from gpuexplore.store.supervisors import Supervisor, SupervisorState
 from gpuexplore.store.upgrade import upgrade
@@ -65,7 +69,16 @@ def open_store(url: str | None = None, *, clock: Callable[[], datetime] = utc_no
         url: SQLAlchemy's form, e.g. `sqlite:////data/gpuexplore.sqlite3`; without one the environment's
             GPUEXPLORE_DATABASE_URL counts, then the file in the data directory.
         clock: what dates the runs.
+
+    Raises:
+        InvalidInput: there is no usable database there; says why.
     """
-    engine = connect(database_url(url))
-    upgrade(engine)
+    try:
+        engine = connect(database_url(url))
+        upgrade(engine)
+    except (SQLAlchemyError, DatabaseError, ImportError, OSError) as error:
+        accepted = f"those that can be opened and written ({str(error).splitlines()[0]}); see GPUEXPLORE_HOME"
+        raise InvalidInput.of(
+            "database", "GPUEXPLORE_DATABASE_URL" if url_is_given(url) else "file", accepted
+        ) from error
     return Store(engine, clock)

@@ -30,6 +30,11 @@ def database_url(url: str | None = None) -> str:
     return url or os.environ.get(URL_VARIABLE) or f"sqlite:///{data_directory() / 'gpuexplore.sqlite3'}"
 
 
+def url_is_given(url: str | None = None) -> bool:
+    """Return whether somebody chose the database: its text may hold a password, so no message shows it."""
+    return bool(url or os.environ.get(URL_VARIABLE))
+
+
 @dataclass(frozen=True, slots=True)
 class Database:
     """Where the runs live, and the clock that dates them."""

@@ -6,11 +6,12 @@ import pytest
 
 import gpuexplore
 from gpuexplore import cli
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, app_command, devices_command, main
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, app_command, devices_command, main, run_command
 from gpuexplore.cli.output import FAILED, ProgressLine, exit_code, print_columns
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Result, Status
 from gpuexplore.operations import OPERATIONS
+from tests.analysis.made import failed
 from tests.measure.fakes import case, measurement
 
 
@@ -259,3 +260,32 @@ def test_unknown_baseline_is_refused_before_anything_is_measured(capsys):
 
     assert main(words) == EXIT_UNUSABLE
     assert "baseline 'abacus': accepted are numpy, fp32" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run matmul --impl numpy", "predict matmul --gpu t4"])
+@pytest.mark.parametrize("broken", ["a file that is no database", "a url that is none", "a driver that is not here"])
+def test_a_broken_database_is_named_before_anything_is_measured(home, monkeypatch, capsys, command, broken):
+    monkeypatch.setattr(run_command, "measure", lambda *_: pytest.fail("nothing may be measured"))
+    if broken.startswith("a file"):
+        (home / "gpuexplore.sqlite3").write_text("this is no database, however long it is" * 9)
+    else:
+        url = "nonsense:secret" if broken.startswith("a url") else "postgresql+nothere://me:secret@127.0.0.1/x"
+        monkeypatch.setenv("GPUEXPLORE_DATABASE_URL", url)
+
+    assert main([*command.split(), "--size", "8", "--dtype", "fp32"]) == EXIT_UNUSABLE
+    told = capsys.readouterr().err
+    assert "accepted are those that can be opened and written" in told
+    assert "secret" not in told
+
+
+def test_what_was_measured_is_printed_even_when_it_cannot_be_kept(monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_command, "measure", lambda *_: [failed()])
+    monkeypatch.setattr(run_command, "_save", full)
+
+    assert main(["run", "matmul", "--size", "8", "--dtype", "fp32", "--impl", "numpy"]) == EXIT_FAILED
+    told = capsys.readouterr()
+    assert "skipped: too slow" in told.out
+    assert "gpuexplore: [Errno 28] No space left on device" in told.err

@@ -68,7 +68,8 @@ def test_a_link_carries_the_choice_and_the_usual_one_is_not_in_it(page, gpu_run)
 def test_a_link_with_an_unknown_kind_is_told_what_is_accepted(page, gpu_run):
     app = page("benchmark", run=gpu_run, peak="best")
     assert not app.exception
-    assert "peak 'best': accepted are" in texts(app.error)
+    assert "peak 'best': accepted are , " not in texts(app.error)
+    assert "peak 'best': accepted are " in texts(app.error)
     assert "of the datasheet peak" in texts(app.markdown)
 
 

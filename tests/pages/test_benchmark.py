@@ -1,4 +1,5 @@
 import pytest
+from sqlalchemy import text
 
 from gpuexplore.model import Experiment, Result, RunState, Shape, Status
 from gpuexplore.request import Request, from_query, resolve
@@ -307,3 +308,17 @@ def test_another_run_brings_its_own_settings(page, store, finished):
     app.run()
 
     assert app.session_state["settings.operation"] == "copy"
+
+
+def test_a_run_of_another_version_is_named_and_leaves_the_other_pages_alone(page, store, finished):
+    with store.writing() as connection:
+        connection.execute(text("update runs set experiment = json_set(experiment, '$.implementations[0]', 'abacus')"))
+        connection.execute(text("update results set payload = json_set(payload, '$.case.implementation', 'abacus')"))
+
+    app = page("benchmark", run=finished)
+    assert not app.exception
+    assert f"run {finished} holds what this version of gpuexplore does not know" in texts(
+        (*app.error, *app.warning, *app.info)
+    )
+    for name in ("roofline", "what_if"):
+        assert not page(name).exception

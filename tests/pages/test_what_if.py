@@ -309,3 +309,18 @@ def test_too_many_devices_are_cut_with_a_word(page):
 
     assert "at most 12" in texts(app.error)
     assert not app.exception
+
+
+def test_a_link_with_many_unknown_names_is_not_answered_by_as_many_messages(page):
+    app = page("what_if", gpus=",".join(f"abacus-{number}" for number in range(300)))
+
+    assert not app.exception
+    assert len(app.error) == 6
+    assert "gpus: 295 more cannot be used" in texts(app.error)
+
+
+def test_two_times_for_one_dtype_are_named(page):
+    app = page("what_if", times="fp32:1,fp32:2")
+
+    assert not app.exception
+    assert "times 'fp32:2': accepted are one number for fp32: 1 counts" in texts(app.error)

@@ -3,7 +3,7 @@
 import json
 from dataclasses import replace
 
-from gpuexplore.model import Device, Experiment, Shape
+from gpuexplore.model import Accuracy, Device, Experiment, Shape
 from gpuexplore.recorded import Provenance, header
 from gpuexplore.serialization import encode
 from tests.analysis.made import PEAKS, device, ok
@@ -44,8 +44,8 @@ def results(asked, device):
     for case in asked.cases():
         slower = len(asked.implementations) - asked.implementations.index(case.implementation)
         one = ok(slower * 1e-4, operation=case.operation, shape=case.shape)
-        environment = replace(one.environment, device=device, started_utc=MEASURED)
-        found.append(replace(one, case=case, environment=environment))
+        environment = replace(one.environment, device=device, started_utc=MEASURED, commit=COMMIT)
+        found.append(replace(one, case=case, environment=environment, accuracy=Accuracy(1e-9, 1e-7)))
     return found
 
 

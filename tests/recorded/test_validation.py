@@ -253,3 +253,37 @@ def test_a_measurement_with_a_negative_time_or_count_is_refused(tmp_path, told):
     measurement = made.lines()[1]["measurement"] | told
 
     assert "line 2: first call and batch" in refused(tmp_path, changed(2, measurement=measurement))
+
+
+def test_ok_without_its_accuracy_is_refused(tmp_path):
+    assert "line 2: ok without its accuracy" in refused(tmp_path, changed(2, accuracy=None))
+
+
+def test_a_tolerance_wider_than_rounding_explains_is_refused(tmp_path):
+    told = {"relative_error": 0.9, "tolerance": 10.0}
+    assert "line 2: tolerance 10.0: accepted are up to" in refused(tmp_path, changed(2, accuracy=told))
+
+
+@pytest.mark.parametrize(("field", "value"), [("cores", 7), ("spec_key", "t4"), ("compute_capability", "1.0")])
+def test_a_device_that_changed_since_the_header_is_refused(tmp_path, field, value):
+    environment = made.lines()[1]["environment"]
+    environment["device"][field] = value
+    assert f"line 2: {field} of the device is {value!r}" in refused(tmp_path, changed(2, environment=environment))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"commit": "9999999"}, "measured at commit '9999999'"),
+        ({"libraries": {}}, "without the versions of its libraries"),
+    ],
+)
+def test_a_result_of_other_code_or_of_unknown_libraries_is_refused(tmp_path, values, said):
+    environment = made.lines()[1]["environment"] | values
+    assert said in refused(tmp_path, changed(2, environment=environment))
+
+
+def test_devices_that_share_an_id_are_refused(tmp_path):
+    written = made.lines()
+    written[0]["devices"] = [*written[0]["devices"], *written[0]["devices"]]
+    assert "line 1: devices repeat: cuda:0, cuda:0" in refused(tmp_path, written)
