@@ -12,6 +12,7 @@ import gpuexplore.ui.run_view
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.ui import kernel_blocks, kernel_ladder, roofline_measure, session, what_if_known
 from gpuexplore.ui.server import OWNER_COOKIE
+from gpuexplore.ui.text import WORD_JOINER
 from tests.analysis.made import device, ok
 
 OWNER = "the one who looks"
@@ -88,5 +89,6 @@ def claimed(store, experiment):
 
 
 def texts(elements):
-    """Return what `elements` say, in one string, as a reader sees it: without Markdown's backslashes."""
-    return re.sub(r"\\(.)", r"\1", "\n".join(str(element.value) for element in elements))
+    """Return what `elements` say, in one string, as a reader sees it: without Markdown's backslashes and joiners."""
+    shown = "\n".join(str(element.value) for element in elements)
+    return re.sub(r"\\(.)", r"\1", shown.replace(WORD_JOINER, ""))
