@@ -28,7 +28,7 @@ def legible(text: alt.Chart) -> Rule:
     """Return `text` with a rim in the colour of the background below it, so that lines and points leave it readable."""
     rim = text.copy()
     rim.mark.stroke = alt.expr("background")
-    rim.mark.strokeWidth, rim.mark.strokeJoin, rim.mark.tooltip = 4, "round", None
+    rim.mark.strokeWidth, rim.mark.strokeJoin, rim.mark.tooltip, rim.mark.aria = 4, "round", None, False
     return rim, text
 
 

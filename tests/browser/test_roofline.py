@@ -33,7 +33,7 @@ def test_a_link_restores_device_and_dtype(page, address):
     page.goto(f"{address}/roofline?device=a100-sxm4-80gb&dtype=bf16&recorded=off")
     expect(page.get_by_role("heading", level=1, name="Roofline")).to_be_visible(timeout=MINUTE_MS)
     expect(chart(page)).to_be_visible(timeout=MINUTE_MS)
-    expect(chart(page).get_by_text("bf16 matrix 312 TFLOP/s")).to_be_visible()
+    expect(chart(page).get_by_text("bf16 matrix 312 TFLOP/s").last).to_be_visible()
     expect(page.get_by_text("Nothing is measured on A100 SXM4 80GB here")).to_be_visible()
 
 
@@ -77,5 +77,19 @@ def test_the_roofline_fits_any_screen(browser, address, scheme, width):
     main = page.locator("[data-testid=stMain]")
     assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
     assert chart(page).evaluate("it => it.getBoundingClientRect().right <= window.innerWidth")
-    expect(chart(page).get_by_text("bf16, fp16 matrix", exact=width < 800)).to_have_count(1)
+    expect(chart(page).get_by_text("bf16, fp16 matrix", exact=width < 800)).to_have_count(2)  # with its rim
     page.close()
+
+
+def test_back_from_an_opened_run_returns_to_the_roofline_with_its_choices_at_one_press(page, address):
+    run_id = measure(page, address)
+    page.goto(f"{address}/roofline?op=matmul&recorded=off")
+    expect(points(page)).to_have_count(1, timeout=MINUTE_MS)
+    points(page).click()
+    page.wait_for_url(re.compile(rf"/\?run={run_id}$"), timeout=MINUTE_MS)
+    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+
+    page.go_back()
+    expect(page.get_by_role("heading", level=1, name="Roofline")).to_be_visible(timeout=MINUTE_MS)
+    page.wait_for_url(re.compile(r"/roofline\?op=matmul&recorded=off$"), timeout=MINUTE_MS)
+    expect(points(page)).to_have_count(1, timeout=MINUTE_MS)

@@ -261,7 +261,7 @@ def test_ok_without_its_accuracy_is_refused(tmp_path):
 
 def test_a_tolerance_wider_than_rounding_explains_is_refused(tmp_path):
     told = {"relative_error": 0.9, "tolerance": 10.0}
-    assert "line 2: tolerance 10.0: accepted are up to" in refused(tmp_path, changed(2, accuracy=told))
+    assert "line 2: tolerance '10.0': accepted are up to" in refused(tmp_path, changed(2, accuracy=told))
 
 
 @pytest.mark.parametrize(("field", "value"), [("cores", 7), ("spec_key", "t4"), ("compute_capability", "1.0")])
