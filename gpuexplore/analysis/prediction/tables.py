@@ -1,8 +1,8 @@
 """What is expected of a case before anything like it was measured, and what makes cases alike: the model's choices.
 
 Those of a GPU were chosen by hand from the physics: a card with few watts for its peak holds a lower clock; kernels of
-one architecture are alike. Those of a CPU are rounded from what makes the recorded runs likeliest (the marginal
-likelihood). `benchmarks/prediction.py` judges them.
+one architecture are alike. Those of a CPU are rounded from what makes an earlier recording likeliest (the
+marginal likelihood), which is not the one that ships. `benchmarks/prediction.py` judges them.
 """
 
 from collections.abc import Mapping
