@@ -25,6 +25,7 @@ class DType:
         about: one sentence for a reader.
         matrix_only: exists only in matrix units (no element-wise arithmetic).
         cut_from_fp32: an fp32 with low significand bits rounded off.
+        largest: the largest value, of formats that products of usual numbers can overflow.
         beside: the format beside it: of its products' outputs, and of operations it does not exist for; None: itself.
     """
 
@@ -37,6 +38,7 @@ class DType:
     matrix_only: bool = False
     cut_from_fp32: bool = False
     beside: str | None = None
+    largest: float | None = None
 
     @property
     def storage(self) -> np.dtype:
@@ -92,7 +94,7 @@ _ROWS = (
         beside="fp32",
     ),
     DType("bf16", "bfloat16", 16, 8, "fp32", "bfloat16: fp32's range with 8 significand bits", cut_from_fp32=True),
-    DType("fp16", "float16", 16, 11, "fp32", "half precision: 11 significand bits, largest value 65504"),
+    DType("fp16", "float16", 16, 11, "fp32", "half precision: 11 significand bits, up to 65504", largest=65504.0),
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
 _NOT_MEASURED = (
@@ -102,9 +104,10 @@ _NOT_MEASURED = (
         8,
         4,
         "fp32",
-        "8-bit floating point, E4M3: largest value 448",
+        "8-bit floating point, E4M3: up to 448",
         matrix_only=True,
         beside="bf16",
+        largest=448.0,
     ),
 )
 FORMATS: dict[str, DType] = DTYPES | {row.name: row for row in _NOT_MEASURED}  # fp8 has peaks, but no kernel here

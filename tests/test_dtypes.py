@@ -106,6 +106,13 @@ def test_unknown_dtype_is_answered_with_the_known_ones():
         dtype_named("fp8")
 
 
+def test_formats_that_overflow_early_say_where():
+    assert {name: row.largest for name, row in FORMATS.items() if row.largest} == {
+        "fp16": float(np.finfo(np.float16).max),
+        "fp8": float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).max),
+    }
+
+
 def test_a_format_that_is_only_predicted_is_no_dtype_to_measure():
     assert set(FORMATS) - set(DTYPES) == {"fp8"}
     assert format_named("fp8").unit_roundoff == float(ml_dtypes.finfo(ml_dtypes.float8_e4m3fn).eps) / 2

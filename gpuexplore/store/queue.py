@@ -11,9 +11,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Subquery, func, or_, select, update
 from sqlalchemy import case as choose
 
+from gpuexplore.errors import NotFound
 from gpuexplore.model import Case, Experiment, RunState
-from gpuexplore.serialization import decode
 from gpuexplore.store.database import Database
+from gpuexplore.store.reading import experiment_of
 from gpuexplore.store.runs import CANCELLED_BY_OWNER
 from gpuexplore.store.tables import RESULTS, RUNS, SUPERVISORS
 
@@ -67,7 +68,18 @@ def claim(database: Database, supervisor: str) -> Claim | None:
         if row is None:
             return None
         done = connection.scalars(select(RESULTS.c.case_index).where(RESULTS.c.run_id == row.id)).all()
-    return Claim(row.id, row.attempt, decode(Experiment, row.experiment), frozenset(done))
+    try:
+        experiment = experiment_of(row.id, row.experiment)
+    except NotFound as error:  # another version queued it: its owner is told, and the queue goes on
+        _fail(database, row.id, str(error))
+        return None
+    return Claim(row.id, row.attempt, experiment, frozenset(done))
+
+
+def _fail(database: Database, run_id: str, reason: str) -> None:
+    ended = update(RUNS).where(RUNS.c.id == run_id)
+    with database.writing() as connection:
+        connection.execute(ended.values(state=RunState.FAILED, reason=reason, finished_utc=database.now()))
 
 
 def position(database: Database, run_id: str) -> int | None:

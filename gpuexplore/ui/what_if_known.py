@@ -6,26 +6,19 @@ from functools import lru_cache
 
 import streamlit as st
 
-from gpuexplore.analysis.estimate import refuse
 from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.prediction import Calibration, calibrate, library_of
 from gpuexplore.analysis.same_device import same_device
 from gpuexplore.analysis.what_if import Known, WhatIf, fastest, format_in
 from gpuexplore.analysis.workload import Layer, Workload
 from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
-from gpuexplore.ui.choices import show_problem
-from gpuexplore.ui.run_state import fetch
+from gpuexplore.ui.measuring import start, started
 from gpuexplore.ui.run_view import show_run
-from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.session import store
 from gpuexplore.ui.text import plain
 from gpuexplore.ui.what_if_choice import Places
-
-MEASURING = "measuring"  # the URL's parameter: the runs that were started here, one an operation
-MOST_RUNS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +54,12 @@ def _calibration(measured: _Measured) -> Calibration:
 
 def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequence[Result]) -> None:
     """Draw a button that measures what is missing on each device of this machine, and the runs that were started."""
-    started = _started()
-    if not any(run.active for run in started):
+    runs = started()
+    if not any(run.active for run in runs):
         for device in dict.fromkeys(one.device for one in rows if one.device.kind != "table"):
             dtypes = [one.dtype for one in rows if one.device == device and one.support != "unsupported"]
             _offer(experiments(workload, device, dtypes, measured), device)
-    for run in started:
+    for run in runs:
         if run.active or any(one.measurement is None for one in run.results):
             show_run(run.id, _not_measured)
 
@@ -74,7 +67,7 @@ def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequen
 def _offer(missing: Sequence[Experiment], device: Device) -> None:
     names = ", ".join(dict.fromkeys(dtype for one in missing for dtype in one.dtypes))
     if missing and st.button(f"Measure it here: {names} on {device.id}", type="primary", icon=":material/timer:"):
-        _submit(missing, device)
+        start(missing, device)
 
 
 def experiments(
@@ -102,29 +95,6 @@ def _experiment(found: Sequence[tuple[Layer, str]], device: Device) -> Experimen
         (library_of(layer.contract).name,),
         (device.id,),
     )
-
-
-def _submit(missing: Sequence[Experiment], device: Device) -> None:
-    try:
-        for one in missing:
-            refuse(one, [device])
-    except InvalidInput as error:
-        show_problem(error)
-        return
-    st.query_params[MEASURING] = ",".join(store().submit(one, owner()) for one in missing)
-    ensure_supervisor()
-    st.rerun()
-
-
-def _started() -> list[Run]:
-    """Return the runs that were started here, as far as they can be found."""
-    found = []
-    for run_id in [one for one in st.query_params.get(MEASURING, "").split(",") if one][:MOST_RUNS]:
-        try:
-            found.append(fetch(run_id))
-        except NotFound:
-            st.warning(f"There is no run {plain(run_id)} here: another server's link?", icon=":material/link_off:")
-    return found
 
 
 def _not_measured(run: Run) -> None:

@@ -136,8 +136,8 @@ def _exact(own: Sequence[WhatIf]) -> list[str]:
 
 
 def _narrow(own: Sequence[WhatIf]) -> list[str]:
-    """Return the formats a number can overflow in: those that say how far they reach."""
-    return [one.dtype for one in own if "largest value" in FORMATS[one.dtype].about]
+    """Return the formats a usual product can overflow in."""
+    return [one.dtype for one in own if FORMATS[one.dtype].largest is not None]
 
 
 def _claims(workload: Workload, own: Sequence[WhatIf], places: Places) -> None:

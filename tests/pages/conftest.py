@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 import gpuexplore.jobs.client
 import gpuexplore.ui.run_view
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.ui import kernel_blocks, kernel_ladder, roofline_measure, session, what_if_known
+from gpuexplore.ui import kernel_blocks, kernel_ladder, measuring, session
 from gpuexplore.ui.server import OWNER_COOKIE
 from gpuexplore.ui.text import WORD_JOINER
 from tests.analysis.made import device, ok
@@ -23,7 +23,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
     served = (gpuexplore.jobs.client, gpuexplore.ui.run_view)
-    for module in (*served, kernel_ladder, kernel_blocks, roofline_measure, what_if_known):
+    for module in (*served, kernel_ladder, kernel_blocks, measuring):
         monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
     main = sys.modules["__main__"]

@@ -5,11 +5,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import select, update
 from sqlalchemy.dialects import postgresql
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import RunState
+from gpuexplore.serialization import encode
 from gpuexplore.store import open_store, queue
+from gpuexplore.store.tables import RUNS
 
 
 def claims(store):
@@ -167,3 +170,17 @@ def test_released_run_is_next_again(store, experiment):
     store.release(store.claim("host"))
 
     assert store.position(run_id) == 1
+
+
+def test_a_queued_run_of_another_version_fails_with_its_reason_and_the_queue_goes_on(store, experiment):
+    unknown, known = (store.submit(experiment, owner) for owner in "ab")
+    with store.writing() as connection:
+        told = encode(experiment) | {"operation": "fft"}
+        connection.execute(update(RUNS).where(RUNS.c.id == unknown).values(experiment=told))
+
+    assert store.claim("host") is None
+    assert store.claim("host").run_id == known
+    with store.reading() as connection:
+        state, reason = connection.execute(select(RUNS.c.state, RUNS.c.reason).where(RUNS.c.id == unknown)).one()
+    assert state == RunState.FAILED
+    assert "operation 'fft'" in reason

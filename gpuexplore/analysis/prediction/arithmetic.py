@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import DType, format_named
 from gpuexplore.model import Case, Device, Peak, Unit
 from gpuexplore.operations import operation_named
@@ -30,7 +31,7 @@ def arithmetic(case: Case, device: Device) -> Arithmetic:
     """Return which units of `device` would compute `case`."""
     operation, dtype = operation_named(case.operation), format_named(case.dtype)
     implementation = operation.implementation_named(case.implementation)
-    if reason := operation.unsupported(dtype):
+    if reason := operation.unsupported(dtype) or _elsewhere(implementation, device):
         return Arithmetic("unsupported", reason)
     if not operation.is_matrix_product:
         return _element_wise(dtype, device)
@@ -39,6 +40,13 @@ def arithmetic(case: Case, device: Device) -> Arithmetic:
         reason = f"{implementation.name} computes {dtype.name} in {computed}"
         return _with_peak(Arithmetic("emulated", reason, device.peak(computed, unit)), device)
     return _product(dtype, unit, device)
+
+
+def _elsewhere(implementation: Implementation, device: Device) -> str | None:
+    """Return why a CUDA kernel of ours has nothing to run on, or None."""
+    if implementation.geometry is None or device.compute_capability in CAPABILITIES or device.kind == "cuda":
+        return None
+    return f"{implementation.name} is a CUDA kernel, and {device.name} has no compute capability that CUDA compiles for"
 
 
 def _element_wise(dtype: DType, device: Device) -> Arithmetic:

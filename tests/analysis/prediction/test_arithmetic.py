@@ -86,3 +86,9 @@ def test_the_library_is_torch_and_no_kernel_of_ours(operation):
 
 def test_shape_does_not_matter():
     assert arithmetic(case(shape=Shape.of(m=1, k=2, n=3)), device()) == arithmetic(case(), device())
+
+
+def test_a_cuda_kernel_of_ours_runs_on_nvidia_gpus_only():
+    amd, nvidia = (as_device(accelerator_named(key)) for key in ("mi300x", "t4"))
+    assert "CUDA kernel" in str(arithmetic(case(implementation="numba-cuda"), amd).reason)
+    assert arithmetic(case(implementation="numba-cuda"), nvidia).support == "native"

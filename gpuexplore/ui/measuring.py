@@ -1,0 +1,41 @@
+"""Measuring from a page that is no form: a button queues experiments, and the URL names the runs that came of it."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.analysis.estimate import refuse
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.jobs.client import ensure_supervisor
+from gpuexplore.model import Device, Experiment, Run
+from gpuexplore.ui.choices import show_problem
+from gpuexplore.ui.run_state import fetch
+from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.text import plain
+
+PARAMETER, BETWEEN = "measuring", "."
+MOST_RUNS = 8
+
+
+def start(experiments: Sequence[Experiment], device: Device) -> None:
+    """Queue `experiments` on `device` and show the page again, or say why one of them cannot be run."""
+    try:
+        for one in experiments:
+            refuse(one, [device])
+    except InvalidInput as error:
+        show_problem(error)
+        return
+    st.query_params[PARAMETER] = BETWEEN.join(store().submit(one, owner()) for one in experiments)
+    ensure_supervisor()
+    st.rerun()
+
+
+def started() -> list[Run]:
+    """Return the runs that were started here, as far as they can be found; the others are named."""
+    found = []
+    for run_id in [one for one in st.query_params.get(PARAMETER, "").split(BETWEEN) if one][:MOST_RUNS]:
+        try:
+            found.append(fetch(run_id))
+        except NotFound as error:
+            st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+    return found
