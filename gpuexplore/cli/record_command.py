@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     experiments = [resolve(request_from(arguments, name), ids) for name in names]
     wanted = {device for one in experiments for device in one.devices}
     used = [device for device in devices if device.id in wanted]
-    _refuse_without_provenance(_provenance(arguments, experiments, used))
+    _refuse_without_provenance(_provenance(arguments, experiments, used), _given_commit(arguments))
     devices = tuple(ensure_ceiling(device, experiments[0].options.threads) for device in used)
     with arguments.out.open("w", encoding="utf8") as file:
         _write(file, header(_provenance(arguments, experiments, devices), experiments))
@@ -77,7 +77,7 @@ def _provenance(
         recorded_utc=utc_now(),
         recorded_by=arguments.by.strip(),
         method=f"gpuexplore {gpuexplore.__version__} record",
-        commit=arguments.commit.strip().lower() or git_commit() or "",
+        commit=git_commit() or _given_commit(arguments),
         command=command_of(arguments),
         devices=tuple(devices),
         libraries={name: version for one in found for name, version in one.libraries.items()},
@@ -86,13 +86,21 @@ def _provenance(
     )
 
 
-def _refuse_without_provenance(provenance: Provenance) -> None:
+def _given_commit(arguments: argparse.Namespace) -> str:
+    given: str = arguments.commit.strip().lower()
+    return given
+
+
+def _refuse_without_provenance(provenance: Provenance, given_commit: str) -> None:
     """Raise before anything is measured when the file would be refused afterwards."""
     if not provenance.recorded_by:
         raise InvalidInput.of("--by", "", "a name: who measures, and answers questions about these numbers")
     if not provenance.commit:
         raise InvalidInput.of("--commit", "", "the commit of this code, which git cannot tell here")
-    check_commit(provenance.commit)
+    for commit in filter(None, (given_commit, provenance.commit)):
+        check_commit(commit)
+    if not provenance.commit.startswith(given_commit[: len(provenance.commit)]):
+        raise InvalidInput.of("--commit", given_commit, f"{provenance.commit}, which git tells here")
     if missing := missing_provenance(encode(provenance)):
         raise InvalidInput(f"this machine does not tell: {', '.join(missing)}")
 

@@ -81,7 +81,7 @@ def test_nonsense_in_a_widget_is_named_and_cannot_be_run(page, address):
     sizes.fill("many")
     sizes.press("Enter")
     expect(page.get_by_text("size 'many': accepted are whole numbers from 1")).to_be_visible(timeout=MINUTE_MS)
-    expect(page.get_by_role("button", name="Run")).to_be_disabled()
+    expect(page.get_by_test_id("stBaseButton-primary")).to_be_disabled()
 
 
 def test_a_run_can_be_cancelled_after_a_reload_and_keeps_what_was_measured(page, address):

@@ -14,6 +14,7 @@ def nothing_is_measured(monkeypatch):
         raise AssertionError("nothing may be measured")
 
     monkeypatch.setattr(record_command, "sweep", fail)
+    monkeypatch.setattr(record_command, "git_commit", lambda: None)
 
 
 @pytest.mark.parametrize("by", [(), ("--by", ""), ("--by", "  ")])
@@ -25,8 +26,17 @@ def test_nobody_is_no_name(tmp_path, capsys, by):
     assert not path.exists()
 
 
-def test_a_commit_nobody_knows_is_asked_for(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(record_command, "git_commit", lambda: None)
+def test_a_commit_that_git_contradicts_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(record_command, "git_commit", lambda: "0123456789ab")
+    words = [*WORDS, "--by", "a tester", "--out", str(tmp_path / "out.jsonl")]
+
+    assert main([*words, "--commit", "fedcba9"]) == EXIT_UNUSABLE
+    assert "--commit 'fedcba9': accepted are 0123456789ab, which git tells here" in capsys.readouterr().err
+    with pytest.raises(AssertionError, match="nothing may be measured"):
+        main([*words, "--commit", "0123456"])
+
+
+def test_a_commit_nobody_knows_is_asked_for(tmp_path, capsys):
     path = tmp_path / "out.jsonl"
 
     assert main([*WORDS, "--by", "a tester", "--out", str(path)]) == EXIT_UNUSABLE

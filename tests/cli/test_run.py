@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, run_command
+from gpuexplore.measure.environment import git_commit
 from gpuexplore.model import SCHEMA_VERSION, PeakKind, Result, Status
 from gpuexplore.recorded import Provenance, validate
 from gpuexplore.store import open_store
@@ -17,7 +18,8 @@ from tests.cli import strict
 
 pytestmark = pytest.mark.slow
 TINY = ("vector_add", "--size", "8,16", "--impl", "numpy", "--dtype", "fp32", "--device", "cpu", "--budget", "0.01")
-SAID = ("--by", "a tester", "--commit", "0123456789ab")  # a copy of the code may have no git
+COMMIT = git_commit() or "0123456789ab"  # a copy of the code may have no git
+SAID = ("--by", "a tester", "--commit", COMMIT)
 RESULT_KEYS = {
     *("case", "status", "reason", "flags", "measurement", "accuracy", "flop_count", "byte_count", "flop_per_s"),
     *("bytes_per_s", "peak", "mfu", "bandwidth_utilization", "speedup", "diagnosis"),
@@ -147,7 +149,7 @@ def read_recording(path):
 def assert_is_recording(path, by):
     recording = validate(path)
     told = recording.provenance
-    assert (told.recorded_by, told.commit) == (by, "0123456789ab")
+    assert (told.recorded_by, told.commit) == (by, COMMIT)
     assert told.recorded_utc.endswith("+00:00")
     assert told.libraries["numpy"]
     assert [one.id for one in told.devices] == ["cpu"]
