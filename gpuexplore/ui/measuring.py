@@ -1,13 +1,13 @@
 """Measuring from a page that is no form: a button queues experiments, and the URL names the runs that came of it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import streamlit as st
 
 from gpuexplore.analysis.estimate import refuse
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
-from gpuexplore.model import Device, Experiment, Run
+from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.ui.choices import show_problem
 from gpuexplore.ui.run_state import fetch
 from gpuexplore.ui.session import owner, store
@@ -15,6 +15,7 @@ from gpuexplore.ui.text import plain
 
 PARAMETER, BETWEEN = "measuring", "."
 MOST_RUNS = 8
+ENDED = "measuring.ended"
 
 
 def start(experiments: Sequence[Experiment], device: Device) -> None:
@@ -39,3 +40,19 @@ def started() -> list[Run]:
         except NotFound as error:
             st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
     return found
+
+
+def show_what_ended(runs: Sequence[Run], shown: Collection[Result]) -> None:
+    """Show the page again, once, when a run ended just after the page had read `shown`: nothing else would redraw it."""
+    ended = tuple(run for run in runs if not run.active)
+    ids = tuple(run.id for run in ended)
+    if ids == st.session_state.get(ENDED, ()):
+        return
+    st.session_state[ENDED] = ids
+    known = {_moment(one) for one in shown}
+    if any(_moment(one) not in known for run in ended for one in run.results if one.measurement):
+        st.rerun()
+
+
+def _moment(result: Result) -> tuple[object, ...]:
+    return (result.case, result.environment and result.environment.started_utc)

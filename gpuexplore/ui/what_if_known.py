@@ -14,7 +14,7 @@ from gpuexplore.analysis.workload import Layer, Workload
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
-from gpuexplore.ui.measuring import start, started
+from gpuexplore.ui.measuring import show_what_ended, start, started
 from gpuexplore.ui.run_view import show_run
 from gpuexplore.ui.session import store
 from gpuexplore.ui.text import plain
@@ -55,6 +55,7 @@ def _calibration(measured: _Measured) -> Calibration:
 def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequence[Result]) -> None:
     """Draw a button that measures what is missing on each device of this machine, and the runs that were started."""
     runs = started()
+    show_what_ended(runs, measured)
     if not any(run.active for run in runs):
         for device in dict.fromkeys(one.device for one in rows if one.device.kind != "table"):
             dtypes = [one.dtype for one in rows if one.device == device and one.support != "unsupported"]

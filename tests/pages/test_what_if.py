@@ -215,6 +215,21 @@ def test_a_block_is_measured_with_a_run_for_each_operation(page, store):
     assert runs[1].dtypes == ("fp32", "tf32")
 
 
+def test_a_run_that_ends_while_the_page_is_drawn_is_not_missed(page, store, monkeypatch):
+    experiment = Experiment("matmul", (SQUARE,), ("fp32",), ("torch",), ("cpu",))
+    run_id = store.record(experiment, OWNER, results=[ok(1e-3, size=1000)])
+    read, calls = type(store).measured_results, []
+
+    def too_early_at_first(self, *place, **options):
+        calls.append(place)
+        return () if len(calls) == 1 else read(self, *place, **options)
+
+    monkeypatch.setattr(type(store), "measured_results", too_early_at_first)
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32", measuring=run_id)
+    assert len(calls) == 2
+    assert table(app).loc["fp32", "From"] == "measured"
+
+
 def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured(page, store):
     experiment = Experiment("matmul", (SQUARE,), ("fp32",), ("torch",), ("cpu",))
     result = replace(ok(1e-3, size=1000), accuracy=Accuracy(1e-6, 1e-3))
