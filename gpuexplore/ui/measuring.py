@@ -43,7 +43,7 @@ def started() -> list[Run]:
 
 
 def show_what_ended(runs: Sequence[Run], shown: Collection[Result]) -> None:
-    """Show the page again, once, when a run ended just after the page had read `shown`: nothing else would redraw it."""
+    """Show the page again, once, when a run ended after the page had read `shown`: nothing else would redraw it."""
     ended = tuple(run for run in runs if not run.active)
     ids = tuple(run.id for run in ended)
     if ids == st.session_state.get(ENDED, ()):
