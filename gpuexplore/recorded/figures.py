@@ -3,11 +3,22 @@
 from gpuexplore.dtypes import FORMATS, dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.correctness import tolerance
-from gpuexplore.model import Device, Result, Shape
+from gpuexplore.model import Device, Experiment, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
 ROUNDING = 1e-9  # of a tolerance that was written as text
+
+
+def check_names(experiment: Experiment) -> None:
+    """Raise when this version does not know an operation, implementation, dtype or shape of `experiment`."""
+    operation = operation_named(experiment.operation)
+    for implementation in experiment.implementations:
+        operation.implementation_named(implementation)
+    for dtype in experiment.dtypes:
+        dtype_named(dtype)
+    for shape in experiment.shapes:
+        check_shape(shape, operation)
 
 
 def check_shape(shape: Shape, operation: Operation) -> None:

@@ -9,11 +9,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import SCHEMA_VERSION, Case, Device, Environment, Experiment, Result, Status
-from gpuexplore.operations import operation_named
-from gpuexplore.recorded.figures import check_device, check_result, check_shape
+from gpuexplore.recorded.figures import check_device, check_names, check_result
 from gpuexplore.recorded.provenance import Provenance, missing_provenance
 from gpuexplore.recorded.recording import Recording
 from gpuexplore.serialization import decode
@@ -118,13 +116,7 @@ def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[
 
 def _check_names(experiment: Experiment, device_ids: Collection[str]) -> None:
     """Raise when this version does not know what was measured, or the header does not know the device."""
-    operation = operation_named(experiment.operation)
-    for implementation in experiment.implementations:
-        operation.implementation_named(implementation)
-    for dtype in experiment.dtypes:
-        dtype_named(dtype)
-    for shape in experiment.shapes:
-        check_shape(shape, operation)
+    check_names(experiment)
     for device in experiment.devices:
         if device not in device_ids:
             raise InvalidInput.of("device", device, sorted(device_ids))

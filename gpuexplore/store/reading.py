@@ -10,7 +10,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError, NotFound
 from gpuexplore.model import Experiment, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.recorded.figures import check_device, check_shape
+from gpuexplore.recorded.figures import check_device, check_names, check_shape
 from gpuexplore.serialization import decode
 
 LOG = logging.getLogger(__name__)
@@ -42,13 +42,7 @@ def result_of(run_id: str, payload: Any) -> Result:
 def refuse_unknown(run_id: str, experiment: Experiment) -> None:
     """Raise NotFound when an experiment names what this version does not know, so that nothing can be said of it."""
     with _named(run_id):
-        operation = operation_named(experiment.operation)
-        for name in experiment.implementations:
-            operation.implementation_named(name)
-        for name in experiment.dtypes:
-            dtype_named(name)
-        for shape in experiment.shapes:
-            check_shape(shape, operation)
+        check_names(experiment)
 
 
 def understood(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Result]]:

@@ -3,7 +3,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from gpuexplore.recorded import recordings
 from gpuexplore.store import open_store
 from scripts.app_server import database_of, served
 
@@ -168,8 +167,6 @@ def test_what_mfu_is_held_against_is_chosen_and_stays_in_the_link(page, address)
 
 
 def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_here(page, address):
-    if not recordings():
-        pytest.skip("no recording is shipped")
     page.goto(address)
     page.get_by_role("button", name=re.compile("See a recorded run")).first.click(timeout=MINUTE_MS)
     page.wait_for_url("**run=recorded-**", timeout=MINUTE_MS)
@@ -179,8 +176,6 @@ def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_he
 
 
 def test_a_recording_joins_the_charts_of_a_live_run_and_the_link_keeps_it(page, address):
-    if not recordings():
-        pytest.skip("no recording is shipped")
     start(page, f"{address}/{QUICK}")
     expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
     page.get_by_label("Compare with").click()
