@@ -17,7 +17,7 @@ from gpuexplore.model import Device, Result
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.request import split
 from gpuexplore.store import open_store
-from gpuexplore.units import UNKNOWN, format_percent, format_seconds, format_work_rate
+from gpuexplore.units import UNKNOWN, format_bytes, format_percent, format_seconds, format_work_rate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +77,7 @@ def prediction_json(one: Prediction) -> dict[str, Any]:
         "support": one.support,
         "reason": one.reason,
         "basis": one.basis,
+        "fits": _fits(one),
     }
 
 
@@ -85,6 +86,9 @@ def _print(found: Sequence[Prediction]) -> None:
     print_columns([heading, *map(_columns, found)])
     for reason in dict.fromkeys(f"{one.case.dtype}: {one.reason}" for one in found if one.reason):
         print(f"  {reason}")
+    for too_large in dict.fromkeys(map(_too_large, found)):
+        if too_large:
+            print(f"  {too_large}")
     for basis in dict.fromkeys(f"{one.device.name}: calibrated on {one.basis}" for one in found if one.time_s):
         print(f"  {basis}")
 
@@ -105,5 +109,20 @@ def _columns(one: Prediction) -> tuple[str, ...]:
 
 
 def _bytes_per_s(one: Prediction) -> float | None:
-    moved = operation_named(one.case.operation).byte_count(one.case.shape, format_named(one.case.dtype))
-    return moved / one.time_s if one.time_s else None
+    return _bytes(one) / one.time_s if one.time_s else None
+
+
+def _bytes(one: Prediction) -> int:
+    return operation_named(one.case.operation).byte_count(one.case.shape, format_named(one.case.dtype))
+
+
+def _fits(one: Prediction) -> bool | None:
+    """Return whether the arrays fit the device's memory; None where that is unknown."""
+    return None if one.device.memory_bytes is None else _bytes(one) <= one.device.memory_bytes
+
+
+def _too_large(one: Prediction) -> str | None:
+    if _fits(one) is not False:
+        return None
+    needed, there = format_bytes(_bytes(one)), format_bytes(one.device.memory_bytes)
+    return f"{one.case.dtype}: the arrays need {needed}, and {one.device.name} has {there}: it would not fit"

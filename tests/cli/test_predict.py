@@ -79,3 +79,11 @@ def test_every_implementation_that_runs_on_the_device_can_be_asked_for(answered)
     for name in ("torch", "numba-cuda", "triton"):
         words = ("predict", "matmul", "--size", "64", "--gpu", "t4", "--dtype", "fp32", "--impl", name, "--json")
         assert answered(*words)[0] == EXIT_OK
+
+
+def test_arrays_that_do_not_fit_the_memory_are_told(answered, capsys):
+    words = ("predict", "matmul", "--size", "65536", "--gpu", "Tesla T4", "--dtype", "fp32")
+    assert answered(*words, "--json")[1]["predictions"][0]["fits"] is False
+    assert answered(*T4, "--json")[1]["predictions"][0]["fits"] is True
+    assert main(words) == EXIT_OK
+    assert "the arrays need 48.0 GiB, and Tesla T4 has 16.0 GiB: it would not fit" in capsys.readouterr().out
