@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from benchmarks.measurement import pin_environment
-from gpuexplore.analysis.ladder import kernels, libraries
-from gpuexplore.analysis.mfu import mfu
-from gpuexplore.analysis.rates import bytes_per_s, flop_per_s
+from gpuexplore.analysis.kernels.ladder import kernels, libraries
+from gpuexplore.analysis.utilization.rates import bytes_per_s, flop_per_s
+from gpuexplore.analysis.utilization.utilization import mfu
 from gpuexplore.model import Case, Device, Options, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
@@ -67,7 +67,7 @@ def main() -> None:
     for device in devices:
         lines += on_cpu(device, arguments) if device.kind == "cpu" else on_gpu(device, arguments)
     if arguments.json:
-        print(json.dumps([asdict(one) for one in lines], indent=1))
+        print(json.dumps([asdict(line) for line in lines], indent=1))
         return
     print(f"python {platform.python_version()}, {', '.join(one.name for one in devices)}")
     print_lines(lines)
@@ -77,8 +77,8 @@ def on_cpu(device: Device, arguments: argparse.Namespace) -> list[Line]:
     """Return the CPU ladder in fp32, and the best rung in every other dtype, against NumPy and torch."""
     matmul, lines = operation_named("matmul"), list[Line]()
     for dtype in arguments.dtype or CPU_DTYPES:
-        own = [one.name for one in kernels(matmul, "numba_cpu")] if dtype == "fp32" else ["numba-cpu"]
-        names = [*(one.name for one in libraries(matmul, "numba_cpu")), *own]
+        own = [kernel.name for kernel in kernels(matmul, "numba_cpu")] if dtype == "fp32" else ["numba-cpu"]
+        names = [*(library.name for library in libraries(matmul, "numba_cpu")), *own]
         for size in arguments.size or CPU_SIZES:
             cases = cases_of("matmul", matmul.shape_of_size(size), dtype, names)
             lines += group(cases, device, arguments.budget)
@@ -88,7 +88,7 @@ def on_cpu(device: Device, arguments: argparse.Namespace) -> list[Line]:
 def on_gpu(device: Device, arguments: argparse.Namespace) -> list[Line]:
     """Return the CUDA ladder against cuBLAS, memory-bound kernels, and device times against Triton's."""
     matmul, lines = operation_named("matmul"), list[Line]()
-    names = ["torch", *(one.name for one in kernels(matmul, "numba_cuda"))]
+    names = ["torch", *(kernel.name for kernel in kernels(matmul, "numba_cuda"))]
     for dtype in arguments.dtype or GPU_DTYPES:
         for size in arguments.size or GPU_SIZES:
             cases = cases_of("matmul", matmul.shape_of_size(size), dtype, names)
@@ -116,7 +116,7 @@ def group(asked: Sequence[Case], device: Device, budget_s: float) -> list[Line]:
 
     measure_group(cases, device, report=keep)
     theirs = [results[case] for case in cases if not case.implementation.startswith("numba")]
-    best = min((_median_s(one) for one in theirs), default=None)
+    best = min((_median_s(their) for their in theirs), default=None)
     return [_line(results[case], best) for case in cases]
 
 
@@ -168,22 +168,22 @@ def against_do_bench(device: Device, budget_s: float) -> list[Line]:
 def print_lines(lines: Sequence[Line]) -> None:
     """Print a table, groups apart."""
     last = None
-    for one in lines:
-        here = (one.what, one.dtype, one.size)
+    for line in lines:
+        here = (line.what, line.dtype, line.size)
         if here != last:
-            print(f"\n{one.what} {one.dtype} {one.size}")
+            print(f"\n{line.what} {line.dtype} {line.size}")
             print(f"  {'implementation':24} {'median':>10} {'rate':>14} {'x library':>10} {'of limit':>9}  status")
         last = here
-        over = format_ratio(one.over_library)
-        limit = format_percent(one.of_limit)
-        figures = f"{format_seconds(one.median_s):>10} {one.rate:>14} {over:>10} {limit:>9}"
-        print(f"  {one.implementation:24} {figures}  {one.status}")
+        over = format_ratio(line.over_library)
+        limit = format_percent(line.of_limit)
+        figures = f"{format_seconds(line.median_s):>10} {line.rate:>14} {over:>10} {limit:>9}"
+        print(f"  {line.implementation:24} {figures}  {line.status}")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--size", type=lambda text: [int(one) for one in text.split(",")], help="products, e.g. 512,1024"
+        "--size", type=lambda text: [int(word) for word in text.split(",")], help="products, e.g. 512,1024"
     )
     parser.add_argument("--dtype", type=lambda text: text.split(","), help="e.g. fp32,bf16")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds of sampling a case (default: %(default)s)")

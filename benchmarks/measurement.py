@@ -108,7 +108,7 @@ class Score:
 def worst_error(times_s: Times, truth_s: Times) -> tuple[float, Case]:
     """Return the largest relative error over the cases, and its case; a case without a time is 100 % wrong."""
     errors = ((abs(times_s.get(case, 0.0) / right - 1), case) for case, right in truth_s.items())
-    return max(errors, key=lambda one: one[0])
+    return max(errors, key=lambda error: error[0])
 
 
 def between(before_s: Times, after_s: Times) -> Times:
@@ -124,11 +124,11 @@ def shift(before_s: Times, after_s: Times) -> float:
 def joined(parts: Sequence[Turn]) -> Turn:
     """Return the turns of all sizes as one: wall times add up, the most disturbed part counts."""
     return Turn(
-        times_s={case: time_s for one in parts for case, time_s in one.times_s.items()},
-        truth_s={case: time_s for one in parts for case, time_s in one.truth_s.items()},
-        wall_s=sum(one.wall_s for one in parts),
-        lost_share=max(one.lost_share for one in parts),
-        shift=max(one.shift for one in parts),
+        times_s={case: time_s for part in parts for case, time_s in part.times_s.items()},
+        truth_s={case: time_s for part in parts for case, time_s in part.truth_s.items()},
+        wall_s=sum(part.wall_s for part in parts),
+        lost_share=max(part.lost_share for part in parts),
+        shift=max(part.shift for part in parts),
     )
 
 
@@ -190,16 +190,16 @@ def take_truth(runs: Runs, seconds: float, random: Random) -> dict[Case, list[fl
     while time.perf_counter() < end:
         rounds.append(observe(lambda: _take_round(runs, random)))
     rounds.sort(key=lambda one: one.lost_share)
-    kept = [one.value for one in rounds if one.lost_share <= DISTURBED_ABOVE] or [rounds[0].value]
+    kept = [round_.value for round_ in rounds if round_.lost_share <= DISTURBED_ABOVE] or [rounds[0].value]
     return {case: [sample for one in kept for sample in one[case]] for case in runs}
 
 
 def _take_round(runs: Runs, random: Random) -> Samples:
-    from gpuexplore.measure.quiet import wait_until_quiet
+    from gpuexplore.measure.idle_threads import wait_for_idle_threads
 
     samples_s: dict[Case, list[float]] = {}
     for case in random.sample(list(runs), len(runs)):
-        wait_until_quiet()
+        wait_for_idle_threads()
         calls = max(1, round(TRUE_SAMPLE_S / _wake(runs[case])))
         samples_s[case] = [_per_call_s(runs[case], calls) for _ in range(TRUE_SAMPLES)]
     return samples_s
@@ -267,12 +267,12 @@ def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
     overhead._known.clear()
     results: list[Result] = []
     measure_group(some, device, report=lambda event: results.append(event) if isinstance(event, Result) else None)
-    return {one.case: one.measurement.median_s for one in results if one.measurement}
+    return {result.case: result.measurement.median_s for result in results if result.measurement}
 
 
 def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Outcome:
     """Return what `repetitions` turns of every contestant gave, with the truth before, between and after."""
-    from gpuexplore.measure.placement import threads_apart
+    from gpuexplore.measure.cpu_affinity import isolate_core
     from gpuexplore.measure.sweep import groups_of
 
     device = prepare_device()
@@ -281,7 +281,7 @@ def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Outcome
     for measure in entered.values():
         for group in groups_of(chosen):
             measure(group)
-    with threads_apart():
+    with isolate_core():
         return _take_turns(entered, runs, repetitions, slice_s)
 
 

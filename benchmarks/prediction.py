@@ -26,8 +26,8 @@ from gpuexplore.analysis.prediction.calibration import (
     noted_time_s,
     published_case,
 )
-from gpuexplore.analysis.published import NOTED, PUBLISHED
-from gpuexplore.analysis.rates import flop_count
+from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED
+from gpuexplore.analysis.utilization.rates import flop_count
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.model import Case, Device, Result, Shape
 from gpuexplore.recorded import recorded_results
@@ -94,11 +94,11 @@ def main() -> None:
     arguments = parser.parse_args()
     trials = [*trials_of_others(), *recorded_trials()]
     if arguments.json:
-        print(json.dumps([asdict(one) for one in trials], indent=1))
+        print(json.dumps([asdict(trial) for trial in trials], indent=1))
         return
-    for one in sorted(trials, key=lambda one: abs(one.error)):
-        if one.way == "gpuexplore":
-            _print_trial(one)
+    for trial in sorted(trials, key=lambda trial: abs(trial.error)):
+        if trial.way == "gpuexplore":
+            _print_trial(trial)
     print_ways(trials)
 
 
@@ -115,24 +115,24 @@ def claims() -> list[Claim]:
     return [*published, *noted]
 
 
-def by_gpuexplore(one: Claim, others: Sequence[Claim]) -> Trial:
+def by_gpuexplore(claim: Claim, others: Sequence[Claim]) -> Trial:
     """Return our prediction."""
     calibration = calibrate(other.observation for other in others)
-    found = predict(one.case, device_of(one), calibration, searched=one.origin == "published")
+    found = predict(claim.case, device_of(claim), calibration, searched=claim.origin == "published")
     if found.time_s is None:
-        raise SystemExit(f"no prediction for {one}: {found.reason}")
-    return _trial("gpuexplore", one, found.time_s, (found.low_s, found.high_s))
+        raise SystemExit(f"no prediction for {claim}: {found.reason}")
+    return _trial("gpuexplore", claim, found.time_s, (found.low_s, found.high_s))
 
 
-def by_peak(one: Claim, _: Sequence[Claim]) -> Trial:
+def by_peak(claim: Claim, _: Sequence[Claim]) -> Trial:
     """Return the time at the datasheet's peak."""
-    return _trial("the datasheet's peak", one, time_at_peak(one))
+    return _trial("the datasheet's peak", claim, time_at_peak(claim))
 
 
-def by_one_efficiency(one: Claim, others: Sequence[Claim]) -> Trial:
+def by_one_efficiency(claim: Claim, others: Sequence[Claim]) -> Trial:
     """Return the time at the median efficiency of the others."""
     efficiency = median(time_at_peak(other) / other.took_s for other in others)
-    return _trial("one efficiency for all", one, time_at_peak(one) / efficiency)
+    return _trial("one efficiency for all", claim, time_at_peak(claim) / efficiency)
 
 
 WAYS: tuple[Callable[[Claim, Sequence[Claim]], Trial], ...] = (by_gpuexplore, by_one_efficiency, by_peak)
@@ -141,50 +141,50 @@ WAYS: tuple[Callable[[Claim, Sequence[Claim]], Trial], ...] = (by_gpuexplore, by
 def recorded_trials() -> list[Trial]:
     """Return every recorded result, predicted from the recorded results of other shapes."""
     results = [one for _, one in recorded_results() if one.measurement]
-    groups = dict.fromkeys((one.case.operation, one.case.shape) for one in results)
+    groups = dict.fromkeys((result.case.operation, result.case.shape) for result in results)
     return [trial for group in groups for trial in _without(group, results)]
 
 
 def _without(group: tuple[str, Shape], results: Sequence[Result]) -> list[Trial]:
     """Return the results of one shape, predicted from those of all others."""
-    others = [one for one in results if (one.case.operation, one.case.shape) != group]
+    others = [result for result in results if (result.case.operation, result.case.shape) != group]
     calibration = calibrate(from_results(others, "recorded"))
-    mine = [one for one in results if (one.case.operation, one.case.shape) == group]
+    mine = [result for result in results if (result.case.operation, result.case.shape) == group]
     return [trial for one in mine if (trial := _recorded_trial(one, calibration))]
 
 
-def _recorded_trial(one: Result, calibration: Calibration) -> Trial | None:
-    if one.environment is None or one.measurement is None:
+def _recorded_trial(result: Result, calibration: Calibration) -> Trial | None:
+    if result.environment is None or result.measurement is None:
         return None
-    found = predict(one.case, one.environment.device, calibration)
+    found = predict(result.case, result.environment.device, calibration)
     if found.time_s is None:
         return None
-    where = ("gpuexplore", "recorded", found.device.name, one.case.dtype)
-    words = f"{one.case.operation} {one.case.shape} {one.case.implementation}"
-    return Trial(*where, words, one.measurement.median_s, found.time_s, found.low_s, found.high_s)
+    where = ("gpuexplore", "recorded", found.device.name, result.case.dtype)
+    words = f"{result.case.operation} {result.case.shape} {result.case.implementation}"
+    return Trial(*where, words, result.measurement.median_s, found.time_s, found.low_s, found.high_s)
 
 
-def device_of(one: Claim) -> Device:
+def device_of(claim: Claim) -> Device:
     """Return the device of the table a claim is about."""
-    row = accelerator_named(one.key)
+    row = accelerator_named(claim.key)
     if row is None:
-        raise SystemExit(f"accelerators.csv has no row {one.key}")
+        raise SystemExit(f"accelerators.csv has no row {claim.key}")
     return as_device(row)
 
 
-def time_at_peak(one: Claim) -> float:
+def time_at_peak(claim: Claim) -> float:
     """Return seconds at the peak of the units that do the arithmetic."""
-    units = arithmetic(one.case, device_of(one))
+    units = arithmetic(claim.case, device_of(claim))
     if units.peak is None:
-        raise SystemExit(f"no peak for {one}")
-    return flop_count(one.case) / units.peak.flop_per_s
+        raise SystemExit(f"no peak for {claim}")
+    return flop_count(claim.case) / units.peak.flop_per_s
 
 
 def _trial(
-    way: str, one: Claim, predicted_s: float, interval: tuple[float | None, float | None] = (None, None)
+    way: str, claim: Claim, predicted_s: float, interval: tuple[float | None, float | None] = (None, None)
 ) -> Trial:
-    where = (way, one.origin, device_of(one).name, one.case.dtype, str(one.case.shape))
-    return Trial(*where, one.took_s, predicted_s, *interval)
+    where = (way, claim.origin, device_of(claim).name, claim.case.dtype, str(claim.case.shape))
+    return Trial(*where, claim.took_s, predicted_s, *interval)
 
 
 def _print_trial(one: Trial) -> None:
@@ -198,16 +198,16 @@ def _print_trial(one: Trial) -> None:
 
 def print_ways(trials: Sequence[Trial]) -> None:
     """Print a line for each way and origin: its errors, and how often its intervals held."""
-    for origin, way in dict.fromkeys((one.origin, one.way) for one in trials):
-        mine = [one for one in trials if (one.origin, one.way) == (origin, way)]
-        ours = [one for one in trials if (one.origin, one.way) == (origin, "gpuexplore")]
+    for origin, way in dict.fromkeys((trial.origin, trial.way) for trial in trials):
+        mine = [trial for trial in trials if (trial.origin, trial.way) == (origin, way)]
+        ours = [trial for trial in trials if (trial.origin, trial.way) == (origin, "gpuexplore")]
         print(f"{origin}, {way}: {summary(mine)}, {median_error(mine) / median_error(ours):.1f} x ours")
 
 
 def summary(trials: Sequence[Trial]) -> str:
     """Return count, errors and how often the intervals held."""
-    errors, held = [abs(one.error) for one in trials], [one.held for one in trials if one.held is not None]
-    within = [format_percent(sum(one <= limit for one in errors) / len(errors)) for limit in (GOOD, FAIR)]
+    errors, held = [abs(trial.error) for trial in trials], [trial.held for trial in trials if trial.held is not None]
+    within = [format_percent(sum(error <= limit for error in errors) / len(errors)) for limit in (GOOD, FAIR)]
     said = f"{len(trials)} results, median error {format_percent(median(errors))}, {within[0]} within 15 %, "
     intervals = f", intervals held {format_percent(sum(held) / len(held))} (claim {INTERVAL:.0%})" if held else ""
     return f"{said}{within[1]} within 30 %{intervals}"
@@ -215,7 +215,7 @@ def summary(trials: Sequence[Trial]) -> str:
 
 def median_error(trials: Sequence[Trial]) -> float:
     """Return the median of the absolute errors."""
-    return median(abs(one.error) for one in trials)
+    return median(abs(trial.error) for trial in trials)
 
 
 if __name__ == "__main__":

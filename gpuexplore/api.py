@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuexplore.analysis.estimate import refuse
 from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.analysis.prediction.question import Question, predictions
-from gpuexplore.analysis.report import run_report
-from gpuexplore.analysis.sentence import summarize
+from gpuexplore.analysis.prediction.request import Question, predictions
+from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.analysis.run.summary import summarize
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep

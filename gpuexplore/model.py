@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Literal
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.statistics import median, median_interval, quantile, refuse_bad_samples
+from gpuexplore.statistics import check_samples, median, median_interval, quantile
 
 SCHEMA_VERSION = 1
 
@@ -173,7 +173,7 @@ class Contrast:
         if bool(self.samples_s) == bool(self.reason):
             raise InvalidInput("a contrast has samples, or else a reason why it has none")
         if self.samples_s:
-            refuse_bad_samples(self.samples_s)
+            check_samples(self.samples_s)
 
     @property
     def median_s(self) -> float | None:
@@ -199,7 +199,7 @@ class Measurement:
     contrasts: tuple[Contrast, ...] = ()
 
     def __post_init__(self) -> None:
-        refuse_bad_samples(self.samples_s)
+        check_samples(self.samples_s)
 
     @property
     def median_s(self) -> float:

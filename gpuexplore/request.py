@@ -122,7 +122,9 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
     operation = operation_named(request.operation)
     kinds = {device.partition(":")[0] for device in split(devices)}
     fitting = [
-        one for one in operation.usual if kinds & set(one.device_kinds or load_backend(one.backend).DEVICE_KINDS)
+        implementation
+        for implementation in operation.usual
+        if kinds & set(implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS)
     ]
     sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
     return replace(
@@ -136,7 +138,7 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
 def to_query(request: Request) -> dict[str, str]:
     """Return the URL parameters of `request`: only what differs from the defaults."""
     standard = Request()
-    changed = {one.name: getattr(request, one.name) for one in fields(Request)}
+    changed = {field.name: getattr(request, field.name) for field in fields(Request)}
     return {SHORT_NAMES[name]: text for name, text in changed.items() if text != getattr(standard, name)}
 
 
@@ -205,7 +207,7 @@ def _given(request: Request) -> dict[str, str]:
     """Return the fields a repetition has to name: what is swept always, conditions where they differ."""
     standard = Request()
     swept = ("sizes", "shapes", "dtypes", "implementations", "devices")
-    texts = {one.name: getattr(request, one.name) for one in fields(Request) if one.name != "operation"}
+    texts = {field.name: getattr(request, field.name) for field in fields(Request) if field.name != "operation"}
     return {name: text for name, text in texts.items() if text and (name in swept or text != getattr(standard, name))}
 
 
@@ -224,12 +226,12 @@ def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
         InvalidInput: names the part that is no shape of `operation`, or beyond its limits.
     """
     if request.shapes:
-        texts = [one for one in request.shapes.split(";") if one.strip()]
+        texts = [word for word in request.shapes.split(";") if word.strip()]
         if not texts:
             raise InvalidInput.of(f"shape of {operation.name}", request.shapes, _accepted_shapes(operation))
         if len(texts) > MOST_EXACT_SHAPES:
             raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
-        shapes = [_shape(one, operation) for one in texts]
+        shapes = [_shape(text, operation) for text in texts]
     else:
         sizes = parse_sizes(request.sizes)
         shapes = [operation.shape_of_size(size) for size in sizes]
@@ -271,7 +273,7 @@ def _shape(text: str, operation: Operation) -> Shape:
 
 def _accepted_shapes(operation: Operation) -> str:
     example = ",".join(f"{axis}=128" for axis in operation.axes)
-    return ", ".join([f"like {example}", *(one.name for one in operation.presets)])
+    return ", ".join([f"like {example}", *(preset.name for preset in operation.presets)])
 
 
 def _check_limits(shape: Shape, operation: Operation) -> None:
@@ -283,7 +285,7 @@ def _check_limits(shape: Shape, operation: Operation) -> None:
 
 
 def _names(implementations: Iterable[Implementation]) -> str:
-    return ",".join(one.name for one in implementations)
+    return ",".join(implementation.name for implementation in implementations)
 
 
 def _shortest(seconds: float) -> str:
@@ -319,7 +321,7 @@ def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
 
 
 def _known_implementations(text: str, operation: Operation) -> None:
-    for name in _some("implementation", text, (one.name for one in operation.implementations)):
+    for name in _some("implementation", text, (implementation.name for implementation in operation.implementations)):
         operation.implementation_named(name)
 
 
@@ -341,7 +343,7 @@ def _threads(text: str) -> int | None:
 
 
 def _block(text: str) -> tuple[int, ...] | None:
-    return tuple(_whole_number("block", one.strip()) for one in text.split(",")) if text.strip() else None
+    return tuple(_whole_number("block", word.strip()) for word in text.split(",")) if text.strip() else None
 
 
 def _check_block(request: Request, operation: Operation) -> None:
@@ -349,7 +351,11 @@ def _check_block(request: Request, operation: Operation) -> None:
     block = _block(request.block)
     if block is None:
         return
-    asked = [one for one in operation.implementations if one.name in split(request.implementations)]
+    asked = [
+        implementation
+        for implementation in operation.implementations
+        if implementation.name in split(request.implementations)
+    ]
     geometries = [one.geometry for one in asked if one.geometry]
     if not geometries:
         raise InvalidInput(f"block {request.block!r}: none of {_names(asked)} is a CUDA kernel of ours")

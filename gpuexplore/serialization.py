@@ -15,7 +15,7 @@ def encode(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {one.name: encode(getattr(value, one.name)) for one in fields(value)}
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): encode(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -53,7 +53,7 @@ def _decode(kind: Any, data: Any) -> Any:
 def _decode_tuple(arguments: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         return tuple(_decode(arguments[0], one) for one in data)
-    return tuple(_decode(one, item) for one, item in zip(arguments, data, strict=True))
+    return tuple(_decode(argument, item) for argument, item in zip(arguments, data, strict=True))
 
 
 def _checked(data: Any, accepted: tuple[Any, ...]) -> Any:

@@ -14,13 +14,13 @@ from gpuexplore.errors import InvalidInput
 SMALLEST_SAMPLE_WITH_INTERVAL = 6  # two-sided 2 * 0.5**6 = 3.1 %: with five no 95 % interval exists
 
 
-def refuse_bad_samples(samples_s: Sequence[float]) -> None:
+def check_samples(samples_s: Sequence[float]) -> None:
     """Refuse what cannot be times of calls.
 
     Raises:
         InvalidInput: no sample at all, or one that is no positive number of seconds.
     """
-    if not samples_s or any(not isfinite(one) or one <= 0 for one in samples_s):
+    if not samples_s or any(not isfinite(sample_s) or sample_s <= 0 for sample_s in samples_s):
         raise InvalidInput.of("samples", samples_s[:3], "at least one, each a positive number of seconds")
 
 

@@ -2,19 +2,19 @@
 
 import streamlit as st
 
-from gpuexplore.analysis.estimate import estimate, refuse
+from gpuexplore.analysis.run.estimate import estimate, refuse
 from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Experiment
 from gpuexplore.request import Request, resolve, with_defaults
-from gpuexplore.ui import settings
-from gpuexplore.ui.form import experiment_form
-from gpuexplore.ui.recorded import offer_recorded_runs
-from gpuexplore.ui.run_state import fetch, request_of
-from gpuexplore.ui.run_view import show_run
+from gpuexplore.ui.benchmark import settings
+from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.recorded import offer_recorded_runs
+from gpuexplore.ui.run.state import fetch, request_of
+from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import known_devices, owner, store
-from gpuexplore.ui.text import plain
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")

@@ -3,11 +3,11 @@
 import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS, search
-from gpuexplore.ui.accelerators import show_accelerators
-from gpuexplore.ui.device import show_device
-from gpuexplore.ui.own_peaks import edit_own_peaks
+from gpuexplore.ui.devices.accelerators import show_accelerators
+from gpuexplore.ui.devices.card import show_device
+from gpuexplore.ui.devices.own_peaks import edit_own_peaks
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, live_supervisor
-from gpuexplore.ui.text import plain
 
 st.title("Devices")
 st.caption("What this machine can measure on, how fast each device could be at most, and who says so.")

@@ -3,13 +3,13 @@
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.ui.choices import show_problem
-from gpuexplore.ui.kernel_blocks import show_blocks
-from gpuexplore.ui.kernel_choice import choose
-from gpuexplore.ui.kernel_code import show_ptx, show_source
-from gpuexplore.ui.kernel_facts import show_launch
-from gpuexplore.ui.kernel_ladder import show_ladder
+from gpuexplore.ui.kernels.blocks import show_blocks
+from gpuexplore.ui.kernels.choice import choose
+from gpuexplore.ui.kernels.code import show_ptx, show_source
+from gpuexplore.ui.kernels.facts import show_launch
+from gpuexplore.ui.kernels.ladder import show_ladder
 from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Kernels")
 st.caption("Our own kernels, from the naive loop to the hardware's limit: how each fills a GPU, here or not, and why.")

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from gpuexplore.ui.roofline import no_run_shown, nothing_here, open_benchmark, restore_after_back, show_roofline
-from gpuexplore.ui.roofline_choice import choose
-from gpuexplore.ui.roofline_measure import offer, show_progress
-from gpuexplore.ui.roofline_points import view_of
+from gpuexplore.ui.roofline.choice import choose
+from gpuexplore.ui.roofline.measure import offer, show_progress
+from gpuexplore.ui.roofline.points import view_of
+from gpuexplore.ui.roofline.view import no_run_shown, nothing_here, open_benchmark, restore_after_back, show_roofline
 from gpuexplore.ui.session import known_devices
 
 st.title("Roofline")
@@ -20,7 +20,7 @@ choice = choose(devices)
 view = view_of(choice)
 if choice.here:
     with st.container(horizontal=True, vertical_alignment="center"):
-        if view.roofs and not any(one.origin == "live" for one in view.points):
+        if view.roofs and not any(point.origin == "live" for point in view.points):
             open_benchmark()
             st.caption(no_run_shown(choice.runs == "none"), width="content")
         offer(choice.device)

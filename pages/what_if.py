@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from gpuexplore.analysis.what_if import what_if
+from gpuexplore.analysis.what_if.what_if import what_if
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.ui.choices import show_problem
 from gpuexplore.ui.session import known_devices
-from gpuexplore.ui.what_if_choice import choose_places, offer_presets
-from gpuexplore.ui.what_if_known import known, offer_measuring
-from gpuexplore.ui.what_if_view import show_devices, show_figures, show_summary
-from gpuexplore.ui.what_if_workload import choose_workload, forget_workload
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.ui.what_if.choice import choose_places, offer_presets
+from gpuexplore.ui.what_if.known import known, offer_measuring
+from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
+from gpuexplore.ui.what_if.workload import choose_workload, forget_workload
 
 st.title("Dtype what-if")
 st.caption(

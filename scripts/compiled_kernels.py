@@ -11,8 +11,8 @@ from typing import Any
 
 import gpuexplore.operations
 from gpuexplore.backends import host
-from gpuexplore.backends.compiled_kernel import CompiledKernel
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.operations.kernel_targets import capabilities_for, compile_for_each
@@ -81,9 +81,9 @@ def _marked(items: Mapping[str, Any]) -> list[tuple[bool, tuple[str, Any]]]:
 def main() -> None:
     """Compile everything and write the file."""
     found = {}
-    for one in kernels():
-        found[key(*one)] = facts(compiled(*one))
-        print(key(*one), found[key(*one)]["9.0"])
+    for kernel in kernels():
+        found[key(*kernel)] = facts(compiled(*kernel))
+        print(key(*kernel), found[key(*kernel)]["9.0"])
     FILE.write_text(_text({"toolchain": toolchain(), "kernels": found}), encoding="utf-8")
 
 

@@ -55,7 +55,7 @@ def section(device: Device) -> list[str]:
 
 def _rows(operation: Operation, device: Device, reasons: list[str]) -> list[str]:
     found = {(cell["implementation"], cell["dtype"]): cell["reason"] for cell in support_matrix(operation, device)}
-    names = [one.name for one in operation.implementations if not one.optional]
+    names = [implementation.name for implementation in operation.implementations if not implementation.optional]
     cells = {name: [_cell(found[name, dtype], reasons) for dtype in DTYPES] for name in names}
     return [f"| {operation.name} | {name} | " + " | ".join(cells[name]) + " |" for name in names]
 

@@ -7,8 +7,9 @@ import altair as alt
 import pytest
 
 import gpuexplore as gx
-from gpuexplore.devices.ceiling_cache import Ceiling, save_ceiling
 from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
+from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Status
 
@@ -41,7 +42,10 @@ def outcome():
 
 
 def test_run_measures_every_case_in_order(outcome):
-    assert [(tuple(one.case.shape), one.status) for one in outcome.results] == [((8,), Status.OK), ((16,), Status.OK)]
+    assert [(tuple(result.case.shape), result.status) for result in outcome.results] == [
+        ((8,), Status.OK),
+        ((16,), Status.OK),
+    ]
     assert "numpy" in str(outcome)
 
 
@@ -49,7 +53,7 @@ def test_frame_has_a_row_a_case_with_units_in_its_columns(outcome):
     frame = outcome.to_pandas()
 
     assert frame["flop_count"].tolist() == [8, 16]
-    assert [one for one in COLUMNS if one not in frame] == []
+    assert [column for column in COLUMNS if column not in frame] == []
     assert (frame["median_s"] > 0).all()
 
 
@@ -72,7 +76,7 @@ def test_shapes_and_text_are_taken_as_on_the_command_line():
     outcome = gx.run("vector_add", sizes="8:16:x2", **TINY)
     other = gx.run("vector_add", shapes=["n=8", "n=16"], **TINY)
 
-    assert [one.case for one in outcome.results] == [one.case for one in other.results]
+    assert [result.case for result in outcome.results] == [result.case for result in other.results]
 
 
 def test_what_cannot_run_has_its_reason():

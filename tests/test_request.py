@@ -284,7 +284,7 @@ def experiments(draw):
         operation.name,
         tuple(shapes),
         tuple(draw(some(st.sampled_from(list(DTYPES)), 5))),
-        tuple(draw(some(st.sampled_from([one.name for one in operation.implementations]), 4))),
+        tuple(draw(some(st.sampled_from([implementation.name for implementation in operation.implementations]), 4))),
         tuple(draw(some(st.sampled_from(HERE), 3))),
         Options(
             draw(st.sampled_from((None, *CACHE_MODES))),
@@ -403,7 +403,7 @@ def test_an_unknown_preset_is_answered_with_the_known_ones():
 
 def test_rungs_and_extras_run_by_name_and_never_by_default():
     rows = OPERATIONS["matmul"].implementations
-    usual = {one.name for one in rows if not (one.rung or one.optional)}
+    usual = {row.name for row in rows if not (row.rung or row.optional)}
 
     assert set(resolve(Request(), ["cpu", "cuda:0"]).implementations) <= usual
     named = resolve(Request(implementations="numba-cpu-naive"), ["cpu"])

@@ -8,5 +8,5 @@ def index_in_this_process(device: str) -> int:
 
     A worker is started with exactly one visible device, so that nothing it runs can touch another.
     """
-    visible = [one for one in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if one]
+    visible = [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
     return 0 if len(visible) == 1 else int(device.partition(":")[2])

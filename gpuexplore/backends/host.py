@@ -15,7 +15,7 @@ from gpuexplore.model import Environment
 def is_installed(*modules: str) -> bool:
     """Return whether every one of `modules` can be imported, without importing it."""
     try:
-        return all(find_spec(one) is not None for one in modules)
+        return all(find_spec(module) is not None for module in modules)
     except ModuleNotFoundError:  # the parent package of a dotted name is missing
         return False
 

@@ -1,7 +1,7 @@
 """Numba on the CPU: NumPy arrays; 16-bit formats travel as integers whose type names the format.
 
 Numba has no 16-bit floats on the CPU, so bf16 travels as uint16 and fp16 as int16; the kernels
-widen and narrow them by that type (`gpuexplore.backends.formats.numba_cpu`).
+widen and narrow them by that type (`gpuexplore.kernels.formats.numba_cpu`).
 """
 
 from collections.abc import Mapping

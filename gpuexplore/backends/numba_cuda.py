@@ -1,6 +1,6 @@
 """Numba CUDA: device arrays and events on Numba's default stream; runs in Numba's simulator too.
 
-bf16 is stored as uint16 (`gpuexplore.backends.formats.numba_cuda`), fp16 as CUDA's own type.
+bf16 is stored as uint16 (`gpuexplore.kernels.formats.numba_cuda`), fp16 as CUDA's own type.
 """
 
 from collections.abc import Mapping

@@ -20,7 +20,7 @@ def size_axis(points: pd.DataFrame, operation: Operation) -> alt.X:
         order = points.sort_values("order")["shape"].unique().tolist()
         axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= FEW_SHAPES else -35)
         return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
-    sizes = sorted({int(one) for one in points["size"]})
+    sizes = sorted({int(point) for point in points["size"]})
     axis = alt.Axis(values=sizes, format=_size_format(sizes), grid=False, labelOverlap="greedy", labelFlush=False)
     scale = alt.Scale(type="log", nice=False, padding=14)
     return alt.X("size:Q", title=size_title(operation), axis=axis, scale=scale)

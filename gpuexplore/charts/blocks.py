@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.blocks import BlockShape
+from gpuexplore.analysis.kernels.blocks import BlockShape
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_percent, format_seconds
 
@@ -15,13 +15,15 @@ TOOLTIPS = {"block": "Block", "said": "Value", "registers": "Registers", "limite
 
 def block_occupancy(shapes: Sequence[BlockShape]) -> alt.LayerChart:
     """Return the theoretical occupancy of each block shape."""
-    drawn = [(one, one.occupancy.occupancy) for one in shapes if one.occupancy]
+    drawn = [(shape, shape.occupancy.occupancy) for shape in shapes if shape.occupancy]
     return _bars(_frame(drawn, format_percent), "Occupancy", alt.Axis(format=".0%", tickCount=5), (0, 1.12))
 
 
 def block_times(shapes: Sequence[BlockShape]) -> alt.LayerChart:
     """Return the measured median seconds per call of each block shape."""
-    drawn = [(one, one.result.measurement.median_s) for one in shapes if one.result and one.result.measurement]
+    drawn = [
+        (shape, shape.result.measurement.median_s) for shape in shapes if shape.result and shape.result.measurement
+    ]
     largest = max((seconds for _, seconds in drawn), default=1.0)
     return _bars(
         _frame(drawn, format_seconds), "Time per call", alt.Axis(labels=False, ticks=False), (0, largest * 1.2)

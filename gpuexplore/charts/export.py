@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.report import run_report
+from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
 from gpuexplore.charts.frame import to_frame
 from gpuexplore.model import Experiment, Result
 

@@ -5,8 +5,8 @@ from typing import Protocol
 
 import pandas as pd
 
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.table import rows
+from gpuexplore.analysis.run.flat_rows import rows
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
 from gpuexplore.model import Result
 
 
@@ -27,5 +27,5 @@ def results_of(source: Source) -> tuple[Result, ...]:
 
 
 def to_frame(source: Source, baseline: str | None = None, against: Against = USUAL) -> pd.DataFrame:
-    """Return one row per result with the columns of `gpuexplore.analysis.table`; unknown is missing."""
+    """Return one row per result with the columns of `gpuexplore.analysis.run.flat_rows`; unknown is missing."""
     return pd.DataFrame(rows(results_of(source), baseline=baseline, against=against)).convert_dtypes()

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.ladder import Published, Rung
+from gpuexplore.analysis.kernels.ladder import Published, Rung
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_percent, format_seconds
 
@@ -19,7 +19,7 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
         published: what somebody else's kernels of that kind reached, by implementation; drawn as strokes.
     """
     frame, other = _frame(rungs), _published(rungs, published or {})
-    names = [one.implementation.name for one in rungs]
+    names = [rung.implementation.name for rung in rungs]
     largest = max([1.0, *frame["share"], *other["share"]])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
     x = alt.X(
@@ -48,33 +48,33 @@ TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "
 
 def describe_ladder(rungs: Sequence[Rung]) -> str:
     """Return the alternative text of a ladder."""
-    told = [f"{one.implementation.name} {format_percent(one.share)}" for one in rungs if one.share is not None]
+    told = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
     return f"Share of the library's speed: {', '.join(told) or 'nothing is measured'}"
 
 
 def _frame(rungs: Sequence[Rung]) -> pd.DataFrame:
     columns = ["rung", "kind", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
-    drawn = [_row(one) for one in rungs if one.share is not None]
+    drawn = [_row(rung) for rung in rungs if rung.share is not None]
     return pd.DataFrame(drawn, columns=columns)
 
 
-def _row(one: Rung) -> dict[str, object]:
-    low, high = one.ci95 or (one.share, one.share)
-    median_s = one.result.measurement.median_s if one.result and one.result.measurement else None
+def _row(rung: Rung) -> dict[str, object]:
+    low, high = rung.ci95 or (rung.share, rung.share)
+    median_s = rung.result.measurement.median_s if rung.result and rung.result.measurement else None
     return {
-        "rung": one.implementation.name,
-        "kind": one.implementation.backend,
-        "share": one.share,
+        "rung": rung.implementation.name,
+        "kind": rung.implementation.backend,
+        "share": rung.share,
         "low": low,
         "high": high,
-        "percent": format_percent(one.share),
-        "interval": f"{format_percent(low)} to {format_percent(high)}" if one.ci95 else "too few samples",
+        "percent": format_percent(rung.share),
+        "interval": f"{format_percent(low)} to {format_percent(high)}" if rung.ci95 else "too few samples",
         "time": format_seconds(median_s),
-        "baseline": one.baseline,
+        "baseline": rung.baseline,
     }
 
 
 def _published(rungs: Sequence[Rung], published: Mapping[str, Published]) -> pd.DataFrame:
-    known = [published[one.implementation.name] for one in rungs if one.implementation.name in published]
+    known = [published[rung.implementation.name] for rung in rungs if rung.implementation.name in published]
     rows = [(one.implementation, one.share, f"{format_percent(one.share)} on {one.device}") for one in known]
     return pd.DataFrame(rows, columns=["rung", "share", "said"])

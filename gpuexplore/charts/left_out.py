@@ -16,7 +16,7 @@ def left_out(source: Source, drawn: pd.DataFrame | None = None, without: str = "
         without: what those lack, e.g. ``without a known peak``.
     """
     results = results_of(source)
-    counts = Counter(one.status.value.replace("_", " ") for one in results if one.status is not Status.OK)
+    counts = Counter(result.status.value.replace("_", " ") for result in results if result.status is not Status.OK)
     measured = len(results) - counts.total()
     if drawn is not None and len(drawn) < measured:
         counts[without] = measured - len(drawn)

@@ -41,12 +41,12 @@ def lines(
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
     if recorded.any() and not recorded.all():
-        marks = [*(one.properties(data=points[~recorded]) for one in marks), *_lighter(marks, points[recorded])]
+        marks = [*(mark.properties(data=points[~recorded]) for mark in marks), *_lighter(marks, points[recorded])]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).add_params(*picks)
-    height = TALL if any(is_recorded(one.case.device) for one in results) else HEIGHT
+    height = TALL if any(is_recorded(result.case.device) for result in results) else HEIGHT
     return chart.properties(width="container", height=height, description=description)
 
 
@@ -71,7 +71,7 @@ def _marks(
 
 def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart]:
     """Return `marks` as they look for recorded points: thin lines and hollow points, in the legends of the others."""
-    lighter = [one.copy() for one in marks]
+    lighter = [mark.copy() for mark in marks]
     for one in lighter:
         one.data = points
         one.mark.strokeWidth = THIN

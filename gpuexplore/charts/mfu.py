@@ -3,15 +3,15 @@
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.figures import Figures, figures
-from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.run.derived import Figures, figures
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Span, at_rate, points
-from gpuexplore.charts.rules import rule
+from gpuexplore.charts.reference_lines import rule
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_percent
 
@@ -37,7 +37,7 @@ def describe_mfu(source: Source, against: Against = USUAL) -> str:
 
 def mfu_left_out(source: Source, against: Against = USUAL) -> str | None:
     """Return what the chart of MFU does not show."""
-    counted = any(one.flop_count for one in figures(results_of(source)))
+    counted = any(figure.flop_count for figure in figures(results_of(source)))
     return left_out(source, _points(source, against), "without a known peak" if counted else "without FLOPs")
 
 

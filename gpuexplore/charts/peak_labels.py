@@ -20,8 +20,8 @@ class PeakLine(NamedTuple):
 def peak_labels(lines: Iterable[PeakLine], words: Callable[[float], str]) -> dict[str, float]:
     """Return the rates to draw a line at by their label; equal rates of a device are one line."""
     dtypes: dict[tuple[str, str, float], set[str]] = {}
-    for one in lines:
-        dtypes.setdefault((one.device, one.kind, one.rate), set()).add(one.dtype)
+    for line in lines:
+        dtypes.setdefault((line.device, line.kind, line.rate), set()).add(line.dtype)
     several_kinds = len({kind for _, kind, _ in dtypes}) > 1
     several_devices = len({device for device, _, _ in dtypes}) > 1
     found: dict[str, list[tuple[str, float]]] = {}
@@ -39,9 +39,9 @@ def peak_labels(lines: Iterable[PeakLine], words: Callable[[float], str]) -> dic
 def _near(rates: list[tuple[str, float]]) -> list[list[tuple[str, float]]]:
     """Return groups of rates that differ by less than NEAR, the highest first."""
     groups: list[list[tuple[str, float]]] = []
-    for one in sorted(rates, key=lambda each: -each[1]):
-        if groups and groups[-1][0][1] < one[1] * NEAR:
-            groups[-1].append(one)
+    for rate in sorted(rates, key=lambda each: -each[1]):
+        if groups and groups[-1][0][1] < rate[1] * NEAR:
+            groups[-1].append(rate)
         else:
-            groups.append([one])
+            groups.append([rate])
     return groups

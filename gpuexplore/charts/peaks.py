@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.model import Device
@@ -32,7 +32,7 @@ def peaks(devices: Sequence[Device]) -> alt.LayerChart:
 def describe_peaks(devices: Sequence[Device]) -> str:
     """Return the alternative text of the chart of peaks."""
     rows = _frame(devices).itertuples()
-    return "Peaks by dtype: " + (", ".join(f"{one.row} {one.peak}" for one in rows) or "none is known")
+    return "Peaks by dtype: " + (", ".join(f"{row.row} {row.peak}" for row in rows) or "none is known")
 
 
 def _frame(devices: Sequence[Device]) -> pd.DataFrame:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.figures import CONDITIONS, Figures, figures
-from gpuexplore.analysis.mfu import BANDWIDTH_KINDS, PEAK_KINDS, cached_because
-from gpuexplore.analysis.rates import shape_label, shapes_by_work, size_of
+from gpuexplore.analysis.run.derived import CONDITIONS, Figures, figures
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
+from gpuexplore.analysis.utilization.rates import shape_label, shapes_by_work, size_of
+from gpuexplore.analysis.utilization.utilization import BANDWIDTH_KINDS, PEAK_KINDS, cache_resident_reason
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.series import series_name
 from gpuexplore.model import Condition, Contrast, Measurement, Result
@@ -44,12 +44,12 @@ def points(source: Source, quantity: Quantity, baseline: str | None = None, agai
     results = results_of(source)
     order = {shape: rank for rank, shape in enumerate(shapes_by_work(results))}
     drawn = []
-    for one, its in zip(results, figures(results, baseline=baseline, against=against), strict=True):
-        span = quantity(one.measurement, its) if one.measurement else None
-        if one.measurement is None or span is None:
+    for result, its in zip(results, figures(results, baseline=baseline, against=against), strict=True):
+        span = quantity(result.measurement, its) if result.measurement else None
+        if result.measurement is None or span is None:
             continue
-        numbers = {"order": order[one.case.shape], "value": span[0], "low": span[1], "high": span[2]}
-        drawn.append(_names(one, results) | numbers | _words(one, one.measurement, its))
+        numbers = {"order": order[result.case.shape], "value": span[0], "low": span[1], "high": span[2]}
+        drawn.append(_names(result, results) | numbers | _words(result, result.measurement, its))
     return pd.DataFrame(drawn, columns=list(COLUMNS))
 
 
@@ -65,7 +65,7 @@ def _under(condition: Condition, source: Source) -> pd.DataFrame:
 
 
 def _contrast_span(measurement: Measurement, condition: Condition) -> Span | None:
-    seconds = next((one.median_s for one in measurement.contrasts if one.condition == condition), None)
+    seconds = next((contrast.median_s for contrast in measurement.contrasts if contrast.condition == condition), None)
     return None if seconds is None else (seconds, None, None)
 
 
@@ -112,9 +112,13 @@ def contrasts_said(measurement: Measurement) -> str:
     return ", ".join(map(_contrast_said, measurement.contrasts))
 
 
-def _contrast_said(one: Contrast) -> str:
-    words = CONDITIONS[one.condition]
-    return f"not {words}: {one.reason}" if one.median_s is None else f"{format_seconds(one.median_s)} {words}"
+def _contrast_said(contrast: Contrast) -> str:
+    words = CONDITIONS[contrast.condition]
+    return (
+        f"not {words}: {contrast.reason}"
+        if contrast.median_s is None
+        else f"{format_seconds(contrast.median_s)} {words}"
+    )
 
 
 def _share(derived: Figures) -> str:
@@ -124,7 +128,7 @@ def _share(derived: Figures) -> str:
 
 
 def _memory(result: Result, derived: Figures) -> str:
-    if cached_because(result):
+    if cache_resident_reason(result):
         return "in cache"
     if derived.bandwidth is None:
         return f"unknown: {derived.bandwidth_unknown}"

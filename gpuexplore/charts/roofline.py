@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 import altair as alt
 
-from gpuexplore.analysis.placing import Point
-from gpuexplore.analysis.roofs import Roof, ridges
+from gpuexplore.analysis.roofline.points import Point
+from gpuexplore.analysis.roofline.roofs import Roof, ridges
 from gpuexplore.charts.axes import log_ticks, si_label
+from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.roofline_frames import (
     BASES,
     ORIGINS,
@@ -26,7 +27,6 @@ from gpuexplore.charts.roofline_frames import (
     sloped_roofs,
     window,
 )
-from gpuexplore.charts.rules import legible
 from gpuexplore.charts.series import NEUTRAL, POINTS, RING
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
@@ -61,7 +61,7 @@ def roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> alt.LayerChart:
     """Return the roofline of a device with `points` on it; a click on one selects its run under `OPENED`."""
     seen = window(roofs, points)
     opened = alt.selection_point(name=OPENED, fields=["run"], on="click", empty=False)
-    dtypes = [*(one.dtype for one in points), *(one.dtype for one in roofs if one.dtype)]
+    dtypes = [*(point.dtype for point in points), *(roof.dtype for roof in roofs if roof.dtype)]
     layers = [
         *_roof_lines(roofs, seen, dtypes),
         *_ridges(roofs, seen),
@@ -74,9 +74,9 @@ def roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> alt.LayerChart:
 
 def describe_roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> str:
     """Return the alternative text: the limits, the ridges with memory and how many points there are."""
-    flat = [one for one in roofs if one.kind == "compute" and not one.reached]
-    with_memory = [one for one in ridges(roofs) if one.bandwidth.kind == "memory"]
-    best = max(points, key=lambda one: one.share or 0.0, default=None)
+    flat = [roof for roof in roofs if roof.kind == "compute" and not roof.reached]
+    with_memory = [ridge for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
+    best = max(points, key=lambda point: point.share or 0.0, default=None)
     sentences = (
         _listed("Flat roofs", [f"{one.label} {format_flop_per_s(one.rate)}" for one in flat]),
         _listed("Ridge points", [f"{one.compute.label} {format_intensity(one.intensity)}" for one in with_memory]),
@@ -92,7 +92,9 @@ def _listed(what: str, words: Sequence[str]) -> str:
 
 
 def _x(seen: Window) -> alt.X:
-    ticks = [one for one in log_ticks([seen.intensity_low, seen.intensity_high]) if log10(one).is_integer()]
+    ticks = [
+        log_tick for log_tick in log_ticks([seen.intensity_low, seen.intensity_high]) if log10(log_tick).is_integer()
+    ]
     axis = alt.Axis(
         values=ticks, labelExpr="format(datum.value, datum.value < 1 ? '~r' : ',~r')", grid=True, labelFlush=False
     )
@@ -101,7 +103,7 @@ def _x(seen: Window) -> alt.X:
 
 
 def _y(seen: Window) -> alt.Y:
-    ticks = [one for one in log_ticks([seen.rate_low, seen.rate_high]) if log10(one).is_integer()]
+    ticks = [log_tick for log_tick in log_ticks([seen.rate_low, seen.rate_high]) if log10(log_tick).is_integer()]
     scale = alt.Scale(type="log", nice=False, domain=[seen.rate_low, seen.rate_high])
     return alt.Y("rate:Q", title="Compute rate", axis=alt.Axis(values=ticks, labelExpr=si_label("FLOP/s")), scale=scale)
 
@@ -131,7 +133,7 @@ def _ridges(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     text = base.transform_filter("datum.text != ''").mark_text(
         align="left", baseline="top", dx=6, dy=5, color=NEUTRAL, fontSize=11
     )
-    return [marks, *legible(text.encode(text="text:N"))]
+    return [marks, *with_halo(text.encode(text="text:N"))]
 
 
 def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened: alt.Parameter) -> list[alt.Chart]:
@@ -148,7 +150,7 @@ def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened
         for kept, solid in ((live, True), (f"!({live})", False))
     )
     text = base.transform_filter("datum.text != ''").mark_text(align="left", baseline="middle", dx=9, color=NEUTRAL)
-    return [hollow, filled.add_params(opened), *legible(text.encode(text="text:N"))]
+    return [hollow, filled.add_params(opened), *with_halo(text.encode(text="text:N"))]
 
 
 def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
@@ -162,7 +164,7 @@ def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     said_at = [
         one.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for one in (flat, slope)
     ]
-    return [layer for one in said_at for layer in legible(one)]
+    return [layer for one in said_at for layer in with_halo(one)]
 
 
 def _color(dtypes: Sequence[str]) -> alt.Color:

@@ -7,10 +7,10 @@ from math import log10
 
 import pandas as pd
 
-from gpuexplore.analysis.mfu import PEAK_KINDS
-from gpuexplore.analysis.placing import Origin, Point
-from gpuexplore.analysis.rates import shape_label
-from gpuexplore.analysis.roofs import Roof, ridges
+from gpuexplore.analysis.roofline.points import Origin, Point
+from gpuexplore.analysis.roofline.roofs import Roof, ridges
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
@@ -51,14 +51,14 @@ class Window:
 
 def window(roofs: Sequence[Roof], points: Sequence[Point]) -> Window:
     """Return the window that shows every point, every ridge with memory and some of the roofs beside them."""
-    shown = [one.intensity for one in ridges(roofs) if one.bandwidth.kind == "memory"]
-    shown += [one.intensity for one in points]
+    shown = [ridge.intensity for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
+    shown += [point.intensity for point in points]
     left, right = min([LOWEST_INTENSITY * ROOM, *shown]), ROOM * max([1.0, *shown])
     whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width holds the rest
     low, high = left / whole**LABELS_TO, left * whole ** (1 - LABELS_TO)
-    slopes = [one.rate for one in roofs if one.kind != "compute"]
-    flats = [one.rate for one in roofs if one.kind == "compute"]
-    rates = [one.flop_per_s for one in points]
+    slopes = [roof.rate for roof in roofs if roof.kind != "compute"]
+    flats = [roof.rate for roof in roofs if roof.kind == "compute"]
+    rates = [point.flop_per_s for point in points]
     floor = [low * min(slopes) * ROOM] if slopes else flats
     ceiling = flats or [high * max(slopes)] if slopes or flats else [1e12]
     return Window(low, high, min([*floor, *rates, ceiling[0]]) / ROOM, max([*ceiling, *rates]) * ROOM)
@@ -66,19 +66,19 @@ def window(roofs: Sequence[Roof], points: Sequence[Point]) -> Window:
 
 def sloped_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return the two ends of every bandwidth: from the left edge to the highest compute roof."""
-    top = max((one.rate for one in roofs if one.kind == "compute"), default=seen.rate_high)
+    top = max((roof.rate for roof in roofs if roof.kind == "compute"), default=seen.rate_high)
     rows = [
-        _roof_row(one, intensity, intensity * one.rate, format_bytes_per_s(one.rate))
-        for one in roofs
-        if one.kind != "compute"
-        for intensity in (seen.intensity_low, min(seen.intensity_high, top / one.rate))
+        _roof_row(roof, intensity, intensity * roof.rate, format_bytes_per_s(roof.rate))
+        for roof in roofs
+        if roof.kind != "compute"
+        for intensity in (seen.intensity_low, min(seen.intensity_high, top / roof.rate))
     ]
     return _frame(rows, ROOF_COLUMNS)
 
 
 def flat_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal ones once."""
-    fastest = max((one.rate for one in roofs if one.kind != "compute" and not one.reached), default=None)
+    fastest = max((roof.rate for roof in roofs if roof.kind != "compute" and not roof.reached), default=None)
     rows = []
     for one in _distinct(roofs):
         start = one.rate / fastest if fastest else seen.intensity_low
@@ -93,17 +93,17 @@ def ridge_marks(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return the ridge points in the window, those with memory larger and with their intensity beside them."""
     rows: list[Row] = []
     told: set[str] = set()
-    for one in ridges(roofs):
-        if not seen.intensity_low <= one.intensity <= seen.intensity_high:
+    for ridge in ridges(roofs):
+        if not seen.intensity_low <= ridge.intensity <= seen.intensity_high:
             continue
-        memory, said = one.bandwidth.kind == "memory", format_intensity(one.intensity)
+        memory, said = ridge.bandwidth.kind == "memory", format_intensity(ridge.intensity)
         rows.append(
             {
-                "intensity": one.intensity,
-                "rate": one.compute.rate,
+                "intensity": ridge.intensity,
+                "rate": ridge.compute.rate,
                 "size": 60 if memory else 18,
                 "text": said.split(" ")[0] if memory and said not in told else "",
-                "label": f"{one.compute.label} and {one.bandwidth.label}",
+                "label": f"{ridge.compute.label} and {ridge.bandwidth.label}",
                 "said": said,
             }
         )
@@ -113,7 +113,7 @@ def ridge_marks(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
 
 def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return a label for each compute limit, at its right end; limits too near for two labels share one."""
-    limits = _distinct([one for one in roofs if not one.reached])
+    limits = _distinct([roof for roof in roofs if not roof.reached])
     rows: list[Row] = [
         {
             "intensity": seen.intensity_high,
@@ -128,7 +128,7 @@ def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
 
 def labels_of_slopes(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return a label for each bandwidth limit, along its left end; limits too near for two labels share one."""
-    limits = [one for one in roofs if one.kind != "compute" and not one.reached]
+    limits = [roof for roof in roofs if roof.kind != "compute" and not roof.reached]
     rows: list[Row] = [
         {
             "intensity": seen.intensity_low,
@@ -144,11 +144,11 @@ def labels_of_slopes(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
 def _near(roofs: Iterable[Roof], pixels: float, seen: Window) -> list[list[Roof]]:
     """Return groups of roofs, the highest first, each less than `pixels` below the one above it."""
     groups: list[list[Roof]] = []
-    for one in sorted(roofs, key=lambda each: -each.rate):
-        if groups and log10(groups[-1][-1].rate / one.rate) / seen.rate_decades * PIXELS < pixels:
-            groups[-1].append(one)
+    for roof in sorted(roofs, key=lambda each: -each.rate):
+        if groups and log10(groups[-1][-1].rate / roof.rate) / seen.rate_decades * PIXELS < pixels:
+            groups[-1].append(roof)
         else:
-            groups.append([one])
+            groups.append([roof])
     return groups
 
 
@@ -156,39 +156,39 @@ def frame_of_points(points: Sequence[Point]) -> pd.DataFrame:
     """Return a row for each point, with the words of its tooltip."""
     rows: list[Row] = [
         {
-            "intensity": one.intensity,
-            "rate": one.flop_per_s,
-            "dtype": one.dtype,
-            "run": one.run,
-            "text": ORIGINS["published"] if one.origin == "published" else "",
-            **_words(one),
+            "intensity": point.intensity,
+            "rate": point.flop_per_s,
+            "dtype": point.dtype,
+            "run": point.run,
+            "text": ORIGINS["published"] if point.origin == "published" else "",
+            **_words(point),
         }
-        for one in points
+        for point in points
     ]
     columns = ("intensity", "rate", "dtype", "run", "text", "case", "operation", "shape", "time", "rate_said")
     return _frame(rows, (*columns, "intensity_said", "share", "roof", "origin", "run_said"))
 
 
-def _words(one: Point) -> dict[str, str]:
+def _words(point: Point) -> dict[str, str]:
     return {
-        "case": one.case,
-        "operation": operation_named(one.operation).title,
-        "shape": shape_label(one.shape),
-        "time": format_seconds(one.time_s),
-        "rate_said": format_flop_per_s(one.flop_per_s),
-        "intensity_said": format_intensity(one.intensity),
-        "share": format_percent(one.share) if one.share is not None else "unknown",
-        "roof": roof_above(one),
-        "origin": ORIGINS[one.origin],
-        "run_said": one.run or one.source or "none",
+        "case": point.case,
+        "operation": operation_named(point.operation).title,
+        "shape": shape_label(point.shape),
+        "time": format_seconds(point.time_s),
+        "rate_said": format_flop_per_s(point.flop_per_s),
+        "intensity_said": format_intensity(point.intensity),
+        "share": format_percent(point.share) if point.share is not None else "unknown",
+        "roof": roof_above(point),
+        "origin": ORIGINS[point.origin],
+        "run_said": point.run or point.source or "none",
     }
 
 
-def roof_above(one: Point) -> str:
+def roof_above(point: Point) -> str:
     """Return what a reader calls the roof above a point, e.g. ``L2 cache``, ``bf16, matrix units``."""
-    if one.limit is None or one.compute is None:
+    if point.limit is None or point.compute is None:
         return "unknown"
-    return one.compute.label if one.limit == "compute" or one.feed is None else one.feed.label
+    return point.compute.label if point.limit == "compute" or point.feed is None else point.feed.label
 
 
 def basis(roof: Roof) -> str:
@@ -199,22 +199,22 @@ def basis(roof: Roof) -> str:
 def units_said(roofs: Iterable[Roof]) -> str:
     """Return the dtypes and units of equal compute roofs, e.g. ``fp32``, ``fp32 and fp64 matrix``."""
     units: dict[str, set[str]] = {}
-    for one in roofs:
-        units.setdefault(one.dtype or "", set()).add(one.unit or "")
+    for roof in roofs:
+        units.setdefault(roof.dtype or "", set()).add(roof.unit or "")
     groups: dict[str, list[str]] = {}
     for name in sorted(units, key=list(FORMATS).index):
         groups.setdefault(" ".join(units[name]) if len(units[name]) == 1 else "", []).append(name)
     return " and ".join(f"{', '.join(groups[unit])} {unit}".strip() for unit in sorted(groups))
 
 
-def _units_at(one: Roof, roofs: Iterable[Roof]) -> str:
-    return units_said(each for each in roofs if each.dtype and not each.reached and each.rate == one.rate)
+def _units_at(roof: Roof, roofs: Iterable[Roof]) -> str:
+    return units_said(each for each in roofs if each.dtype and not each.reached and each.rate == roof.rate)
 
 
 def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
     """Return the compute roofs, one of each rate: rather of a dtype that has it on both units, and on matrix units."""
     order = list(FORMATS)
-    compute = [one for one in roofs if one.dtype and not _far_below(one, roofs)]
+    compute = [roof for roof in roofs if roof.dtype and not _far_below(roof, roofs)]
     alike = Counter((one.rate, one.dtype) for one in compute)
     compute.sort(
         key=lambda one: (-alike[one.rate, one.dtype], one.unit != "matrix", order.index(one.dtype or order[0]))
@@ -222,23 +222,25 @@ def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
     return list({(one.rate, one.reached): one for one in reversed(compute)}.values())[::-1]
 
 
-def _far_below(one: Roof, roofs: Iterable[Roof]) -> bool:
+def _far_below(roof: Roof, roofs: Iterable[Roof]) -> bool:
     """Return whether the best result so far is too far below its limit to tell anybody what can be reached."""
-    limits = [each.rate for each in roofs if not each.reached and (each.dtype, each.unit) == (one.dtype, one.unit)]
-    return one.reached and bool(limits) and one.rate < NEAR_LIMIT * max(limits)
+    limits = [each.rate for each in roofs if not each.reached and (each.dtype, each.unit) == (roof.dtype, roof.unit)]
+    return roof.reached and bool(limits) and roof.rate < NEAR_LIMIT * max(limits)
 
 
-def _roof_row(one: Roof, intensity: float, rate: float, said: str) -> Row:
+def _roof_row(roof: Roof, intensity: float, rate: float, said: str) -> Row:
     return {
-        "line": f"{one.label}{one.reached}",
+        "line": f"{roof.label}{roof.reached}",
         "intensity": intensity,
         "rate": rate,
-        "dtype": one.dtype or "",
-        "width": THICK if one.unit == "matrix" or one.kind == "memory" else THIN,
-        "label": one.label,
+        "dtype": roof.dtype or "",
+        "width": THICK if roof.unit == "matrix" or roof.kind == "memory" else THIN,
+        "label": roof.label,
         "said": said,
-        "basis": basis(one),
-        "source": f"{PEAK_KINDS[one.peak_kind].removeprefix('the ')}: {one.source}" if not one.reached else one.source,
+        "basis": basis(roof),
+        "source": f"{PEAK_KINDS[roof.peak_kind].removeprefix('the ')}: {roof.source}"
+        if not roof.reached
+        else roof.source,
     }
 
 

@@ -32,12 +32,14 @@ PALETTE = 7  # colours of the theme: series that many places apart look alike
 
 def as_recorded(results: Sequence[Result]) -> tuple[Result, ...]:
     """Return results with devices named ``recorded: NVIDIA L4``, which no device of this machine is."""
-    names = {one.case.device: one.environment.device.name for one in results if one.environment}
+    names = {result.case.device: result.environment.device.name for result in results if result.environment}
     told = list(names.values())
     labels = {place: name if told.count(name) == 1 else f"{name} ({place})" for place, name in names.items()}
     return tuple(
-        replace(one, case=replace(one.case, device=f"{RECORDED}{labels.get(one.case.device, one.case.device)}"))
-        for one in results
+        replace(
+            result, case=replace(result.case, device=f"{RECORDED}{labels.get(result.case.device, result.case.device)}")
+        )
+        for result in results
     )
 
 
@@ -48,11 +50,11 @@ def is_recorded(name: str) -> bool:
 
 def series_name(case: Case, results: Sequence[Result]) -> str:
     """Return the implementation's name, with the device where there are several or it is a recorded one."""
-    told = len({one.case.device for one in results}) > 1 or is_recorded(case.device)
+    told = len({result.case.device for result in results}) > 1 or is_recorded(case.device)
     return f"{case.implementation} · {case.device}" if told else case.implementation
 
 
-def device_said(device: str, devices: Collection[str]) -> str:
+def device_label(device: str, devices: Collection[str]) -> str:
     """Return what a label calls one of `devices`: a recorded one by its name only where there are several."""
     alone = is_recorded(device) and sum(map(is_recorded, devices)) == 1
     return RECORDED.strip(": ") if alone else device
@@ -60,17 +62,17 @@ def device_said(device: str, devices: Collection[str]) -> str:
 
 def owner(result: Result, results: Sequence[Result]) -> str:
     """Return what a label calls the device of a result, e.g. ``cpu`` or ``recorded``."""
-    return device_said(result.case.device, {one.case.device for one in results})
+    return device_label(result.case.device, {one.case.device for one in results})
 
 
 def series_order(results: Sequence[Result]) -> list[str]:
     """Return every series of the operation, the usual ones first so that they keep their colours, device by device."""
     if not results:
         return []
-    devices = dict.fromkeys(one.case.device for one in results)
+    devices = dict.fromkeys(result.case.device for result in results)
     rows = operation_named(results[0].case.operation).implementations
-    names = [one.name for one in sorted(rows, key=lambda one: one.rung or one.optional)]
-    asked = {series_name(one.case, results) for one in results}
+    names = [row.name for row in sorted(rows, key=lambda row: row.rung or row.optional)]
+    asked = {series_name(result.case, results) for result in results}
     live = [device for device in devices if not is_recorded(device)]
     if len(devices) == 1 or not live:
         order = names
@@ -116,7 +118,7 @@ def shape(points: pd.DataFrame, *, legend: bool) -> alt.Shape:
 
 def present_dtypes(points: pd.DataFrame) -> list[str]:
     """Return the dtypes of `points` in the order of DTYPES."""
-    return [one for one in DTYPES if one in set(points["dtype"])]
+    return [dtype for dtype in DTYPES if dtype in set(points["dtype"])]
 
 
 def _scale(marks: Sequence[Any]) -> alt.Scale:
@@ -132,7 +134,7 @@ def _series_legend(present: Sequence[str]) -> alt.Legend | None:
     paired = sorted(present, key=lambda one: implementations.index(one.partition(" · ")[0]))
     devices = {one.partition(" · ")[2] for one in present}
     said = {
-        one: one.replace(place, device_said(place, devices)) for one in present for place in [one.partition(" · ")[2]]
+        one: one.replace(place, device_label(place, devices)) for one in present for place in [one.partition(" · ")[2]]
     }
     symbol = alt.expr(f"indexof(datum.value, '{RECORDED}') < 0 ? 'circle' : '{RING}'")
     return _legend(paired, "top", said=said, symbolType=symbol, symbolStrokeWidth=0)

@@ -3,16 +3,16 @@
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.comparison import default_baseline
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.figures import Figures
+from gpuexplore.analysis.run.derived import Figures
+from gpuexplore.analysis.run.speedup import default_baseline
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import ratio_axis
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import Span, points
-from gpuexplore.charts.rules import rule
+from gpuexplore.charts.reference_lines import rule
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_ratio
 

@@ -3,16 +3,16 @@
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.figures import Figures, figures
-from gpuexplore.analysis.mfu import PEAK_KINDS
+from gpuexplore.analysis.run.derived import Figures, figures
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, results_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.peak_labels import PeakLine, peak_labels
 from gpuexplore.charts.points import Span, at_rate, points
-from gpuexplore.charts.rules import peak_rules
+from gpuexplore.charts.reference_lines import peak_rules
 from gpuexplore.charts.series import owner
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_flop_per_s
@@ -45,9 +45,12 @@ def _peaks(source: Source, against: Against) -> dict[str, float]:
     return peak_labels(
         (
             PeakLine(
-                owner(one, results), its.peak.dtype, PEAK_KINDS[its.peak.kind].removeprefix("the "), its.peak.flop_per_s
+                owner(result, results),
+                its.peak.dtype,
+                PEAK_KINDS[its.peak.kind].removeprefix("the "),
+                its.peak.flop_per_s,
             )
-            for one, its in zip(results, figures(results, against=against), strict=True)
+            for result, its in zip(results, figures(results, against=against), strict=True)
             if its.peak and its.flop_per_s
         ),
         format_flop_per_s,

@@ -3,8 +3,8 @@
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.figures import CONDITIONS, Figures
+from gpuexplore.analysis.run.derived import CONDITIONS, Figures
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, results_of
@@ -26,8 +26,10 @@ def time(source: Source, against: Against = USUAL) -> alt.LayerChart:
 
 def time_notes(source: Source) -> str | None:
     """Return what the chart leaves out, and what its short strokes are; None when neither is there."""
-    conditions = dict.fromkeys(one.condition for result in results_of(source) for one in _contrasts(result))
-    strokes = f"Short strokes: {', or '.join(CONDITIONS[one] for one in conditions)}." if conditions else None
+    conditions = dict.fromkeys(contrast.condition for result in results_of(source) for contrast in _contrasts(result))
+    strokes = (
+        f"Short strokes: {', or '.join(CONDITIONS[condition] for condition in conditions)}." if conditions else None
+    )
     return " ".join(filter(None, (left_out(source), strokes))) or None
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.what_if import Span, WhatIf
+from gpuexplore.analysis.what_if.what_if import Span, WhatIf
 from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label
-from gpuexplore.charts.rules import legible
+from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_ratio, format_seconds
@@ -108,7 +108,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     line = alt.Chart(frontier(frame)).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y="low:Q", y2="high:Q")
     names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text="dtype:N")
-    layers = [line.encode(x=x, y=y), whisker, *_points(base), *legible(names)]
+    layers = [line.encode(x=x, y=y), whisker, *_points(base), *with_halo(names)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=SCATTER_HEIGHT, description=_describe_trade_off(frame, baseline)
     )
@@ -157,7 +157,7 @@ def _listed(
     marks = _bars(known) if bars else _points(known)
     words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
     labels = words.encode(y=y, x=alt.value("width"), text="said:N")
-    layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *legible(labels)]
+    layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=ROW_HEIGHT * max(1, len(names)) + 45, description=description
     )
@@ -209,43 +209,45 @@ def _ratio_y(title: str, values: Sequence[float]) -> alt.Y:
 
 
 def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], Span | None], words: Words) -> pd.DataFrame:
-    return pd.DataFrame([_drawn(one, quantity(one), words) for one in rows], columns=list(COLUMNS))
+    return pd.DataFrame([_drawn(row, quantity(row), words) for row in rows], columns=list(COLUMNS))
 
 
-def _drawn(one: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
+def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
     told = words(span.value) if span else "unknown"
-    origin = one.origin or "unknown"
+    origin = row.origin or "unknown"
     return {
-        "row": one.dtype,
-        "dtype": one.dtype,
-        "device": one.device.name,
+        "row": row.dtype,
+        "dtype": row.dtype,
+        "device": row.device.name,
         "value": span.value if span else None,
         "low": span.low if span else None,
         "high": span.high if span else None,
-        "error": one.error,
+        "error": row.error,
         "origin": origin,
-        "said": _said(one, told if span else None),
+        "said": _said(row, told if span else None),
         "told": told,
         "interval": f"{words(span.low)} to {words(span.high)}" if span and span.low < span.high else "none",
-        "basis": one.basis or one.reason or "",
+        "basis": row.basis or row.reason or "",
     }
 
 
-def _said(one: WhatIf, told: str | None) -> str:
+def _said(row: WhatIf, told: str | None) -> str:
     """Return the label of a row: its figure, where that comes from, and whether the format is emulated."""
     if told is None:
-        return one.support if one.support == "unsupported" else "unknown"
-    return ", ".join(filter(None, (told, one.origin, one.support if one.support != "native" else None)))
+        return row.support if row.support == "unsupported" else "unknown"
+    return ", ".join(filter(None, (told, row.origin, row.support if row.support != "native" else None)))
 
 
 def _describe(what: str, frame: pd.DataFrame) -> str:
     place = frame["device"].iloc[0] if len(frame) else "no device"
-    said = [f"{one.dtype} {one.said}" for one in frame.itertuples()]
+    said = [f"{itertuple.dtype} {itertuple.said}" for itertuple in frame.itertuples()]
     return f"{what} by dtype on {place}: {'; '.join(said) or 'nothing to draw'}."
 
 
 def _describe_trade_off(frame: pd.DataFrame, baseline: str) -> str:
-    points = [f"{one.dtype} {one.told} at an error of {one.error:.1e}" for one in frame.itertuples()]
+    points = [
+        f"{itertuple.dtype} {itertuple.told} at an error of {itertuple.error:.1e}" for itertuple in frame.itertuples()
+    ]
     best = ", ".join(frontier(frame)["dtype"]) or "none"
     return f"Speedup over {baseline} against error: {'; '.join(points) or 'nothing to draw'}. Unbeaten: {best}."
 

@@ -22,8 +22,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     for operation in OPERATIONS.values():
         print(f"{operation.name}: {operation.title}, {operation.formula}")
-        for one in operation.implementations:
-            print(f"  {one.name:12} {one.about}")
+        for implementation in operation.implementations:
+            print(f"  {implementation.name:12} {implementation.about}")
     print("dtypes:")
     for row in DTYPES.values():
         print(f"  {row.name:12} {row.about}")
@@ -40,7 +40,10 @@ def _operations() -> list[dict[str, Any]]:
             "axes": operation.axes,
             "default_sizes": operation.default_sizes,
             "dtypes": operation.dtypes,
-            "implementations": [{"name": one.name, "about": one.about} for one in operation.implementations],
+            "implementations": [
+                {"name": implementation.name, "about": implementation.about}
+                for implementation in operation.implementations
+            ],
             "support": [cell for device in devices for cell in support_matrix(operation, device)],
         }
         for operation in OPERATIONS.values()

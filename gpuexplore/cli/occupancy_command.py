@@ -5,16 +5,16 @@ from dataclasses import asdict
 from math import prod
 from typing import Any
 
-from gpuexplore.analysis.occupancy import Occupancy, occupancy
+from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import accelerator_named, search
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
+from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.operations.geometry import Geometry
 from gpuexplore.units import format_bytes, format_percent
 
 NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
@@ -110,7 +110,9 @@ def _kernel(text: str) -> tuple[Operation, Implementation, Geometry]:
 
 
 def _kernels() -> str:
-    every = ((operation, one) for operation in OPERATIONS.values() for one in operation.implementations)
+    every = (
+        (operation, implementation) for operation in OPERATIONS.values() for implementation in operation.implementations
+    )
     return ", ".join(f"{operation.name}/{one.name}" for operation, one in every if one.geometry)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.analysis.denominators import Against, knowing
 from gpuexplore.analysis.diagnosis import diagnose
-from gpuexplore.analysis.evidence import most_worth_explaining, name_of
-from gpuexplore.analysis.rates import shape_label
-from gpuexplore.analysis.sentence import Summary
+from gpuexplore.analysis.run.evidence import headline_result, name_of
+from gpuexplore.analysis.run.summary import Summary
+from gpuexplore.analysis.utilization.peak_choice import Against, knowing
+from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
@@ -33,17 +33,17 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 
 def print_summary(summary: Summary, results: Sequence[Result], against: Against) -> None:
     """Print what the results mean, then why the fastest is as it is: each sentence once, with its evidence."""
-    fastest = most_worth_explaining(results)
+    fastest = headline_result(results)
     found = diagnose(fastest, results, knowing(against, results)) if fastest else ()
     said = {one.sentence for one in found}
-    print(f"\n{summary.headline}", *(one for one in summary.details if one not in said), sep="\n")
+    print(f"\n{summary.headline}", *(sentence for sentence in summary.details if sentence not in said), sep="\n")
     if fastest and found:
         print(f"\nWhy: {name_of(fastest, results)} at {shape_label(fastest.case.shape)}")
     for one in found:
         print(f"- {one.sentence}\n  {one.evidence}")
 
 
-def refuse_file(path: Path, suffixes: Iterable[str]) -> None:
+def check_writable(path: Path, suffixes: Iterable[str]) -> None:
     """Return when a file of one of these types can be written there: better before measuring than after.
 
     Raises:
@@ -64,7 +64,7 @@ def refuse_file(path: Path, suffixes: Iterable[str]) -> None:
 
 def exit_code(results: Sequence[Result]) -> int:
     """Return 1 when a case failed or is incorrect; skipped and unsupported cases have their reason."""
-    return EXIT_FAILED if any(one.status in FAILED for one in results) else EXIT_OK
+    return EXIT_FAILED if any(result.status in FAILED for result in results) else EXIT_OK
 
 
 class ProgressLine:

@@ -4,14 +4,14 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.analysis.prediction.question import USUAL_DTYPES, Question, predictions
-from gpuexplore.analysis.rates import shape_label
-from gpuexplore.analysis.same_device import same_device
+from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import discover, ensure_ceiling
+from gpuexplore.devices.identity import same_device
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.model import Device, Result
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -58,26 +58,27 @@ def _own_results(here: Sequence[Device]) -> tuple[Result, ...]:
         return tuple(one for device, one in found if same_device(device_of(one), device))
 
 
-def prediction_json(one: Prediction) -> dict[str, Any]:
+def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """Return one entry of what `gpuexplore predict --json` prints."""
     return {
-        "gpu": one.device.name,
-        "operation": one.case.operation,
-        "shape": dict(one.case.shape.axes),
-        "dtype": one.case.dtype,
-        "implementation": one.case.implementation,
-        "time_s": one.time_s,
-        "low_s": one.low_s,
-        "high_s": one.high_s,
-        "flop_per_s": one.flop_per_s,
-        "mfu": one.mfu,
-        "peak": one.peak and {"flop_per_s": one.peak.flop_per_s, "kind": one.peak.kind, "source": one.peak.source},
-        "bound": one.bound,
-        "native": one.support == "native",
-        "support": one.support,
-        "reason": one.reason,
-        "basis": one.basis,
-        "fits": _fits(one),
+        "gpu": prediction.device.name,
+        "operation": prediction.case.operation,
+        "shape": dict(prediction.case.shape.axes),
+        "dtype": prediction.case.dtype,
+        "implementation": prediction.case.implementation,
+        "time_s": prediction.time_s,
+        "low_s": prediction.low_s,
+        "high_s": prediction.high_s,
+        "flop_per_s": prediction.flop_per_s,
+        "mfu": prediction.mfu,
+        "peak": prediction.peak
+        and {"flop_per_s": prediction.peak.flop_per_s, "kind": prediction.peak.kind, "source": prediction.peak.source},
+        "bound": prediction.bound,
+        "native": prediction.support == "native",
+        "support": prediction.support,
+        "reason": prediction.reason,
+        "basis": prediction.basis,
+        "fits": _fits(prediction),
     }
 
 
@@ -93,36 +94,42 @@ def _print(found: Sequence[Prediction]) -> None:
         print(f"  {basis}")
 
 
-def _columns(one: Prediction) -> tuple[str, ...]:
-    bytes_per_s = _bytes_per_s(one)
+def _columns(prediction: Prediction) -> tuple[str, ...]:
+    bytes_per_s = _bytes_per_s(prediction)
     return (
-        one.device.name,
-        shape_label(one.case.shape),
-        one.case.dtype,
-        format_seconds(one.time_s),
-        UNKNOWN if one.time_s is None else f"{format_seconds(one.low_s)} to {format_seconds(one.high_s)}",
-        format_work_rate(one.flop_per_s, bytes_per_s),
-        format_percent(one.mfu) if one.flop_per_s else UNKNOWN,
-        one.bound or UNKNOWN,
-        one.support,
+        prediction.device.name,
+        shape_label(prediction.case.shape),
+        prediction.case.dtype,
+        format_seconds(prediction.time_s),
+        UNKNOWN
+        if prediction.time_s is None
+        else f"{format_seconds(prediction.low_s)} to {format_seconds(prediction.high_s)}",
+        format_work_rate(prediction.flop_per_s, bytes_per_s),
+        format_percent(prediction.mfu) if prediction.flop_per_s else UNKNOWN,
+        prediction.bound or UNKNOWN,
+        prediction.support,
     )
 
 
-def _bytes_per_s(one: Prediction) -> float | None:
-    return _bytes(one) / one.time_s if one.time_s else None
+def _bytes_per_s(prediction: Prediction) -> float | None:
+    return _bytes(prediction) / prediction.time_s if prediction.time_s else None
 
 
-def _bytes(one: Prediction) -> int:
-    return operation_named(one.case.operation).byte_count(one.case.shape, format_named(one.case.dtype))
+def _bytes(prediction: Prediction) -> int:
+    return operation_named(prediction.case.operation).byte_count(
+        prediction.case.shape, format_named(prediction.case.dtype)
+    )
 
 
-def _fits(one: Prediction) -> bool | None:
+def _fits(prediction: Prediction) -> bool | None:
     """Return whether the arrays fit the device's memory; None where that is unknown."""
-    return None if one.device.memory_bytes is None else _bytes(one) <= one.device.memory_bytes
+    return None if prediction.device.memory_bytes is None else _bytes(prediction) <= prediction.device.memory_bytes
 
 
-def _too_large(one: Prediction) -> str | None:
-    if _fits(one) is not False:
+def _too_large(prediction: Prediction) -> str | None:
+    if _fits(prediction) is not False:
         return None
-    needed, there = format_bytes(_bytes(one)), format_bytes(one.device.memory_bytes)
-    return f"{one.case.dtype}: the arrays need {needed}, and {one.device.name} has {there}: it would not fit"
+    needed, there = format_bytes(_bytes(prediction)), format_bytes(prediction.device.memory_bytes)
+    return (
+        f"{prediction.case.dtype}: the arrays need {needed}, and {prediction.device.name} has {there}: it would not fit"
+    )

@@ -16,7 +16,7 @@ from typing import IO, Any
 import gpuexplore
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, exit_code, refuse_file
+from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.environment import describe_environment, git_commit, utc_now
@@ -43,13 +43,13 @@ def execute(arguments: argparse.Namespace) -> int:
     """Record the experiments, or check a file, and return the exit code."""
     if arguments.check:
         return _check(arguments.check)
-    refuse_file(arguments.out, [".jsonl"])
+    check_writable(arguments.out, [".jsonl"])
     _refuse_to_overwrite(arguments.out)
     devices = discover()
     ids = [device.id for device in devices]
     names = tuple(dict.fromkeys(arguments.operations or OPERATIONS))
     experiments = [resolve(request_from(arguments, name), ids) for name in names]
-    wanted = {device for one in experiments for device in one.devices}
+    wanted = {device for experiment in experiments for device in experiment.devices}
     used = [device for device in devices if device.id in wanted]
     _refuse_without_provenance(_provenance(arguments, experiments, used), _given_commit(arguments))
     devices = tuple(ensure_ceiling(device, experiments[0].options.threads) for device in used)
@@ -68,9 +68,9 @@ def _provenance(
 ) -> Provenance:
     """Return where the results will come from; an empty text is unknown."""
     names = {
-        operation_named(one.operation).implementation_named(name).backend
-        for one in experiments
-        for name in one.implementations
+        operation_named(experiment.operation).implementation_named(name).backend
+        for experiment in experiments
+        for name in experiment.implementations
     }
     found = [describe_environment(device, names, None) for device in devices]
     return Provenance(
@@ -145,11 +145,11 @@ def _check(path: Path) -> int:
 
 def _summary(recording: Recording) -> list[str]:
     told, results = recording.provenance, recording.results
-    statuses = Counter(one.status.value for one in results)
-    flags = Counter(str(flag.name) for one in results for flag in one.flags)
+    statuses = Counter(result.status.value for result in results)
+    flags = Counter(str(flag.name) for result in results for flag in result.flags)
     return [
         f"{recording.name}: recorded {told.recorded_utc} by {told.recorded_by}, {told.method}, commit {told.commit}",
-        *(f"{one.id}: {one.name}, driver {one.driver or 'none'}" for one in told.devices),
+        *(f"{device.id}: {device.name}, driver {device.driver or 'none'}" for device in told.devices),
         ", ".join(f"{name} {version}" for name, version in told.libraries.items()),
         *(
             f"{run.experiment.operation}: {run.progress.done} of {run.progress.total} cases"

@@ -5,17 +5,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuexplore.analysis.denominators import Against, peak_kind
-from gpuexplore.analysis.estimate import refuse
-from gpuexplore.analysis.figures import Figures, figures
-from gpuexplore.analysis.measured import best_of
-from gpuexplore.analysis.mfu import PEAK_KINDS
-from gpuexplore.analysis.rates import shape_label
-from gpuexplore.analysis.report import run_report
-from gpuexplore.analysis.sentence import summarize
+from gpuexplore.analysis.run.derived import Figures, figures
+from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.analysis.run.summary import summarize
+from gpuexplore.analysis.utilization.measured_ceiling import best_of
+from gpuexplore.analysis.utilization.peak_choice import Against, peak_kind
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, exit_code, print_columns, print_json, print_summary, refuse_file
+from gpuexplore.cli.output import ProgressLine, check_writable, exit_code, print_columns, print_json, print_summary
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -46,12 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
     if arguments.out:
-        refuse_file(arguments.out, EXPORTS)
+        check_writable(arguments.out, EXPORTS)
     kind, devices = peak_kind(arguments.peak), discover()
     experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
     refuse(experiment, devices)
     _refuse_baseline(arguments.baseline, experiment)
-    known = () if arguments.no_save else _earlier([one for one in devices if one.id in experiment.devices])
+    known = () if arguments.no_save else _earlier([device for device in devices if device.id in experiment.devices])
     results = measure(experiment, devices)
     against = Against(kind, known=known)
     if arguments.out:
@@ -108,7 +108,8 @@ def _save(experiment: Experiment, results: Sequence[Result]) -> None:
 def _print_table(results: Sequence[Result], baseline: str | None, against: Against) -> None:
     heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "status")
     rows = [
-        _row(one, its) for one, its in zip(results, figures(results, baseline=baseline, against=against), strict=True)
+        _row(result, its)
+        for result, its in zip(results, figures(results, baseline=baseline, against=against), strict=True)
     ]
     print_columns([heading, *rows])
     summary = summarize(results, baseline=baseline, against=against)

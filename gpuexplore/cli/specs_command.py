@@ -24,7 +24,7 @@ def execute(arguments: argparse.Namespace) -> int:
         _print_one(rows[0])
     else:
         heading = ("key", "fp32", "bf16", "fp16", "memory", "confidence")
-        print_columns([heading, *(_columns(one) for one in rows)])
+        print_columns([heading, *(_columns(row) for row in rows)])
     return EXIT_FAILED if arguments.name and rows[0]["key"] is None else EXIT_OK
 
 

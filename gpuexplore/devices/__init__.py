@@ -15,12 +15,13 @@ from gpuexplore.devices.accelerators import (
     row_of,
     trusted,
 )
-from gpuexplore.devices.ceiling_cache import Ceiling, ensure_ceiling
-from gpuexplore.devices.ceiling_levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.devices.cpu_ceiling.cache import ensure_ceiling
+from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
+from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
-from gpuexplore.devices.home import cache_directory, data_directory
-from gpuexplore.devices.printed_clock import printed_clock_hz
+from gpuexplore.devices.rated_clock import printed_clock_hz
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
 from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, free_gpu_bytes, governor, read, read_cpu_times
 

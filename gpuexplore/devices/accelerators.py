@@ -100,7 +100,7 @@ def read_table(name: str) -> list[dict[str, str]]:
 ACCELERATORS: tuple[Accelerator, ...] = tuple(_accelerator(row) for row in read_table("accelerators.csv"))
 
 
-_BY_KEY = {one.key: one for one in ACCELERATORS}
+_BY_KEY = {accelerator.key: accelerator for accelerator in ACCELERATORS}
 
 
 def row_of(device: Device) -> Accelerator | None:

@@ -24,7 +24,7 @@ NATIVE_FLAGS: dict[str, tuple[frozenset[str], ...]] = {
 
 
 def cpu_device(root: Path = ROOT) -> Device:
-    """Return the CPU, without peaks: those are measured (`gpuexplore.devices.ceiling`)."""
+    """Return the CPU, without peaks: those are measured (`gpuexplore.devices.cpu_ceiling.measure`)."""
     cpus = affinity()
     return Device(
         id="cpu",
@@ -82,7 +82,7 @@ def affinity() -> tuple[int, ...]:
 def physical_cores(cpus: tuple[int, ...], root: Path = ROOT) -> int:
     """Return how many physical cores lie behind these logical CPUs, within the container's CPU quota."""
     folder = root / "sys/devices/system/cpu"
-    siblings = {read_line(folder / f"cpu{one}/topology/thread_siblings_list") or str(one) for one in cpus}
+    siblings = {read_line(folder / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
     on_machine = len(siblings) if (folder / "cpu0/topology").exists() else min(_cores_by_psutil(), len(cpus))
     return max(1, min(on_machine, _quota_cores(root) or on_machine))
 
@@ -128,7 +128,7 @@ class CacheLevel:
 def cache_levels(root: Path = ROOT) -> tuple[CacheLevel, ...]:
     """Return the caches for data of the first core, the nearest first; a level of unknown size is left out."""
     folders = (root / "sys/devices/system/cpu/cpu0/cache").glob("index*")
-    found = (_cache_level(one) for one in folders if read_line(one / "type") != "Instruction")
+    found = (_cache_level(folder) for folder in folders if read_line(folder / "type") != "Instruction")
     return tuple(sorted((one for one in found if one is not None), key=lambda one: one.level))
 
 

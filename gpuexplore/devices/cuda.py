@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from gpuexplore.devices.accelerators import Accelerator, bandwidth_of, match, native_dtypes, peaks_of, trusted
-from gpuexplore.devices.facts import GpuFacts
 from gpuexplore.devices.formula import formula_bandwidth, formula_peaks, native_since
+from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.model import Device
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpuexplore.devices.ceiling_cache import load_ceiling, with_ceiling
 from gpuexplore.devices.cpu import cpu_device
+from gpuexplore.devices.cpu_ceiling.cache import load_ceiling, with_ceiling
 from gpuexplore.devices.cuda import device_from
-from gpuexplore.devices.facts import GpuFacts
+from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.nvidia_smi import parse_gpus, query_gpus
 from gpuexplore.devices.nvml import load_nvml, read_gpus
 from gpuexplore.errors import InvalidInput
@@ -42,7 +42,7 @@ def discover_with(
 def _order_note(gpus: tuple[GpuFacts, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return a warning where CUDA may count otherwise: it puts the fastest device first by default."""
     by_uuid = not environment.get("CUDA_VISIBLE_DEVICES", "0").replace(",", "").strip().isdigit()
-    if len({one.name for one in gpus}) < 2 or by_uuid or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+    if len({gpu.name for gpu in gpus}) < 2 or by_uuid or environment.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return ()
     return ("CUDA may number unlike GPUs otherwise: set CUDA_DEVICE_ORDER=PCI_BUS_ID.",)
 
@@ -64,7 +64,7 @@ def device_named(device_id: str, devices: Iterable[Device]) -> Device:
     Raises:
         InvalidInput: no such device; names those there are.
     """
-    by_id = {one.id: one for one in devices}
+    by_id = {device.id: device for device in devices}
     if device_id not in by_id:
         raise InvalidInput.of("device", device_id, by_id)
     return by_id[device_id]

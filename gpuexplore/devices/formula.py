@@ -64,8 +64,10 @@ NATIVE_SINCE = {"fp64": (1, 3), "fp32": (1, 0), "tf32": (8, 0), "bf16": (8, 0), 
 
 def classes_of(compute_capability: str, driver_name: str) -> tuple[RateClass, ...]:
     """Return the classes the device may belong to: one where the name decides, none when unknown."""
-    candidates = tuple(one for one in RATE_CLASSES if one.compute_capability == compute_capability)
-    named = tuple(one for one in candidates if re.search(NAMES_OF_CLASS.get(one.name, r"(?!)"), driver_name))
+    candidates = tuple(class_ for class_ in RATE_CLASSES if class_.compute_capability == compute_capability)
+    named = tuple(
+        candidate for candidate in candidates if re.search(NAMES_OF_CLASS.get(candidate.name, r"(?!)"), driver_name)
+    )
     return named or candidates
 
 
@@ -78,13 +80,13 @@ def formula_peaks(
     classes = classes_of(compute_capability, driver_name)
 
     def rate_of(field: str) -> Rate | None:
-        shares = {_rate_at_clock(one, field) for one in classes}
+        shares = {_rate_at_clock(class_, field) for class_ in classes}
         if len(shares) != 1 or None in shares:
             return None
-        flop_per_s = multiprocessors * clock_hz * sum(one for one in shares if one is not None)
+        flop_per_s = multiprocessors * clock_hz * sum(share for share in shares if share is not None)
         return Rate(flop_per_s, "formula", _source(classes, multiprocessors, clock_hz, field))
 
-    return peaks_from(rate_of, lambda field: bool(classes) and all(one.rate(field) is None for one in classes))
+    return peaks_from(rate_of, lambda field: bool(classes) and all(class_.rate(field) is None for class_ in classes))
 
 
 def _rate_at_clock(rate_class: RateClass, field: str) -> float | None:
@@ -104,7 +106,7 @@ def _clock_share(rate_class: RateClass, field: str) -> float:
 
 
 def _source(classes: tuple[RateClass, ...], multiprocessors: int, clock_hz: float, field: str) -> str:
-    names, share = " and ".join(one.name for one in classes), _clock_share(classes[0], field)
+    names, share = " and ".join(class_.name for class_ in classes), _clock_share(classes[0], field)
     slowed = f"{share:g} x " if share != 1.0 else ""
     return f"{names} rate x {multiprocessors} multiprocessors x {slowed}{clock_hz / 1e6:.0f} MHz (highest stated)"
 
@@ -119,7 +121,9 @@ def formula_bandwidth(memory_clock_hz: float | None, bus_bits: int | None) -> Ba
 
 def multiprocessors_from_cores(compute_capability: str | None, cuda_cores: int | None) -> int | None:
     """Return how many multiprocessors hold `cuda_cores`; a CUDA core does one fp32 multiply-add a cycle."""
-    per_multiprocessor = {one.rate("fp32") for one in RATE_CLASSES if one.compute_capability == compute_capability}
+    per_multiprocessor = {
+        class_.rate("fp32") for class_ in RATE_CLASSES if class_.compute_capability == compute_capability
+    }
     if cuda_cores is None or len(per_multiprocessor) != 1:
         return None
     flop_per_clock = per_multiprocessor.pop()

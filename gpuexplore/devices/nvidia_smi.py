@@ -3,8 +3,8 @@
 import shutil
 import subprocess
 
-from gpuexplore.devices.facts import GpuFacts
-from gpuexplore.devices.visible import visible_uuids
+from gpuexplore.devices.cuda_visible_devices import visible_uuids
+from gpuexplore.devices.gpu_facts import GpuFacts
 
 FIELDS = ("uuid", "name", "memory.total", "compute_cap", "clocks.max.sm", "clocks.max.memory", "driver_version")
 TIMEOUT_S = 10.0

@@ -9,9 +9,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from gpuexplore.devices.facts import GpuFacts
+from gpuexplore.devices.cuda_visible_devices import visible_uuids
 from gpuexplore.devices.formula import multiprocessors_from_cores
-from gpuexplore.devices.visible import visible_uuids
+from gpuexplore.devices.gpu_facts import GpuFacts
 
 
 @cache
@@ -52,7 +52,7 @@ def read_gpus(nvml: Any, visible: str | None) -> tuple[GpuFacts, ...]:
     """Return the GPUs that CUDA sees under CUDA_VISIBLE_DEVICES=`visible`, in CUDA's order."""
     count = ask(nvml, "nvmlDeviceGetCount") or 0
     handles = (ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count))
-    uuids = [text(ask(nvml, "nvmlDeviceGetUUID", one)) or "" for one in handles if one is not None]
+    uuids = [text(ask(nvml, "nvmlDeviceGetUUID", handle)) or "" for handle in handles if handle is not None]
     found = ((uuid, handle_of(nvml, uuid)) for uuid in visible_uuids(uuids, visible))
     return tuple(_read(nvml, handle, uuid) for uuid, handle in found if handle is not None)
 

@@ -34,13 +34,13 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
     """
     wanted = query.strip()
     places = tuple(here)
-    known = next((one for one in places if wanted in (one.id, one.name)), None)
+    known = next((place for place in places if wanted in (place.id, place.name)), None)
     if known is not None:
         return known
     row = accelerator_named(wanted)
     if row is None:
         near = ", ".join(one.name for one in search(wanted)[:5])
-        ids = ", ".join(one.id for one in places) or "none"
+        ids = ", ".join(place.id for place in places) or "none"
         accepted = f"names and keys of `specs`{f', near: {near}' if near else ''}; devices of this machine: {ids}"
         raise InvalidInput.of("gpu", query, accepted)
     return as_device(row)
@@ -65,13 +65,13 @@ def peaks_json(query: str) -> dict[str, Any]:
 
 
 def _kind(peaks: tuple[Peak, ...]) -> str | None:
-    kinds = {one.kind for one in peaks}
+    kinds = {peak.kind for peak in peaks}
     return "datasheet" if "datasheet" in kinds else next(iter(kinds), None)
 
 
 def _matrix_first(peaks: tuple[Peak, ...]) -> list[Peak]:
-    matrix = {one.dtype for one in peaks if one.unit == "matrix"}
-    return [one for one in peaks if one.unit == "matrix" or one.dtype not in matrix]
+    matrix = {peak.dtype for peak in peaks if peak.unit == "matrix"}
+    return [peak for peak in peaks if peak.unit == "matrix" or peak.dtype not in matrix]
 
 
 def _peak_json(peak: Peak) -> dict[str, Any]:

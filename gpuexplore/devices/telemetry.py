@@ -72,7 +72,7 @@ def _foreign_processes(nvml: Any, handle: Any) -> int | None:
     if running is None:
         return None
     pids = {one.pid for one in running} - {os.getpid(), os.getppid()}
-    return len(pids) if all(Path(f"/proc/{one}").exists() for one in pids) else None
+    return len(pids) if all(Path(f"/proc/{pid}").exists() for pid in pids) else None
 
 
 def read_cpu(root: Path = ROOT) -> Telemetry:
@@ -117,7 +117,7 @@ def read_cpu_times(root: Path = ROOT) -> CpuTimes | None:
     if len(fields) < 9 or fields[0] != "cpu":
         return None
     user, nice, system, idle, waiting, interrupts, softirqs, stolen = (
-        int(one) / os.sysconf("SC_CLK_TCK") for one in fields[1:9]
+        int(field) / os.sysconf("SC_CLK_TCK") for field in fields[1:9]
     )
     busy = user + nice + system + interrupts + softirqs
     return CpuTimes(busy + idle + waiting + stolen, busy, stolen, sum(os.times()[:4]))

@@ -12,7 +12,7 @@ import time
 
 from filelock import BaseFileLock, Timeout
 
-from gpuexplore.devices.home import data_directory
+from gpuexplore.devices.directories import data_directory
 from gpuexplore.jobs.locks import starter_lock, supervisor_lock
 from gpuexplore.store import open_store
 from gpuexplore.store.database import URL_VARIABLE

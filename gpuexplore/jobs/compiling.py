@@ -12,16 +12,16 @@ from typing import Any
 
 import gpuexplore
 from gpuexplore.backends import host
-from gpuexplore.backends.compiled_kernel import CompiledKernel
 from gpuexplore.devices import cache_directory
 from gpuexplore.errors import Unsupported
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_seconds
 
 LIMIT_S = 120.0
 TOOLCHAIN = ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
-SOURCES = ("operations", "backends/formats", "backends/cuda_compile.py")
+SOURCES = ("operations", "kernels")
 PROCESS = "gpuexplore.jobs.compile_process"
 
 
@@ -63,7 +63,7 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
 def _compile(targets: Sequence[Target]) -> list[dict[str, Any]]:
     if not targets:
         return []
-    asked = json.dumps([asdict(one) for one in targets])
+    asked = json.dumps([asdict(target) for target in targets])
     command = [sys.executable, "-m", PROCESS]
     try:
         done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=LIMIT_S)

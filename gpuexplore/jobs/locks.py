@@ -4,7 +4,7 @@ import re
 
 from filelock import BaseFileLock, FileLock
 
-from gpuexplore.devices.home import data_directory
+from gpuexplore.devices.directories import data_directory
 
 
 def supervisor_lock() -> BaseFileLock:

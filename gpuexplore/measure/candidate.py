@@ -63,7 +63,7 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     chosen = {"block": case.options.block} if case.options.block else {}
-    run = build(tuple(backend.to_device(one, dtype, case.device) for one in inputs), out, dtype, **chosen)
+    run = build(tuple(backend.to_device(array, dtype, case.device) for array in inputs), out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
     return Candidate(case, backend, dtype, run, out, backend.timer(case.device, clock), flush)
 

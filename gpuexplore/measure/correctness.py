@@ -31,7 +31,7 @@ def check(
 ) -> Accuracy:
     """Return how far `out` is from the reference `parts`, the worst part counting."""
     errors = [_relative_error(out[index], right) for index, right in parts]
-    known = [one for one in errors if one is not None]
+    known = [error for error in errors if error is not None]
     return Accuracy(max(known) if len(known) == len(errors) and _all_finite(out) else None, allowed)
 
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.measure.candidate import Candidate, build_candidate
 from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.measure.quiet import Timekeeper
 from gpuexplore.model import Case, DataMode, Device, Environment, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation

@@ -11,16 +11,16 @@ from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations.contract import Operation
 from gpuexplore.units import format_bytes, format_seconds
 
-PATIENCE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
+MAX_BUDGET_MULTIPLE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
 FEWEST_CALLS = 10  # one first call, three to warm up, six samples for a 95 % interval
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
-TELLING_PROBE_S = 5e-3
+MIN_PROBE_S = 5e-3
 FLOAT64_BYTES = 8
 
 
 def limit_s(case: Case) -> float:
     """Return the most seconds the calls of one case may take together."""
-    return PATIENCE * case.options.budget_s
+    return MAX_BUDGET_MULTIPLE * case.options.budget_s
 
 
 def work(operation: Operation, shape: Shape) -> int:
@@ -56,7 +56,7 @@ def refuse_if_too_slow(case: Case, call_s: float) -> None:
     if call_s * FEWEST_CALLS > limit_s(case):
         raise TooSlow(
             f"one call would take about {format_seconds(call_s)} and {FEWEST_CALLS} are needed: over the limit of "
-            f"{format_seconds(limit_s(case))} ({PATIENCE} × the budget of {case.options.budget_s:g} s)"
+            f"{format_seconds(limit_s(case))} ({MAX_BUDGET_MULTIPLE} × the budget of {case.options.budget_s:g} s)"
         )
 
 
@@ -82,6 +82,6 @@ def estimate_call_s(operation: Operation, shape: Shape, time_call: Callable[[Sha
     for smaller in probe_shapes(operation, shape):
         call_s = time_call(smaller)
         estimate_s = call_s * work(operation, shape) / work(operation, smaller)
-        if call_s >= TELLING_PROBE_S or estimate_s <= enough_s:
+        if call_s >= MIN_PROBE_S or estimate_s <= enough_s:
             break
     return estimate_s

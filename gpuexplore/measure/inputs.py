@@ -26,7 +26,7 @@ def make_inputs(operation: Operation, shape: Shape, dtype: DType, data: DataMode
             return np.full(lengths, CONSTANTS[data])
         return generator.standard_normal(lengths) if wide else generator.standard_normal(lengths, np.float32)
 
-    return tuple(dtype.round(fill(one)) for one in operation.inputs(shape))
+    return tuple(dtype.round(fill(array)) for array in operation.inputs(shape))
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Reference:
     @cached_property
     def parts(self) -> tuple[tuple[Any, npt.NDArray[np.float64]], ...]:
         """Pairs of an index into the output and the right values there."""
-        wide: Arrays = tuple(self.dtype.widen(one) for one in self.inputs)
+        wide: Arrays = tuple(self.dtype.widen(array) for array in self.inputs)
         if self.operation.samples is None:
             return ((..., self.operation.reference(*wide)),)
         chosen = self.operation.samples(wide, np.random.default_rng(SEED))

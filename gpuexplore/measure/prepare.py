@@ -7,7 +7,7 @@ first call, which is kept apart.
 from dataclasses import dataclass
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.measure import start_up
+from gpuexplore.measure import first_call_cost
 from gpuexplore.measure.candidate import Candidate, unsupported
 from gpuexplore.measure.correctness import check, describe, tolerance
 from gpuexplore.measure.failure import IncorrectOutput
@@ -46,7 +46,7 @@ def prepare(case: Case, group: Group) -> Prepared:
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
     candidate.poison()
     group.time.quiet()
-    first_call_s = start_up.take_s(case) + start_up_s + candidate.first_call_s(group.time.clock)
+    first_call_s = first_call_cost.take_s(case) + start_up_s + candidate.first_call_s(group.time.clock)
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)

@@ -13,16 +13,16 @@ from gpuexplore.devices import CpuTimes, cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure import start_up
+from gpuexplore.measure import first_call_cost
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.contrast import SHORT_CALL_S, take_contrasts
 from gpuexplore.measure.failure import failed
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
+from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.overhead import call_overhead_s
 from gpuexplore.measure.prepare import Prepared, checked, prepare
-from gpuexplore.measure.quiet import Timekeeper
 from gpuexplore.measure.timing import plan_rounds, sample_in_rounds
 from gpuexplore.model import Case, Device, Measurement, Result, Status
 from gpuexplore.operations import OPERATIONS
@@ -105,7 +105,7 @@ def warm_up(device: Device) -> None:
     for case in _smallest_cases(device):
         group = open_group([case], device, TIMEKEEPER)
         candidate = group.build(case, case.shape, group.inputs(case.shape))
-        start_up.note(case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock))
+        first_call_cost.note(case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock))
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:

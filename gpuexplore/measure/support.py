@@ -12,11 +12,11 @@ def support_matrix(operation: Operation, device: Device) -> list[dict[str, Any]]
     """Return a cell for each implementation and dtype: `reason` is None where they run on `device`."""
     return [
         {
-            "implementation": one.name,
+            "implementation": implementation.name,
             "dtype": dtype.name,
             "device": device.id,
-            "reason": unsupported(operation, one, dtype, device),
+            "reason": unsupported(operation, implementation, dtype, device),
         }
-        for one in operation.implementations
+        for implementation in operation.implementations
         for dtype in DTYPES.values()
     ]

@@ -19,7 +19,7 @@ from random import Random
 from gpuexplore.backends.timer import Clock
 from gpuexplore.measure.candidate import Candidate
 from gpuexplore.measure.guard import limit_s
-from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.model import Case
 from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
 
@@ -92,13 +92,17 @@ def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[floa
 
 def plan_rounds(samplings: Sequence[Sampling]) -> None:
     """Decide calls per sample and samples per round: equal for all of a group, so that samples can be paired."""
-    slowest_s = max((one.call_s for one in samplings), default=0.0)
-    for one in samplings:
-        timer = one.candidate.timer
+    slowest_s = max((sampling.call_s for sampling in samplings), default=0.0)
+    for sampling in samplings:
+        timer = sampling.candidate.timer
         several = LONG_ROUND_SAMPLES if slowest_s >= LONG_CALL_S else ROUND_SAMPLES
-        one.per_round = 1 if timer.one_sample_per_call or slowest_s >= WAKING_CALL_S else several
-        batched = timer.one_sample_per_call or one.candidate.flush is None  # a flush parts the calls: no batch to time
-        one.calls = timer.calls_per_round(slowest_s if timer.one_sample_per_call else one.call_s) if batched else 1
+        sampling.per_round = 1 if timer.one_sample_per_call or slowest_s >= WAKING_CALL_S else several
+        batched = (
+            timer.one_sample_per_call or sampling.candidate.flush is None
+        )  # a flush parts the calls: no batch to time
+        sampling.calls = (
+            timer.calls_per_round(slowest_s if timer.one_sample_per_call else sampling.call_s) if batched else 1
+        )
 
 
 def sample_in_rounds(

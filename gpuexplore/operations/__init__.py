@@ -54,7 +54,9 @@ def operation_named(name: str) -> Operation:
 
 def implementation_names() -> tuple[str, ...]:
     """Return the name of every implementation of any operation, each once, baselines first."""
-    return tuple(dict.fromkeys(one.name for op in OPERATIONS.values() for one in op.implementations))
+    return tuple(
+        dict.fromkeys(implementation.name for op in OPERATIONS.values() for implementation in op.implementations)
+    )
 
 
 def load_build(operation: Operation, implementation: Implementation) -> Build:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Device, Peak, Shape, Unit
-from gpuexplore.operations.geometry import Geometry
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
@@ -166,7 +166,11 @@ class Operation:
     @property
     def usual(self) -> tuple[Implementation, ...]:
         """The implementations that are measured where none is asked for by name."""
-        return tuple(one for one in self.implementations if not (one.rung or one.optional))
+        return tuple(
+            implementation
+            for implementation in self.implementations
+            if not (implementation.rung or implementation.optional)
+        )
 
     @property
     def is_matrix_product(self) -> bool:
@@ -175,7 +179,7 @@ class Operation:
 
     def byte_count(self, shape: Shape, dtype: DType) -> int:
         """Return the bytes moved at least: each input read once, each output written once."""
-        elements = sum(prod(one) for one in (*self.inputs(shape), self.output(shape)))
+        elements = sum(prod(array) for array in (*self.inputs(shape), self.output(shape)))
         return elements * dtype.itemsize_bytes
 
     def size_of(self, shape: Shape) -> int | None:
@@ -188,10 +192,12 @@ class Operation:
         Raises:
             InvalidInput: this operation has no such implementation.
         """
-        for one in self.implementations:
-            if one.name == name:
-                return one
-        raise InvalidInput.of(f"implementation of {self.name}", name, (one.name for one in self.implementations))
+        for implementation in self.implementations:
+            if implementation.name == name:
+                return implementation
+        raise InvalidInput.of(
+            f"implementation of {self.name}", name, (implementation.name for implementation in self.implementations)
+        )
 
     def unsupported(self, dtype: DType) -> str | None:
         """Return why this operation has no meaning in `dtype`, or None when it has."""
@@ -206,4 +212,4 @@ class Operation:
 
 
 def _capability(text: str) -> tuple[int, ...]:
-    return tuple(int(one) for one in text.split("."))
+    return tuple(int(word) for word in text.split("."))

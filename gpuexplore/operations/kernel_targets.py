@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-from gpuexplore.backends.compiled_kernel import CompiledKernel
-from gpuexplore.backends.cuda_compile import array_type, compile_kernels
 from gpuexplore.dtypes import DType
 from gpuexplore.errors import Unsupported
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.cuda_compile import array_type, compile_kernels
+from gpuexplore.kernels.cuda_kernel import CudaKernel
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.model import Device
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.operations.cuda_kernel import CudaKernel
-from gpuexplore.operations.geometry import Block
 
 COMPUTE_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")  # one of each generation in use
 
@@ -26,7 +26,11 @@ def capabilities_for(operation: Operation, implementation: Implementation, dtype
     """Return those of `COMPUTE_CAPABILITIES` for which an implementation has a kernel of ours in `dtype`."""
     if implementation.geometry is None:
         return ()
-    return tuple(one for one in COMPUTE_CAPABILITIES if _unsupported(operation, implementation, dtype, one) is None)
+    return tuple(
+        compute_capability
+        for compute_capability in COMPUTE_CAPABILITIES
+        if _unsupported(operation, implementation, dtype, compute_capability) is None
+    )
 
 
 def _unsupported(operation: Operation, implementation: Implementation, dtype: DType, capability: str) -> str | None:

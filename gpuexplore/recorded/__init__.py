@@ -3,9 +3,7 @@
 `gpuexplore record` writes such files; `validate` refuses one that does not say where its numbers come from.
 """
 
-from gpuexplore.recorded.provenance import Provenance, header, missing_provenance
-from gpuexplore.recorded.recording import RUN_PREFIX, Recording, run_id, run_id_of
-from gpuexplore.recorded.shelf import (
+from gpuexplore.recorded.catalog import (
     recorded_results,
     recorded_run,
     recording_named,
@@ -14,6 +12,8 @@ from gpuexplore.recorded.shelf import (
     recordings_of,
     refusals,
 )
+from gpuexplore.recorded.provenance import Provenance, header, missing_provenance
+from gpuexplore.recorded.recording import RUN_PREFIX, Recording, run_id, run_id_of
 from gpuexplore.recorded.validation import check_commit, validate
 
 __all__ = [

@@ -37,8 +37,8 @@ def check_device(device: Device) -> None:
     found = [(name, getattr(device, name)) for name in ("cores", "memory_bytes", "cache_bytes", "clock_hz")]
     found += [(f"{one.unit} peak of {one.dtype}", one.flop_per_s) for one in device.peaks]
     found += [("bandwidth", device.bandwidth.bytes_per_s)] if device.bandwidth else []
-    found += [(f"bandwidth of level {one.level}", one.bandwidth.bytes_per_s) for one in device.caches]
-    found += [(f"size of level {one.level}", one.size_bytes) for one in device.caches]
+    found += [(f"bandwidth of level {cache.level}", cache.bandwidth.bytes_per_s) for cache in device.caches]
+    found += [(f"size of level {cache.level}", cache.size_bytes) for cache in device.caches]
     for name, value in found:
         if value is not None and value <= 0:
             raise InvalidInput.of(f"{name} of {device.id}", value, "numbers above 0; null where it is unknown")

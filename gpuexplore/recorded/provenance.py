@@ -44,7 +44,7 @@ def header(provenance: Provenance, experiments: Sequence[Experiment]) -> dict[st
 
 def missing_provenance(line: Mapping[str, Any]) -> list[str]:
     """Return what a header does not tell: fields that are absent or empty, and drivers of devices that need one."""
-    found = [one.name for one in fields(Provenance) if _is_empty(line.get(one.name))]
+    found = [field.name for field in fields(Provenance) if _is_empty(line.get(field.name))]
     return found + [
         f"driver of {device.get('id')}"
         for device in line.get("devices") or ()

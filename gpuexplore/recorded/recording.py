@@ -38,13 +38,15 @@ class Recording:
 
     def results_of(self, operation: str) -> tuple[Result, ...]:
         """Return the results of one operation, in the order of its cases."""
-        found = {one.case: one for one in self.results if one.case.operation == operation}
-        asked = (case for one in self.experiments if one.operation == operation for case in one.cases())
+        found = {result.case: result for result in self.results if result.case.operation == operation}
+        asked = (
+            case for experiment in self.experiments if experiment.operation == operation for case in experiment.cases()
+        )
         return tuple(found[case] for case in asked if case in found)
 
     def as_runs(self) -> tuple[Run, ...]:
         """Return a run for each operation; one that an interruption left incomplete is CANCELLED, and says so."""
-        return tuple(self._run(one) for one in self.experiments)
+        return tuple(self._run(experiment) for experiment in self.experiments)
 
     def _run(self, experiment: Experiment) -> Run:
         results, total = self.results_of(experiment.operation), len(experiment.cases())

@@ -34,7 +34,7 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
         first, *others = path.read_text(encoding="utf8").splitlines() or [""]
     with _named(f"{path.name}, line 1"):
         provenance, experiments = _header(_parsed(first), now)
-    asked = {case for one in experiments for case in one.cases()}
+    asked = {case for experiment in experiments for case in experiment.cases()}
     results: dict[Case, Result] = {}
     for number, line in enumerate(others, start=2):
         with _named(f"{path.name}, line {number}"):

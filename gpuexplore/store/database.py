@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 
-from gpuexplore.devices.home import data_directory
+from gpuexplore.devices.directories import data_directory
 
 URL_VARIABLE = "GPUEXPLORE_DATABASE_URL"
 BUSY_TIMEOUT_MS = 10_000  # a writer waits this long for another one before it gives up

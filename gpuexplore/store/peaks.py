@@ -10,8 +10,8 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Peak, PeakKind, Unit
 from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database
-from gpuexplore.store.reading import NOT_UNDERSTOOD, warn
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
+from gpuexplore.store.tolerant_decode import DECODE_ERRORS, warn
 
 P = TypeVar("P", Peak, Bandwidth)
 
@@ -74,7 +74,7 @@ def _usable(kind: type[P], payload: Any) -> P | None:
         found = decode(kind, payload)
         rate = found.flop_per_s if isinstance(found, Peak) else found.bytes_per_s
         _refuse(found.kind, kind.__name__.lower(), rate, "a second")
-    except NOT_UNDERSTOOD as error:
+    except DECODE_ERRORS as error:
         warn(f"own {kind.__name__.lower()} {str(payload)[:60]!r}: {type(error).__name__}: {error}")
         return None
     return found

@@ -14,9 +14,9 @@ from sqlalchemy import case as choose
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Case, Experiment, RunState
 from gpuexplore.store.database import Database
-from gpuexplore.store.reading import experiment_of
 from gpuexplore.store.runs import CANCELLED_BY_OWNER
 from gpuexplore.store.tables import RESULTS, RUNS, SUPERVISORS
+from gpuexplore.store.tolerant_decode import experiment_of
 
 ORPHAN_AFTER_S = 60.0  # a supervisor that is silent for so long is dead
 LARGEST_ATTEMPT = 3
@@ -40,7 +40,7 @@ class Claim:
     @property
     def remaining(self) -> tuple[Case, ...]:
         """The cases without a result, in the experiment's order."""
-        return tuple(one for index, one in enumerate(self.experiment.cases()) if index not in self.done)
+        return tuple(case for index, case in enumerate(self.experiment.cases()) if index not in self.done)
 
     def index(self, case: Case) -> int:
         """Return where `case` stands in the experiment."""

@@ -12,8 +12,8 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import encode
 from gpuexplore.store.database import Database
-from gpuexplore.store.reading import experiment_of, result_of, understood, warn
 from gpuexplore.store.tables import RESULTS, RUNS
+from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
 
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
 ALPHABET = string.ascii_lowercase + string.digits
@@ -33,15 +33,15 @@ def record(database: Database, experiment: Experiment, owner: str, *, results: S
     Raises:
         InvalidInput: a result is of no case of `experiment`, or two are of the same.
     """
-    indexes = {one: index for index, one in enumerate(experiment.cases())}
-    cases = [one.case for one in results]
+    indexes = {case: index for index, case in enumerate(experiment.cases())}
+    cases = [result.case for result in results]
     if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
         raise InvalidInput("results and experiment differ: each result must be of a case of its own")
     now = database.now()
     row = _new_run(database, experiment, owner) | {"state": RunState.DONE, "started_utc": now, "finished_utc": now}
     with database.writing() as connection:
         run_id = _insert_run(connection, row)
-        rows = [{"run_id": run_id, "case_index": indexes[one.case], "payload": encode(one)} for one in results]
+        rows = [{"run_id": run_id, "case_index": indexes[result.case], "payload": encode(result)} for result in results]
         if rows:
             connection.execute(insert(RESULTS), rows)
     return run_id
@@ -57,7 +57,7 @@ def load(database: Database, run_id: str) -> Run:
     with database.reading() as connection:
         run = _one_run(connection, run_id)
         payloads = connection.scalars(wanted).all()
-    return _to_run(run, tuple(result_of(run_id, one) for one in payloads))
+    return _to_run(run, tuple(result_of(run_id, payload) for payload in payloads))
 
 
 def load_summary(database: Database, run_id: str) -> Run:
@@ -74,7 +74,7 @@ def results_after(database: Database, run_id: str, count: int) -> tuple[Result, 
     """Return the results that arrived after the first `count`, in the order of arrival."""
     wanted = select(RESULTS.c.payload).where(RESULTS.c.run_id == run_id).order_by(RESULTS.c.number)
     with database.reading() as connection:
-        return tuple(result_of(run_id, one) for one in connection.scalars(wanted.offset(count)))
+        return tuple(result_of(run_id, scalar) for scalar in connection.scalars(wanted.offset(count)))
 
 
 def history(
@@ -113,7 +113,7 @@ def measured_results(
     wanted = select(RESULTS.c.run_id, RESULTS.c.payload).join(looked_at, looked_at.c.id == RESULTS.c.run_id)
     with database.reading() as connection:
         found = connection.execute(wanted.where(measured, on).order_by(RESULTS.c.number.desc()).limit(limit))
-        return tuple(understood((row.run_id, row.payload) for row in found))
+        return tuple(decodable((row.run_id, row.payload) for row in found))
 
 
 def request_cancel(database: Database, run_id: str, owner: str) -> None:

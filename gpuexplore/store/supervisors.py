@@ -39,5 +39,5 @@ def supervisor(database: Database) -> Supervisor | None:
         row = connection.execute(select(SUPERVISORS).order_by(SUPERVISORS.c.beat_utc.desc()).limit(1)).one_or_none()
     if row is None:
         return None
-    devices = tuple(decode(Device, one) for one in row.devices)
+    devices = tuple(decode(Device, device) for device in row.devices)
     return Supervisor(row.name, row.pid, row.state, devices, database.age_s(row.beat_utc))

@@ -30,7 +30,9 @@ METADATA = MetaData(
     }
 )
 
-RUN_STATE = Enum(RunState, native_enum=False, length=16, values_callable=lambda states: [one.value for one in states])
+RUN_STATE = Enum(
+    RunState, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
+)
 
 RUNS = Table(
     "runs",

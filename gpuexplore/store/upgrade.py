@@ -7,7 +7,7 @@ from alembic.config import Config
 from filelock import FileLock
 from sqlalchemy import Connection, Engine
 
-from gpuexplore.devices.home import data_directory
+from gpuexplore.devices.directories import data_directory
 
 LOG = logging.getLogger(__name__)
 NO_WAL = (

@@ -16,7 +16,7 @@ def import_nodes(path):
 def libraries_named_in(path):
     """Return the top-level names of what a script imports."""
     names = (
-        [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        [name.name for name in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         for node in import_nodes(path)
     )
     return {name.partition(".")[0] for listed in names for name in listed}

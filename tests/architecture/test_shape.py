@@ -42,7 +42,7 @@ def lacks(function):
     missing = [] if ast.get_docstring(function) else ["docstring"]
     if is_kernel(function):
         return missing
-    missing += [one.arg for one in parameters(function) if one.annotation is None]
+    missing += [parameter.arg for parameter in parameters(function) if parameter.annotation is None]
     return missing + (["return type"] if function.returns is None else [])
 
 
@@ -61,4 +61,8 @@ def test_public_functions_say_what_they_do_and_take(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
 
     assert ast.get_docstring(tree) is not None, "the module says nothing about its job"
-    assert {f"{one.name}: {', '.join(lacks(one))}" for one in public_functions(tree.body) if lacks(one)} == set()
+    assert {
+        f"{public_function.name}: {', '.join(lacks(public_function))}"
+        for public_function in public_functions(tree.body)
+        if lacks(public_function)
+    } == set()

@@ -64,7 +64,7 @@ def test_mode_has_its_own_palettes(shipped, mode):
 def luminance(colour):
     """Return the relative luminance of WCAG 2 for a colour like #1c2430."""
     channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    linear = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels)
+    linear = (channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels)
     return sum(weight * one for weight, one in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 

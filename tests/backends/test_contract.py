@@ -33,7 +33,7 @@ VALUES = np.array([[0.0, -0.0, 1.0], [-2.5, 1 / 3, 65504.0]])
 @EACH
 def test_backend_offers_everything_the_contract_names(name):
     backend = load_backend(name)
-    promised = [one for one in vars(contract.Backend) if not one.startswith("_")]
+    promised = [var for var in vars(contract.Backend) if not var.startswith("_")]
 
     assert [one for one in promised if not callable(getattr(backend, one))] == []
     assert backend.INSTALL.startswith("pip install ")
@@ -46,7 +46,7 @@ def test_backend_is_available_and_tells_versions_unless_it_is_optional(name):
 
     assert backend.is_available() or name in OPTIONAL
     assert backend.versions() or not backend.is_available() or name in OPTIONAL
-    assert all(isinstance(one, str) and one for one in backend.versions().values())
+    assert all(isinstance(version, str) and version for version in backend.versions().values())
 
 
 @EACH_HERE

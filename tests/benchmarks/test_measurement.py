@@ -30,7 +30,7 @@ def turn(small_s, large_s, wall_s=1.0, *, lost_share=0.0, shift=0.0):
 
 
 def test_there_are_ten_cases_group_by_group():
-    assert [label(one) for one in cases()[:3]] == ["numpy 32", "torch 32", "numpy 128"]
+    assert [label(case) for case in cases()[:3]] == ["numpy 32", "torch 32", "numpy 128"]
     assert len(cases()) == 10
 
 

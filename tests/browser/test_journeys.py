@@ -99,7 +99,7 @@ def test_an_unknown_run_is_told_and_leads_to_a_new_one(page, address):
 
 def test_the_owners_name_is_a_cookie_that_scripts_cannot_read(page, address):
     page.goto(address)
-    (cookie,) = [one for one in page.context.cookies() if one["name"] == "gpuexplore_owner"]
+    (cookie,) = [cooky for cooky in page.context.cookies() if cooky["name"] == "gpuexplore_owner"]
     assert cookie["httpOnly"]
     assert cookie["sameSite"] == "Lax"
 

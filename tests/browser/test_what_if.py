@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import expect
 
-from gpuexplore.ui.what_if_choice import NOTEBOOK
+from gpuexplore.ui.what_if.choice import NOTEBOOK
 
 pytestmark = pytest.mark.browser
 

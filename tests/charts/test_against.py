@@ -3,10 +3,10 @@
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.denominators import Against
+from gpuexplore.analysis.utilization.peak_choice import Against
 from gpuexplore.model import Bandwidth, Peak
 from tests.analysis.made import ok
-from tests.analysis.test_denominators import LARGE, on_gpu
+from tests.analysis.utilization.test_peak_choice import LARGE, on_gpu
 from tests.charts.test_charts import data_of, layers, points_of, rules_of
 
 OWN = Against("own", (Peak("fp32", "matrix", 5e11, "own", "me"),), Bandwidth(2e10, "own", "me"))
@@ -48,8 +48,8 @@ def test_tooltips_explain_more_than_100_percent_and_name_what_is_unknown():
 def test_tooltips_of_every_chart_follow_the_choice():
     results = (ok(), ok(implementation="numpy"))
     for draw in (chart.time, chart.mfu, chart.throughput, chart.bandwidth):
-        assert all("of the peak you entered" in one["share"] for one in points_of(draw(results, OWN)))
-    assert all("of the peak you entered" in one["share"] for one in points_of(chart.speedup(results, None, OWN)))
+        assert all("of the peak you entered" in point["share"] for point in points_of(draw(results, OWN)))
+    assert all("of the peak you entered" in point["share"] for point in points_of(chart.speedup(results, None, OWN)))
 
 
 def test_files_carry_the_choice():

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label, size_title
-from gpuexplore.charts.rules import labelled_rule, peak_rules
+from gpuexplore.charts.reference_lines import labelled_rule, peak_rules
 from gpuexplore.operations import OPERATIONS
 
 VALUES = st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=20)

@@ -3,7 +3,7 @@ import tomllib
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.comparison import speedups
+from gpuexplore.analysis.run.speedup import speedups
 from gpuexplore.charts.series import PALETTE, RING, as_recorded, series_order
 from gpuexplore.model import Contrast, Experiment, Progress, Run, RunState, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
@@ -21,11 +21,11 @@ DESCRIBED = (
 def sweep(sizes=(64, 128, 256), dtypes=("fp32", "bf16"), implementations=("numpy", "torch"), on=("cpu",)):
     speed = {"numpy": 1e-9, "torch": 5e-10}
     return tuple(
-        ok(speed[one] * size**2, size=size, dtype=dtype, implementation=one, on=device)
+        ok(speed[implementation] * size**2, size=size, dtype=dtype, implementation=implementation, on=device)
         for size in sizes
         for device in on
         for dtype in dtypes
-        for one in implementations
+        for implementation in implementations
     )
 
 
@@ -43,7 +43,9 @@ def points_of(made):
 
 
 def rules_of(made):
-    return [data_of(made, one)[0]["value"] for one in layers(made, "rule") if one["encoding"]["y"]["field"] == "value"]
+    return [
+        data_of(made, layer)[0]["value"] for layer in layers(made, "rule") if layer["encoding"]["y"]["field"] == "value"
+    ]
 
 
 @pytest.mark.parametrize("draw", ALL)
@@ -73,7 +75,7 @@ def test_the_same_results_give_the_same_specification(draw):
 @pytest.mark.parametrize("draw", ALL)
 def test_failed_and_incorrect_cases_are_never_drawn(draw):
     results = (*sweep(), failed(Status.INCORRECT, "wrong", size=512), failed(size=512, implementation="numpy"))
-    assert {one["size"] for one in points_of(draw(results))} == {64, 128, 256}
+    assert {point["size"] for point in points_of(draw(results))} == {64, 128, 256}
 
 
 def test_a_run_can_be_drawn_like_its_results():
@@ -174,12 +176,12 @@ def test_tooltips_say_what_was_measured():
 
 def test_speedup_draws_all_but_its_baseline_over_a_rule_at_one():
     made = chart.speedup(sweep())
-    assert {one["series"] for one in points_of(made)} == {"torch"}
+    assert {point["series"] for point in points_of(made)} == {"torch"}
     assert rules_of(made) == [1.0]
 
 
 def test_speedup_over_a_dtype():
-    assert {one["dtype"] for one in points_of(chart.speedup(sweep(), "fp32"))} == {"bf16"}
+    assert {point["dtype"] for point in points_of(chart.speedup(sweep(), "fp32"))} == {"bf16"}
 
 
 @pytest.mark.parametrize(("slow_s", "scale"), [(2e-3, "linear"), (1.0, "log")])
@@ -333,7 +335,7 @@ def test_recorded_and_live_results_are_never_paired():
 
 def speedups_of(results):
     found = speedups(results, "numpy")
-    return [found[one.case] for one in results if "recorded" in one.case.device]
+    return [found[result.case] for result in results if "recorded" in result.case.device]
 
 
 def test_the_legends_are_those_of_the_solid_points():

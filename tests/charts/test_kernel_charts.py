@@ -1,13 +1,13 @@
 from dataclasses import replace
 
-from gpuexplore.analysis.blocks import BlockShape
-from gpuexplore.analysis.ladder import ladder, published
+from gpuexplore.analysis.kernels.blocks import BlockShape
+from gpuexplore.analysis.kernels.ladder import ladder, published
 from gpuexplore.charts.blocks import block_occupancy, block_times
 from gpuexplore.charts.ladder import describe_ladder
 from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.operations import OPERATIONS
+from tests.analysis.kernels.test_blocks import made, shapes
 from tests.analysis.made import ok
-from tests.analysis.test_blocks import made, shapes
 
 MATMUL = OPERATIONS["matmul"]
 MEASURED = [ok(1e-3), ok(4e-3, implementation="numba-cuda-naive")]
@@ -40,7 +40,7 @@ def test_blocks_are_drawn_by_occupancy_and_by_time():
 
 
 def test_blocks_without_figures_draw_nothing_and_do_not_fail():
-    bare = [replace(one, occupancy=None, compiled=None) for one in shapes(made(), made())]
+    bare = [replace(shape, occupancy=None, compiled=None) for shape in shapes(made(), made())]
 
     assert all(isinstance(one, BlockShape) for one in bare)
     assert "nothing is known" in block_occupancy(bare).to_dict()["description"]

@@ -2,7 +2,7 @@ from gpuexplore.charts.peak_labels import PeakLine, peak_labels
 
 
 def labels(*lines):
-    return peak_labels([PeakLine(*one) for one in lines], lambda rate: f"{rate:g} FLOP/s")
+    return peak_labels([PeakLine(*line) for line in lines], lambda rate: f"{rate:g} FLOP/s")
 
 
 def test_equal_peaks_of_a_device_are_one_line_that_says_what_kind_it_is():

@@ -6,8 +6,8 @@ from math import log10
 
 import pytest
 
-from gpuexplore.analysis.placing import place, published_points
-from gpuexplore.analysis.roofs import roofs
+from gpuexplore.analysis.roofline.points import place, published_points
+from gpuexplore.analysis.roofline.roofs import roofs
 from gpuexplore.charts.roofline import OPENED, describe_roofline, roofline
 from gpuexplore.charts.roofline_frames import (
     LABELS_FROM,
@@ -29,9 +29,9 @@ L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))
 L2 = CacheRoof(2, 10**6, Bandwidth(7e11, "measured_ceiling", "triad"))
 RESULTS = [ok(1e-3, size=600), ok(1e-6, size=30), ok(5e-4, size=600, dtype="bf16")]
 ROOFS = roofs(replace(device(), caches=(L1,)), RESULTS)
-POINTS = [place(one, ROOFS, run=f"run{number}") for number, one in enumerate(RESULTS)]
+POINTS = [place(result, ROOFS, run=f"run{number}") for number, result in enumerate(RESULTS)]
 SEEN = window(ROOFS, POINTS)
-H100 = as_device(next(one for one in ACCELERATORS if one.key == "h100-sxm5-80gb"))
+H100 = as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb"))
 
 
 def layers(spec, kind):
@@ -78,24 +78,24 @@ def test_how_a_roof_was_found_decides_its_dash():
 
 
 def test_a_best_result_far_below_its_limit_is_no_roof():
-    assert "best product in fp32, matrix units" in {one.label for one in ROOFS}
+    assert "best product in fp32, matrix units" in {roof.label for roof in ROOFS}
     assert "best product in fp32, matrix units" not in set(flat_roofs(ROOFS, SEEN)["label"])
 
 
 def test_points_stand_between_the_labels_of_slopes_and_those_of_flat_roofs():
-    places = [log10(one.intensity / SEEN.intensity_low) / SEEN.intensity_decades for one in POINTS]
+    places = [log10(point.intensity / SEEN.intensity_low) / SEEN.intensity_decades for point in POINTS]
     assert all(LABELS_TO - 0.001 <= one <= LABELS_FROM for one in places)
 
 
 def test_a_legend_names_where_points_come_from_unless_all_were_measured_here():
     def legends(points):
         spec = roofline(ROOFS, points).to_dict()
-        return [one["encoding"]["size"]["legend"] for one in layers(spec, "point")[1:]]
+        return [layer["encoding"]["size"]["legend"] for layer in layers(spec, "point")[1:]]
 
-    recorded = [replace(one, origin="recorded") for one in POINTS]
+    recorded = [replace(point, origin="recorded") for point in POINTS]
     assert legends(POINTS) == [None, None]
-    assert {tuple(one["values"]) for one in legends(recorded)} == {("recorded",)}
-    assert {tuple(one["values"]) for one in legends([*POINTS, *recorded])} == {("measured here", "recorded")}
+    assert {tuple(legend["values"]) for legend in legends(recorded)} == {("recorded",)}
+    assert {tuple(legend["values"]) for legend in legends([*POINTS, *recorded])} == {("measured here", "recorded")}
 
 
 def test_units_differ_in_width():
@@ -117,8 +117,8 @@ def test_every_point_and_ridge_with_memory_is_in_the_window_left_of_the_labels()
         labels = seen.intensity_low * 10 ** (LABELS_FROM * seen.intensity_decades)
         marks = ridge_marks(all_roofs, seen)
 
-        assert all(seen.intensity_low < one.intensity < labels for one in points)
-        assert all(seen.rate_low < one.flop_per_s < seen.rate_high for one in points)
+        assert all(seen.intensity_low < point.intensity < labels for point in points)
+        assert all(seen.rate_low < point.flop_per_s < seen.rate_high for point in points)
         assert set(marks[marks["size"] > 18]["intensity"] < labels) == {True}
 
 
@@ -148,8 +148,8 @@ def test_equal_roofs_share_a_line_and_a_label():
 
 
 def test_label_names_the_unit_only_where_it_matters():
-    assert units_said(one for one in ROOFS if one.rate == 4e12) == "bf16 matrix"
-    assert units_said(one for one in roofs(H100) if one.rate == 66.9e12) == "fp32 and fp64 matrix"
+    assert units_said(roof for roof in ROOFS if roof.rate == 4e12) == "bf16 matrix"
+    assert units_said(roof for roof in roofs(H100) if roof.rate == 66.9e12) == "fp32 and fp64 matrix"
 
 
 def test_slopes_too_near_for_two_labels_share_one():
@@ -198,7 +198,8 @@ def test_published_points_are_labelled_so():
 
 def test_dtypes_keep_their_colour_and_a_single_one_needs_no_legend():
     of = {
-        name: roofline([one for one in ROOFS if one.dtype in (None, name)], []).to_dict() for name in ("fp32", "bf16")
+        name: roofline([roof for roof in ROOFS if roof.dtype in (None, name)], []).to_dict()
+        for name in ("fp32", "bf16")
     }
     color = {name: layers(spec, "line")[1]["encoding"]["color"] for name, spec in of.items()}
 

@@ -2,19 +2,19 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.entered import claims
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.analysis.what_if import Known, Span, what_if
-from gpuexplore.analysis.workload import of_operation
-from gpuexplore.charts.claims import claim_shares, describe_claims
+from gpuexplore.analysis.what_if.user_claims import claims
+from gpuexplore.analysis.what_if.what_if import Known, Span, what_if
+from gpuexplore.analysis.what_if.workload import of_operation
+from gpuexplore.charts.user_claims import claim_shares, describe_claims
 from gpuexplore.charts.what_if import Quantity, across_devices, trade_off, what_if_speedups, what_if_times
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
-from tests.analysis.test_entered import PROMISED, T4, TIMES, WORKLOAD
+from tests.analysis.what_if.test_user_claims import PROMISED, T4, TIMES, WORKLOAD
 
-H100 = next(as_device(one) for one in ACCELERATORS if one.key == "h100-sxm5-80gb")
+H100 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb")
 TIME = Quantity("Time", "Time", lambda row: row.time, format_seconds, "datum.value", "unknown")
 
 
@@ -26,7 +26,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def own(rows):
-    return [one for one in rows if one.device == T4]
+    return [row for row in rows if row.device == T4]
 
 
 def layers(spec, kind):
@@ -65,7 +65,7 @@ def test_every_format_has_a_row_that_says_where_its_time_is_from_or_why_there_is
 def test_speedups_are_bars_from_zero_with_their_interval(own):
     spec = what_if_speedups(own, "fp32").to_dict()
     filled, outlined, hollow = layers(spec, "bar")
-    whiskers = [one for one in layers(spec, "rule") if "x2" in one["encoding"]]
+    whiskers = [layer for layer in layers(spec, "rule") if "x2" in layer["encoding"]]
 
     assert filled["encoding"]["x"]["scale"]["domain"][0] == 0
     assert outlined["mark"]["fillOpacity"] == hollow["mark"]["fillOpacity"] < 0.5
@@ -87,7 +87,7 @@ def test_devices_stand_below_each_other_with_every_format_that_has_a_time(rows):
     spec = across_devices(rows, TIME).to_dict()
     points = data(spec, layers(spec, "point")[0])
 
-    assert {one["device"] for one in points} == {"Tesla T4", "H100 SXM5 80GB"}
+    assert {point["device"] for point in points} == {"Tesla T4", "H100 SXM5 80GB"}
     assert len(points) == 4 + 6
     assert "Tesla T4: least in fp16" in spec["description"]
 
@@ -143,7 +143,7 @@ def test_every_operation_can_be_drawn(operation):
     workload = of_operation(contract, contract.shape_of_size(contract.default_sizes[-1]))
     rows = what_if(workload, [H100], dtypes=list(FORMATS), baseline="fp32", known=Known(calibrate()))
 
-    assert all(one.error is not None for one in rows)
+    assert all(row.error is not None for row in rows)
     for chart in (what_if_times(rows), what_if_speedups(rows, "fp32"), trade_off(rows, "fp32")):
         assert chart.to_dict()["description"]
 

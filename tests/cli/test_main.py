@@ -58,7 +58,7 @@ def test_list_as_text_names_every_operation_implementation_and_dtype(capsys):
     printed = capsys.readouterr().out
     for operation in OPERATIONS.values():
         assert f"{operation.name}: {operation.title}" in printed
-        assert all(one.about in printed for one in operation.implementations)
+        assert all(implementation.about in printed for implementation in operation.implementations)
     assert all(row.about in printed for row in DTYPES.values())
 
 

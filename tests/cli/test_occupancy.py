@@ -9,8 +9,8 @@ from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, occupancy_command
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.jobs.compiling import Target
+from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.geometry import Geometry
 
 NUMBERS = ("--cc", "8.6", "--registers", "64", "--shared", "16384", "--block", "256")
 ON_A100 = ("--gpu", "NVIDIA A100-SXM4-80GB")
@@ -32,7 +32,8 @@ def asked_of_the_compiler(monkeypatch):
     """Make `matmul/numba-cuda` a kernel and return what the compiler is asked; it has no other CUDA kernel."""
     matmul = OPERATIONS["matmul"]
     rows = tuple(
-        replace(one, geometry=GEOMETRY if one.name == "numba-cuda" else None) for one in matmul.implementations
+        replace(implementation, geometry=GEOMETRY if implementation.name == "numba-cuda" else None)
+        for implementation in matmul.implementations
     )
     operations = MappingProxyType({**OPERATIONS, "matmul": replace(matmul, implementations=rows)})
     monkeypatch.setattr("gpuexplore.operations.OPERATIONS", operations)
@@ -101,7 +102,9 @@ def test_gpu_is_found_by_driver_name_and_by_key(answered, name):
     assert told["compute_capability"] == "8.0"
 
 
-@pytest.mark.parametrize("row", [one for one in ACCELERATORS if one.vendor == "NVIDIA"], ids=lambda row: row.key)
+@pytest.mark.parametrize(
+    "row", [accelerator for accelerator in ACCELERATORS if accelerator.vendor == "NVIDIA"], ids=lambda row: row.key
+)
 def test_every_nvidia_gpu_of_the_table_is_answered(answered, row):
     code, told = answered("occupancy", "--gpu", row.key, "--registers", "32", "--block", "128", "--json")
 

@@ -30,7 +30,7 @@ MEASUREMENT_KEYS = {
 
 
 FLOP_COUNTS = {
-    ".json": lambda path: [one["flop_count"] for one in strict.loads(path.read_text(encoding="utf8"))["results"]],
+    ".json": lambda path: [load["flop_count"] for load in strict.loads(path.read_text(encoding="utf8"))["results"]],
     ".csv": lambda path: pd.read_csv(path)["flop_count"].tolist(),
     ".parquet": lambda path: pd.read_parquet(path)["flop_count"].tolist(),
 }
@@ -107,7 +107,7 @@ def test_run_is_saved_for_the_app(capsys):
     run_id = capsys.readouterr().err.rpartition("?run=")[2].split()[0]
     with open_store() as store:
         saved = store.load(run_id)
-    assert [one.status for one in saved.results] == [Status.OK, Status.OK]
+    assert [result.status for result in saved.results] == [Status.OK, Status.OK]
 
 
 def test_run_that_is_not_to_be_saved_leaves_no_database(home):
@@ -135,7 +135,7 @@ def test_case_that_cannot_run_has_its_reason_and_is_no_failure(answered):
 
 def test_failed_case_is_exit_code_1(monkeypatch, answered):
     def fail(experiment, devices):
-        return tuple(Result(one, Status.INCORRECT, "wrong") for one in experiment.cases())
+        return tuple(Result(case, Status.INCORRECT, "wrong") for case in experiment.cases())
 
     monkeypatch.setattr(run_command, "measure", fail)
 
@@ -152,9 +152,9 @@ def assert_is_recording(path, by):
     assert (told.recorded_by, told.commit) == (by, COMMIT)
     assert told.recorded_utc.endswith("+00:00")
     assert told.libraries["numpy"]
-    assert [one.id for one in told.devices] == ["cpu"]
-    assert [tuple(one.case.shape) for one in recording.results] == [(8,), (16,)]
-    assert all(one.status is Status.OK and one.environment.libraries["numpy"] for one in recording.results)
+    assert [device.id for device in told.devices] == ["cpu"]
+    assert [tuple(result.case.shape) for result in recording.results] == [(8,), (16,)]
+    assert all(result.status is Status.OK and result.environment.libraries["numpy"] for result in recording.results)
 
 
 def test_record_writes_where_the_numbers_come_from_and_a_result_a_line(tmp_path):
@@ -176,7 +176,7 @@ def test_record_tells_neither_the_host_nor_the_folder(tmp_path):
 
     assert main(["record", *TINY, *SAID, "--out", str(path)]) == EXIT_OK
 
-    told = {one.name for one in fields(Provenance)} | {"schema_version", "experiments"}
+    told = {field.name for field in fields(Provenance)} | {"schema_version", "experiments"}
     assert set(read_recording(path)[0]) == told  # no field for a host; its name may be any word
     assert str(tmp_path) not in path.read_text(encoding="utf8")
 
@@ -235,7 +235,10 @@ def test_every_implementation_that_a_bare_machine_has_is_recorded(tmp_path, repo
     assert done.returncode == EXIT_OK, done.stderr
     header, *results = read_recording(path)
     assert "torch" in header["libraries"]
-    found = {(one["case"]["implementation"], one["case"]["dtype"]): (one["status"], one["reason"]) for one in results}
+    found = {
+        (result["case"]["implementation"], result["case"]["dtype"]): (result["status"], result["reason"])
+        for result in results
+    }
     assert found.pop(("numpy", "bf16")) == ("unsupported", "NumPy has no bf16: pip install ml_dtypes")
     assert set(found) == {
         *(("numpy", "fp32"), ("numba-cpu", "fp32"), ("numba-cpu", "bf16"), ("torch", "fp32"), ("torch", "bf16"))

@@ -37,7 +37,7 @@ class FakeNvml:
         return self.gpus[index]
 
     def nvmlDeviceGetHandleByUUID(self, uuid):  # noqa: N802
-        return known([one for one in self.gpus if one.uuid == uuid])[0]
+        return known([gpu for gpu in self.gpus if gpu.uuid == uuid])[0]
 
     def nvmlDeviceGetUUID(self, gpu):  # noqa: N802
         return gpu.uuid

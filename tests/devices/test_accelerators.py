@@ -59,7 +59,7 @@ def test_a_name_with_anything_after_it_is_another_device(named, suffix):
 @pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
 @pytest.mark.parametrize("unit", ["matrix", "vector"])
 def test_peaks_never_fall_as_precision_falls(row, unit: Unit):
-    by_dtype = {one.dtype: one.flop_per_s for one in peaks_of(row) if one.unit == unit}
+    by_dtype = {peak.dtype: peak.flop_per_s for peak in peaks_of(row) if peak.unit == unit}
     ordered = [
         (dtype, by_dtype[dtype]) for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8") if dtype in by_dtype
     ]
@@ -69,15 +69,15 @@ def test_peaks_never_fall_as_precision_falls(row, unit: Unit):
 
 @pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
 def test_every_peak_is_positive_and_cites_its_document(row):
-    assert all(one.flop_per_s > 0 and "https://" in one.source for one in peaks_of(row))
+    assert all(peak.flop_per_s > 0 and "https://" in peak.source for peak in peaks_of(row))
 
 
 def test_a_dtype_without_a_unit_has_no_peak():
     t4, gtx = match("Tesla T4"), match("NVIDIA GeForce GTX 1080 Ti")
     assert t4
     assert gtx
-    assert {one.dtype for one in peaks_of(t4)} == {"fp64", "fp32", "fp16"}
-    assert not {"bf16", "tf32"} & {one.dtype for one in peaks_of(gtx)}
+    assert {peak.dtype for peak in peaks_of(t4)} == {"fp64", "fp32", "fp16"}
+    assert not {"bf16", "tf32"} & {peak.dtype for peak in peaks_of(gtx)}
 
 
 def test_fp32_products_without_matrix_units_run_on_the_vector_units_and_say_so():
@@ -91,24 +91,24 @@ def test_fp32_products_without_matrix_units_run_on_the_vector_units_and_say_so()
 def test_cdna_has_fp32_matrix_units_of_its_own():
     mi210 = match("AMD Instinct MI210")
     assert mi210
-    rates = {one.unit: one.flop_per_s for one in peaks_of(mi210) if one.dtype == "fp32"}
+    rates = {peak.unit: peak.flop_per_s for peak in peaks_of(mi210) if peak.dtype == "fp32"}
     assert rates == {"matrix": 45.3e12, "vector": 22.6e12}
 
 
 def test_a_figure_that_no_maker_prints_is_called_a_formula():
     h100 = match("NVIDIA H100 80GB HBM3")
     assert h100
-    assert {one.kind for one in peaks_of(h100)} <= {"datasheet", "formula"}
+    assert {peak.kind for peak in peaks_of(h100)} <= {"datasheet", "formula"}
     assert all(
-        (one.kind == "formula") == ("fp16_vector" in h100.derived)
-        for one in peaks_of(h100)
-        if one.unit == "vector" and one.dtype == "fp16"
+        (peak.kind == "formula") == ("fp16_vector" in h100.derived)
+        for peak in peaks_of(h100)
+        if peak.unit == "vector" and peak.dtype == "fp16"
     )
 
 
 @pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
 def test_native_dtypes_are_those_with_a_peak(row):
-    assert set(native_dtypes(row)) == {one.dtype for one in peaks_of(row)} <= set(FORMATS)
+    assert set(native_dtypes(row)) == {peak.dtype for peak in peaks_of(row)} <= set(FORMATS)
 
 
 def test_a_row_is_trusted_when_the_driver_agrees_or_says_nothing():

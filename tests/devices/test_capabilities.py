@@ -33,12 +33,16 @@ def told_by_nvidia(tmp_path_factory):
 def test_limits_are_those_of_nvidias_libcuxx(told_by_nvidia):
     mine = {
         name: (
-            *(one.warp_size, one.max_threads_per_block, one.max_warps, one.max_blocks),
-            *(one.registers, one.max_registers_per_block, one.max_registers_per_thread),
-            *(one.shared_bytes, one.max_shared_bytes_per_block, one.max_shared_bytes_per_block_opt_in),
-            one.reserved_shared_bytes_per_block,
+            *(capability.warp_size, capability.max_threads_per_block, capability.max_warps, capability.max_blocks),
+            *(capability.registers, capability.max_registers_per_block, capability.max_registers_per_thread),
+            *(
+                capability.shared_bytes,
+                capability.max_shared_bytes_per_block,
+                capability.max_shared_bytes_per_block_opt_in,
+            ),
+            capability.reserved_shared_bytes_per_block,
         )
-        for name, one in CAPABILITIES.items()
+        for name, capability in CAPABILITIES.items()
         if name not in TOO_OLD_FOR_LIBCUXX
     }
 
@@ -64,7 +68,7 @@ def test_every_limit_is_above_zero_and_says_where_it_is_printed(capability):
 
     assert capability.source_url.startswith("https://docs.nvidia.com/cuda/")
     assert len(numbers) == len(fields(capability)) - 2
-    assert all(one > 0 for one in numbers[:-1])
+    assert all(number > 0 for number in numbers[:-1])
 
 
 @EVERY
@@ -93,7 +97,9 @@ def test_an_unknown_compute_capability_is_answered_with_the_known_ones(number):
         capability_named(number)
 
 
-@pytest.mark.parametrize("row", [one for one in ACCELERATORS if one.vendor != "NVIDIA"], ids=lambda row: row.key)
+@pytest.mark.parametrize(
+    "row", [accelerator for accelerator in ACCELERATORS if accelerator.vendor != "NVIDIA"], ids=lambda row: row.key
+)
 def test_a_gpu_of_another_maker_has_none(row):
     with pytest.raises(InvalidInput) as told:
         capability_of(row)

@@ -29,7 +29,7 @@ def test_this_machine_is_discovered_with_the_cpu_first():
     devices = discover()
     assert devices[0].id == "cpu"
     assert devices[0].cores
-    assert all(one.notes for one in devices)
+    assert all(device.notes for device in devices)
 
 
 def test_a_known_gpu_gets_its_row():
@@ -77,8 +77,8 @@ def test_a_gpu_cut_into_instances_does_not_get_the_peaks_of_the_whole():
 )
 def test_cuda_visible_devices_decides_which_gpus_there_are_and_their_numbers(variable, uuids):
     devices = found(A100, ODD, CUDA_VISIBLE_DEVICES=variable)[1:]
-    assert [one.uuid for one in devices] == uuids
-    assert [one.id for one in devices] == [f"cuda:{index}" for index in range(len(uuids))]
+    assert [device.uuid for device in devices] == uuids
+    assert [device.id for device in devices] == [f"cuda:{index}" for index in range(len(uuids))]
 
 
 def test_unlike_gpus_may_be_numbered_otherwise_by_cuda():
@@ -89,7 +89,7 @@ def test_unlike_gpus_may_be_numbered_otherwise_by_cuda():
 
 def test_without_nvml_the_drivers_command_is_asked():
     devices = found(smi=SMI)[1:]
-    assert [one.spec_key for one in devices] == ["a100-sxm4-40gb", None]
+    assert [device.spec_key for device in devices] == ["a100-sxm4-40gb", None]
     assert devices[1].memory_bytes is None
     assert found(smi=SMI, CUDA_VISIBLE_DEVICES="1")[1].name == "NVIDIA Thing"
 

@@ -16,7 +16,7 @@ from gpuexplore.devices.formula import (
 
 NVIDIA = [row for row in ACCELERATORS if row.vendor == "NVIDIA"]
 AT_ONE_CLOCK = [row for row in NVIDIA if row.tensor_clock_hz is None]
-CLASSES = {one.name: one for one in RATE_CLASSES}
+CLASSES = {class_.name: class_ for class_ in RATE_CLASSES}
 CLOSE, ENOUGH = 0.05, 0.95
 
 
@@ -149,7 +149,7 @@ def test_the_source_names_class_multiprocessors_and_clock():
 
 
 def test_every_name_pattern_belongs_to_a_class():
-    assert set(NAMES_OF_CLASS) <= {one.name for one in RATE_CLASSES}
+    assert set(NAMES_OF_CLASS) <= {class_.name for class_ in RATE_CLASSES}
 
 
 def test_bandwidth_is_twice_the_memory_clock_times_the_bus():

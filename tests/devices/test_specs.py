@@ -17,7 +17,7 @@ def test_specs_have_exactly_the_promised_form():
     assert specs["kind"] == "datasheet"
     assert specs["bandwidth_bytes_per_s"] == 2039e9
     assert specs["peaks"]["bf16"]["flop_per_s"] == 312e12
-    assert all(set(one) == {"flop_per_s", "unit", "source"} for one in specs["peaks"].values())
+    assert all(set(spec) == {"flop_per_s", "unit", "source"} for spec in specs["peaks"].values())
 
 
 def test_an_unknown_name_has_a_null_key_and_no_peaks():

@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 GENERATED = {"support.md"}
-ALL_TEXT = "\n".join(one.read_text(encoding="utf-8") for one in FILES)
-PROSE = "\n".join(one.read_text(encoding="utf-8") for one in FILES if one.name not in GENERATED)
+ALL_TEXT = "\n".join(file.read_text(encoding="utf-8") for file in FILES)
+PROSE = "\n".join(file.read_text(encoding="utf-8") for file in FILES if file.name not in GENERATED)
 
 
 def name_of(path):
@@ -33,4 +33,4 @@ def links(text):
 def anchors(text):
     """Return the anchors GitHub makes of the headings."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

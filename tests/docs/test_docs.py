@@ -9,7 +9,7 @@ import pytest
 
 import gpuexplore
 from gpuexplore.analysis.diagnosis import Kind
-from gpuexplore.analysis.published import PUBLISHED
+from gpuexplore.analysis.utilization.published import PUBLISHED
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS
 from gpuexplore.devices import ACCELERATORS
@@ -235,7 +235,7 @@ def test_contributing_names_files_that_exist():
     paths = [one for one in re.findall(r"`([\w/.]+/[\w.]*)`", CONTRIBUTING) if not one.startswith("http")]
 
     assert paths
-    assert [one for one in paths if not (ROOT / one).exists()] == []
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_recorded_runs_in_links_exist():
@@ -243,7 +243,7 @@ def test_recorded_runs_in_links_exist():
     beside = re.findall(r"`with=([\w-]+)`", MEASURING)
 
     assert all(recorded_run(one).results for one in named)
-    assert {one.name for one in recordings()} >= set(beside)
+    assert {recording.name for recording in recordings()} >= set(beside)
     assert named
     assert beside
 
@@ -266,7 +266,7 @@ def test_shell_examples_name_commands_and_options_that_exist(line):
     words = line.removeprefix("python -m ").split()
 
     assert words[1] in COMMANDS
-    assert {one for one in words if one.startswith("--")} <= set(options_of(words[1]))
+    assert {word for word in words if word.startswith("--")} <= set(options_of(words[1]))
 
 
 def test_no_absolute_path_of_a_machine_is_told():

@@ -53,7 +53,7 @@ def gpu():
 def measured(case, device):
     events = []
     measure_group([case], device, report=events.append)
-    (result,) = (one for one in events if isinstance(one, Result))
+    (result,) = (event for event in events if isinstance(event, Result))
     return result
 
 
@@ -101,7 +101,7 @@ def test_event_times_are_positive_and_one_a_call(gpu, backend):
 
     assert result.status is Status.OK, result.reason
     assert len(result.measurement.samples_s) >= 10
-    assert all(one > 0 for one in result.measurement.samples_s)
+    assert all(sample_s > 0 for sample_s in result.measurement.samples_s)
     assert "cold" in {flag.name for flag in result.flags}
 
 
@@ -110,7 +110,7 @@ def test_small_case_shows_warm_caches_and_the_time_without_launches(gpu):
     implementation = next(one for one in OPERATIONS["matmul"].implementations if one.backend == "torch")
     shape = Shape.of(m=256, k=256, n=256)
     result = measured(case_of(OPERATIONS["matmul"], implementation, DTYPES["fp32"], gpu, shape=shape), gpu)
-    found = {one.condition: one for one in result.measurement.contrasts}
+    found = {contrast.condition: contrast for contrast in result.measurement.contrasts}
 
     assert set(found) == {"warm", "graph"}
     assert all(one.reason is None for one in found.values())
@@ -123,7 +123,7 @@ def test_discovery_finds_the_device_with_its_peaks_and_their_source(gpu):
     assert gpu.uuid
     if not gpu.peaks:
         pytest.skip(f"{gpu.name} is in no table and states no clock")
-    assert all(one.flop_per_s > 0 and one.source for one in gpu.peaks)
+    assert all(peak.flop_per_s > 0 and peak.source for peak in gpu.peaks)
     assert gpu.bandwidth is not None
 
 
@@ -138,7 +138,7 @@ def test_record_writes_results_of_the_gpu(gpu, tmp_path):
     )
 
     recording = validate(path)
-    assert [(one.id, one.driver) for one in recording.provenance.devices] == [(gpu.id, gpu.driver)]
+    assert [(device.id, device.driver) for device in recording.provenance.devices] == [(gpu.id, gpu.driver)]
     (result,) = recording.results
     assert result.status is Status.OK
     assert result.environment.device.name == gpu.name

@@ -28,7 +28,7 @@ def experiment():
 @pytest.fixture
 def cases_of():
     def named(*implementations, device="fake", operation="matmul"):
-        return [Case(operation, Shape.of(n=1), "fp32", one, device) for one in implementations]
+        return [Case(operation, Shape.of(n=1), "fp32", implementation, device) for implementation in implementations]
 
     return named
 

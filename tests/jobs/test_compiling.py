@@ -38,7 +38,8 @@ def asked(monkeypatch):
         targets = json.loads(input)
         seen.append(targets)
         answers = [
-            {"reason": "too old"} if one["compute_capability"] < "7.5" else {"compiled": ANSWER} for one in targets
+            {"reason": "too old"} if target["compute_capability"] < "7.5" else {"compiled": ANSWER}
+            for target in targets
         ]
         return SimpleNamespace(returncode=0, stdout=json.dumps(answers), stderr="")
 

@@ -20,9 +20,9 @@ GPU = Device("cuda:1", "cuda", "a GPU", uuid="GPU-1234")
 def measured(engine, cases, cancelled=lambda: False):
     events = []
     engine.measure(cases, events.append, cancelled)
-    results = [one for one in events if isinstance(one, Result)]
-    assert sorted(one.case.implementation for one in results) == sorted(one.implementation for one in cases)
-    return {one.case.implementation: one for one in results}
+    results = [event for event in events if isinstance(event, Result)]
+    assert sorted(result.case.implementation for result in results) == sorted(case.implementation for case in cases)
+    return {result.case.implementation: result for result in results}
 
 
 def processes_marked(mark):
@@ -44,7 +44,7 @@ def test_events_arrive_in_order_while_the_worker_is_still_measuring(engine_with,
     with engine_with() as engine:
         engine.measure([fine, patient], events.append, lambda: len(events) == 3)
 
-    assert [one if one in (fine, patient) else one.case for one in events] == [fine, fine, patient, patient]
+    assert [event if event in (fine, patient) else event.case for event in events] == [fine, fine, patient, patient]
 
 
 def test_worker_is_warm_for_the_next_group(engine_with, cases_of):
@@ -112,8 +112,8 @@ def test_worker_that_ignores_a_cancel_is_killed(engine_with, cases_of):
     with engine_with() as engine:
         results = measured(engine, cases_of("hang", "fine", operation="deaf-test"), cancelled=Later(3))
 
-    assert {one.status for one in results.values()} == {Status.CANCELLED}
-    assert {one.reason for one in results.values()} == {"cancelled by its owner"}
+    assert {result.status for result in results.values()} == {Status.CANCELLED}
+    assert {result.reason for result in results.values()} == {"cancelled by its owner"}
     wait_until_gone("deaf-test")
 
 
@@ -135,7 +135,7 @@ def test_group_that_is_cancelled_before_it_starts_starts_no_worker(engine_with, 
         results = measured(engine, cases_of("fine", "fine-too"), cancelled=lambda: True)
         assert psutil.Process().children() == children
 
-    assert {one.status for one in results.values()} == {Status.CANCELLED}
+    assert {result.status for result in results.values()} == {Status.CANCELLED}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_second_holder_is_refused(home):
 
 def test_devices_have_locks_of_their_own(home):
     with device_lock("cuda:0"), device_lock("cuda:1"), device_lock("cpu"):
-        assert {one.name for one in (home / "locks").iterdir()} == {
+        assert {path.name for path in (home / "locks").iterdir()} == {
             "device-cpu.lock",
             "device-cuda-0.lock",
             "device-cuda-1.lock",

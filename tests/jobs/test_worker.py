@@ -29,7 +29,7 @@ def test_every_case_ends_with_a_result_even_when_the_runner_raises(tmp_path, cas
     measure_to_journal("tests.jobs.fake_runner", encode(cases), encode(Device("fake", "fake", "x")), str(tmp_path))
 
     begun, *events = JournalReader(tmp_path).new()
-    results = {one.case: one.status for one in events if isinstance(one, Result)}
+    results = {event.case: event.status for event in events if isinstance(event, Result)}
     assert isinstance(begun, Begun)
     assert results == {fine: Status.OK, raising: Status.ERROR, late: Status.ERROR}
 
@@ -46,4 +46,4 @@ def test_worker_sees_its_own_device_only(device, visible):
     environment = worker_environment(device)
 
     assert environment["CUDA_VISIBLE_DEVICES"] == visible
-    assert len({environment[one] for one in THREAD_VARIABLES}) == 1
+    assert len({environment[thread_variable] for thread_variable in THREAD_VARIABLES}) == 1

@@ -10,7 +10,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure import contrast
 from gpuexplore.measure.contrast import GRAPH_CALLS, other_cache, take_contrasts
-from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.timing import FEWEST_SAMPLES, Sampling
 from gpuexplore.model import Contrast, Shape
 from gpuexplore.operations import OPERATIONS

@@ -92,7 +92,7 @@ def test_missing_last_term_of_a_long_sum_is_caught(dtype):
     row, shape = DTYPES[dtype], Shape.of(m=64, k=4000, n=64)
     inputs = make_inputs(MATMUL, shape, row, "normal")
     reference = Reference(MATMUL, row, inputs)
-    a, b = (row.widen(one) for one in inputs)
+    a, b = (row.widen(array) for array in inputs)
 
     accuracy = check(a[:, :-1] @ b[:-1], reference.parts, tolerance(MATMUL, shape, row))
 
@@ -105,7 +105,7 @@ def test_sixteen_bit_output_rounded_once_is_right_and_a_missing_term_of_1000_is_
     row, shape = DTYPES[dtype], Shape.of(m=16, k=1000, n=16)
     inputs = make_inputs(MATMUL, shape, row, "normal")
     reference, allowed = Reference(MATMUL, row, inputs), tolerance(MATMUL, shape, row)
-    a, b = (row.widen(one) for one in inputs)
+    a, b = (row.widen(array) for array in inputs)
 
     assert check(row.widen(row.round(a @ b)), reference.parts, allowed).within
     assert not check(row.widen(row.round(a[:, :-1] @ b[:-1])), reference.parts, allowed).within

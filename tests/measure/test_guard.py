@@ -11,8 +11,8 @@ from gpuexplore.measure import memory
 from gpuexplore.measure.guard import (
     CHEAP_WORK,
     FEWEST_CALLS,
-    PATIENCE,
-    TELLING_PROBE_S,
+    MAX_BUDGET_MULTIPLE,
+    MIN_PROBE_S,
     estimate_call_s,
     limit_s,
     needed_bytes,
@@ -46,7 +46,7 @@ def never_asked(shape):
 
 def test_probes_grow_from_a_cheap_one_and_stay_below_the_shape():
     shapes = probe_shapes(MATMUL, LARGE)
-    works = [work(MATMUL, one) for one in shapes]
+    works = [work(MATMUL, shape) for shape in shapes]
 
     assert works == sorted(works)
     assert works[0] <= CHEAP_WORK < works[1]
@@ -56,7 +56,7 @@ def test_probes_grow_from_a_cheap_one_and_stay_below_the_shape():
 def test_probes_keep_the_proportions_and_no_axis_vanishes():
     shapes = probe_shapes(MATMUL, Shape.of(m=1, k=40000, n=20000))
 
-    assert all(one["m"] == 1 and one["k"] == 2 * one["n"] for one in shapes)
+    assert all(shape["m"] == 1 and shape["k"] == 2 * shape["n"] for shape in shapes)
 
 
 def test_probing_stops_at_a_call_that_tells():
@@ -70,7 +70,7 @@ def test_probing_stops_at_a_call_that_tells():
 
     assert len(asked) == 3
     assert estimate_s == pytest.approx(8e-3 * work(MATMUL, LARGE) / work(MATMUL, asked[-1]))
-    assert TELLING_PROBE_S <= 8e-3
+    assert MIN_PROBE_S <= 8e-3
 
 
 def test_probing_stops_where_the_case_is_plainly_cheap_enough():
@@ -101,8 +101,8 @@ def test_too_slow_names_the_estimate_the_limit_and_the_budget():
     refuse_if_too_slow(one, limit_s(one) / FEWEST_CALLS)
     with pytest.raises(TooSlow, match=re.escape(f"about 2.50 s and {FEWEST_CALLS} are needed")) as error:
         refuse_if_too_slow(one, 2.5)
-    limit = format_seconds(PATIENCE * 0.2)
-    assert str(error.value).endswith(f"over the limit of {limit} ({PATIENCE} × the budget of 0.2 s)")
+    limit = format_seconds(MAX_BUDGET_MULTIPLE * 0.2)
+    assert str(error.value).endswith(f"over the limit of {limit} ({MAX_BUDGET_MULTIPLE} × the budget of 0.2 s)")
 
 
 def test_larger_budget_allows_slower_calls():

@@ -23,15 +23,15 @@ def test_inputs_have_the_shapes_and_the_storage_of_the_case(dtype):
 
 @EACH_DTYPE
 def test_inputs_are_numbers_of_the_format_so_that_rounding_again_changes_nothing(dtype):
-    for one in make_inputs(MATMUL, SHAPE, dtype, "normal"):
-        np.testing.assert_array_equal(dtype.round(dtype.widen(one)), one)
+    for array in make_inputs(MATMUL, SHAPE, dtype, "normal"):
+        np.testing.assert_array_equal(dtype.round(dtype.widen(array)), array)
 
 
 @EACH_DTYPE
 @pytest.mark.parametrize(("data", "value"), [("zeros", 0.0), ("ones", 1.0)])
 def test_zeros_and_ones_are_what_they_say(dtype, data, value):
-    for one in make_inputs(MATMUL, SHAPE, dtype, data):
-        assert (dtype.widen(one) == value).all()
+    for array in make_inputs(MATMUL, SHAPE, dtype, data):
+        assert (dtype.widen(array) == value).all()
 
 
 def test_normal_numbers_look_normal_and_the_inputs_differ():

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.measure import guard, memory, overhead, runner, start_up
+from gpuexplore.measure import first_call_cost, guard, memory, overhead, runner
 from gpuexplore.measure.group import open_group
-from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.timing import FEWEST_SAMPLES, ROUND_SAMPLES
 from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
@@ -36,9 +36,9 @@ def measured(group, *, device=CPU, cancelled=lambda: False, time=None):
     events = []
     steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None)
     measure_group(group, device, report=events.append, cancelled=cancelled, time=time or steady)
-    results = [one for one in events if isinstance(one, Result)]
-    assert sorted(one.case.implementation for one in results) == sorted(one.implementation for one in group)
-    return events, {one.case.implementation: one for one in results}
+    results = [event for event in events if isinstance(event, Result)]
+    assert sorted(result.case.implementation for result in results) == sorted(one.implementation for one in group)
+    return events, {result.case.implementation: result for result in results}
 
 
 def result_of(name, **about):
@@ -61,7 +61,7 @@ def test_each_case_is_announced_before_its_result():
     events, _ = measured(group)
 
     for case in group:
-        done = next(at for at, one in enumerate(events) if isinstance(one, Result) and one.case == case)
+        done = next(at for at, event in enumerate(events) if isinstance(event, Result) and event.case == case)
         assert events.index(case) < done
 
 
@@ -149,7 +149,7 @@ def test_slow_implementation_is_skipped_with_an_estimate_before_it_runs():
 
     assert results["slow"].status is Status.SKIPPED
     assert results["slow"].reason.startswith("one call would take about ")
-    limit = f"{format_seconds(guard.PATIENCE * 1e-3)} ({guard.PATIENCE} × the budget of 0.001 s)"
+    limit = f"{format_seconds(guard.MAX_BUDGET_MULTIPLE * 1e-3)} ({guard.MAX_BUDGET_MULTIPLE} × the budget of 0.001 s)"
     assert results["slow"].reason.endswith(f"{guard.FEWEST_CALLS} are needed: over the limit of {limit}")
 
 
@@ -196,21 +196,21 @@ def test_cold_result_is_flagged_cold():
 def test_cancel_before_the_start_runs_nothing():
     _, results = measured(cases("fine", "endless"), cancelled=lambda: True)
 
-    assert {one.status for one in results.values()} == {Status.CANCELLED}
-    assert {one.reason for one in results.values()} == {"cancelled before it was measured"}
+    assert {result.status for result in results.values()} == {Status.CANCELLED}
+    assert {result.reason for result in results.values()} == {"cancelled before it was measured"}
 
 
 def test_cancel_between_rounds_leaves_what_is_not_done():
     answers = iter([False, False, False, True])
     _, results = measured(cases("fine", "numpy"), cancelled=lambda: next(answers))
 
-    assert {one.status for one in results.values()} == {Status.CANCELLED}
-    assert {one.reason for one in results.values()} == {"cancelled while it was being measured"}
+    assert {result.status for result in results.values()} == {Status.CANCELLED}
+    assert {result.reason for result in results.values()} == {"cancelled while it was being measured"}
 
 
 def test_samples_of_a_group_can_be_paired():
     _, results = measured(cases("fine", "numpy"))
-    counts = [len(one.measurement.samples_s) for one in results.values()]
+    counts = [len(result.measurement.samples_s) for result in results.values()]
 
     assert min(counts) >= FEWEST_SAMPLES
     assert [count % ROUND_SAMPLES for count in counts] == [0, 0]
@@ -290,14 +290,14 @@ class FirstCall:
 
 def test_what_the_warm_up_spent_on_compiling_is_told_once_with_the_first_case(monkeypatch):
     (case,) = cases("fine")
-    start_up.note(case, 3.0, 1.0)
+    first_call_cost.note(case, 3.0, 1.0)
 
     assert result_of("fine").measurement.first_call_s == pytest.approx(2.0 + CALL_NS * 1e-9)
     assert result_of("fine").measurement.first_call_s == pytest.approx(CALL_NS * 1e-9)
 
 
 def test_catalogue_leaves_the_real_operations_alone():
-    names = {one.name for one in OPERATIONS["vector_add"].implementations}
+    names = {implementation.name for implementation in OPERATIONS["vector_add"].implementations}
 
     assert {"numpy", "numba-cpu", "numba-cuda", "torch"} <= names
     assert names.isdisjoint(catalogue.BUILDERS)

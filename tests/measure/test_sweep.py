@@ -18,9 +18,9 @@ def test_groups_hold_what_differs_in_the_implementation_only():
     groups = groups_of(EXPERIMENT.cases())
 
     assert len(groups) == 8
-    assert all(len({case.group for case in one}) == 1 for one in groups)
-    assert all([case.implementation for case in one] == ["numpy", "torch"] for one in groups)
-    assert [case for one in groups for case in one] == list(EXPERIMENT.cases())
+    assert all(len({case.group for case in group}) == 1 for group in groups)
+    assert all([case.implementation for case in group] == ["numpy", "torch"] for group in groups)
+    assert [case for group in groups for case in group] == list(EXPERIMENT.cases())
 
 
 def test_every_group_is_measured_on_its_device_in_order(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.backends.timer import LONG_ENOUGH_S, HostTimer
 from gpuexplore.measure.guard import limit_s
-from gpuexplore.measure.quiet import Timekeeper
+from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.timing import (
     FEWEST_SAMPLES,
     ROUND_SAMPLES,
@@ -251,8 +251,8 @@ def test_everybody_has_one_turn_in_each_round_in_an_order_that_changes():
     order = order_of_first_rounds(seed=3)
     rounds = [order[start : start + 6] for start in range(0, len(order), 6)]
 
-    assert [sorted(one) for one in rounds] == [list("abcdef")] * FEWEST_SAMPLES
-    assert len({tuple(one) for one in rounds}) > 5
+    assert [sorted(round_) for round_ in rounds] == [list("abcdef")] * FEWEST_SAMPLES
+    assert len({tuple(round_) for round_ in rounds}) > 5
 
 
 def test_order_is_the_same_for_the_same_seed():

@@ -23,7 +23,11 @@ def main():
                 build_candidate(case, operation, device, inputs=inputs, clock=lambda: 0).run()
     from numba.core.registry import CPUDispatcher
 
-    kept = [one.stats for one in gc.get_objects() if isinstance(one, CPUDispatcher) and one.stats.cache_path]
+    kept = [
+        get_object.stats
+        for get_object in gc.get_objects()
+        if isinstance(get_object, CPUDispatcher) and get_object.stats.cache_path
+    ]
     misses, hits = (sum(sum(getattr(one, name).values()) for one in kept) for name in ("cache_misses", "cache_hits"))
     print(json.dumps({"compiled": misses, "loaded": hits}))  # noqa: T201 the parent reads it
 

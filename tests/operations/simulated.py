@@ -33,7 +33,7 @@ def relative_error(operation, implementation, dtype, shape, block=None):
     backend, inputs = load_backend(implementation.backend), make_inputs(operation, shape, dtype, "normal")
     out = backend.empty(operation.output(shape), dtype, DEVICE)
     backend.poison(out)
-    arrays = tuple(backend.to_device(one, dtype, DEVICE) for one in inputs)
+    arrays = tuple(backend.to_device(array, dtype, DEVICE) for array in inputs)
     load_build(operation, implementation)(arrays, out, dtype, block=block)()
     backend.synchronize(DEVICE)
     parts = Reference(operation, dtype, inputs).parts
@@ -43,12 +43,14 @@ def relative_error(operation, implementation, dtype, shape, block=None):
 def kernels():
     """Yield every operation and implementation with a CUDA kernel, and the dtypes it has code for."""
     for operation in OPERATIONS.values():
-        for one in operation.implementations:
-            if one.backend == "numba_cuda":
+        for implementation in operation.implementations:
+            if implementation.backend == "numba_cuda":
                 supported = [
-                    row for row in DTYPES.values() if (operation.unsupported(row) or one.unsupported(row, GPU)) is None
+                    row
+                    for row in DTYPES.values()
+                    if (operation.unsupported(row) or implementation.unsupported(row, GPU)) is None
                 ]
-                yield operation, one, supported
+                yield operation, implementation, supported
 
 
 def every_dtype():
@@ -98,7 +100,7 @@ def simulate(*words):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    return {tuple(one["what"]): one for one in json.loads(done.stdout)}
+    return {tuple(load["what"]): load for load in json.loads(done.stdout)}
 
 
 def expect_right(found):

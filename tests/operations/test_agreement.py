@@ -9,9 +9,9 @@ from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidate import build_candidate, unsupported
 from gpuexplore.measure.correctness import check, tolerance
+from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.measure.prepare import checked
-from gpuexplore.measure.quiet import Timekeeper
 from gpuexplore.measure.runner import open_group
 from gpuexplore.model import Case, Options, Shape
 from gpuexplore.operations import OPERATIONS
@@ -48,7 +48,9 @@ def test_implementation_agrees_with_the_reference_at_awkward_sizes(operation, im
     expect_agreement(operation, implementation, dtype, awkward_shapes(operation))
 
 
-COMPILED = [one for one in combinations(here=True, optional=[True]) if one.values[2].name == "bf16"]
+COMPILED = [
+    combination for combination in combinations(here=True, optional=[True]) if combination.values[2].name == "bf16"
+]
 
 
 @pytest.mark.slow  # a compilation takes seconds: one dtype at one size
@@ -88,7 +90,7 @@ def simulated():
 @pytest.mark.parametrize("dtype", list(DTYPES.values()), ids=list(DTYPES))
 @pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=list(OPERATIONS))
 def test_cuda_kernel_agrees_with_the_reference_in_the_simulator(simulated, operation, dtype):
-    kernels = [one for one in operation.implementations if one.backend == "numba_cuda"]
+    kernels = [implementation for implementation in operation.implementations if implementation.backend == "numba_cuda"]
     assert kernels, f"{operation.name} has no CUDA kernel"
 
     for kernel in kernels:

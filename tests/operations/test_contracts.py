@@ -20,23 +20,23 @@ EACH = pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=list(
 EACH_IMPLEMENTATION = pytest.mark.parametrize(
     ("operation", "implementation"),
     [
-        pytest.param(operation, one, id=f"{operation.name}-{one.name}")
+        pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
         for operation in OPERATIONS.values()
-        for one in operation.implementations
+        for implementation in operation.implementations
     ],
 )
 
 
 def forgotten_operations(folder, listed):
     """Return the operations that have a folder or a line in the list, but not both."""
-    found = {one.parent.name for one in folder.glob("*/__init__.py")}
+    found = {path.parent.name for path in folder.glob("*/__init__.py")}
     return found ^ set(listed)
 
 
 def forgotten_implementations(folder, operation):
     """Return the modules that have a file or a line in `implementations=`, but not both."""
-    found = {one.stem for one in folder.glob("*.py")} - {"__init__", "geometry"}
-    return found ^ {one.module for one in operation.implementations}
+    found = {path.stem for path in folder.glob("*.py")} - {"__init__", "geometry"}
+    return found ^ {implementation.module for implementation in operation.implementations}
 
 
 def test_every_operation_has_a_folder_and_is_listed():
@@ -59,7 +59,11 @@ def test_every_implementation_has_a_file_and_is_declared(operation):
 
 def test_a_file_that_is_not_declared_is_noticed(tmp_path):
     operation = OPERATIONS["matmul"]
-    for name in ("__init__", "triton_tiles", *(one.module for one in operation.implementations[1:])):
+    for name in (
+        "__init__",
+        "triton_tiles",
+        *(implementation.module for implementation in operation.implementations[1:]),
+    ):
         (tmp_path / f"{name}.py").touch()
 
     assert forgotten_implementations(tmp_path, operation) == {"triton_tiles", operation.implementations[0].module}
@@ -81,14 +85,14 @@ def test_implementation_has_a_backend_and_a_builder(operation, implementation):
 
 @EACH
 def test_optional_implementations_come_last(operation):
-    optional = [one.optional for one in operation.implementations]
+    optional = [implementation.optional for implementation in operation.implementations]
 
     assert optional == sorted(optional)
 
 
 @EACH
 def test_names_are_unique_and_the_baseline_comes_first(operation):
-    names = [one.name for one in operation.implementations]
+    names = [implementation.name for implementation in operation.implementations]
 
     assert len(set(names)) == len(names)
     assert names[0] == "numpy"
@@ -99,7 +103,7 @@ def test_implementation_names_are_listed_once():
 
     assert len(set(names)) == len(names)
     assert names[0] == "numpy"
-    assert {one.split("-")[0] for one in names} <= {"numpy", "numba", "torch", "triton", "cupy"}
+    assert {name.split("-")[0] for name in names} <= {"numpy", "numba", "torch", "triton", "cupy"}
 
 
 def test_every_operation_is_checked_at_shapes_of_its_own():
@@ -179,11 +183,11 @@ def test_dtype_is_supported_or_says_why_not(operation, dtype):
 @pytest.mark.parametrize("device", [CPU, GPU], ids=["cpu", "cuda"])
 def test_support_matrix_has_a_cell_for_every_implementation_and_dtype(operation, device):
     cells = support_matrix(operation, device)
-    pairs = {(one["implementation"], one["dtype"]) for one in cells}
+    pairs = {(cell["implementation"], cell["dtype"]) for cell in cells}
 
     assert len(cells) == len(pairs) == len(operation.implementations) * len(DTYPES)
-    assert all(one["device"] == device.id and (one["reason"] is None or one["reason"]) for one in cells)
-    assert any(one["reason"] is None for one in cells)
+    assert all(cell["device"] == device.id and (cell["reason"] is None or cell["reason"]) for cell in cells)
+    assert any(cell["reason"] is None for cell in cells)
 
 
 @EACH
@@ -193,9 +197,9 @@ def test_matrix_products_are_the_flops_of_the_operation(operation):
         return
     shape = operation.shape_of_size(operation.default_sizes[0])
 
-    assert sum(2 * one.batch * one.m * one.n * one.k for one in operation.products(shape)) == operation.flop_count(
-        shape
-    )
+    assert sum(
+        2 * product.batch * product.m * product.n * product.k for product in operation.products(shape)
+    ) == operation.flop_count(shape)
 
 
 def test_unknown_names_are_answered_with_the_known_ones():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.backends.vectors.registers import packed_dtype, tile_for
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.kernels.cpu.registers import packed_dtype, tile_for
 from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
@@ -17,7 +17,7 @@ from gpuexplore.operations.matmul import numba_cpu_vector as vector
 
 MATMUL = OPERATIONS["matmul"]
 BACKEND = load_backend("numba_cpu")
-RUNGS = [one for one in MATMUL.implementations if one.name.startswith("numba-cpu-")]
+RUNGS = [implementation for implementation in MATMUL.implementations if implementation.name.startswith("numba-cpu-")]
 BEST = MATMUL.implementation_named("numba-cpu")
 NAMES = ("fp64", "fp32", "bf16", "fp16")
 AWKWARD = ((1, 1, 1), (2, 2, 2), (7, 7, 7), (255, 255, 255), (257, 257, 257), (1000, 3, 5), (3, 1000, 5), (33, 65, 129))
@@ -26,7 +26,7 @@ AVX2 = frozenset({"sse2", "avx", "avx2", "fma"})
 NEON = frozenset({"neon", "bf16"})
 
 EACH_DTYPE = pytest.mark.parametrize("dtype", [DTYPES[name] for name in NAMES], ids=NAMES)
-EACH_RUNG = pytest.mark.parametrize("rung", RUNGS, ids=[one.name for one in RUNGS])
+EACH_RUNG = pytest.mark.parametrize("rung", RUNGS, ids=[rung.name for rung in RUNGS])
 
 
 def built(implementation, dtype, shape):
@@ -34,7 +34,7 @@ def built(implementation, dtype, shape):
     inputs = make_inputs(MATMUL, shape, dtype, "normal")
     out = BACKEND.empty(MATMUL.output(shape), dtype, "cpu")
     BACKEND.poison(out)
-    arrays = tuple(BACKEND.to_device(one, dtype, "cpu") for one in inputs)
+    arrays = tuple(BACKEND.to_device(array, dtype, "cpu") for array in inputs)
     return inputs, out, load_build(MATMUL, implementation)(arrays, out, dtype)
 
 
@@ -60,8 +60,10 @@ def small_blocks(monkeypatch):
 
 
 def test_the_ladder_has_its_four_steps_and_the_best_of_them_is_the_default():
-    assert [one.module for one in RUNGS] == [f"numba_cpu_{one}" for one in ("naive", "reordered", "blocked", "vector")]
-    assert all(one.rung for one in RUNGS)
+    assert [rung.module for rung in RUNGS] == [
+        f"numba_cpu_{one}" for one in ("naive", "reordered", "blocked", "vector")
+    ]
+    assert all(rung.rung for rung in RUNGS)
     assert (BEST.module, BEST.native, BEST.rung) == (RUNGS[-1].module, RUNGS[-1].native, False)
 
 

@@ -7,17 +7,17 @@ import pytest
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Device, Shape
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.geometry import Geometry
 from tests.measure.fakes import GPU
 from tests.operations.simulated import MANY_THREADS, TILES, expect_right, simulate
 
 KERNELS = [
-    pytest.param(operation, one, id=f"{operation.name}-{one.name}")
+    pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
     for operation in OPERATIONS.values()
-    for one in operation.implementations
-    if one.geometry
+    for implementation in operation.implementations
+    if implementation.geometry
 ]
 EACH_KERNEL = pytest.mark.parametrize(("operation", "implementation"), KERNELS)
 LADDER = ("naive", "coalesced", "shared", "register", "vector", "tensorcore")
@@ -36,7 +36,7 @@ def test_every_block_shape_computes_the_product(every_block, operation, implemen
     found = {what: one for what, one in every_block.items() if what[:2] == (operation.name, implementation.name)}
     run = {what[4] for what in found}
 
-    assert run == {str(one) for one in implementation.geometry.blocks if prod(one) <= MANY_THREADS}
+    assert run == {str(block) for block in implementation.geometry.blocks if prod(block) <= MANY_THREADS}
     expect_right(found.values())
 
 
@@ -45,9 +45,9 @@ def test_steps_with_register_tiles_are_right_where_tiles_meet(every_block):
     matmul = OPERATIONS["matmul"]
     for name in ("register", "vector", "tensorcore"):
         row = matmul.implementation_named(f"numba-cuda-{name}")
-        dtypes = [one for one in DTYPES.values() if row.unsupported(one, GPU) is None]
+        dtypes = [dtype for dtype in DTYPES.values() if row.unsupported(dtype, GPU) is None]
         found = {what[2:4] for what in every_block if what[:2] == ("matmul", row.name)}
-        expected = {(one.name, str(shape)) for place, shape in enumerate(TILES) for one in dtypes[place::2]}
+        expected = {(dtype.name, str(shape)) for place, shape in enumerate(TILES) for dtype in dtypes[place::2]}
         assert expected <= found
 
 
@@ -100,10 +100,14 @@ def test_unknown_block_is_answered_with_the_known_ones(operation, implementation
 
 
 def test_ladder_climbs_from_one_thread_an_element_to_tensor_cores():
-    rungs = [one for one in OPERATIONS["matmul"].implementations if one.rung and one.backend == "numba_cuda"]
+    rungs = [
+        implementation
+        for implementation in OPERATIONS["matmul"].implementations
+        if implementation.rung and implementation.backend == "numba_cuda"
+    ]
 
-    assert [one.name for one in rungs] == [f"numba-cuda-{name}" for name in LADDER]
-    assert len({one.about for one in rungs}) == len(rungs)
+    assert [rung.name for rung in rungs] == [f"numba-cuda-{name}" for name in LADDER]
+    assert len({rung.about for rung in rungs}) == len(rungs)
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])

@@ -7,7 +7,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import conv2d, scaled_dot_product_attention
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpuexplore.analysis.rates import size_of
+from gpuexplore.analysis.utilization.rates import size_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.candidate import unsupported
@@ -42,7 +42,7 @@ def inputs_of(operation, shape):
 
 @pytest.mark.parametrize(("operation", "shape", "in_torch"), IN_TORCH)
 def test_torch_counts_the_same_flops(operation, shape, in_torch):
-    inputs = [torch.from_numpy(one) for one in inputs_of(operation, shape)]
+    inputs = [torch.from_numpy(array) for array in inputs_of(operation, shape)]
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         in_torch(*inputs)
 

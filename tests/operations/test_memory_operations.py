@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.rates import bytes_per_s
-from gpuexplore.analysis.roofline import bound, intensity
-from gpuexplore.analysis.sentence import summarize
+from gpuexplore.analysis.roofline.bound import bound, intensity
+from gpuexplore.analysis.run.summary import summarize
+from gpuexplore.analysis.utilization.rates import bytes_per_s
 from gpuexplore.backends import load_backend
 from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.devices.cpu import cpu_device
@@ -57,7 +57,7 @@ def running_here(name):
 def computed(name, implementation, dtype, *values):
     """Return what an implementation makes of `values`, and the right answer for these as the dtype rounds them."""
     operation, backend = OPERATIONS[name], load_backend(implementation.backend)
-    stored = [dtype.round(np.asarray(one, np.float64)) for one in values]
+    stored = [dtype.round(np.asarray(value, np.float64)) for value in values]
     out = backend.empty(stored[0].shape, dtype, "cpu")
     backend.poison(out)
     backend.set_threads(2)
@@ -119,7 +119,7 @@ def test_preset_of_the_notebook_resolves_by_its_name(name, preset, shape):
 
 @pytest.mark.parametrize("name", ["matmul", "vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm"])
 def test_optional_libraries_are_measured_when_they_are_asked_for_and_not_by_default(name):
-    extras = [one.name for one in OPERATIONS[name].implementations if one.optional]
+    extras = [implementation.name for implementation in OPERATIONS[name].implementations if implementation.optional]
     usual = resolve(Request(operation=name), ["cpu", "cuda:0"])
     asked = resolve(Request(operation=name, implementations=",".join(extras)), ["cpu", "cuda:0"])
 

@@ -21,13 +21,21 @@ BUDGET_S = 0.01  # calls above some 0.08 s are refused
 
 
 def measured(operation, preset, dtype):
-    usual = [one for one in operation.implementations if not (one.rung or one.optional)]
-    names = [one.name for one in usual if unsupported(operation, one, DTYPES[dtype], CPU) is None]
+    usual = [
+        implementation
+        for implementation in operation.implementations
+        if not (implementation.rung or implementation.optional)
+    ]
+    names = [
+        implementation.name
+        for implementation in usual
+        if unsupported(operation, implementation, DTYPES[dtype], CPU) is None
+    ]
     events = []
     options = Options(budget_s=BUDGET_S)
     cases = [Case(operation.name, preset.shape, dtype, name, CPU.id, options) for name in names]
     measure_group(cases, CPU, report=events.append)
-    return [one for one in events if isinstance(one, Result)]
+    return [event for event in events if isinstance(event, Result)]
 
 
 @pytest.mark.slow
@@ -36,16 +44,16 @@ def test_preset_is_right_or_refused_as_too_slow(operation, preset, dtype):
     results = measured(operation, preset, dtype)
 
     assert len(results) >= 3
-    for one in results:
-        assert one.status in {Status.OK, Status.SKIPPED, Status.OUT_OF_MEMORY}, one.reason
-        assert one.status is not Status.OK or one.accuracy.within
+    for result in results:
+        assert result.status in {Status.OK, Status.SKIPPED, Status.OUT_OF_MEMORY}, result.reason
+        assert result.status is not Status.OK or result.accuracy.within
 
 
 def test_presets_have_names_of_their_own_and_shapes_with_a_meaning():
     for operation in OPERATIONS.values():
-        names = [one.name for one in operation.presets]
+        names = [preset.name for preset in operation.presets]
         assert len(set(names)) == len(names)
-        for one in operation.presets:
-            assert operation.problem(one.shape) is None
-            assert tuple(axis for axis, _ in one.shape.axes) == operation.axes
-            assert all(length <= operation.limits[axis] for axis, length in one.shape.axes)
+        for preset in operation.presets:
+            assert operation.problem(preset.shape) is None
+            assert tuple(axis for axis, _ in preset.shape.axes) == operation.axes
+            assert all(length <= operation.limits[axis] for axis, length in preset.shape.axes)

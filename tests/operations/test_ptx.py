@@ -39,7 +39,7 @@ def expect_one_kernel_in_its_own_format(made, dtype):
     """A Python float in a kernel is a double: on most cards it would run 32 or 64 times slower."""
     lines = made.ptx.splitlines()
     assert f".target sm_{made.compute_capability.replace('.', '')}" in lines
-    assert sum(".visible .entry" in one for one in lines) == 1
+    assert sum(".visible .entry" in line for line in lines) == 1
     assert dtype.name == "fp64" or not re.search(r"\.f64\b", made.ptx)
 
 
@@ -54,7 +54,7 @@ def differences(recorded, found):
 
 
 def test_record_holds_exactly_the_kernels_there_are():
-    assert list(RECORD["kernels"]) == [key(*one) for one in kernels()]
+    assert list(RECORD["kernels"]) == [key(*kernel) for kernel in kernels()]
     for operation, implementation, dtype in kernels():
         recorded = RECORD["kernels"][key(operation, implementation, dtype)]
         assert tuple(recorded) == capabilities_for(operation, implementation, dtype)

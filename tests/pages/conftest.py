@@ -8,11 +8,13 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 import gpuexplore.jobs.client
-import gpuexplore.ui.run_view
+import gpuexplore.ui.run.view
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.ui import kernel_blocks, kernel_ladder, measuring, session
+from gpuexplore.ui import session
+from gpuexplore.ui.kernels import blocks, ladder
+from gpuexplore.ui.markdown import WORD_JOINER
+from gpuexplore.ui.run import submit
 from gpuexplore.ui.server import OWNER_COOKIE
-from gpuexplore.ui.text import WORD_JOINER
 from tests.analysis.made import device, ok
 
 OWNER = "the one who looks"
@@ -22,8 +24,8 @@ OWNER = "the one who looks"
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    served = (gpuexplore.jobs.client, gpuexplore.ui.run_view)
-    for module in (*served, kernel_ladder, kernel_blocks, measuring):
+    served = (gpuexplore.jobs.client, gpuexplore.ui.run.view)
+    for module in (*served, ladder, blocks, submit):
         monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
     main = sys.modules["__main__"]

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
 from tests.analysis.made import ok
-from tests.analysis.test_denominators import on_gpu
+from tests.analysis.utilization.test_peak_choice import on_gpu
 from tests.pages.conftest import OWNER, texts
 
 LARGE = Shape.of(m=4096, k=4096, n=4096)
@@ -18,9 +18,9 @@ def kept(store, *results, owner="anybody"):
     first = results[0].case
     asked = Experiment(
         first.operation,
-        tuple(dict.fromkeys(one.case.shape for one in results)),
-        tuple(dict.fromkeys(one.case.dtype for one in results)),
-        tuple(dict.fromkeys(one.case.implementation for one in results)),
+        tuple(dict.fromkeys(result.case.shape for result in results)),
+        tuple(dict.fromkeys(result.case.dtype for result in results)),
+        tuple(dict.fromkeys(result.case.implementation for result in results)),
         (first.device,),
     )
     return store.record(asked, owner, results=results)

@@ -63,7 +63,7 @@ def test_an_own_peak_is_kept_for_its_owner_alone(page, store):
     app = enter(page("devices"), "0.53")
     assert "Kept: 530 GFLOP/s in fp32" in texts(app.success)
     (name,) = store.own_peaks(OWNER)
-    assert [(one.dtype, one.unit, one.flop_per_s) for one in store.own_peaks(OWNER)[name]] == [
+    assert [(peak.dtype, peak.unit, peak.flop_per_s) for peak in store.own_peaks(OWNER)[name]] == [
         ("fp32", "matrix", 0.53e12)
     ]
     assert store.own_peaks("somebody else") == {}

@@ -2,20 +2,21 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.ladder import kernels, libraries
-from gpuexplore.backends.compiled_kernel import CompiledKernel
+from gpuexplore.analysis.kernels.ladder import kernels, libraries
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded
-from gpuexplore.ui import kernel_blocks, kernel_facts, session
+from gpuexplore.ui import session
+from gpuexplore.ui.kernels import blocks, facts
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
 OWN = [
-    pytest.param(operation, one, id=f"{operation.name}-{one.name}")
+    pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
     for operation in OPERATIONS.values()
-    for one in operation.implementations
-    if one.backend.startswith("numba")
+    for implementation in operation.implementations
+    if implementation.backend.startswith("numba")
 ]
 MATMUL = OPERATIONS["matmul"]
 
@@ -31,9 +32,9 @@ def compiler(monkeypatch):
 
     def answer(targets):
         asked.extend(targets)
-        return [compiled(one) for one in targets]
+        return [compiled(target) for target in targets]
 
-    for module in (kernel_facts, kernel_blocks):
+    for module in (facts, blocks):
         monkeypatch.setattr(module, "compiled_kernels", answer)
     return asked
 
@@ -101,7 +102,7 @@ def test_bad_value_in_the_url_is_named_with_what_is_accepted(page, query, said):
 
 def test_what_the_compiler_cannot_do_is_said_and_nothing_is_made_up(page, monkeypatch):
     reason = "the CUDA 13.5 toolkit installed here does not compile for compute capability 6.0"
-    for module in (kernel_facts, kernel_blocks):
+    for module in (facts, blocks):
         monkeypatch.setattr(module, "compiled_kernels", lambda targets: [reason] * len(targets))
     app = page("kernels", impl="numba-cuda-naive", gpu="p100-pcie-16gb")
 
@@ -125,12 +126,12 @@ def test_ladder_of_the_cpu_is_measured_at_a_click_with_the_libraries_in_the_same
     assert run.owner == OWNER
     assert run.experiment.shapes == (Shape.of(m=64, k=64, n=64),)
     assert set(run.experiment.implementations) == {
-        one.name for one in (*libraries(MATMUL, "numba_cpu"), *kernels(MATMUL, "numba_cpu"))
+        library.name for library in (*libraries(MATMUL, "numba_cpu"), *kernels(MATMUL, "numba_cpu"))
     }
 
 
 def test_measured_ladder_shows_shares_of_the_fastest_library(page, store):
-    names = [one.name for one in (*libraries(MATMUL, "numba_cpu"), *kernels(MATMUL, "numba_cpu"))]
+    names = [library.name for library in (*libraries(MATMUL, "numba_cpu"), *kernels(MATMUL, "numba_cpu"))]
     experiment = Experiment("matmul", (Shape.of(m=64, k=64, n=64),), ("fp32",), tuple(names))
     times = {"numpy": 2e-3, "torch": 1e-3, "numba-cpu-naive": 1e-2}
     results = [
@@ -167,11 +168,13 @@ def a100(monkeypatch):
 def test_block_shapes_are_measured_where_the_gpu_is_here(page, store, a100):
     app = page("kernels", impl="numba-cuda-naive", shape="64")
     next(one for one in app.button if one.label.startswith("Measure every block")).click().run()
-    runs = [store.load(one) for one in _only(app.query_params["sweep"]).split(",")]
-    blocks = next(one for one in MATMUL.implementations if one.name == "numba-cuda-naive").geometry.blocks
+    runs = [store.load(word) for word in _only(app.query_params["sweep"]).split(",")]
+    blocks = next(
+        implementation for implementation in MATMUL.implementations if implementation.name == "numba-cuda-naive"
+    ).geometry.blocks
 
-    assert [one.experiment.options for one in runs] == [Options(block=block) for block in blocks]
-    assert {one.experiment.implementations for one in runs} == {("numba-cuda-naive",)}
+    assert [run.experiment.options for run in runs] == [Options(block=block) for block in blocks]
+    assert {run.experiment.implementations for run in runs} == {("numba-cuda-naive",)}
 
 
 def test_link_to_a_sweep_of_another_server_says_so(page, a100):
@@ -184,7 +187,7 @@ def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):
     app = page("kernels", impl="numba-cuda-naive", gpu="a100-sxm4-80gb")
     table = app.dataframe[-1].value.set_index("Kernel")
 
-    assert list(table.index) == [one.name for one in kernels(MATMUL, "numba_cuda")]
+    assert list(table.index) == [kernel.name for kernel in kernels(MATMUL, "numba_cuda")]
     assert (
         table.loc["numba-cuda-naive", "Registers"]
         == recorded("matmul", "numba-cuda-naive", "fp32", "8.0").registers_per_thread

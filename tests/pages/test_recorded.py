@@ -51,7 +51,7 @@ def test_the_charts_of_a_recorded_run_say_that_it_is_one(page):
     app = page("benchmark", run="recorded-gpu-matmul")
 
     assert series(app) == {"numba-cuda · recorded: a made-up GPU", "torch · recorded: a made-up GPU"}
-    assert all("recorded: a made-up GPU" in json.loads(one.proto.spec)["description"] for one in charts(app))
+    assert all("recorded: a made-up GPU" in json.loads(chart.proto.spec)["description"] for chart in charts(app))
 
 
 @pytest.mark.usefixtures("recorded")
@@ -171,7 +171,7 @@ def test_without_recordings_there_is_no_choice_but_a_bad_link_is_named(page, fin
 @pytest.mark.usefixtures("recorded")
 def test_only_the_dtypes_of_the_run_are_drawn_and_the_rest_is_said(page, store, experiment, results):
     fp32 = Experiment("matmul", experiment.shapes, ("fp32",), experiment.implementations)
-    mine = [one for one in results if one.case.dtype == "fp32"]
+    mine = [result for result in results if result.case.dtype == "fp32"]
     app = page("benchmark", run=store.record(fp32, OWNER, results=mine), **{"with": "gpu"})
 
     assert "Only the dtypes of this run are drawn." in markdown(app)

@@ -7,8 +7,9 @@ import pytest
 
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.ui import roofline_points, session
-from gpuexplore.ui.roofline import LEFT, run_of
+from gpuexplore.ui import session
+from gpuexplore.ui.roofline import points
+from gpuexplore.ui.roofline.view import LEFT, run_of
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -100,7 +101,7 @@ def test_device_of_the_table_without_published_results_says_so(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", [one.key for one in ACCELERATORS])
+@pytest.mark.parametrize("key", [accelerator.key for accelerator in ACCELERATORS])
 def test_every_accelerator_has_its_roofline(page, key):
     app = page("roofline", device=key)
 
@@ -112,8 +113,8 @@ def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published
     result = ok(5e-3, size=2000, dtype="bf16")  # 667 FLOP/byte, right of the ridge at 295
     there = replace(result.environment.device, name="NVIDIA H100", spec_key="h100-sxm5-80gb")
     recorded = replace(result, environment=replace(result.environment, device=there))
-    monkeypatch.setattr(roofline_points, "recorded_results", lambda: (("a recording", recorded),))
-    monkeypatch.setattr(roofline_points, "run_id", lambda *_: "rec")
+    monkeypatch.setattr(points, "recorded_results", lambda: (("a recording", recorded),))
+    monkeypatch.setattr(points, "run_id", lambda *_: "rec")
 
     app = page("roofline", device="h100-sxm5-80gb")
 
@@ -126,8 +127,8 @@ def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published
 
 
 def test_recorded_results_can_be_hidden(page, monkeypatch):
-    monkeypatch.setattr(roofline_points, "recorded_results", lambda: (("a recording", ok(size=200)),))
-    monkeypatch.setattr(roofline_points, "run_id", lambda recording, _: f"of {recording}")
+    monkeypatch.setattr(points, "recorded_results", lambda: (("a recording", ok(size=200)),))
+    monkeypatch.setattr(points, "run_id", lambda recording, _: f"of {recording}")
 
     shown, hidden = page("roofline"), page("roofline", recorded="off")
 
@@ -193,7 +194,7 @@ def test_unknown_run_of_roofs_is_told(page):
 
 
 def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch):
-    monkeypatch.setattr(roofline_points, "MOST_RESULTS", 8)
+    monkeypatch.setattr(points, "MOST_RESULTS", 8)
 
     app = page("roofline")
 

@@ -5,7 +5,7 @@ import pytest
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Accuracy, Experiment, Result, Shape, Status
 from gpuexplore.ui import session
-from gpuexplore.ui.what_if_choice import NOTEBOOK
+from gpuexplore.ui.what_if.choice import NOTEBOOK
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -207,9 +207,9 @@ def test_a_block_is_measured_with_a_run_for_each_operation(page, store):
     query = {"batch": "1", "seq": "16", "hidden": "32", "heads": "2", "ff": "64"}
     app = page("what_if", what="block", device="cpu", dtypes="fp32,tf32", **query)
     next(one for one in app.button if one.label.startswith("Measure it here")).click().run()
-    runs = [store.load(one).experiment for one in only(app.query_params["measuring"]).split(".")]
+    runs = [store.load(word).experiment for word in only(app.query_params["measuring"]).split(".")]
 
-    assert [one.operation for one in runs] == ["layer_norm", "linear", "attention", "vector_add"]
+    assert [run.operation for run in runs] == ["layer_norm", "linear", "attention", "vector_add"]
     assert len(runs[1].shapes) == 4
     assert runs[0].dtypes == ("fp32",)  # a norm has no tf32
     assert runs[1].dtypes == ("fp32", "tf32")
@@ -243,7 +243,7 @@ def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured
 
 def test_a_case_that_could_not_be_measured_says_why(page, store):
     experiment = Experiment("matmul", (SQUARE,), ("fp32", "bf16"), ("torch",), ("cpu",))
-    done, slow = (one for one in experiment.cases())
+    done, slow = (case for case in experiment.cases())
     results = [ok(1e-3, size=1000), Result(slow, Status.SKIPPED, "too slow for its budget")]
     run_id = store.record(experiment, OWNER, results=results)
     app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32,bf16", measuring=run_id)

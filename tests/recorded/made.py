@@ -54,11 +54,11 @@ def lines(*experiments, told=None):
     asked = experiments or (experiment(),)
     told = told or provenance()
     places = {one.id: one for one in told.devices}
-    measured = [one for each in asked for one in results(each, places[each.devices[0]])]
+    measured = [result for each in asked for result in results(each, places[each.devices[0]])]
     return [header(told, asked), *map(encode, measured)]
 
 
 def write(path, written=None):
     """Write `written` (a good recording, unless said) as JSON Lines and return the path."""
-    path.write_text("".join(json.dumps(one) + "\n" for one in (lines() if written is None else written)))
+    path.write_text("".join(json.dumps(line) + "\n" for line in (lines() if written is None else written)))
     return path

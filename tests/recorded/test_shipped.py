@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from gpuexplore.analysis.believable import believable
+from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.model import Status
 from gpuexplore.recorded import refusals, validate
-from gpuexplore.recorded.shelf import FOLDER
+from gpuexplore.recorded.catalog import FOLDER
 
 FILES = sorted(FOLDER.glob("*.jsonl"))
 LARGEST_BYTES = 500_000
@@ -26,22 +26,22 @@ def test_every_case_has_its_result_and_most_are_measured(path):
     recording = validate(path)
 
     assert all(run.progress.done == run.progress.total for run in recording.as_runs())
-    assert any(one.status is Status.OK for one in recording.results)
-    assert not {one.status for one in recording.results} & {Status.CRASHED, Status.ERROR, Status.INCORRECT}
+    assert any(result.status is Status.OK for result in recording.results)
+    assert not {result.status for result in recording.results} & {Status.CRASHED, Status.ERROR, Status.INCORRECT}
 
 
 @EACH
 def test_every_time_is_one_that_hardware_can_reach_of_an_answer_that_is_right(path):
-    measured = [one for one in validate(path).results if one.measurement]
+    measured = [result for result in validate(path).results if result.measurement]
 
-    assert all(one.accuracy and one.accuracy.within for one in measured)
-    assert all(believable(one) for one in measured)
+    assert all(result.accuracy and result.accuracy.within for result in measured)
+    assert all(is_plausible(result) for result in measured)
 
 
 @EACH
 def test_others_disturbed_few_results(path):
-    measured = [one for one in validate(path).results if one.measurement]
-    flags = Counter(flag.name for one in measured for flag in one.flags)
+    measured = [result for result in validate(path).results if result.measurement]
+    flags = Counter(flag.name for result in measured for flag in result.flags)
 
     assert flags["contended"] + flags["throttled"] <= MOST_CONTENDED * len(measured)
 

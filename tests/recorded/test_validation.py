@@ -32,7 +32,7 @@ def test_a_good_file_is_a_recording(tmp_path):
     assert len(recording.results) == len(recording.experiments[0].cases()) == 8
 
 
-@pytest.mark.parametrize("field", [one.name for one in fields(Provenance)])
+@pytest.mark.parametrize("field", [field.name for field in fields(Provenance)])
 @pytest.mark.parametrize("absent", [True, False])
 def test_a_header_without_a_field_of_provenance_is_refused(tmp_path, field, absent):
     written = changed(1, **{field: None})

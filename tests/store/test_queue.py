@@ -22,7 +22,7 @@ def claims(store):
 def test_owners_take_turns(store, experiment):
     ids = {store.submit(experiment, owner): owner for owner in "aaabbc"}
 
-    assert "".join(ids[one.run_id] for one in claims(store)) == "abcaba"
+    assert "".join(ids[claim.run_id] for claim in claims(store)) == "abcaba"
 
 
 def test_owner_who_measured_least_recently_comes_first(store, experiment):
@@ -31,7 +31,7 @@ def test_owner_who_measured_least_recently_comes_first(store, experiment):
     claims(store)
     ids = {store.submit(experiment, owner): owner for owner in "bac"}
 
-    assert "".join(ids[one.run_id] for one in claims(store)) == "cab"
+    assert "".join(ids[claim.run_id] for claim in claims(store)) == "cab"
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -46,7 +46,7 @@ def test_position_is_the_order_of_the_claims(store, experiment, seed):
     waiting.pop(None, None)
 
     assert sorted(waiting) == list(range(1, store.queue_length() + 1))
-    assert [one.run_id for one in claims(store)] == [waiting[place] for place in sorted(waiting)]
+    assert [claim.run_id for claim in claims(store)] == [waiting[place] for place in sorted(waiting)]
 
 
 def test_run_that_does_not_wait_has_no_position(store, experiment):
@@ -68,7 +68,7 @@ def test_many_supervisors_claim_each_run_once(experiment, home):
 
 def _claim_all():
     with open_store() as store:
-        return [one.run_id for one in claims(store)]
+        return [claim.run_id for claim in claims(store)]
 
 
 def test_postgresql_skips_what_another_supervisor_is_claiming():

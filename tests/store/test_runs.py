@@ -35,7 +35,7 @@ def test_results_come_in_order_of_arrival_or_of_cases(store, experiment, failed)
 
     assert [one.case for one in store.results_after(run_id, 0)] == list(reversed(cases))
     assert [one.case for one in store.results_after(run_id, 3)] == [cases[0]]
-    assert [one.case for one in store.load(run_id).results] == list(cases)
+    assert [result.case for result in store.load(run_id).results] == list(cases)
     assert store.load_summary(run_id).results == ()
     assert store.load_summary(run_id).progress == Progress(4, 4)
 
@@ -51,7 +51,7 @@ def test_history_is_newest_first_and_can_be_narrowed(store, experiment):
 
 
 def test_run_measured_elsewhere_is_stored_as_done(store, experiment, failed):
-    results = [failed(one) for one in experiment.cases()[1:3]]
+    results = [failed(case) for case in experiment.cases()[1:3]]
 
     run = store.load(store.record(experiment, "ada", results=results))
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from gpuexplore.analysis.denominators import USUAL, Against
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Kind, Rule, Severity, Subject
 from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
 from gpuexplore.analysis.diagnosis.disturbances import contended, noisy, throttled
@@ -11,6 +10,7 @@ from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
 from gpuexplore.analysis.diagnosis.impossible import over_bandwidth, over_peak
 from gpuexplore.analysis.diagnosis.limits import cache_bound, compute_bound, launch_bound, memory_bound, no_peak
 from gpuexplore.analysis.diagnosis.outcome import not_measured
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
 from gpuexplore.model import Result
 
 RULES: tuple[Rule, ...] = (  # the most telling first: what disturbed it comes before what would explain it undisturbed

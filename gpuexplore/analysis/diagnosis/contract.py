@@ -4,10 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuexplore.analysis.denominators import USUAL, Against
-from gpuexplore.analysis.evidence import name_of
-from gpuexplore.analysis.mfu import applicable_peak, bandwidth_share, compute_share, device_of, known_bandwidth
-from gpuexplore.analysis.roofline import Bound, bound, feed
+from gpuexplore.analysis.roofline.bound import Bound, bound, feed
+from gpuexplore.analysis.run.evidence import name_of
+from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
+from gpuexplore.analysis.utilization.utilization import (
+    applicable_peak,
+    bandwidth_share,
+    compute_share,
+    device_of,
+    known_bandwidth,
+)
 from gpuexplore.model import Bandwidth, Device, Flag, FlagName, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Implementation, Operation

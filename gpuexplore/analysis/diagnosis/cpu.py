@@ -1,10 +1,10 @@
 """What only a CPU shows: a library that chose a slow kernel, and cores without work."""
 
-from gpuexplore.analysis.comparison import speedup
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.mfu import PEAK_KINDS
-from gpuexplore.analysis.rates import flop_per_s
-from gpuexplore.analysis.roofline import intensity, ridge_point
+from gpuexplore.analysis.roofline.bound import intensity, ridge_point
+from gpuexplore.analysis.run.speedup import speedup
+from gpuexplore.analysis.utilization.rates import flop_per_s
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Peak
@@ -63,7 +63,7 @@ def _is_large_product(subject: Subject, peak: Peak) -> bool:
 
 def _rival(subject: Subject) -> str:
     """Return who is much faster in the same rounds, as proof that the hardware can; empty when nobody is."""
-    group = [one for one in subject.others if one.case.group == subject.result.case.group and one.measurement]
+    group = [other for other in subject.others if other.case.group == subject.result.case.group and other.measurement]
     ratios = [(speedup(one, subject.result).ratio, one.case.implementation) for one in group]
     times, name = max(ratios, default=(0.0, ""))
     return f"; {name} is {format_ratio(times)} as fast in the same rounds" if times >= MUCH_FASTER else ""

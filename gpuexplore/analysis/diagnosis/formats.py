@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuexplore.analysis.comparison import Speedup, ratio
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
+from gpuexplore.analysis.run.speedup import Speedup, ratio
 from gpuexplore.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.model import Device, Result
 from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds

@@ -4,8 +4,8 @@ from math import ceil
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
 from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK as NEAR
-from gpuexplore.analysis.occupancy import Waves, occupancy, waves
-from gpuexplore.analysis.rates import byte_count
+from gpuexplore.analysis.kernels.occupancy import Waves, occupancy, waves
+from gpuexplore.analysis.utilization.rates import byte_count
 from gpuexplore.devices import row_of
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.model import Device

@@ -1,11 +1,11 @@
 """Rates above what they are held against: is the measurement wrong, or is more possible than was thought?"""
 
-from gpuexplore.analysis.above_peak import why_above_bandwidth, why_above_peak
-from gpuexplore.analysis.believable import above_any_cache, above_any_clock
-from gpuexplore.analysis.denominators import chosen, chosen_bandwidth
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.mfu import BANDWIDTH_KINDS, PEAK_KINDS
-from gpuexplore.analysis.rates import byte_count, bytes_per_s, flop_per_s
+from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
+from gpuexplore.analysis.utilization.peak_choice import chosen, chosen_bandwidth
+from gpuexplore.analysis.utilization.plausibility import exceeds_bandwidth_of_any_cache, exceeds_peak_at_any_clock
+from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_per_s
+from gpuexplore.analysis.utilization.utilization import BANDWIDTH_KINDS, PEAK_KINDS
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
 
 ONLY_LAUNCHED = "only the launch was timed; wait for the device before stopping the clock"
@@ -20,7 +20,7 @@ def over_peak(subject: Subject) -> Diagnosis | None:
     if over is None:
         return None
     evidence = f"{format_flop_per_s(flop_per_s(result))} against {format_flop_per_s(over.flop_per_s)}"
-    if over is usual and above_any_clock(result, over):
+    if over is usual and exceeds_peak_at_any_clock(result, over):
         said = f"{subject.name} is far above {PEAK_KINDS[over.kind]}, {_measurement_is_wrong(subject)}."
         return Diagnosis("over_peak", said, evidence, "wrong")
     return Diagnosis("over_peak", f"{subject.name} reached {why_above_peak(result, over)}", evidence, "doubt")
@@ -37,7 +37,7 @@ def over_bandwidth(subject: Subject) -> Diagnosis | None:
         f"{format_bytes(byte_count(result.case))} in {format_seconds(subject.median_s)} are "
         f"{format_bytes_per_s(bytes_per_s(result))}, against {format_bytes_per_s(over.bytes_per_s)}"
     )
-    if over is usual and above_any_cache(result, over):
+    if over is usual and exceeds_bandwidth_of_any_cache(result, over):
         said = f"{subject.name} is far above {BANDWIDTH_KINDS[over.kind]}, {_measurement_is_wrong(subject)}."
         return Diagnosis("over_bandwidth", said, f"{evidence}; no cache can hold it", "wrong")
     said = f"{subject.name} reached {why_above_bandwidth(result, over)}"

@@ -1,9 +1,9 @@
 """What bounds a result on the roofline, how near it came to that limit, and what would help."""
 
 from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.mfu import PEAK_KINDS, arithmetic_of, cached_because
-from gpuexplore.analysis.rates import bytes_per_s, flop_count, flop_per_s
-from gpuexplore.analysis.roofline import intensity, ridge_point
+from gpuexplore.analysis.roofline.bound import intensity, ridge_point
+from gpuexplore.analysis.utilization.rates import bytes_per_s, flop_count, flop_per_s
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS, arithmetic_of, cache_resident_reason
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
@@ -60,7 +60,7 @@ def cache_bound(subject: Subject) -> Diagnosis | None:
     """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
     if subject.bound != "cache":
         return None
-    rate, most, held = bytes_per_s(subject.result), subject.feed, cached_because(subject.result)
+    rate, most, held = bytes_per_s(subject.result), subject.feed, cache_resident_reason(subject.result)
     if rate is None or most is None:
         said = f"{subject.name} is fed by caches: {held}; with cold caches it would be"
         return Diagnosis("cache_bound", f"{said}.", f"{format_bytes_per_s(rate)} from a cache; {_place(subject)}")

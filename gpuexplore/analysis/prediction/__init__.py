@@ -23,10 +23,10 @@ from gpuexplore.analysis.prediction.calibration import (
     kind_of,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
+from gpuexplore.analysis.prediction.ideal_time import LAUNCH_S, ideal
+from gpuexplore.analysis.prediction.priors import CALL, Kind, prior_of
 from gpuexplore.analysis.prediction.regression import Estimate
-from gpuexplore.analysis.prediction.tables import CALL, Kind, prior_of
-from gpuexplore.analysis.prediction.terms import LAUNCH_S, ideal
-from gpuexplore.analysis.roofline import Bound
+from gpuexplore.analysis.roofline.bound import Bound
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results

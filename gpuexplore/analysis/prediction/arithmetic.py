@@ -87,4 +87,8 @@ def library_of(operation: Operation) -> Implementation:
 
     It is the last of the usual implementations that run on a GPU and are no kernel of ours.
     """
-    return [one for one in operation.usual if not (one.hand_written or one.device_kinds)][-1]
+    return [
+        implementation
+        for implementation in operation.usual
+        if not (implementation.hand_written or implementation.device_kinds)
+    ][-1]

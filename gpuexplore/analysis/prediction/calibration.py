@@ -1,7 +1,7 @@
 """What predictions are calibrated on: published results, recorded runs and this machine's own, as observations.
 
 An observation is the natural logarithm of an efficiency, the ideal time of a case over the time it took, less what
-was expected. `gpuexplore.analysis.prediction.tables` says what is expected and what makes cases alike.
+was expected. `gpuexplore.analysis.prediction.priors` says what is expected and what makes cases alike.
 """
 
 from collections import defaultdict
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from math import hypot, log, log2, sqrt
 from typing import Literal
 
-from gpuexplore.analysis.believable import believable
-from gpuexplore.analysis.measured import same_units
-from gpuexplore.analysis.mfu import device_of
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic, library_of
+from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, place_of
+from gpuexplore.analysis.prediction.priors import Kind, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
-from gpuexplore.analysis.prediction.tables import Kind, components_of, partition, prior_of
-from gpuexplore.analysis.prediction.terms import Ideal, ideal, place_of
-from gpuexplore.analysis.published import NOTED, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.analysis.utilization.measured_ceiling import same_units
+from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Case, Device, Measurement, Result
@@ -144,8 +144,8 @@ def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Obse
     return tuple(one for result in results if (one := _published(result)) is not None)
 
 
-def _published(one: PublishedResult) -> Observation | None:
-    return observation(published_case(one), _device(one.spec_key), one.time_s, origin="published")
+def _published(published: PublishedResult) -> Observation | None:
+    return observation(published_case(published), _device(published.spec_key), published.time_s, origin="published")
 
 
 def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...]:
@@ -159,7 +159,7 @@ def _noted(one: NotedResult) -> Observation | None:
 
 
 def _device(spec_key: str) -> Device:
-    return as_device(next(one for one in ACCELERATORS if one.key == spec_key))
+    return as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == spec_key))
 
 
 def noted_case(one: NotedResult) -> Case:
@@ -174,14 +174,18 @@ def noted_time_s(one: NotedResult) -> float:
     return flop_count / sqrt(one.low_flop_per_s * one.high_flop_per_s)
 
 
-def published_case(one: PublishedResult) -> Case:
+def published_case(published: PublishedResult) -> Case:
     """Return the case a published result stands for."""
-    return Case("matmul", one.shape, one.dtype, library_of(operation_named("matmul")).name, one.spec_key)
+    return Case(
+        "matmul", published.shape, published.dtype, library_of(operation_named("matmul")).name, published.spec_key
+    )
 
 
 def from_results(results: Iterable[Result], origin: Origin = "own") -> tuple[Observation, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
-    latest = {_place(one): one for one in results if believable(one) and one.case.options.data == "normal"}
+    latest = {
+        _place(result): result for result in results if is_plausible(result) and result.case.options.data == "normal"
+    }
     found = (_result(one, origin) for one in latest.values())
     return tuple(one for one in found if one is not None)
 

@@ -44,11 +44,11 @@ class Component:
 
 
 def _names(cases: Sequence[Features], name: str) -> npt.NDArray[np.str_]:
-    return np.array([str(one[name]) for one in cases], dtype=np.str_)
+    return np.array([str(case[name]) for case in cases], dtype=np.str_)
 
 
 def _numbers(cases: Sequence[Features], name: str) -> Matrix:
-    values = [one[name] for one in cases]
+    values = [case[name] for case in cases]
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
@@ -61,7 +61,7 @@ def _squares(rows: Matrix, columns: Matrix) -> Matrix:
 
 def covariance(components: Sequence[Component], rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
     """Return the covariance of each case of `rows` with each of `columns`, (rows, columns)."""
-    return sum((one.covariance(rows, columns) for one in components), np.zeros((len(rows), len(columns))))
+    return sum((component.covariance(rows, columns) for component in components), np.zeros((len(rows), len(columns))))
 
 
 @dataclass(frozen=True, slots=True)

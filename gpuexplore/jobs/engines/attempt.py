@@ -12,7 +12,7 @@ from pebble import ProcessExpired
 
 from gpuexplore.jobs.engines import CANCELLED_BY_OWNER
 from gpuexplore.jobs.journal import CANCEL, Begun, JournalReader
-from gpuexplore.measure.guard import PATIENCE
+from gpuexplore.measure.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.units import format_seconds
 
@@ -32,12 +32,12 @@ class Limits:
 
     start_s: float = 180.0
     build_s: float = 60.0
-    per_budget: float = PATIENCE
+    per_budget: float = MAX_BUDGET_MULTIPLE
     grace_s: float = 3.0
 
     def of(self, cases: Sequence[Case]) -> float:
         """Return the seconds that these cases may take together."""
-        return sum(self.build_s + self.per_budget * one.options.budget_s for one in cases)
+        return sum(self.build_s + self.per_budget * case.options.budget_s for case in cases)
 
 
 @dataclass(frozen=True, slots=True)

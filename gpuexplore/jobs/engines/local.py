@@ -43,7 +43,7 @@ class LocalEngine:
 
     def __init__(self, devices: Sequence[Device], *, runner: str = RUNNER, limits: Limits | None = None) -> None:
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
-        self._processes = {one.id: DeviceProcess(one, self._starter) for one in devices}
+        self._processes = {device.id: DeviceProcess(device, self._starter) for device in devices}
         self._runner = runner
         self._limits = limits or Limits()
         self._turn = threading.Lock()
@@ -170,4 +170,4 @@ def _end_all(cases: Sequence[Case], failure: Failure, on_event: OnEvent) -> None
 
 
 def _without(cases: Sequence[Case], others: Sequence[Case]) -> list[Case]:
-    return [one for one in cases if one not in others]
+    return [case for case in cases if case not in others]

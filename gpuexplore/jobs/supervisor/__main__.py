@@ -20,7 +20,7 @@ from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import supervisor_lock
-from gpuexplore.jobs.supervisor.heart import Heart
+from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.model import Device
 from gpuexplore.store import open_store
@@ -48,28 +48,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def supervise(database: str | None, *, stop: Event, once: bool = False) -> None:
     """Measure what is queued in `database` on the devices of this host until `stop` is set."""
     devices = discover()
-    LOG.info("Measuring on %s", ", ".join(f"{one.id} ({one.name})" for one in devices))
+    LOG.info("Measuring on %s", ", ".join(f"{device.id} ({device.name})" for device in devices))
     with ExitStack() as stack:
         store = stack.enter_context(open_store(database))
-        heart = stack.enter_context(Heart(store, socket.gethostname(), devices, warming=True))
+        heartbeat = stack.enter_context(Heartbeat(store, socket.gethostname(), devices, warming=True))
         engine = LocalEngine(devices)
-        warming = Thread(target=warm_all, args=(engine, heart, devices), name="warming")
+        warming = Thread(target=warm_all, args=(engine, heartbeat, devices), name="warming")
         warming.start()
         stack.callback(warming.join)
         stack.callback(engine.close)
-        serve(store, engine, heart, stop=stop, once=once)
+        serve(store, engine, heartbeat, stop=stop, once=once)
 
 
-def warm_all(engine: Engine, heart: Heart, devices: Sequence[Device]) -> None:
+def warm_all(engine: Engine, heartbeat: Heartbeat, devices: Sequence[Device]) -> None:
     """Load the workers' libraries one after the other; a device that cannot be used is only reported."""
     try:
         for device in devices:
             try:
-                heart.update(engine.warm(device))
+                heartbeat.update(engine.warm(device))
             except GpuExploreError as error:
                 LOG.warning("%s", error)
     finally:
-        heart.warming = False
+        heartbeat.warming = False
 
 
 def _parser() -> argparse.ArgumentParser:

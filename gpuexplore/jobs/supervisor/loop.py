@@ -6,8 +6,8 @@ from threading import Event
 
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.engines import CANCELLED_BY_OWNER, Engine
-from gpuexplore.jobs.pace import Paced
-from gpuexplore.jobs.supervisor.heart import Heart
+from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
+from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Case, Result, RunState, Status
 from gpuexplore.store import Claim, Store
 
@@ -17,14 +17,14 @@ CANCEL_POLL_S = 0.2  # each look reads the database, and disturbs the measuremen
 ORPHANS_POLL_S = 30.0
 
 
-def serve(store: Store, engine: Engine, heart: Heart, *, stop: Event, once: bool = False) -> None:
+def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, once: bool = False) -> None:
     """Measure what is queued until `stop` is set, or with `once` until nothing waits."""
-    requeue = Paced(lambda: requeue_orphans(store, heart.name), ORPHANS_POLL_S)
+    requeue = Throttled(lambda: requeue_orphans(store, heartbeat.name), ORPHANS_POLL_S)
     while not stop.is_set():
         requeue()
-        claim = store.claim(heart.name)
+        claim = store.claim(heartbeat.name)
         if claim is not None:
-            with heart.measuring():
+            with heartbeat.measuring():
                 perform(store, engine, claim, stop=stop)
         elif once:
             return
@@ -44,14 +44,14 @@ def perform(store: Store, engine: Engine, claim: Claim, *, stop: Event) -> None:
     """Measure what is left of one run; an exception fails this run and no other."""
     LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
     try:
-        _measure_groups(engine, Turn(store, claim), stop)
+        _measure_groups(engine, ClaimedRun(store, claim), stop)
     except Exception as error:
         LOG.exception("Run %s failed", claim.run_id)
         reason = str(error) if isinstance(error, GpuExploreError) else f"{type(error).__name__}: {error}"
         store.finish(claim, RunState.FAILED, reason=reason)
 
 
-class Turn:
+class ClaimedRun:
     """One claimed run while it is measured.
 
     Attributes:
@@ -62,7 +62,7 @@ class Turn:
     def __init__(self, store: Store, claim: Claim) -> None:
         self.store, self.claim = store, claim
         self.lost = self.cancelled = False
-        self._cancel_requested = Paced(lambda: store.cancel_requested(claim.run_id), CANCEL_POLL_S)
+        self._cancel_requested = Throttled(lambda: store.cancel_requested(claim.run_id), CANCEL_POLL_S)
 
     def take(self, event: Case | Result) -> None:
         """Store what the engine reports."""
@@ -78,7 +78,7 @@ class Turn:
         return self.lost or self._cancel_requested()
 
 
-def _measure_groups(engine: Engine, turn: Turn, stop: Event) -> None:
+def _measure_groups(engine: Engine, turn: ClaimedRun, stop: Event) -> None:
     for _, group in groupby(turn.claim.remaining, key=lambda case: case.group):
         if turn.lost:
             LOG.warning("Run %s belongs to another attempt now", turn.claim.run_id)

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from gpuexplore.operations.geometry import Geometry
+from gpuexplore.kernels.geometry import Geometry
 
 WARP = 32
 

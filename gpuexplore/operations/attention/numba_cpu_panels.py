@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.backends.formats.numba_cpu import widen
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.row_panels import COLUMNS, ROWS, multiply_rows
+from gpuexplore.kernels.formats.numba_cpu import widen
+from gpuexplore.kernels.row_panels import COLUMNS, ROWS, multiply_rows
 
 
 @njit(cache=True)
@@ -53,6 +53,6 @@ def attention(q, k, v, out, scale):
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return softmax(q kᵀ / √d) v of three (b, h, s, d) into `out` (b, h, s, d)."""
-    q, k, v, outs = (one.reshape(-1, *out.shape[-2:]) for one in (*inputs, out))
+    q, k, v, outs = (array.reshape(-1, *out.shape[-2:]) for array in (*inputs, out))
     scale = np.full(1, out.shape[-1] ** -0.5, DTYPES[dtype.accumulate].storage)
     return lambda: attention(q, k, v, outs, scale)

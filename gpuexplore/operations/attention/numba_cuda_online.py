@@ -8,12 +8,12 @@ import math
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
-from gpuexplore.backends.formats.warps import warp_sum
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.intrinsics.warps import warp_sum
 from gpuexplore.operations.attention.geometry import ROW_PER_WARP, WARP
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.operations.geometry import Block
 
 PARTS = 8  # numbers of a row each lane holds: d is 256 at most
 

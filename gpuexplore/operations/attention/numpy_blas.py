@@ -17,7 +17,7 @@ ROWS = 256
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return softmax(q kᵀ / √d) v of three (b, h, s, d) into `out` (b, h, s, d)."""
     kind, (length, depth) = DTYPES[dtype.accumulate].storage, out.shape[-2:]
-    q, k, v, outs = (one.reshape(-1, length, depth) for one in (*inputs, out))
+    q, k, v, outs = (array.reshape(-1, length, depth) for array in (*inputs, out))
     asked, keys, values = (np.empty((length, depth), kind) for _ in range(3))
     scores, mixed = np.empty((min(ROWS, length), length), kind), np.empty((min(ROWS, length), depth), kind)
     scale = kind.type(depth**-0.5)

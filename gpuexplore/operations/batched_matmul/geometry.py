@@ -2,7 +2,7 @@
 
 from math import prod
 
-from gpuexplore.operations.geometry import Geometry
+from gpuexplore.kernels.geometry import Geometry
 
 TILES = Geometry(
     ((16, 16), (32, 32), (8, 8)),

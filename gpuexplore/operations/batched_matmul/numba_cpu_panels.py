@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.row_panels import ROWS, multiply_rows
+from gpuexplore.kernels.row_panels import ROWS, multiply_rows
 
 
 @njit(parallel=True, cache=True)
@@ -22,6 +22,6 @@ def batched_matmul(a, b, out, zero):
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return (outer, inner, m, k) @ (k, n) or (outer, inner, k, n) into `out` (outer, inner, m, n)."""
-    a, b, products = (one.reshape(-1, *one.shape[-2:]) for one in (*inputs, out))
+    a, b, products = (array.reshape(-1, *array.shape[-2:]) for array in (*inputs, out))
     zero = np.zeros(1, DTYPES[dtype.accumulate].storage)
     return lambda: batched_matmul(a, b, products, zero)

@@ -6,11 +6,11 @@ block anew: the L2 cache, not the kernel, makes it cheap.
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.batched_matmul.geometry import TILES
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.operations.geometry import Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from gpuexplore.operations.geometry import Geometry
+from gpuexplore.kernels.geometry import Geometry
 
 OUTPUT_PER_THREAD = Geometry(
     ((256,), (128,), (64,), (512,), (1024,)),

@@ -7,9 +7,9 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.backends.formats.numba_cpu import widen
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.row_panels import COLUMNS, ROWS, multiply_rows
+from gpuexplore.kernels.formats.numba_cpu import widen
+from gpuexplore.kernels.row_panels import COLUMNS, ROWS, multiply_rows
 
 
 @njit(cache=True)

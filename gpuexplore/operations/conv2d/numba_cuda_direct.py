@@ -5,11 +5,11 @@ Nothing is kept in shared memory: the r × r neighbourhoods overlap, and the cac
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.conv2d.geometry import OUTPUT_PER_THREAD
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.operations.geometry import Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:

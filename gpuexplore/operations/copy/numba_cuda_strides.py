@@ -3,9 +3,9 @@
 from numba import cuda
 
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.copy.geometry import STRIDES
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
-from gpuexplore.operations.geometry import Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:

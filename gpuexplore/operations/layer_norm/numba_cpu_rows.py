@@ -6,8 +6,8 @@ from typing import Any
 
 from numba import njit, prange
 
-from gpuexplore.backends.formats.numba_cpu import narrow, widen
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.kernels.formats.numba_cpu import narrow, widen
 from gpuexplore.operations.layer_norm import EPSILON
 
 

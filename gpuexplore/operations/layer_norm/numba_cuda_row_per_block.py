@@ -8,10 +8,10 @@ import math
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.layer_norm import EPSILON
 from gpuexplore.operations.layer_norm.geometry import ROW_PER_BLOCK
 

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.row_panels import ROWS, multiply_rows
+from gpuexplore.kernels.row_panels import ROWS, multiply_rows
 
 
 @njit(parallel=True, cache=True)

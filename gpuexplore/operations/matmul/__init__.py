@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
-from gpuexplore.operations.geometry import Geometry
 from gpuexplore.operations.matmul import geometry
 from gpuexplore.operations.sampling import parts_of_product
 

@@ -1,6 +1,6 @@
 """The block shapes of each matrix product kernel, the tile a block computes, and what needs tensor cores."""
 
-from gpuexplore.operations.geometry import Block, Geometry, Lengths
+from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 
 ON_TENSOR_CORES = ("tf32", "bf16", "fp16")  # what `mma.sync` takes, of the dtypes we have
 EACH = 8  # rows and columns of sums a thread keeps in registers

@@ -1,6 +1,6 @@
 """The product in panels: each thread takes 16 rows and walks B in panels that stay in the L1 cache.
 
-What is new to the ladder is in `gpuexplore.operations.row_panels`: a panel of B is fetched once for 16 rows
+What is new to the ladder is in `gpuexplore.kernels.row_panels`: a panel of B is fetched once for 16 rows
 of the output, and four terms are added at a time, so that a sum is loaded and stored once for four
 multiply-adds. What is left: the sums still travel between the registers and the cache.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.row_panels import ROWS, multiply_rows
+from gpuexplore.kernels.row_panels import ROWS, multiply_rows
 
 
 @njit(parallel=True, cache=True)

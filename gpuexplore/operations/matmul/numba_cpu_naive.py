@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.backends.formats.numba_cpu import narrow, widen
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.kernels.formats.numba_cpu import narrow, widen
 
 
 @njit(parallel=True, fastmath={"contract"}, cache=True)

@@ -15,11 +15,11 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from gpuexplore.backends.formats.numba_cpu import narrow
-from gpuexplore.backends.vectors.micro_kernel import add_product
-from gpuexplore.backends.vectors.operands import join, lanes_of, terms_of
-from gpuexplore.backends.vectors.registers import packed_dtype, tile_for
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.kernels.cpu.micro_kernel import add_product
+from gpuexplore.kernels.cpu.operands import join, lanes_of, terms_of
+from gpuexplore.kernels.cpu.registers import packed_dtype, tile_for
+from gpuexplore.kernels.formats.numba_cpu import narrow
 
 ROWS = 96
 STEPS = 512  # operands along the sum

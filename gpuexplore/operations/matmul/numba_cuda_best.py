@@ -1,8 +1,8 @@
 """The best step of the ladder for each dtype: tensor cores where they take it, else 128-bit loads and registers."""
 
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.matmul import numba_cuda_tensorcore, numba_cuda_vector
 from gpuexplore.operations.matmul.geometry import ON_TENSOR_CORES, REGISTER_TILES
 

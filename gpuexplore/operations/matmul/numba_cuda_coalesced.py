@@ -5,10 +5,10 @@ A warp reads one element of A for all its threads and 32 neighbours of B, and wr
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.matmul.geometry import ONE_EACH
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
 
 DEPTH = 8  # terms of a tile

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from gpuexplore.backends.formats.async_copies import commit_copies, copy_vector_async, wait_for_copies
-from gpuexplore.backends.formats.numba_cuda import narrow
-from gpuexplore.backends.formats.tensor_cores import load_matrices, load_transposed, multiplier
-from gpuexplore.backends.formats.vectors import ALIGNMENT, read, store_pair, vector_length, write
-from gpuexplore.backends.formats.warps import WARP
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow
+from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.intrinsics.async_copies import commit_copies, copy_vector_async, wait_for_copies
+from gpuexplore.kernels.intrinsics.tensor_cores import load_matrices, load_transposed, multiplier
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, read, store_pair, vector_length, write
+from gpuexplore.kernels.intrinsics.warps import WARP
 from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
 
 STAGES = 3

@@ -9,12 +9,12 @@ from typing import Any
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
-from gpuexplore.backends.formats.vectors import ALIGNMENT, load_vector, read, store_vector, vector_length, write
-from gpuexplore.backends.formats.warps import WARP
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, store_vector, vector_length, write
+from gpuexplore.kernels.intrinsics.warps import WARP
 from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
 
 WARP_WIDTH, WARP_HEIGHT = 8, 4

@@ -1,6 +1,6 @@
 """The block shapes of each matrix-vector kernel and the rows a block computes."""
 
-from gpuexplore.operations.geometry import Geometry
+from gpuexplore.kernels.geometry import Geometry
 
 WARP = 32
 ROW_PER_THREAD = Geometry(((128,), (64,), (256,), (512,), (1024,)), tile=lambda block: (block[0],))

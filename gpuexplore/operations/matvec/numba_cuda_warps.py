@@ -5,12 +5,12 @@ Rows that do not start at a multiple of 16 bytes are read element by element, st
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
-from gpuexplore.backends.formats.vectors import ALIGNMENT, load_vector, read, vector_length
-from gpuexplore.backends.formats.warps import WARP, warp_sum
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, vector_length
+from gpuexplore.kernels.intrinsics.warps import WARP, warp_sum
 from gpuexplore.operations.matvec.geometry import ROW_PER_WARP
 
 

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from gpuexplore.operations.geometry import Geometry
+from gpuexplore.kernels.geometry import Geometry
 
 ONE_EACH = Geometry(
     ((256,), (128,), (512,), (1024,)), tile=lambda block: (block[0],), domain=lambda output: (prod(output),)

@@ -5,10 +5,10 @@ Sums are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp a row.
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.reduce_sum.geometry import ROW_PER_BLOCK
 
 

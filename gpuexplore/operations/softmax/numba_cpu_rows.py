@@ -12,8 +12,8 @@ import numpy as np
 from numba import get_num_threads, njit, prange, types
 from numba.extending import overload
 
-from gpuexplore.backends.formats.numba_cpu import narrow, widen
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.kernels.formats.numba_cpu import narrow, widen
 
 UPPER = 355 / 512  # ln 2 to nine bits: its products with small whole numbers are exact
 LOWER = -2.121944400546905827679e-4  # the rest of ln 2, to more digits than a double of ln 2 has

@@ -2,7 +2,7 @@
 
 from math import ceil, prod
 
-from gpuexplore.operations.geometry import Block, Geometry, Lengths
+from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 
 MOST_BLOCKS = 4096  # more than any GPU holds at once, few enough for a thread to take several elements
 

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from gpuexplore.operations.geometry import Block, Geometry, Lengths
+from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 
 EACH = 4  # elements a thread has in flight at a time
 MOST_BLOCKS = 4096  # a few waves on any GPU: above, threads take further elements

@@ -5,8 +5,8 @@ from typing import Any
 
 from numba import njit, prange
 
-from gpuexplore.backends.formats.numba_cpu import narrow, widen
 from gpuexplore.dtypes import DType
+from gpuexplore.kernels.formats.numba_cpu import narrow, widen
 
 
 @njit(parallel=True, cache=True)
@@ -18,5 +18,5 @@ def vector_add(a, b, out):
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return the element-wise sum of two equal shapes into `out`."""
-    a, b, flat = *(one.reshape(-1) for one in inputs), out.reshape(-1)
+    a, b, flat = *(array.reshape(-1) for array in inputs), out.reshape(-1)
     return lambda: vector_add(a, b, flat)

@@ -6,11 +6,11 @@ threads, and a grid of bounded size pays for its blocks once.
 
 from numba import cuda
 
-from gpuexplore.backends.formats.numba_cuda import narrow, widen
-from gpuexplore.backends.formats.vectors import ALIGNMENT, load_vector, store_vector, vector_length
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.cuda_kernel import CudaKernel, Kernel
-from gpuexplore.operations.geometry import Block
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, store_vector, vector_length
 from gpuexplore.operations.vector_add.geometry import STRIDED
 
 

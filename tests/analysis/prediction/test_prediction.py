@@ -7,9 +7,9 @@ import pytest
 from gpuexplore.analysis.prediction import INTERVAL, calibrate, library_of, predict
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calibration import from_published, from_results, published_case
+from gpuexplore.analysis.prediction.priors import PRIORS, components_of, prior_of
 from gpuexplore.analysis.prediction.regression import covariance
-from gpuexplore.analysis.prediction.tables import PRIORS, components_of, prior_of
-from gpuexplore.analysis.published import PUBLISHED
+from gpuexplore.analysis.utilization.published import PUBLISHED
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Case, Flag, Options, Shape

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.devices.ceiling_cache import Ceiling, save_ceiling
+from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
+from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.jobs.engines.attempt import Limits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Options, Result, Shape, Status
@@ -19,7 +20,7 @@ def measured(tmp_path, monkeypatch):
     save_ceiling(Ceiling(CPU.name, CPU.cores, {"fp64": 1e30, "fp32": 1e30}, 1e30, 1, "2026-01-02T03:04:05+00:00"))
 
     def measure(*names, build_s=LIMITS.build_s):
-        cases = [Case("vector_add", Shape.of(n=257), "fp32", one, "cpu", Options(budget_s=1.0)) for one in names]
+        cases = [Case("vector_add", Shape.of(n=257), "fp32", name, "cpu", Options(budget_s=1.0)) for name in names]
         limits = Limits(LIMITS.start_s, build_s, LIMITS.per_budget, LIMITS.grace_s)
         engine, events = LocalEngine([CPU], runner="tests.measure.evil.runner", limits=limits), []
         try:
@@ -27,9 +28,9 @@ def measured(tmp_path, monkeypatch):
             engine.measure(cases, events.append, lambda: False)
         finally:
             engine.close()
-        results = [one for one in events if isinstance(one, Result)]
-        assert sorted(one.case.implementation for one in results) == sorted(names)
-        return {one.case.implementation: one for one in results}
+        results = [event for event in events if isinstance(event, Result)]
+        assert sorted(result.case.implementation for result in results) == sorted(names)
+        return {result.case.implementation: result for result in results}
 
     return measure
 

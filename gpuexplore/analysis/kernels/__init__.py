@@ -1,0 +1,1 @@
+"""Our own kernels: occupancy, block shapes, and the ladder from the naive loop to the library."""

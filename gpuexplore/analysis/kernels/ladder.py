@@ -1,0 +1,108 @@
+"""A kernel ladder: our own kernels of one operation from the naive one up, as shares of the vendor's library.
+
+The libraries are the implementations that have no rungs: what a rung has to be measured against is the
+fastest of them in the same dtype, at the same shape, on the same device, in the same rounds.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from gpuexplore.analysis.run.speedup import speedup
+from gpuexplore.backends import load_backend
+from gpuexplore.model import Experiment, Result, Shape
+from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.serialization import decode
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One kernel of a ladder.
+
+    Attributes:
+        implementation: its row; `about` says what it changed.
+        result: what became of it; None where it was not measured.
+        baseline: name of the library it is held against; None without a measurement of one.
+        share: library's time over this kernel's, of one; above 1 it is faster.
+        ci95: interval of the share; None where too few samples pair.
+    """
+
+    implementation: Implementation
+    result: Result | None = None
+    baseline: str | None = None
+    share: float | None = None
+    ci95: tuple[float, float] | None = None
+
+
+def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
+    """Return our kernels of one backend: the rungs from the naive one up, or the only one."""
+    own = [implementation for implementation in operation.implementations if implementation.backend == backend]
+    return tuple(one for one in own if one.rung) or tuple(own)
+
+
+def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
+    """Return the implementations a ladder is held against: those of other people that run where it runs."""
+    own = {implementation.backend for implementation in operation.implementations if implementation.hand_written}
+    places = set(load_backend(backend).DEVICE_KINDS)
+    others = (
+        implementation
+        for implementation in operation.implementations
+        if implementation.backend not in own and not implementation.optional
+    )
+    return tuple(
+        other for other in others if places & set(other.device_kinds or load_backend(other.backend).DEVICE_KINDS)
+    )
+
+
+def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
+    """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
+    names = [library.name for library in (*libraries(operation, backend), *kernels(operation, backend))]
+    return Experiment(operation.name, (shape,), (dtype,), tuple(names), (device,))
+
+
+def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
+    """Return the rungs with their shares, as far as the first group of `results` tells: others are left out."""
+    found = {result.case.implementation: result for result in results if result.case.group == results[0].case.group}
+    measured = [one for row in libraries(operation, backend) if (one := found.get(row.name)) and one.measurement]
+    best = min(measured, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
+    return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What somebody else's kernel of the same kind reached.
+
+    Attributes:
+        share: of the vendor's library, of one.
+        conditions: language and size.
+        source: where it is printed.
+    """
+
+    operation: str
+    implementation: str
+    dtype: str
+    share: float
+    device: str
+    conditions: str
+    source: str
+
+
+def published(operation: str, dtype: str) -> dict[str, Published]:
+    """Return the published shares of the kernels of `operation` in `dtype`, by implementation."""
+    return {one.implementation: one for one in PUBLISHED if (one.operation, one.dtype) == (operation, dtype)}
+
+
+def _read_published() -> tuple[Published, ...]:
+    with (files("gpuexplore.analysis") / "data" / "published_ladders.csv").open(encoding="utf-8") as lines:
+        return tuple(decode(Published, row | {"share": float(row["share"])}) for row in csv.DictReader(lines))
+
+
+PUBLISHED = _read_published()
+
+
+def _rung(row: Implementation, result: Result | None, library: Result | None) -> Rung:
+    if result is None or library is None or result.measurement is None or library.measurement is None:
+        return Rung(row, result)
+    found = speedup(result, library)
+    return Rung(row, result, library.case.implementation, found.ratio, found.ci95)

@@ -1,0 +1,102 @@
+"""The ideal time of a case on a device: the largest of its compute, memory and launch terms.
+
+compute = FLOPs / (peak · useful share of the tiles and waves), memory = bytes / bandwidth, launch = one call's cost.
+What libraries lose against this ideal is learned from measurements (`gpuexplore.analysis.prediction.regression`).
+
+Libraries do not document their tiles. Assumed are those of CUTLASS's default kernels, each with the share of the peak
+that its reuse of data allows, and a split of long sums over several blocks where the output is small:
+https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from gpuexplore.analysis.prediction.arithmetic import Arithmetic
+from gpuexplore.analysis.roofline.bound import Bound, smallest_cache
+from gpuexplore.dtypes import format_named
+from gpuexplore.model import Case, Device
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Product
+
+Place = Literal["cpu", "gpu"]
+TILES = ((256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.97), (128, 64, 0.85), (64, 128, 0.85), (64, 64, 0.7))
+LEAST_SPLIT = 1024  # terms of a sum that are worth a block of their own
+LAUNCH_S: dict[Place, float] = {"gpu": 5e-6, "cpu": 2e-6}  # one call of a library; assumed, corrected by measurements
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """The best a case could do on a device.
+
+    Attributes:
+        time_s: the largest term; on a CPU a call's cost comes on top of the others, as nothing hides it.
+        floor_s: what launch-bound calls cannot undercut: the compute and the memory term.
+        bound: which term is the largest.
+    """
+
+    time_s: float
+    floor_s: float
+    bound: Bound
+
+
+def place_of(device: Device) -> Place:
+    """Return whether a device is a CPU or a GPU, of this machine or of the table."""
+    return "cpu" if device.kind == "cpu" else "gpu"
+
+
+def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
+    """Return the best time of `case` on `device`; None where a peak that decides it is unknown."""
+    operation, dtype = operation_named(case.operation), format_named(case.dtype)
+    flop_count, byte_count = operation.flop_count(case.shape), operation.byte_count(case.shape, dtype)
+    if device.bandwidth is None or (flop_count and units.peak is None):
+        return None
+    products = operation.products(case.shape) if operation.products and place_of(device) == "gpu" else ()
+    compute_s = flop_count / units.peak.flop_per_s / useful_share(products, device.cores) if units.peak else 0.0
+    memory_s, cached = _memory_s(byte_count, case, device)
+    call_s = LAUNCH_S[place_of(device)]
+    terms: dict[Bound, float] = {
+        "compute": compute_s,
+        "cache" if cached else "memory": memory_s,
+        "overhead": call_s,
+    }
+    bound, floor_s = max(terms, key=lambda name: terms[name]), max(compute_s, memory_s)
+    hidden = place_of(device) == "gpu"  # a GPU works while the next call is prepared, a CPU does one after the other
+    return Ideal(max(call_s, floor_s) if hidden else call_s + floor_s, floor_s, bound)
+
+
+def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]:
+    """Return the seconds of moving the data once, and whether a CPU's caches hold them between calls."""
+    memory = device.bandwidth.bytes_per_s if device.bandwidth else float("inf")
+    if case.options.cache == "cold" or place_of(device) != "cpu":
+        return byte_count / memory, False
+    if cache := smallest_cache(device, byte_count):
+        return byte_count / cache.bandwidth.bytes_per_s, True
+    return byte_count / memory, bool(device.cache_bytes and byte_count <= device.cache_bytes)
+
+
+def useful_share(products: Iterable[Product], multiprocessors: int | None) -> float:
+    """Return the share of the tiles' arithmetic that is useful, over whole waves of tiles, of one."""
+    listed = list(products)
+    if not listed or not multiprocessors:
+        return 1.0
+    flops = [one.batch * one.m * one.n * one.k for one in listed]
+    spent = sum(flop / _best_tiling(one, multiprocessors) for flop, one in zip(flops, listed, strict=True))
+    return sum(flops) / spent
+
+
+def _best_tiling(product: Product, multiprocessors: int) -> float:
+    return max(_share(product, tile, split, multiprocessors) for tile in TILES for split in _splits(product.k))
+
+
+def _splits(terms: int) -> list[int]:
+    return [2**power for power in range(6) if power == 0 or terms >= LEAST_SPLIT * 2**power]
+
+
+def _share(product: Product, tile: tuple[int, int, float], split: int, multiprocessors: int) -> float:
+    rows, columns, reuse = tile
+    tiles = product.batch * ceil(product.m / rows) * ceil(product.n / columns)
+    covered = product.batch * product.m * product.n / (tiles * rows * columns)
+    waves = ceil(tiles * split / multiprocessors)
+    return reuse * covered * tiles * split / (waves * multiprocessors)

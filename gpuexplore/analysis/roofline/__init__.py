@@ -1,0 +1,1 @@
+"""The roofs of a device and the results below them."""

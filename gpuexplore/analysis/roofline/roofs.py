@@ -1,0 +1,147 @@
+"""The roofs of a device: every limit it has, what was reached below them, and the ridge points where they meet."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from gpuexplore.analysis.roofline.bound import ridge_point
+from gpuexplore.analysis.utilization.measured_ceiling import case_and_date, is_large_product, is_stream
+from gpuexplore.analysis.utilization.rates import bytes_per_s, flop_per_s
+from gpuexplore.analysis.utilization.utilization import arithmetic_of, device_of
+from gpuexplore.devices.identity import same_device
+from gpuexplore.model import Device, PeakKind, Result, Unit
+
+RoofKind = Literal["compute", "memory", "cache"]
+_Told = tuple[Result, str]  # a result, and what a reader needs to find it
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One rate that a device cannot pass, or the best that was reached on it so far.
+
+    Attributes:
+        label: what readers call it, e.g. ``fp32, matrix units``, ``Memory``, ``L2 cache``.
+        rate: FLOP/s of a compute roof, bytes/s of the others.
+        peak_kind: how it was found.
+        source: who says so, or which case reached it and when.
+        reached: the best result so far: a limit is above it.
+        dtype: of a compute roof, as its unit.
+        size_bytes: of a cache, for all threads together.
+    """
+
+    kind: RoofKind
+    label: str
+    rate: float
+    peak_kind: PeakKind
+    source: str
+    reached: bool = False
+    dtype: str | None = None
+    unit: Unit | None = None
+    size_bytes: int | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether it was measured on a device like this one, not printed or computed."""
+        return self.peak_kind == "measured_ceiling"
+
+
+@dataclass(frozen=True, slots=True)
+class Ridge:
+    """The intensity in FLOP/byte from which a compute roof, not a bandwidth, is the limit."""
+
+    compute: Roof
+    bandwidth: Roof
+    intensity: float
+
+
+def roofs(device: Device, measured: Iterable[Result] = (), recorded: Iterable[Result] = ()) -> tuple[Roof, ...]:
+    """Return the compute roofs of every dtype and unit, those of the caches and of memory, then what was reached.
+
+    Args:
+        measured: results of any devices; the best on this one become roofs with their case and date.
+        recorded: the same from elsewhere; a roof of theirs says so.
+    """
+    usable = [
+        (one, f"{label}{case_and_date(one)}")
+        for label, found in (("", measured), ("recorded: ", recorded))
+        for one in found
+        if same_device(device_of(one), device)
+    ]
+    return (*_limits(device), *_reached_compute(usable), *_reached_memory(usable))
+
+
+def ridges(all_roofs: Sequence[Roof]) -> tuple[Ridge, ...]:
+    """Return the ridge point of every compute limit with every bandwidth limit."""
+    limits = [roof for roof in all_roofs if not roof.reached]
+    compute = [limit for limit in limits if limit.kind == "compute"]
+    bandwidths = [limit for limit in limits if limit.kind != "compute"]
+    return tuple(Ridge(high, slope, ridge_point(high.rate, slope.rate)) for high, slope in product(compute, bandwidths))
+
+
+def compute_roof(all_roofs: Iterable[Roof], dtype: str, unit: Unit) -> Roof | None:
+    """Return the limit of one dtype on one unit; None where it is unknown."""
+    limits = (roof for roof in all_roofs if not roof.reached)
+    return next((limit for limit in limits if (limit.dtype, limit.unit) == (dtype, unit)), None)
+
+
+def memory_roof(all_roofs: Iterable[Roof]) -> Roof | None:
+    """Return the limit of memory; None where it is unknown."""
+    return next((roof for roof in all_roofs if roof.kind == "memory" and not roof.reached), None)
+
+
+def _limits(device: Device) -> tuple[Roof, ...]:
+    compute = [
+        Roof(
+            "compute",
+            _units(peak.dtype, peak.unit),
+            peak.flop_per_s,
+            peak.kind,
+            peak.source,
+            dtype=peak.dtype,
+            unit=peak.unit,
+        )
+        for peak in device.peaks
+    ]
+    caches = [
+        Roof(
+            "cache",
+            f"L{cache.level} cache",
+            size_bytes=cache.size_bytes,
+            rate=cache.bandwidth.bytes_per_s,
+            peak_kind=cache.bandwidth.kind,
+            source=cache.bandwidth.source,
+        )
+        for cache in device.caches
+    ]
+    memory = [Roof("memory", "Memory", one.bytes_per_s, one.kind, one.source) for one in (device.bandwidth,) if one]
+    return (*compute, *caches, *memory)
+
+
+def _units(dtype: str, unit: Unit) -> str:
+    return f"{dtype}, {unit} units"
+
+
+def _reached_compute(found: Iterable[_Told]) -> tuple[Roof, ...]:
+    """Return the best matrix product in each dtype and unit."""
+    best: dict[tuple[str, Unit], tuple[float, str]] = {}
+    for one, source in found:
+        if is_large_product(one):
+            key, rate = arithmetic_of(one), flop_per_s(one) or 0.0
+            best[key] = max(best.get(key, (rate, source)), (rate, source), key=lambda each: each[0])
+    return tuple(
+        Roof(
+            "compute", f"best product in {_units(dtype, unit)}", rate, "measured_ceiling", source,
+            reached=True, dtype=dtype, unit=unit,
+        )
+        for (dtype, unit), (rate, source) in best.items()
+    )  # fmt: skip
+
+
+def _reached_memory(found: Iterable[_Told]) -> tuple[Roof, ...]:
+    """Return the best bandwidth of an operation that memory bounds at every size."""
+    streams = [(bytes_per_s(one) or 0.0, source) for one, source in found if is_stream(one)]
+    if not streams:
+        return ()
+    rate, source = max(streams, key=lambda each: each[0])
+    return (Roof("memory", "best memory rate", rate, "measured_ceiling", source, reached=True),)

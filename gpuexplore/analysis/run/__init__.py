@@ -1,0 +1,1 @@
+"""What follows from the results of one run, worked out once; every table, chart and sentence reads it here."""

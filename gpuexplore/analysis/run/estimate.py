@@ -1,0 +1,100 @@
+"""What an experiment will cost, before anything is queued, and the refusal of what cannot end well.
+
+Seconds are bounds, not a prediction: no case takes less than its overhead, and sampling stops when the
+budget is spent. A first call that compiles can add seconds of its own.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpuexplore.analysis.utilization.rates import byte_count, flop_count
+from gpuexplore.dtypes import DTYPES, dtype_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Case, Device, Experiment
+from gpuexplore.operations import operation_named
+from gpuexplore.units import format_bytes, format_seconds
+
+SECONDS_PER_CASE = 0.05  # inputs, the check and the warm-up of a small case
+SECONDS_BESIDE_BUDGET = 0.15  # the same for a large one
+MEMORY_SHARE = 0.8  # the rest is for libraries, their workspaces and other processes
+MOST_CASES = 2000
+MOST_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The cost of an experiment.
+
+    Attributes:
+        cases: points in all.
+        runnable: points whose dtype has a meaning in the operation.
+        unsupported: why the others have none, each reason once.
+        bytes_largest: memory of the largest case: its arrays, and a float64 copy to check them.
+        seconds_low: it cannot end sooner.
+        seconds_high: it usually ends by then; slow calls and compilation come on top.
+        flop_total: FLOPs of one call of every runnable case.
+    """
+
+    cases: int
+    runnable: int
+    unsupported: tuple[str, ...]
+    bytes_largest: int
+    seconds_low: float
+    seconds_high: float
+    flop_total: int
+
+
+def estimate(experiment: Experiment) -> Estimate:
+    """Return what `experiment` will cost."""
+    operation, cases = operation_named(experiment.operation), experiment.cases()
+    reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
+    runnable = [case for case in cases if reasons[case.dtype] is None]
+    return Estimate(
+        cases=len(cases),
+        runnable=len(runnable),
+        unsupported=tuple(dict.fromkeys(reason for reason in reasons.values() if reason)),
+        bytes_largest=max((_bytes_needed(case) for case in runnable), default=0),
+        seconds_low=len(runnable) * SECONDS_PER_CASE,
+        seconds_high=len(runnable) * (experiment.options.budget_s + SECONDS_BESIDE_BUDGET),
+        flop_total=sum(flop_count(case) for case in runnable),
+    )
+
+
+def refuse(experiment: Experiment, devices: Iterable[Device]) -> None:
+    """Return when `experiment` may be queued for these devices of this machine.
+
+    Raises:
+        InvalidInput: too many cases, too long, or too large for a device's memory; names both figures.
+    """
+    count = case_count(experiment)
+    if count > MOST_CASES:
+        raise InvalidInput(f"{count:,} cases are more than one run may have ({MOST_CASES:,}): ask for fewer sizes")
+    expected = estimate(experiment)
+    if expected.seconds_high > MOST_SECONDS:
+        raise InvalidInput(
+            f"{expected.runnable} cases could take {format_seconds(expected.seconds_high)}, more than "
+            f"{format_seconds(MOST_SECONDS)}: ask for fewer sizes or a smaller budget"
+        )
+    for device in devices:
+        if device.id in experiment.devices:
+            _refuse_too_large(expected, device)
+
+
+def case_count(experiment: Experiment) -> int:
+    """Return the number of cases without making them."""
+    series = len(experiment.dtypes) * len(experiment.implementations) * len(experiment.devices)
+    return len(experiment.shapes) * series
+
+
+def _refuse_too_large(expected: Estimate, device: Device) -> None:
+    if device.memory_bytes is None or expected.bytes_largest <= MEMORY_SHARE * device.memory_bytes:
+        return
+    raise InvalidInput(
+        f"the largest case needs {format_bytes(expected.bytes_largest)}, more than {MEMORY_SHARE:.0%} of the "
+        f"{format_bytes(device.memory_bytes)} of {device.id} ({device.name}): ask for smaller sizes"
+    )
+
+
+def _bytes_needed(case: Case) -> int:
+    check = operation_named(case.operation).byte_count(case.shape, DTYPES["fp64"])
+    return byte_count(case) + check

@@ -1,0 +1,51 @@
+"""Work and rates: how many FLOPs and bytes a case stands for, and how many a second were achieved.
+
+FLOPs count a multiply-add as 2; bytes are the least that must move (each input read once, each
+output written once), so a rate in bytes/s can be below what the memory really carried.
+"""
+
+from collections.abc import Sequence
+
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.model import Case, Result, Shape
+from gpuexplore.operations import operation_named
+
+MOST_UNNAMED_AXES = 3
+
+
+def flop_count(case: Case) -> int:
+    """Return the floating-point operations of one call."""
+    return operation_named(case.operation).flop_count(case.shape)
+
+
+def byte_count(case: Case) -> int:
+    """Return the bytes one call moves at least, in the case's dtype."""
+    return operation_named(case.operation).byte_count(case.shape, dtype_named(case.dtype))
+
+
+def flop_per_s(result: Result) -> float | None:
+    """Return the achieved FLOP/s at the median time; None without a measurement."""
+    return None if result.measurement is None else flop_count(result.case) / result.measurement.median_s
+
+
+def bytes_per_s(result: Result) -> float | None:
+    """Return the achieved bytes/s at the median time; None without a measurement."""
+    return None if result.measurement is None else byte_count(result.case) / result.measurement.median_s
+
+
+def size_of(case: Case) -> int | None:
+    """Return the one number this shape stands for, e.g. 512 for a square product; None for other shapes."""
+    return operation_named(case.operation).size_of(case.shape)
+
+
+def shape_label(shape: Shape) -> str:
+    """Return a shape as readers see it: ``512 × 512 × 512``, ``n = 1,000,000``; by name where axes are many."""
+    if len(shape.axes) == 1 or len(shape.axes) > MOST_UNNAMED_AXES:
+        return ", ".join(f"{name} = {length:,}" for name, length in shape.axes)
+    return " × ".join(f"{length:,}" for length in shape)
+
+
+def shapes_by_work(results: Sequence[Result]) -> list[Shape]:
+    """Return the shapes of `results`, each once, from the least FLOPs and bytes to the most."""
+    cases = {result.case.shape: result.case for result in results}
+    return sorted(cases, key=lambda shape: (flop_count(cases[shape]), byte_count(cases[shape])))

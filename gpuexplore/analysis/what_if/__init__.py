@@ -1,0 +1,1 @@
+"""One workload in every number format, on devices that are here or not."""

@@ -1,0 +1,127 @@
+"""What a what-if means, in sentences: the fastest format, what it costs in accuracy, and what stands against others."""
+
+from collections.abc import Sequence
+
+from gpuexplore.analysis.prediction import INTERVAL
+from gpuexplore.analysis.run.summary import Summary
+from gpuexplore.analysis.what_if.what_if import Span, WhatIf
+from gpuexplore.dtypes import format_named
+from gpuexplore.units import (
+    format_bytes,
+    format_flop_per_s,
+    format_multiple,
+    format_percent,
+    format_seconds,
+)
+
+EVEN = 1.05  # speedups nearer to 1 than this are called equal
+
+
+def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
+    """Return the headline and the details for the rows of one device; a missing time is explained, never guessed.
+
+    Args:
+        baseline: the format speedups are against.
+    """
+    details = [*_unlike(rows), *_memory(rows), *_notes(rows)]
+    return Summary(_headline(rows, baseline), tuple(details))
+
+
+def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
+    if not rows:
+        return "Choose at least one dtype."
+    place = f"On {rows[0].device.name}"
+    others = [row for row in rows if row.speedup and row.dtype != baseline]
+    best = max(others, key=lambda other: other.speedup.value if other.speedup else 0.0, default=None)
+    if best is not None and best.speedup is not None:
+        return f"{place}, {best.dtype} {_compared(best, best.speedup, baseline)}{_loss(best, rows, baseline)}."
+    timed = next((row for row in rows if row.time), None)
+    if timed and timed.time:
+        return f"{place}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; nothing to compare."
+    reasons = dict.fromkeys(row.reason for row in rows if row.reason)
+    return f"{place}, no time is known: {'; '.join(reasons) or 'nothing like it was ever measured'}."
+
+
+def _compared(row: WhatIf, speedup: Span, baseline: str) -> str:
+    if 1 / EVEN < speedup.value < EVEN:
+        return f"{_verb(row, 'is')} no faster than {baseline}"
+    if speedup.value < 1:
+        slower = Span(1 / speedup.value, 1 / speedup.high, 1 / speedup.low)
+        return f"{_verb(row, 'is')} the fastest other dtype, and {_times(slower)} as slow as {baseline}{_range(slower)}"
+    return f"{_verb(row, 'is')} {_times(speedup)} as fast as {baseline}{_range(speedup)}"
+
+
+def _verb(row: WhatIf, verb: str) -> str:
+    infinitive = {"is": "be", "takes": "take"}[verb]
+    return f"is predicted to {infinitive}" if row.origin == "predicted" else verb
+
+
+def _times(ratio: Span) -> str:
+    return f"{format_multiple(ratio.value)} times"
+
+
+def _range(ratio: Span) -> str:
+    if ratio.low == ratio.high:
+        return ""
+    return f" ({format_multiple(ratio.low)} to {format_multiple(ratio.high)})"
+
+
+def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:
+    base = next((one for one in rows if one.dtype == baseline), None)
+    if base is None or not base.error or not row.error:
+        return ""
+    factor = row.error / base.error
+    if factor >= 1:
+        return f", at {format_multiple(factor)} times the error"
+    return f", at 1/{format_multiple(1 / factor)} of the error"
+
+
+def _unlike(rows: Sequence[WhatIf]) -> list[str]:
+    """Return why some formats are not native, each reason once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.support != "native" or row.time is None:
+            kind = row.support if row.support != "native" else "unknown"
+            found.setdefault((kind, row.reason or "nobody knows why"), []).append(row.dtype)
+    return [f"**{' and '.join(names)}**, {kind}: {reason}." for (kind, reason), names in found.items()]
+
+
+def _memory(rows: Sequence[WhatIf]) -> list[str]:
+    said = {False: "does not fit", None: "may not fit"}
+    return [
+        f"**{row.dtype}** {said[row.fits]}: all its arrays take {format_bytes(row.memory_bytes)}, "
+        f"and the memory is {format_bytes(row.device.memory_bytes)}."
+        for row in rows
+        if row.fits is not True and row.device.memory_bytes is not None
+    ]
+
+
+def _notes(rows: Sequence[WhatIf]) -> list[str]:
+    return [f"**{row.dtype}**: {note}." for row in rows if row.time for note in row.notes]
+
+
+def explain_entered(rows: Sequence[WhatIf], *, baseline: str) -> list[str]:
+    """Return why an entered time in an emulated format is longer than the baseline's, and what would be faster."""
+    return [
+        f"**{row.dtype}** took {format_multiple(1 / row.speedup.value)} times as long as {baseline}: "
+        f"{row.reason}.{_instead(row, rows)}"
+        for row in rows
+        if row.origin == "entered" and row.support == "emulated" and row.speedup and row.speedup.value < 1
+    ]
+
+
+def _instead(row: WhatIf, rows: Sequence[WhatIf]) -> str:
+    """Return the fastest format with units of its own that is stored in no more bytes."""
+    most_bits = format_named(row.dtype).bits
+    native = [one for one in rows if one.support == "native" and one.time and format_named(one.dtype).bits <= most_bits]
+    best = min(native, key=lambda one: one.time.value if one.time else 0.0, default=None)
+    if best is None or best.time is None:
+        return ""
+    peak = f", with a peak of {format_flop_per_s(best.peak.flop_per_s)}" if best.peak else ""
+    time = f"{format_seconds(best.time.low)} to {format_seconds(best.time.high)}"
+    return f" **{best.dtype}** has units of its own{peak}: it {_verb(best, 'takes')} {time}."
+
+
+def interval_words() -> str:
+    """Return what the intervals claim."""
+    return f"Intervals of predictions claim to hold in {format_percent(INTERVAL)} of cases"

@@ -1,0 +1,98 @@
+"""What a visitor knows from elsewhere: times, promised peaks and prices, and the MFU that follows from each peak."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuexplore.analysis.utilization.published import best_published
+from gpuexplore.analysis.what_if.what_if import WhatIf
+from gpuexplore.analysis.what_if.workload import Workload
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Peak
+
+SMALLEST, LARGEST = 1e-12, 1e24  # of seconds, FLOP/s and money
+MOST_NAMED = 5  # problems, of the many a pasted text can have
+SAME = 2e-3  # published rates have three or four digits
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One time held against every peak somebody names for its dtype.
+
+    Attributes:
+        row: the time, and the peak of the arithmetic that ran.
+        flop_per_s: what it amounts to.
+        promised: the peak the visitor entered, FLOP/s.
+        published: the best result anybody published on this device in this dtype; None where it is this very time.
+        known_as: that published result where it is this very time, with its conditions.
+    """
+
+    row: WhatIf
+    flop_per_s: float | None
+    promised: float | None
+    published: Peak | None
+    known_as: Peak | None = None
+
+    @property
+    def of_promised(self) -> float | None:
+        """Share of the promised peak, of one."""
+        return self.flop_per_s / self.promised if self.flop_per_s and self.promised else None
+
+    @property
+    def of_peak(self) -> float | None:
+        """Share of the peak of the arithmetic that ran, of one."""
+        return self.flop_per_s / self.row.peak.flop_per_s if self.flop_per_s and self.row.peak else None
+
+    @property
+    def of_published(self) -> float | None:
+        """Share of the best published rate, of one."""
+        return self.flop_per_s / self.published.flop_per_s if self.flop_per_s and self.published else None
+
+
+def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[Claim, ...]:
+    """Return a claim for each of `rows` whose time was entered or whose dtype has a promised peak."""
+    return tuple(_claim(workload, row, promised) for row in rows if row.origin == "entered" or row.dtype in promised)
+
+
+def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> Claim:
+    rate = workload.flop_count / row.time.value if row.time else None
+    found = best_published(row.device.spec_key, row.dtype)
+    same = bool(found and rate and row.origin == "entered" and abs(found.flop_per_s / rate - 1) < SAME)
+    return Claim(row, rate, promised.get(row.dtype), None if same else found, found if same else None)
+
+
+def named_numbers(what: str, text: str, names: Collection[str], example: str) -> tuple[dict[str, float], list[str]]:
+    """Return the numbers of ``name:number,name:number``, and what is wrong with the first that cannot be used.
+
+    A name that stands there twice keeps its first number, and is named.
+
+    Args:
+        what: the name of the control, for a message.
+        names: the names that are known.
+        example: what a right text looks like.
+    """
+    found: dict[str, float] = {}
+    problems: list[str] = []
+    for word in (one.strip() for one in text.split(",") if one.strip()):
+        try:
+            name, number = _named_number(what, word, names, example)
+            if found.setdefault(name, number) != number:
+                raise InvalidInput.of(what, word, f"one number for {name}: {found[name]:g} counts")
+        except InvalidInput as error:
+            problems.append(str(error))
+    if len(problems) > MOST_NAMED:
+        problems[MOST_NAMED:] = [f"{what}: {len(problems) - MOST_NAMED} more cannot be used"]
+    return found, problems
+
+
+def _named_number(what: str, word: str, names: Collection[str], example: str) -> tuple[str, float]:
+    name, _, text = (part.strip() for part in word.rpartition(":"))
+    if name not in names:
+        listed = ", ".join(names) if len(names) < 12 else "devices of the table by their key"
+        raise InvalidInput.of(what, word, f"{listed}, each with a number, like {example}")
+    try:
+        number = float(text) if text.isascii() else 0.0
+    except ValueError:
+        number = 0.0
+    if not SMALLEST <= number <= LARGEST:
+        raise InvalidInput.of(what, word, f"numbers from {SMALLEST:g} to {LARGEST:g}, like {example}")
+    return name, number

@@ -1,0 +1,292 @@
+"""Dtype what-if: one workload in every format on every device, measured where it is known, else predicted.
+
+A figure comes from results measured here, else from recorded ones, else from a prediction; a time somebody entered
+replaces them. The times of layers add up, and so do the ends of their intervals: layers on one device are mispredicted
+alike, so their errors do not cancel. A ratio's interval is the widest that both intervals allow.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Literal
+
+from gpuexplore.analysis.prediction import Calibration, Prediction, Support, library_of, predict
+from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.utilization import applicable_peak, device_of
+from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
+from gpuexplore.analysis.what_if.workload import Layer, Workload
+from gpuexplore.devices import row_of
+from gpuexplore.devices.identity import same_device
+from gpuexplore.dtypes import DType, format_named
+from gpuexplore.model import Case, Device, Peak, Result
+
+Origin = Literal["measured", "recorded", "entered", "predicted"]
+SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
+SECONDS_PER_HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A figure, and the interval it lies in."""
+
+    value: float
+    low: float
+    high: float
+
+    def times(self, factor: float) -> "Span":
+        """Return the span of a multiple of this figure."""
+        return Span(self.value * factor, self.low * factor, self.high * factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known beside the table of devices.
+
+    Attributes:
+        calibration: what predictions rest on.
+        measured: results of this machine.
+        recorded: results that come with the app, measured on other machines.
+        times_s: seconds a visitor entered for the first device, by dtype.
+        prices_per_hour: what a device costs, by its id, in any currency.
+    """
+
+    calibration: Calibration
+    measured: Sequence[Result] = ()
+    recorded: Sequence[Result] = ()
+    times_s: Mapping[str, float] = field(default_factory=dict)
+    prices_per_hour: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A workload in one format on one device; None is unknown.
+
+    Attributes:
+        support: whether the device computes in the format: the worst of the layers.
+        reason: why it is emulated or unsupported, or why its time is unknown.
+        time: seconds of the whole workload.
+        origin: where the time comes from; one predicted layer makes it a prediction.
+        basis: the same in words.
+        speedup: over the baseline format on the same device.
+        mfu: share of `peak` reached at that time, of one.
+        peak: the peak of the arithmetic of the layer with the most FLOPs.
+        memory_bytes: every array of every layer at once: an upper bound.
+        fits: whether that fits the device's memory; None where only the largest layer does, or nobody knows.
+        error: relative to fp64 on unrounded inputs, of the least exact layer.
+        error_origin: whether the error was measured, or is what rounding is expected to cost.
+        energy_j: joules at the board's power limit: an upper bound.
+        cost: of one run of the workload at the price entered.
+        notes: what a reader should know, a sentence fragment each.
+    """
+
+    device: Device
+    dtype: str
+    support: Support
+    reason: str | None
+    time: Span | None
+    origin: Origin | None
+    basis: str
+    speedup: Span | None
+    mfu: float | None
+    peak: Peak | None
+    memory_bytes: int
+    fits: bool | None
+    error: float | None
+    error_origin: Literal["measured", "expected"]
+    energy_j: float | None
+    cost: float | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One layer in the format it runs in."""
+
+    layer: Layer
+    dtype: DType
+    prediction: Prediction
+    result: Result | None
+    origin: Origin
+
+    @property
+    def time(self) -> Span | None:
+        """Seconds of all its calls."""
+        if self.result is not None and self.result.measurement is not None:
+            median_s = self.result.measurement.median_s
+            low, high = self.result.measurement.ci95_s or (median_s, median_s)
+            return Span(median_s, low, high).times(self.layer.count)
+        found = self.prediction
+        if found.time_s is None or found.low_s is None or found.high_s is None:
+            return None
+        return Span(found.time_s, found.low_s, found.high_s).times(self.layer.count)
+
+
+def what_if(
+    workload: Workload, devices: Sequence[Device], *, dtypes: Sequence[str], baseline: str, known: Known
+) -> tuple[WhatIf, ...]:
+    """Return a row for each device and format, in the order given.
+
+    Args:
+        baseline: the format speedups are against; it need not be among `dtypes`.
+    """
+    rows = []
+    for place, device in enumerate(devices):
+        here = known if place == 0 else replace(known, times_s={})
+        found = {name: _row(workload, device, format_named(name), here) for name in dict.fromkeys((*dtypes, baseline))}
+        rows += [replace(found[name], speedup=ratio(found[baseline], found[name])) for name in dtypes]
+    return tuple(rows)
+
+
+def ratio(baseline: WhatIf, row: WhatIf) -> Span | None:
+    """Return how many times as fast `row` is as `baseline`; None when a time is unknown."""
+    if baseline.time is None or row.time is None:
+        return None
+    if (baseline.device, baseline.dtype) == (row.device, row.dtype):
+        return Span(1.0, 1.0, 1.0)
+    return Span(
+        baseline.time.value / row.time.value, baseline.time.low / row.time.high, baseline.time.high / row.time.low
+    )
+
+
+def format_in(layer: Layer, dtype: DType) -> DType:
+    """Return the format a layer runs in when the workload is in `dtype`: the one beside it where it has no meaning."""
+    if dtype.beside is None or layer.contract.unsupported(dtype) is None:
+        return dtype
+    return format_named(dtype.beside)
+
+
+def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str) -> Result | None:
+    """Return the fastest result of this call on such a device; None when nobody measured it."""
+    found = [
+        result
+        for result in results
+        if (result.case.operation, result.case.shape, result.case.dtype) == (layer.operation, layer.shape, dtype)
+        and result.case.options.data == "normal"
+        and same_device(device_of(result), device)
+        and is_plausible(result)
+    ]
+    return min(found, key=lambda one: one.measurement.median_s if one.measurement else 0.0, default=None)
+
+
+def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> WhatIf:
+    formats = {layer: format_in(layer, dtype) for layer in workload.layers}
+    parts = [_part(layer, device, formats[layer], known) for layer in workload.layers]
+    if all(part.dtype is not dtype for part in parts):  # nothing of it exists in this format
+        parts = [_part(layer, device, dtype, known) for layer in workload.layers]
+    support, reason = _support(parts)
+    entered_s = known.times_s.get(dtype.name)
+    time = Span(entered_s, entered_s, entered_s) if entered_s else _sum(parts, support)
+    origin, basis = _origin(parts, entered_s) if time else (None, "")
+    peak = _peak(parts)
+    memory_bytes, largest = workload.byte_count(formats.__getitem__), workload.largest_bytes(formats.__getitem__)
+    error, error_origin = _error(parts)
+    row, price = row_of(device), known.prices_per_hour.get(device.id)
+    return WhatIf(
+        device=device,
+        dtype=dtype.name,
+        support=support,
+        reason=reason,
+        time=time,
+        origin=origin,
+        basis=basis,
+        speedup=None,
+        mfu=workload.flop_count / time.value / peak.flop_per_s if time and peak and workload.flop_count else None,
+        peak=peak,
+        memory_bytes=memory_bytes,
+        fits=_fits(memory_bytes, largest, device),
+        error=error,
+        error_origin=error_origin,
+        energy_j=time.value * row.power_w if time and row and row.power_w else None,
+        cost=time.value / SECONDS_PER_HOUR * price if time and price is not None else None,
+        notes=_notes(parts, dtype),
+    )
+
+
+@lru_cache(maxsize=4096)  # a page asks for the same ones with every click
+def predicted(case: Case, device: Device, calibration: Calibration) -> Prediction:
+    """Return the prediction of a case, made once."""
+    return predict(case, device, calibration)
+
+
+def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
+    case = Case(layer.operation, layer.shape, dtype.name, library_of(layer.contract).name, device.id)
+    prediction = predicted(case, device, known.calibration)
+    if result := fastest(known.measured, device, layer, dtype.name):
+        return _Part(layer, dtype, prediction, result, "measured")
+    if result := fastest(known.recorded, device, layer, dtype.name):
+        return _Part(layer, dtype, prediction, result, "recorded")
+    return _Part(layer, dtype, prediction, None, "predicted")
+
+
+def _support(parts: Sequence[_Part]) -> tuple[Support, str | None]:
+    """Return the worst support of any layer with its reason; of layers alike, why a time is unknown."""
+    worst = max(parts, key=lambda part: (SUPPORTS.index(part.prediction.support), part.time is None))
+    return worst.prediction.support, worst.prediction.reason
+
+
+def _sum(parts: Sequence[_Part], support: Support) -> Span | None:
+    times = [part.time for part in parts]
+    if support == "unsupported" or None in times:
+        return None
+    known = [time for time in times if time is not None]
+    return Span(sum(one.value for one in known), sum(one.low for one in known), sum(one.high for one in known))
+
+
+def _origin(parts: Sequence[_Part], entered_s: float | None) -> tuple[Origin, str]:
+    if entered_s:
+        return "entered", "a time you entered"
+    found = {part.origin for part in parts}
+    if found == {"measured"}:
+        return "measured", f"measured here with {_implementations(parts)}"
+    if "predicted" not in found:
+        return "recorded", f"{_counted(parts) or 'recorded on such a device'} with {_implementations(parts)}"
+    bases = dict.fromkeys(part.prediction.basis for part in parts if part.origin == "predicted")
+    return "predicted", "; ".join(filter(None, (_counted(parts), *bases)))
+
+
+def _implementations(parts: Sequence[_Part]) -> str:
+    """Return what the times were measured with: the fastest of each layer."""
+    return ", ".join(dict.fromkeys(part.result.case.implementation for part in parts if part.result))
+
+
+def _counted(parts: Sequence[_Part]) -> str:
+    """Return e.g. ``2 of 7 layers measured here``; empty when all come from one place."""
+    if len({part.origin for part in parts}) == 1:
+        return ""
+    places = {"measured": "measured here", "recorded": "recorded elsewhere"}
+    counts = {words: sum(part.origin == origin for part in parts) for origin, words in places.items()}
+    return ", ".join(f"{count} of {len(parts)} layers {words}" for words, count in counts.items() if count)
+
+
+def _peak(parts: Sequence[_Part]) -> Peak | None:
+    heaviest = max(parts, key=lambda part: part.layer.flop_count)
+    return applicable_peak(heaviest.result) if heaviest.result else heaviest.prediction.peak
+
+
+def _fits(all_bytes: int, largest_bytes: int, device: Device) -> bool | None:
+    if device.memory_bytes is None:
+        return None
+    if all_bytes <= device.memory_bytes:
+        return True
+    return False if largest_bytes > device.memory_bytes else None
+
+
+def _error(parts: Sequence[_Part]) -> tuple[float | None, Literal["measured", "expected"]]:
+    measured = [_measured_error(part) for part in parts]
+    if None not in measured:
+        return max(result for result in measured if result is not None), "measured"
+    return max(expected_error(part.layer.operation, part.layer.shape, part.dtype) for part in parts), "expected"
+
+
+def _measured_error(part: _Part) -> float | None:
+    if part.result is None or part.result.accuracy is None:
+        return None
+    return with_input_error(part.result.accuracy, part.layer.operation, part.dtype)
+
+
+def _notes(parts: Sequence[_Part], dtype: DType) -> tuple[str, ...]:
+    others = [part for part in parts if part.dtype is not dtype]
+    if not others:
+        return ()
+    names = ", ".join(dict.fromkeys(other.layer.name.lower() for other in others))
+    return (f"{names} in {others[0].dtype.name}: they have no {dtype.name}",)

@@ -1,0 +1,47 @@
+"""Reference lines across a chart: 1×, a peak, 100 %."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import altair as alt
+
+from gpuexplore.charts.series import NEUTRAL
+
+Rule = tuple[alt.Chart, ...]
+CROWDED = 3.0  # two labels closer than this factor would touch at one end
+
+
+def rule(value: float) -> Rule:
+    """Return a dashed line at `value` of the y axis."""
+    return (_base(value, "").mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5),)
+
+
+def labelled_rule(value: float, label: str, *, at_right: bool = False) -> Rule:
+    """Return a dashed line at `value` of the y axis, with its label above one end."""
+    base = _base(value, label)
+    align: Literal["left", "right"] = "right" if at_right else "left"
+    text = base.mark_text(color=NEUTRAL, align=align, dx=-4 if at_right else 4, dy=-8)
+    return *rule(value), *with_halo(text.encode(text="label:N", x=alt.value("width" if at_right else 0)))
+
+
+def with_halo(text: alt.Chart) -> Rule:
+    """Return `text` with a rim in the colour of the background below it, so that lines and points leave it readable."""
+    rim = text.copy()
+    rim.mark.stroke = alt.expr("background")
+    rim.mark.strokeWidth, rim.mark.strokeJoin, rim.mark.tooltip, rim.mark.aria = 4, "round", None, False
+    return rim, text
+
+
+def peak_rules(peaks: Mapping[str, float]) -> list[Rule]:
+    """Return a line for each peak by its label, crowded labels at alternate ends."""
+    drawn: list[Rule] = []
+    above, at_right = None, False
+    for label, value in sorted(peaks.items(), key=lambda item: -item[1]):
+        at_right = above is not None and above / value < CROWDED and not at_right
+        drawn.append(labelled_rule(value, label, at_right=at_right))
+        above = value
+    return drawn
+
+
+def _base(value: float, label: str) -> alt.Chart:
+    return alt.Chart(alt.InlineData(values=[{"value": value, "label": label}])).encode(y="value:Q")

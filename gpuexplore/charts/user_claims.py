@@ -1,0 +1,80 @@
+"""One time against several peaks: the share of each as a bar, so that a promise stands beside a datasheet."""
+
+from collections.abc import Sequence
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.analysis.what_if.user_claims import Claim
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.units import format_flop_per_s, format_percent
+
+ROW_HEIGHT = 46
+COLUMNS = ("row", "dtype", "against", "share", "said", "told")
+
+
+def claim_shares(claims: Sequence[Claim]) -> alt.LayerChart:
+    """Return a bar for each claim and each peak it can be held against; the line is 100 %."""
+    frame = _frame(claims)
+    rows = list(frame["row"])
+    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
+    largest = max([1.0, *frame["share"]])
+    x = alt.X(
+        "share:Q",
+        title="Share of the peak (MFU)",
+        axis=alt.Axis(format=".0%", tickCount=5),
+        scale=alt.Scale(domain=[0, largest * 1.15]),
+    )
+    base = alt.Chart(frame).encode(y=y)
+    color = alt.Color("dtype:N", scale=alt.Scale(domain=list(FORMATS)), legend=None)  # as on every page
+    bars = base.mark_bar(size=13).encode(x=x, color=color)
+    figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text="said:N")
+    names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(x=alt.value(0), text="told:N")
+    full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)
+    chart: alt.LayerChart = alt.LayerChart(layer=[full, bars, figures, names]).properties(
+        width="container", height=ROW_HEIGHT * max(1, len(rows)) + 45, description=describe_claims(claims)
+    )
+    return chart
+
+
+def describe_claims(claims: Sequence[Claim]) -> str:
+    """Return the alternative text of the chart of claims."""
+    said = [f"{itertuple.told} {itertuple.said}" for itertuple in _frame(claims).itertuples()]
+    return f"MFU against each peak: {'; '.join(said) or 'nothing to draw'}."
+
+
+def _frame(claims: Sequence[Claim]) -> pd.DataFrame:
+    rows = [row for claim in claims for row in _rows(claim)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _rows(claim: Claim) -> list[tuple[object, ...]]:
+    peak, published = claim.row.peak, claim.published
+    found = (
+        ("promised", claim.of_promised, "the peak promised (entered)", claim.promised),
+        ("peak", claim.of_peak, _peak_words(claim), peak.flop_per_s if peak else None),
+        ("published", claim.of_published, "the best published result", published.flop_per_s if published else None),
+    )
+    return [
+        (
+            f"{claim.row.dtype} {against}",
+            claim.row.dtype,
+            against,
+            share,
+            format_percent(share),
+            f"{claim.row.dtype} of {words}, {format_flop_per_s(rate)}",
+        )
+        for against, share, words, rate in found
+        if share is not None
+    ]
+
+
+def _peak_words(claim: Claim) -> str:
+    """Return which peak it is; of an emulated format it is that of the format that does the arithmetic."""
+    peak = claim.row.peak
+    if peak is None:
+        return "no known peak"
+    other = f" of {peak.dtype}" if peak.dtype != claim.row.dtype else ""
+    return f"{PEAK_KINDS[peak.kind]}{other}"

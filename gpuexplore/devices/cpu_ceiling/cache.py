@@ -1,0 +1,145 @@
+"""The measured ceilings of a CPU: kept in a file per machine, turned into peaks; light to import.
+
+What is measured is in `gpuexplore.devices.cpu_ceiling.measure`, which compiles machine code and is loaded on demand.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
+from gpuexplore.devices.directories import cache_directory
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Unit
+from gpuexplore.serialization import decode, encode
+
+CEILING_VERSION = 2  # raise it when the loops change: older files are then measured again
+ATTEMPTS = 5  # on a machine that is never quiet
+TRIAD = "STREAM triad, its stores past the cache"
+UNITS: tuple[Unit, ...] = ("matrix", "vector")
+DOT_PRODUCT = frozenset({"bf16"})  # its instruction sums pairs of products: of no use element by element
+
+
+def load_ceiling(cpu_name: str, threads: int) -> Ceiling | None:
+    """Return the ceiling saved for this CPU and thread count; None without a readable file."""
+    try:
+        saved = json.loads(_path(cpu_name, threads).read_text(encoding="utf-8"))
+        return decode(Ceiling, saved)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, GpuExploreError):
+        return None  # it is measured again
+
+
+def save_ceiling(ceiling: Ceiling) -> None:
+    """Save `ceiling` in one step, so that no other process reads half a file."""
+    path = _path(ceiling.cpu_name, ceiling.threads)
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps(encode(ceiling)), encoding="utf-8")
+    draft.replace(path)
+
+
+def _path(cpu_name: str, threads: int) -> Path:
+    identity = hashlib.sha256(f"{cpu_name}|{threads}|{CEILING_VERSION}".encode()).hexdigest()[:16]
+    return cache_directory() / f"ceiling-{identity}.json"
+
+
+def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = False) -> Device:
+    """Return the CPU with measured peaks, measuring for about 2 s when none are saved.
+
+    What was measured while others used the CPU is measured again, up to five times, and the best is kept.
+    Other devices come back as they are. Call it in a measuring process: it loads a compiler.
+
+    Args:
+        device: any device.
+        threads: None is one per physical core.
+        again: measure although a ceiling is saved.
+    """
+    if device.kind != "cpu":
+        return device
+    count = threads or device.cores or 1
+    saved = load_ceiling(device.name, count)
+    if saved is not None and not again and (not saved.contended or saved.attempts >= ATTEMPTS):
+        return with_ceiling(device, saved)
+    from gpuexplore.devices.cpu_ceiling.measure import measure_ceiling
+
+    return with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.name)))
+
+
+def with_saved(device: Device, ceiling: Ceiling) -> Device:
+    """Return `device` with the peaks of `ceiling`, which is saved for the next process."""
+    measured = with_ceiling(device, ceiling)
+    try:
+        save_ceiling(ceiling)
+    except OSError as error:
+        note = f"The ceiling could not be saved, so every process measures it again: {error}."
+        return replace(measured, notes=(*measured.notes, note))
+    return measured
+
+
+def best_of(saved: Ceiling | None, new: Ceiling) -> Ceiling:
+    """Return `new` with every rate that `saved` reached before if it was higher: a ceiling is a maximum."""
+    if saved is None:
+        return new
+    flop_per_s = {dtype: max(rate, saved.flop_per_s.get(dtype, 0.0)) for dtype, rate in new.flop_per_s.items()}
+    return replace(
+        new,
+        flop_per_s=flop_per_s,
+        bytes_per_s=max(saved.bytes_per_s, new.bytes_per_s),
+        caches=tuple(_best_cache(cache, saved) for cache in new.caches),
+        contended=saved.contended and new.contended,
+        attempts=saved.attempts + 1,
+    )
+
+
+def _best_cache(new: CacheRoof, saved: Ceiling) -> CacheRoof:
+    return max(
+        (one for one in (new, *saved.caches) if one.level == new.level), key=lambda one: one.bandwidth.bytes_per_s
+    )
+
+
+def with_ceiling(device: Device, ceiling: Ceiling) -> Device:
+    """Return `device` with the peaks and the bandwidths of `ceiling`, and a note on them alone."""
+    rows = ((dtype, unit) for dtype in ("fp64", "fp32", "bf16", "fp16") for unit in UNITS)
+    peaks = (_peak(ceiling, dtype, unit) for dtype, unit in rows)
+    return replace(
+        device,
+        peaks=tuple(peak for peak in peaks if peak is not None),
+        bandwidth=Bandwidth(ceiling.bytes_per_s, "measured_ceiling", _source(TRIAD, ceiling)),
+        caches=_caches(ceiling),
+        notes=(f"Peaks were measured here: {_source('FMA loop', ceiling)}.", *_doubts(ceiling)),
+    )
+
+
+def _caches(ceiling: Ceiling) -> tuple[CacheRoof, ...]:
+    """Return the levels that are faster than everything behind them: another one is no roof of its own."""
+    kept: list[CacheRoof] = []
+    behind = ceiling.bytes_per_s
+    for cache in reversed(ceiling.caches):
+        if cache.bandwidth.bytes_per_s > behind:
+            behind = cache.bandwidth.bytes_per_s
+            bandwidth = replace(cache.bandwidth, source=_source(cache.bandwidth.source, ceiling))
+            kept.insert(0, replace(cache, bandwidth=bandwidth))
+    return tuple(kept)
+
+
+def _peak(ceiling: Ceiling, dtype: str, unit: Unit) -> Peak | None:
+    if unit == "matrix" and dtype in ceiling.unreached:
+        return None
+    if dtype in ceiling.flop_per_s and not (unit == "vector" and dtype in DOT_PRODUCT):
+        loop = "dot-product loop" if dtype in DOT_PRODUCT else "FMA loop"
+        return Peak(dtype, unit, ceiling.flop_per_s[dtype], "measured_ceiling", _source(loop, ceiling))
+    source = _source("fp32 FMA loop", ceiling) + f" ({dtype} is widened to fp32)"
+    return Peak(dtype, unit, ceiling.flop_per_s["fp32"], "measured_ceiling", source)
+
+
+def _source(loop: str, ceiling: Ceiling) -> str:
+    threads = f"{ceiling.threads} thread{'s' if ceiling.threads > 1 else ''}"
+    return f"{loop} on {threads}, best of {ceiling.trials}, {ceiling.measured_utc[:10]}"
+
+
+def _doubts(ceiling: Ceiling) -> tuple[str, ...]:
+    dtypes = ", ".join(ceiling.unreached)
+    busy = "Others used the CPU while its peaks were measured: the true ones may be higher."
+    undriven = f"This CPU has matrix units for {dtypes} that the loop does not drive: no peak is given."
+    return (*((busy,) if ceiling.contended else ()), *((undriven,) if dtypes else ()))

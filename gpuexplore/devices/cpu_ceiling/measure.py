@@ -1,0 +1,228 @@
+"""How fast this CPU really computes and reads memory: measured, because no file says it.
+
+/proc/cpuinfo can state 2.6 GHz where the cores run at 4.2, and no table knows how many vector units
+there are. A ceiling is a maximum, so it is the best of many short trials; every other figure of
+gpuexplore is a median. Loads LLVM: import it on demand only.
+"""
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Barrier
+from time import perf_counter
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.devices.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
+from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
+from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, CachePlan, plan_caches
+from gpuexplore.devices.cpu_ceiling.loops import (
+    CACHED_TRIAD_VECTORS,
+    Loop,
+    cached_triad_code,
+    loop_code,
+    loops_for,
+    register_bytes,
+    triad_code,
+    unreached_dtypes,
+)
+from gpuexplore.devices.telemetry import cpu_lost_share, read_cpu_times
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.model import Bandwidth, CacheRoof
+from gpuexplore.units import format_bytes
+
+TRIALS = 60
+TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
+TURNS_FIRST = 10_000
+CONTENDED_SHARE = 0.1
+TRIAD_ARRAYS = 3
+LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
+CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of a turn in the widest registers: arrays are multiples of it
+TRIADS = {"triad": triad_code, "cached_triad": cached_triad_code}
+SCRATCH_BYTES = 256  # two vector registers and room to spare
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Machine code: its functions by name, its assembly text, and the engine that keeps it in memory."""
+
+    functions: dict[str, Callable[..., None]]
+    assembly: str
+    engine: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The threads that run machine code side by side; ctypes lets go of the GIL meanwhile."""
+
+    threads: int
+    pool: ThreadPoolExecutor
+
+    def seconds(self, part: Callable[[int], None]) -> float:
+        """Return the time until every thread has done its part."""
+        return _seconds(lambda: list(self.pool.map(part, range(self.threads))))
+
+
+def host_features() -> dict[str, bool]:
+    """Return the host's instruction sets by LLVM's names."""
+    return dict(llvm.get_host_cpu_features())
+
+
+def compile_loops(loops: dict[str, Loop], features: dict[str, bool]) -> Program:
+    """Return the loops and both triads as machine code for this host."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    lanes = register_bytes(features) // 8
+    texts = {dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}
+    texts |= {name: code(name, lanes) for name, code in TRIADS.items()}
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+    )
+    modules = {name: llvm.parse_assembly(text) for name, text in texts.items()}
+    assembly = "\n".join(target.emit_assembly(module) for module in modules.values())
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    for module in modules.values():
+        engine.add_module(module)
+    engine.finalize_object()
+    return Program({name: _function(engine, name) for name in texts}, assembly, engine)
+
+
+def _function(engine: Any, name: str) -> Callable[..., None]:
+    arguments = (ctypes.c_int64,) * 5 if name in TRIADS else (ctypes.c_int64,) * 3
+    function: Callable[..., None] = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
+    return function
+
+
+def measure_ceiling(threads: int) -> Ceiling:
+    """Return the best rates that `threads` threads reach, in about 2 s.
+
+    No more threads run than there are cores: two that take turns on one core would count it twice.
+    """
+    features, before = host_features(), read_cpu_times()
+    loops = loops_for(features)
+    program = compile_loops(loops, features)
+    used = min(threads, physical_cores(affinity()))
+    with ThreadPoolExecutor(used) as pool:
+        team = Team(used, pool)
+        rates = {
+            dtype: _loop_rate(program.functions[dtype], loop.flop_count, dtype, team) for dtype, loop in loops.items()
+        }
+        bytes_per_s = _triad_rate(program.functions["triad"], team)
+        caches = _cache_roofs(program.functions["cached_triad"], team)
+    return Ceiling(
+        cpu_name=cpu_name(),
+        threads=threads,
+        flop_per_s=rates,
+        bytes_per_s=bytes_per_s,
+        trials=TRIALS,
+        measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        unreached=unreached_dtypes(features),
+        caches=caches,
+        contended=(cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE,
+    )
+
+
+def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: Team) -> float:
+    """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one turn."""
+    best_s = [0.0] * team.threads
+    turns = max(TURNS_FIRST, round(TURNS_FIRST * TRIAL_S / _best_seconds(function, TURNS_FIRST, dtype)))
+
+    def part(number: int) -> None:
+        best_s[number] = _best_seconds(function, turns, dtype)
+
+    team.seconds(part)
+    return sum(turns * flop_count / best_ for best_ in best_s)
+
+
+def _best_seconds(function: Callable[..., None], turns: int, dtype: str) -> float:
+    sums, factors = np.zeros(SCRATCH_BYTES, dtype=np.uint8), _factors(dtype)
+    return min(_seconds(lambda: function(turns, sums.ctypes.data, factors.ctypes.data)) for _ in range(TRIALS))
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = perf_counter()
+    run()
+    return perf_counter() - start
+
+
+def _factors(dtype: str) -> npt.NDArray[np.generic]:
+    """Return random factors: with zeros the units draw less power and may clock higher."""
+    values = np.random.default_rng(0).normal(size=SCRATCH_BYTES // 2)
+    return dtype_named(dtype).round(values)
+
+
+def _triad_rate(function: Callable[..., None], team: Team) -> float:
+    """Return the best bytes/s over arrays of four last-level caches together."""
+    length = _triad_length(team.threads)
+    a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
+    share = length // team.threads
+
+    def seconds(*arrays: npt.NDArray[np.float64]) -> float:
+        pointers = [array.ctypes.data for array in arrays]
+        return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
+
+    for out in (a, b, c):  # the thread that writes a page first has it in its own memory
+        seconds(c, c, out)
+    return TRIAD_ARRAYS * a.nbytes / min(seconds(a, b, c) for _ in range(TRIALS))
+
+
+def _cache_roofs(function: Callable[..., None], team: Team) -> tuple[CacheRoof, ...]:
+    """Return the best bytes/s of each cache level, all threads at once."""
+    plans = plan_caches(cache_levels(), team.threads, cores_of=physical_cores)
+    return tuple(_cache_roof(function, plan, team) for plan in plans)
+
+
+def _cache_roof(function: Callable[..., None], plan: CachePlan, team: Team) -> CacheRoof:
+    length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
+    best_s, together = [0.0] * team.threads, Barrier(team.threads)
+    turns = max(1, round(TRIAL_S / _turn_seconds(function, length)))
+
+    def part(number: int) -> None:
+        arrays = _zeros(length)
+
+        def trial() -> float:
+            together.wait()  # a level that threads share is only full of work when all of them are at it
+            return _seconds(lambda: function(turns, length, *(array.ctypes.data for array in arrays)))
+
+        best_s[number] = min(trial() for _ in range(TRIALS))
+
+    team.seconds(part)
+    rate = sum(turns * TRIAD_ARRAYS * 8 * length / best_ for best_ in best_s)
+    source = f"triad over {format_bytes(TRIAD_ARRAYS * 8 * length)} a thread, stores into the cache"
+    return CacheRoof(plan.level, plan.size_bytes, Bandwidth(rate, "measured_ceiling", source))
+
+
+def _turn_seconds(function: Callable[..., None], length: int) -> float:
+    """Return about how long one pass over arrays in the cache takes."""
+    arrays = _zeros(length)
+    pointers = [array.ctypes.data for array in arrays]
+    turns = max(1, TURNS_FIRST * CACHED_LENGTH // length)
+    return min(_seconds(lambda: function(turns, length, *pointers)) for _ in range(3)) / turns
+
+
+def _zeros(length: int) -> tuple[npt.NDArray[np.float64], ...]:
+    """Return the three arrays of a triad, written once so that their pages are there."""
+    arrays = tuple(_aligned(length) for _ in range(TRIAD_ARRAYS))
+    for array in arrays:
+        array.fill(0.0)
+    return arrays
+
+
+def _triad_length(threads: int) -> int:
+    """Return the length of one array: whole cache lines for every thread."""
+    wanted = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
+    size = min(wanted, (memory_bytes() or 8 * wanted) // 8)
+    line = LINE_ELEMENTS * threads
+    return max(1, size // (TRIAD_ARRAYS * 8 * line)) * line
+
+
+def _aligned(length: int) -> npt.NDArray[np.float64]:
+    """Return an uninitialised array that begins at a cache line."""
+    raw = np.empty(length + LINE_ELEMENTS, dtype=np.float64)
+    offset = (-raw.ctypes.data // 8) % LINE_ELEMENTS
+    return raw[offset : offset + length]

@@ -1,0 +1,66 @@
+"""A CUDA kernel in Numba as data: its source for a dtype and a block shape, compiled once each, and its launch.
+
+Only modules that load Numba import this; what the web process needs is in `gpuexplore.kernels.geometry`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import ceil, prod
+from typing import Any
+
+from numba import config, cuda
+
+from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.kernels.geometry import Block, Geometry
+
+Kernel = Callable[..., None]
+# a call of a device function would make Numba compile it for the GPU at hand, if there is one
+inlined: Callable[[Kernel], Kernel] = cuda.jit(device=True, inline="always")
+
+
+@dataclass(frozen=True, eq=False)  # compiled kernels are kept by identity
+class CudaKernel:
+    """What a module of a CUDA implementation exports as KERNEL, beside `build = KERNEL.build`.
+
+    Numba fuses a product and a sum into one instruction as it is; its `fastmath` would also flush small numbers to 0.
+
+    Attributes:
+        make: returns the kernel, a plain function of the input arrays and the output, for a dtype and a block shape.
+        geometry: its block shapes and the grid that covers the output; the one of its implementation's row.
+        flat: whether the kernel takes every array as a line, whatever its shape.
+        resident_threads: threads that have to fit on a multiprocessor together, which caps the registers of each.
+        options: further arguments of `cuda.jit`.
+    """
+
+    make: Callable[[DType, Block], Kernel]
+    geometry: Geometry
+    flat: bool = False
+    resident_threads: Callable[[DType], int] = lambda _: 1
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def jit_options(self, dtype: DType, block: Block) -> dict[str, Any]:
+        """Return the arguments of `cuda.jit` for a dtype and a block shape."""
+        threads = prod(block)
+        return {**self.options, "launch_bounds": (threads, ceil(self.resident_threads(dtype) / threads))}
+
+    def build(self, inputs: Sequence[Any], out: Any, dtype: DType, block: Block | None = None) -> Callable[[], object]:
+        """Return a call that computes into `out` with blocks of the shape `block`; None: the default."""
+        chosen = self.geometry.checked(block)
+        launch = self.geometry.launch(tuple(out.shape), chosen)
+        arrays = [array.reshape(array.size) if self.flat else array for array in (*inputs, out)]
+        configured = _compiled(self, dtype, chosen)[launch.grid, launch.block]
+        return lambda: configured(*arrays)
+
+
+def sum_type(dtype: DType) -> Any:
+    """Return the NumPy type that a kernel keeps its sums in."""
+    return DTYPES[dtype.accumulate].storage.type
+
+
+@lru_cache(maxsize=256)
+def _compiled(kernel: CudaKernel, dtype: DType, block: Block) -> Any:
+    options = kernel.jit_options(dtype, block)
+    if config.ENABLE_CUDASIM:
+        options.pop("launch_bounds")  # the simulator has no registers to give out, and does not know the argument
+    return cuda.jit(kernel.make(dtype, block), **options)

@@ -1,0 +1,76 @@
+"""Copies from device memory to shared memory that do not pass through registers (`cp.async`, compute capability 8.0).
+
+A thread starts copies of 16 bytes, closes groups of them and later waits for a group; in Numba's simulator a copy is
+there at once.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import config
+
+from gpuexplore.kernels.intrinsics.vectors import VECTOR_BYTES, vector_length
+
+if config.ENABLE_CUDASIM:
+    from gpuexplore.kernels.intrinsics.vectors import copy_elements
+
+    def copy_vector_async(target: Any, at: Any, source: Any, start: Any, exists: Any) -> None:
+        """Start a copy of 16 bytes from device memory to shared memory, or of zeros where the source does not exist."""
+        count = vector_length(source.dtype)
+        if exists:
+            copy_elements(target, at, source, start, count)
+        else:
+            copy_elements(target, at, np.zeros(count, source.dtype), 0, count)
+
+    def commit_copies() -> None:
+        """Close the group of copies that were started."""
+
+    def wait_for_copies(pending: Any) -> None:
+        """Wait until at most `pending` groups of this thread are on their way."""
+
+else:
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    from gpuexplore.kernels.intrinsics.addresses import global_address, shared_address
+
+    _I32, _I64, _VOID = ir.IntType(32), ir.IntType(64), ir.VoidType()
+
+    def _assembly(text: str, operands: tuple[Any, ...] = (), constraints: str = "") -> Any:
+        return ir.InlineAsm(ir.FunctionType(_VOID, operands), text, f"{constraints}~{{memory}}", side_effect=True)
+
+    def _start(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into, at, out_of, start, exists = zip(signature.args, arguments, strict=True)
+        size = builder.select(exists[1], ir.Constant(_I32, VECTOR_BYTES), ir.Constant(_I32, 0))
+        text = f"cp.async.cg.shared.global [$0], [$1], {VECTOR_BYTES}, $2;"
+        addresses = shared_address(context, builder, into, at[1]), global_address(context, builder, out_of, start[1])
+        builder.call(_assembly(text, (_I32, _I64, _I32), "r,l,r,"), [*addresses, size])
+        return context.get_dummy_value()
+
+    @intrinsic
+    def copy_vector_async(_typing: Any, target: Any, at: Any, source: Any, start: Any, exists: Any) -> Any:
+        """Start a copy of 16 bytes from device memory to shared memory, or of zeros where the source does not exist."""
+        return types.void(target, types.int64, source, types.int64, types.boolean), _start
+
+    @intrinsic
+    def commit_copies(_typing: Any) -> Any:
+        """Close the group of copies that were started."""
+
+        def emit(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+            builder.call(_assembly("cp.async.commit_group;"), [])
+            return context.get_dummy_value()
+
+        return types.void(), emit
+
+    @intrinsic
+    def wait_for_copies(_typing: Any, pending: Any) -> Any:
+        """Wait until at most `pending` groups of this thread are on their way."""
+        if not isinstance(pending, types.IntegerLiteral):
+            return None  # Numba asks again with the number
+
+        def emit(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+            builder.call(_assembly(f"cp.async.wait_group {pending.literal_value};"), [])
+            return context.get_dummy_value()
+
+        return types.void(pending), emit

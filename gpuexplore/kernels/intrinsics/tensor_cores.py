@@ -1,0 +1,92 @@
+"""Tensor cores in CUDA kernels: `ldmatrix` and `mma.sync` of PTX on fragments, which lie across the lanes of a warp.
+
+A product of 16 x 8 sums takes 16 bytes of terms of each row of A and each column of B, 8 of them for the two
+numbers b0 and b1 of a lane; which lane holds which element is fixed by the hardware (PTX ISA, "Warp Level Matrix
+Multiply-Accumulate Instructions"). A register holds 4 bytes: one TF32 or two 16-bit numbers. In Numba's simulator
+`gpuexplore.kernels.intrinsics.tensor_core_lanes` does the same lane by lane, so that a kernel's indices are tested.
+"""
+
+from typing import Any
+
+from numba import config
+
+SHAPES = {"tf32": "m16n8k8", "bf16": "m16n8k16", "fp16": "m16n8k16"}
+OPERANDS = {"tf32": "tf32", "bf16": "bf16", "fp16": "f16"}
+
+if config.ENABLE_CUDASIM:
+    from gpuexplore.kernels.intrinsics.tensor_core_lanes import load_matrices, load_transposed, multiplier
+else:
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, shared_address
+
+    _F32, _I32 = ir.FloatType(), ir.IntType(32)
+
+    def _ldmatrix(modifier: str) -> Any:
+        """Return the code generator of `ldmatrix` for four 8 x 8 matrices of 16-bit elements."""
+        text = f"ldmatrix.sync.aligned.m8n8.x4{modifier}.shared.b16 {{$0, $1, $2, $3}}, [$4];"
+        kind = ir.FunctionType(ir.LiteralStructType([_I32] * 4), [_I32])
+        assembly = ir.InlineAsm(kind, text, "=r,=r,=r,=r,r,~{memory}", side_effect=True)
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            into, at, tile, place = zip(signature.args, arguments, strict=True)
+            found = builder.call(assembly, [shared_address(context, builder, tile, place[1])])
+            for i in range(4):
+                index = builder.add(at[1], ir.Constant(at[1].type, i))
+                builder.store(builder.extract_value(found, i), element_pointer(context, builder, into, index))
+            return context.get_dummy_value()
+
+        return emit
+
+    @intrinsic
+    def load_matrices(_typing: Any, into: Any, at: Any, tile: Any, place: Any) -> Any:
+        """Put four 8 x 8 matrices into registers `into[at:at + 4]`; lane i points to row i % 8 of matrix i // 8."""
+        return types.void(into, types.int64, tile, types.int64), _ldmatrix("")
+
+    @intrinsic
+    def load_transposed(_typing: Any, into: Any, at: Any, tile: Any, place: Any) -> Any:
+        """Do as `load_matrices` does with each of the four matrices transposed."""
+        return types.void(into, types.int64, tile, types.int64), _ldmatrix(".trans")
+
+    def _mma(operand: str) -> Any:
+        """Return the code generator of `mma.sync` for a format of the factors; sums are fp32."""
+        shape = SHAPES[next(name for name, one in OPERANDS.items() if one == operand)]
+        text = (
+            f"mma.sync.aligned.{shape}.row.col.f32.{operand}.{operand}.f32 "
+            "{$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};"
+        )
+        kind = ir.FunctionType(ir.LiteralStructType([_F32] * 4), [_I32] * 6 + [_F32] * 4)
+        assembly = ir.InlineAsm(kind, text, "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", side_effect=True)
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            def pointers(which: int, count: int) -> list[Any]:
+                array = signature.args[which], arguments[which]
+                start = arguments[which + 1]
+                indices = [builder.add(start, ir.Constant(start.type, i)) for i in range(count)]
+                return [element_pointer(context, builder, array, index) for index in indices]
+
+            sums = pointers(0, 4)
+            factors = [builder.bitcast(builder.load(pointer), _I32) for pointer in (*pointers(2, 4), *pointers(4, 2))]
+            given = [*factors, *map(builder.load, sums)]
+            found = builder.call(assembly, given)
+            for i, place in enumerate(sums):
+                builder.store(builder.extract_value(found, i), place)
+            return context.get_dummy_value()
+
+        return emit
+
+    def multiplier(name: str) -> Any:
+        """Return the function that adds a product of fragments of a dtype to `sums[s:s + 4]`."""
+        emit = _mma(OPERANDS[name])
+
+        @intrinsic
+        def multiply_add(_typing: Any, sums: Any, s: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+            index = types.int64
+            return types.void(sums, index, a, index, b, index), emit
+
+        return multiply_add
+
+
+__all__ = ["load_matrices", "load_transposed", "multiplier"]

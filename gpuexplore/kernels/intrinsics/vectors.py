@@ -1,0 +1,146 @@
+"""128-bit loads and stores in CUDA kernels: four fp32, two fp64 or eight 16-bit elements with one instruction.
+
+A thread that moves 16 bytes at a time needs a quarter of the load instructions that one fp32 at a time does. The
+place in memory must be a multiple of 16 bytes from the start of an array that starts at one, as allocations do; the
+other array is a local one, whose elements become registers. In Numba's simulator a copy of a slice.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import config
+
+VECTOR_BYTES = 16
+ALIGNMENT = None if config.ENABLE_CUDASIM else VECTOR_BYTES  # of arrays in a kernel; the simulator takes none
+
+
+def vector_length(storage: Any) -> int:
+    """Return how many elements stored as `storage` 16 bytes hold."""
+    return VECTOR_BYTES // int(np.dtype(storage).itemsize)
+
+
+if config.ENABLE_CUDASIM:
+
+    def read(source: Any, at: Any) -> Any:
+        """Return an element, counted along the rows and never from the end, which Numba's own indices have to allow."""
+        if not 0 <= at < source.size:
+            raise IndexError(f"element {at} of {source.size}")
+        return source.reshape(source.size)[at]
+
+    def write(target: Any, at: Any, value: Any) -> None:
+        """Set an element, counted as `read` counts."""
+        if not 0 <= at < target.size:
+            raise IndexError(f"element {at} of {target.size}")
+        target.reshape(target.size)[at] = value
+
+    def load_vector(registers: Any, at: Any, memory: Any, start: Any) -> None:
+        """Load 16 bytes from element `start` of `memory`, counted along the rows, into `registers[at:]`."""
+        copy_elements(registers, at, memory, start, vector_length(memory.dtype))
+
+    def store_vector(memory: Any, start: Any, registers: Any, at: Any) -> None:
+        """Store 16 bytes from `registers[at:]`, counted along the rows, to element `start` of `memory`."""
+        copy_elements(memory, start, registers, at, vector_length(memory.dtype))
+
+    def store_pair(memory: Any, start: Any, registers: Any, at: Any) -> None:
+        """Store two elements as `store_vector` stores 16 bytes."""
+        copy_elements(memory, start, registers, at, 2)
+
+    def copy_elements(target: Any, at: Any, source: Any, start: Any, count: int) -> None:
+        """Copy `count` elements, as the GPU copies them at once: from a multiple of them to a multiple of them."""
+        if at % count or start % count:
+            raise IndexError(f"a copy of {count} elements from {start} to {at} is not aligned")
+        if start + count > source.size or at + count > target.size:
+            raise IndexError(f"a copy of {count} elements from {start} to {at} leaves the array")
+        flat_source, flat_target = source.reshape(source.size), target.reshape(target.size)
+        for i in range(count):
+            flat_target[at + i] = flat_source[start + i]
+
+else:
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer
+
+    @intrinsic
+    def read(_typing: Any, source: Any, at: Any) -> Any:
+        """Return an element, counted along the rows and never from the end, which Numba's own indices have to allow."""
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            place = element_pointer(context, builder, (source, arguments[0]), arguments[1])
+            return context.unpack_value(builder, source.dtype, place)
+
+        return source.dtype(source, types.int64), emit
+
+    @intrinsic
+    def write(_typing: Any, target: Any, at: Any, value: Any) -> Any:
+        """Set an element, counted as `read` counts."""
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            place = element_pointer(context, builder, (target, arguments[0]), arguments[1])
+            context.pack_value(builder, target.dtype, arguments[2], place)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, target.dtype), emit
+
+    _I32 = ir.IntType(32)
+
+    def _mover(count: int, *, load: bool) -> Any:
+        """Return the code generator of one load or store of `count` elements."""
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            into, at, out_of, start = zip(signature.args, arguments, strict=True)
+            memory, place, registers, first = (out_of, start, into, at) if load else (into, at, out_of, start)
+            element = context.get_data_type(memory[0].dtype)
+            indices = [builder.add(first[1], ir.Constant(first[1].type, i)) for i in range(count)]
+            lanes = [element_pointer(context, builder, registers, index) for index in indices]
+            whole = ir.VectorType(element, count) if count <= 4 else ir.VectorType(_I32, count // 2)
+            pointer = builder.bitcast(element_pointer(context, builder, memory, place[1]), whole.as_pointer())
+            size_bytes = count * memory[0].dtype.bitwidth // 8
+            if load:
+                value = builder.load(pointer, align=size_bytes)
+                for lane, one in zip(lanes, _elements(builder, value, element), strict=True):
+                    builder.store(one, lane)
+            else:
+                value = _joined(builder, [builder.load(one) for one in lanes], whole)
+                builder.store(value, pointer, align=size_bytes)
+            return context.get_dummy_value()
+
+        return emit
+
+    def _elements(builder: Any, value: Any, element: Any) -> list[Any]:
+        """Return the elements of a vector; of a vector of words that hold two each, both halves."""
+        found = [builder.extract_element(value, ir.Constant(_I32, i)) for i in range(value.type.count)]
+        if value.type.element == element:
+            return found
+        shifted = [(word, builder.lshr(word, ir.Constant(_I32, 16))) for word in found]
+        return [builder.trunc(half, element) for pair in shifted for half in pair]
+
+    def _joined(builder: Any, elements: list[Any], whole: Any) -> Any:
+        """Return the vector of elements, or of words that hold two each; as eight of 16 bits they would move in two."""
+        if elements[0].type != whole.element:
+            words = [builder.zext(element, _I32) for element in elements]
+            pairs = zip(words[::2], words[1::2], strict=True)
+            elements = [builder.or_(low, builder.shl(high, ir.Constant(_I32, 16))) for low, high in pairs]
+        value = ir.Constant(whole, ir.Undefined)
+        for i, element in enumerate(elements):
+            value = builder.insert_element(value, element, ir.Constant(_I32, i))
+        return value
+
+    def _moved(into: Any, out_of: Any) -> Any:
+        return types.void(into, types.int64, out_of, types.int64)
+
+    @intrinsic
+    def load_vector(_typing: Any, registers: Any, at: Any, memory: Any, start: Any) -> Any:
+        """Load 16 bytes from element `start` of `memory`, counted along the rows, into `registers[at:]`."""
+        return _moved(registers, memory), _mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=True)
+
+    @intrinsic
+    def store_vector(_typing: Any, memory: Any, start: Any, registers: Any, at: Any) -> Any:
+        """Store 16 bytes from `registers[at:]`, counted along the rows, to element `start` of `memory`."""
+        return _moved(memory, registers), _mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=False)
+
+    @intrinsic
+    def store_pair(_typing: Any, memory: Any, start: Any, registers: Any, at: Any) -> Any:
+        """Store two elements as `store_vector` stores 16 bytes."""
+        return _moved(memory, registers), _mover(2, load=False)

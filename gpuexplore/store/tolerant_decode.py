@@ -1,0 +1,83 @@
+"""What this version makes of rows that another one wrote: a row it does not understand never ends a page of all."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.errors import GpuExploreError, NotFound
+from gpuexplore.model import Experiment, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.recorded.figures import check_device, check_names, check_shape
+from gpuexplore.serialization import decode
+
+LOG = logging.getLogger(__name__)
+DECODE_ERRORS = (GpuExploreError, AttributeError, KeyError, TypeError, ValueError)
+
+
+def experiment_of(run_id: str, payload: Any) -> Experiment:
+    """Return the experiment of a row.
+
+    Raises:
+        NotFound: it is none, or of an operation this version does not know.
+    """
+    with _named(run_id):
+        found = decode(Experiment, payload)
+        operation_named(found.operation)
+        return found
+
+
+def result_of(run_id: str, payload: Any) -> Result:
+    """Return the result of a row.
+
+    Raises:
+        NotFound: it says what this version cannot read.
+    """
+    with _named(run_id):
+        return decode(Result, payload)
+
+
+def refuse_unknown(run_id: str, experiment: Experiment) -> None:
+    """Raise NotFound when an experiment names what this version does not know, so that nothing can be said of it."""
+    with _named(run_id):
+        check_names(experiment)
+
+
+def decodable(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Result]]:
+    """Yield the results this version understands of (run's id, payload); the others are logged, once a run."""
+    for run_id, payload in rows:
+        try:
+            found = result_of(run_id, payload)
+            _refuse_unknown_result(run_id, found)
+        except NotFound as error:
+            warn(str(error))
+        else:
+            yield run_id, found
+
+
+def _refuse_unknown_result(run_id: str, result: Result) -> None:
+    with _named(run_id):
+        operation = operation_named(result.case.operation)
+        operation.implementation_named(result.case.implementation)
+        dtype_named(result.case.dtype)
+        check_shape(result.case.shape, operation)
+        if result.environment:
+            check_device(result.environment.device)
+
+
+@lru_cache(maxsize=1000)
+def warn(text: str) -> None:
+    """Log `text`, once: pages read the same rows again and again."""
+    LOG.warning("left out: %s", text)
+
+
+@contextmanager
+def _named(run_id: str) -> Iterator[None]:
+    """Turn whatever this version makes nothing of into a NotFound that names the run."""
+    try:
+        yield
+    except DECODE_ERRORS as error:
+        told = f"{type(error).__name__}: {error}"
+        raise NotFound(f"run {run_id} holds what this version of gpuexplore does not know ({told})") from error

@@ -1,0 +1,1 @@
+"""The page Benchmark: the form of an experiment and its settings in the URL."""

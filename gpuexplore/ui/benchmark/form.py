@@ -1,0 +1,142 @@
+"""The form that describes an experiment: widgets in, a `Request` out; judged by `gpuexplore.request`."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.model import CACHE_MODES, DATA_MODES, Device
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.contract import Operation
+from gpuexplore.request import Request, with_defaults
+from gpuexplore.ui.benchmark import settings
+from gpuexplore.ui.benchmark.settings import key
+
+SIZES_HELP = "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds."
+RUNGS_HELP = "The kernels of a ladder, from the naive loop up, can be chosen too; the page Kernels explains them."
+MOST_PILLS = 6
+PRESET = "form.preset"
+BLOCK_HELP = "Threads of a block of our CUDA kernels along x and y, like `32,8`; the page Kernels has them."
+BUDGET_HELP = "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %."
+
+
+def experiment_form(devices: Sequence[Device]) -> Request:
+    """Draw the form and return what it holds.
+
+    Args:
+        devices: what this machine can measure on.
+    """
+    ids = [device.id for device in devices]
+    with st.container(border=True):
+        left, right = st.columns([2, 3], gap="medium")
+        with left:
+            st.selectbox(
+                "Operation", list(OPERATIONS), key=key("operation"), format_func=_title, on_change=_renew, args=(ids,)
+            )
+        with right:
+            _sizes()
+        operation = OPERATIONS[st.session_state[key("operation")]]
+        st.caption(f"{operation.formula}. {operation.about}")
+        if operation.presets:
+            _presets(operation)
+        dtypes, implementations, places = st.columns([5, 6, 3], gap="medium")
+        with dtypes:
+            _pills("Dtypes", "dtypes", operation.dtypes)
+        with implementations:
+            _implementations(operation)
+        with places:
+            _pills("Devices", "devices", ids)
+        with st.expander("Conditions: cache, data, threads, budget, exact shapes, block", icon=":material/tune:"):
+            _conditions(devices)
+    return settings.current()
+
+
+def _title(name: str) -> str:
+    return OPERATIONS[name].title
+
+
+def _renew(ids: Sequence[str]) -> None:
+    """Give a newly chosen operation its own sizes and implementations; other settings stay."""
+    held = settings.current()
+    own = with_defaults(Request(operation=held.operation, devices=held.devices), ids)
+    st.session_state[key("sizes")] = own.sizes
+    st.session_state[key("shapes")] = st.session_state[key("block")] = ""
+    st.session_state[key("implementations")] = own.implementations.split(",")
+    known = OPERATIONS[held.operation].dtypes
+    st.session_state[key("dtypes")] = [word for word in held.dtypes.split(",") if word in known]
+
+
+def _sizes() -> None:
+    if st.session_state.get(key("shapes")):
+        st.text_input("Sizes", value="", disabled=True, placeholder="exact shapes are set under Conditions")
+    else:
+        st.text_input("Sizes", key=key("sizes"), help=SIZES_HELP)
+
+
+def _presets(operation: Operation) -> None:
+    """Draw a choice of shapes with a name, which fills the exact shapes; it follows what stands there."""
+    names = [preset.name for preset in operation.presets]
+    shapes = st.session_state.get(key("shapes"), "")
+    st.session_state[PRESET] = shapes if shapes in names else None
+    st.pills(
+        "Preset shapes",
+        names,
+        key=PRESET,
+        on_change=_take_preset,
+        help="\n".join(f"- `{preset.name}`: {preset.shape}. {preset.about}" for preset in operation.presets),
+    )
+
+
+def _take_preset() -> None:
+    st.session_state[key("shapes")] = st.session_state[PRESET] or ""
+
+
+def _implementations(operation: Operation) -> None:
+    """Draw the usual implementations as buttons; with the rungs of the ladders there are too many for that."""
+    names = [implementation.name for implementation in operation.implementations]
+    if len(names) <= MOST_PILLS:
+        _pills("Implementations", "implementations", names)
+        return
+    st.session_state[key("implementations")] = _still_offered("implementations", names)
+    st.multiselect("Implementations", names, key=key("implementations"), help=RUNGS_HELP)
+
+
+def _still_offered(name: str, options: Sequence[str]) -> list[str]:
+    return [one for one in st.session_state.get(key(name), []) if one in options]
+
+
+def _pills(label: str, name: str, options: Sequence[str]) -> None:
+    """Draw a choice of several; what is chosen but no longer offered is dropped."""
+    st.session_state[key(name)] = _still_offered(name, options)
+    st.pills(label, options, selection_mode="multi", key=key(name))
+
+
+def _conditions(devices: Sequence[Device]) -> None:
+    cores = next((device.cores for device in devices if device.cores), None)
+    cache, data, threads, budget = st.columns(4)
+    with cache:
+        _one_of(
+            "Cache",
+            "cache",
+            ["", *CACHE_MODES],
+            help="`cold` empties the last-level cache before each call; `both` adds the other state.",
+        )
+    with data:
+        _one_of("Data", "data", list(DATA_MODES), help="Zeros draw less power: a GPU then runs up to 15 % too fast.")
+    with threads:
+        st.text_input("Threads", key=key("threads"), placeholder=f"{cores or 'one'} per core", help="CPU threads.")
+    with budget:
+        st.text_input("Budget (s)", key=key("budget"), help=BUDGET_HELP)
+    shapes, block = st.columns([3, 1])
+    with shapes:
+        st.text_input(
+            "Exact shapes instead of sizes",
+            key=key("shapes"),
+            placeholder="m=512,k=64,n=512; m=2048,k=64,n=64",
+            help="Several shapes are separated by semicolons; the name of a preset is a shape too.",
+        )
+    with block:
+        st.text_input("Block (threads)", key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP)
+
+
+def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None:
+    st.selectbox(label, options, key=key(name), format_func=lambda one: one or "device's default", help=help)

@@ -1,0 +1,106 @@
+"""The settings of a page and the URL: both ways, with a message for every value that cannot be used.
+
+The URL is the memory: a link restores the settings, and each change is written back. A bad value in a
+link is named, the field gets its default, and the rest of the link holds.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+
+import streamlit as st
+
+from gpuexplore.request import (
+    SHORT_NAMES,
+    Request,
+    from_query,
+    problems_by_field,
+    split,
+    to_query,
+    with_defaults,
+)
+
+WRITTEN = "settings.written"  # the URL's part, and what stands for the fields it leaves out
+MEANT = "settings.meant"  # the request that the URL stands for
+PROBLEMS = "settings.problems"
+LISTS = ("dtypes", "implementations", "devices")  # fields that widgets hold as lists
+
+
+def restore(fallback: Request, device_ids: Iterable[str]) -> None:
+    """Fill the widgets' state from the URL when it was changed from outside: a link, or back and forward.
+
+    Args:
+        fallback: what fields get that the URL does not name.
+        device_ids: the devices of this machine.
+    """
+    given = {short: st.query_params[short] for short in SHORT_NAMES.values() if short in st.query_params}
+    if st.session_state.get(WRITTEN) == (given, fallback) and key("operation") in st.session_state:
+        return  # another page drops the state of this one's widgets
+    known = tuple(device_ids)
+    asked = replace(fallback, **_named(given)) if given else fallback
+    usable, problems = _usable(asked, known)
+    st.session_state[PROBLEMS] = problems
+    st.session_state[WRITTEN] = (given, fallback)
+    st.session_state[MEANT] = usable
+    for field in fields(Request):
+        text = getattr(usable, field.name)
+        st.session_state[key(field.name)] = list(split(text)) if field.name in LISTS else text
+
+
+def key(name: str) -> str:
+    """Return the session key of the widget of a request's field."""
+    return f"settings.{name}"
+
+
+def current() -> Request:
+    """Return the request the widgets hold."""
+    held = {field.name: st.session_state.get(key(field.name)) for field in fields(Request)}
+    return Request(**{name: _text(value) for name, value in held.items() if value is not None})
+
+
+def write(request: Request, device_ids: Iterable[str]) -> None:
+    """Write the settings to the URL, only what differs from the defaults; other parameters stay.
+
+    A URL that means them already stays as it is: each change would cost a press of the browser's Back.
+    """
+    if st.session_state.get(MEANT) == request:
+        return
+    standard = with_defaults(Request(operation=request.operation), device_ids)
+    shown = {name: text for name, text in _texts(request).items() if text != getattr(standard, name)}
+    query = to_query(Request(**shown) if shown else Request())
+    _, fallback = st.session_state[WRITTEN]
+    st.session_state[WRITTEN], st.session_state[MEANT] = (query, fallback), request
+    for short in SHORT_NAMES.values():
+        if short in query:
+            st.query_params[short] = query[short]
+        elif short in st.query_params:
+            del st.query_params[short]
+
+
+def problems_of_link() -> tuple[str, ...]:
+    """Return what could not be used of the link this page was opened with."""
+    return tuple(st.session_state.get(PROBLEMS, ()))
+
+
+def _usable(request: Request, known: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
+    """Return `request` complete, with its bad fields at their defaults, and what was wrong with them."""
+    problems: dict[str, str] = {}
+    for _ in fields(Request):  # a bad operation or device hides what is wrong with the rest
+        found = problems_by_field(with_defaults(request, known), known)
+        if not found:
+            break
+        problems |= found
+        request = replace(request, **{name: getattr(Request(), name) for name in found})
+    return with_defaults(request, known), tuple(dict.fromkeys(problems.values()))
+
+
+def _named(query: Mapping[str, str]) -> dict[str, str]:
+    parsed = from_query(query)
+    return {name: getattr(parsed, name) for name, short in SHORT_NAMES.items() if short in query}
+
+
+def _texts(request: Request) -> dict[str, str]:
+    return {field.name: getattr(request, field.name) for field in fields(Request)}
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,132 @@
+"""Peaks and bandwidths of a visitor's own: entered, listed and deleted; they replace the device's for that visitor."""
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Bandwidth, Device, Peak, Unit
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import own_bandwidth, own_peaks, owner, store
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s
+
+GIGA, TERA = 1e9, 1e12
+MOST = 1e6  # TFLOP/s or GB/s: beyond any machine
+UNITS: dict[Unit, str] = {"matrix": "products (matrix units)", "vector": "element by element (vector units)"}
+DEFAULT_SOURCE = "entered by you"
+
+
+def edit_own_peaks(devices: Sequence[Device]) -> None:
+    """Draw the forms and the list of what was entered."""
+    st.caption(
+        "A datasheet, a vendor's promise or your best run: your number becomes the denominator of every share you see. "
+        "Other visitors keep theirs."
+    )
+    compute, memory = st.tabs(["Compute peak", "Memory bandwidth"])
+    with compute:
+        _compute_form(devices)
+    with memory:
+        _memory_form(devices)
+    for device in devices:
+        for peak in own_peaks(device.name):
+            _compute_row(device, peak)
+        if found := own_bandwidth(device.name):
+            _memory_row(device, found)
+
+
+def parse_tflop_per_s(text: str) -> float:
+    """Return FLOP/s from what was typed as TFLOP/s.
+
+    Raises:
+        InvalidInput: no positive number, or beyond any machine.
+    """
+    return _parse(text, "peak", "TFLOP/s") * TERA
+
+
+def parse_gb_per_s(text: str) -> float:
+    """Return bytes/s from what was typed as GB/s, 1e9 bytes each.
+
+    Raises:
+        InvalidInput: no positive number, or beyond any machine.
+    """
+    return _parse(text, "bandwidth", "GB/s") * GIGA
+
+
+def _parse(text: str, what: str, unit: str) -> float:
+    accepted = f"numbers above 0, up to {MOST:g} ({unit})"
+    try:
+        number = float(text)
+    except ValueError as error:
+        raise InvalidInput.of(what, text, accepted) from error
+    if not 0 < number <= MOST:
+        raise InvalidInput.of(what, text, accepted)
+    return number
+
+
+def _compute_form(devices: Sequence[Device]) -> None:
+    with st.form("own_peak", clear_on_submit=True):
+        place, dtype, units, rate, source = st.columns([3, 2, 3, 2, 3])
+        name = place.selectbox("Device", [device.name for device in devices])
+        format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
+        unit = units.selectbox("Of", list(UNITS), format_func=UNITS.__getitem__)
+        text = rate.text_input("TFLOP/s", placeholder="0.53")
+        said_by = source.text_input("Source", placeholder="data sheet, page 2")
+        if st.form_submit_button("Keep this peak", icon=":material/save:"):
+            _keep(
+                lambda: _keep_peak(
+                    name, Peak(format_name, unit, parse_tflop_per_s(text), "own", said_by.strip() or DEFAULT_SOURCE)
+                )
+            )
+
+
+def _memory_form(devices: Sequence[Device]) -> None:
+    with st.form("own_bandwidth", clear_on_submit=True):
+        place, rate, source = st.columns([5, 2, 4])
+        name = place.selectbox("Device", [device.name for device in devices])
+        text = rate.text_input("GB/s", placeholder="3350")
+        said_by = source.text_input("Source", placeholder="data sheet, page 2")
+        if st.form_submit_button("Keep this bandwidth", icon=":material/save:"):
+            _keep(lambda: _keep_bandwidth(name, text, said_by.strip() or DEFAULT_SOURCE))
+
+
+def _keep(keep: Callable[[], str]) -> None:
+    try:
+        kept = keep()
+    except InvalidInput as error:
+        st.error(plain(str(error)), icon=":material/error:")
+    else:
+        st.success(f"Kept: {kept}", icon=":material/check:")
+
+
+def _keep_peak(device_name: str, peak: Peak) -> str:
+    store().set_own_peak(owner(), device_name, peak=peak)
+    return f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {UNITS[peak.unit]}, for {device_name}"
+
+
+def _keep_bandwidth(device_name: str, text: str, source: str) -> str:
+    bytes_per_s = parse_gb_per_s(text)
+    store().set_own_bandwidth(owner(), device_name, bandwidth=Bandwidth(bytes_per_s, "own", source))
+    return f"{format_bytes_per_s(bytes_per_s)} of memory for {device_name}"
+
+
+def _compute_row(device: Device, peak: Peak) -> None:
+    def delete() -> None:
+        store().delete_own_peak(owner(), device.name, dtype=peak.dtype, unit=peak.unit)
+
+    what = f"**{peak.dtype}**, {UNITS[peak.unit]}"
+    said = f"{device.name}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
+    _row(said, f"delete.{device.id}.{peak.dtype}.{peak.unit}", delete)
+
+
+def _memory_row(device: Device, bandwidth: Bandwidth) -> None:
+    said = f"{device.name}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
+    _row(said, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device.name))
+
+
+def _row(said: str, key: str, delete: Callable[[], None]) -> None:
+    words, button = st.columns([6, 1], vertical_alignment="center")
+    words.markdown(said)
+    if button.button("Delete", key=key, icon=":material/delete:"):
+        delete()
+        st.rerun()

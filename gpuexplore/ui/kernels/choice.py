@@ -1,0 +1,136 @@
+"""Which kernel, in which dtype, for which GPU, in which blocks, on which shape: the choices of the page Kernels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gpuexplore.devices import ACCELERATORS, Accelerator
+from gpuexplore.devices.capabilities import CAPABILITIES
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.geometry import Block, Launch
+from gpuexplore.model import Device, Shape
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.request import parse_shape
+from gpuexplore.ui import url_widgets
+
+USUAL_TARGET = "h100-sxm5-80gb"
+SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
+GRID_HELP = "Blocks along x and y, like `8,8`. Empty: as many as cover the output. Try fewer: it will not be timed."
+MOST_AXES = 3
+MOST_BLOCKS = 2**31 - 1  # of a grid along x
+GPUS = {accelerator.key: accelerator for accelerator in ACCELERATORS if accelerator.compute_capability in CAPABILITIES}
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChoice:
+    """What was chosen.
+
+    Attributes:
+        operation: its contract.
+        implementation: one of our kernels.
+        dtype: its name.
+        shape: of the operation.
+        gpu: the target; None for a CPU kernel.
+        launch: how the kernel would be launched; None for a CPU kernel.
+    """
+
+    operation: Operation
+    implementation: Implementation
+    dtype: str
+    shape: Shape
+    gpu: Accelerator | None
+    launch: Launch | None
+
+    @property
+    def block(self) -> Block | None:
+        """The block shape, without its lengths of 1 at the end that the kernel does not name."""
+        geometry, launch = self.implementation.geometry, self.launch
+        return launch.block[: len(geometry.blocks[0])] if geometry and launch else None
+
+
+def choose(devices: Sequence[Device]) -> KernelChoice:
+    """Draw the choices and return them.
+
+    Raises:
+        InvalidInput: a shape or a grid that cannot be used.
+    """
+    with st.container(border=True):
+        operation, implementation, dtype = _kernel()
+        geometry = implementation.geometry
+        st.caption(f"**{implementation.name}**: {implementation.about}.")
+        if geometry is None:
+            return KernelChoice(operation, implementation, dtype, parse_shape(_shape(operation), operation), None, None)
+        target, blocks, shapes, grids = st.columns([4, 2, 3, 2], gap="medium")
+        with target:
+            gpu = GPUS[url_widgets.select("Target GPU", "gpu", _targets(devices), shown=_gpu_label)]
+        with blocks:
+            shown = [",".join(map(str, one)) for one in geometry.blocks]
+            block = geometry.blocks[shown.index(url_widgets.select("Block (threads)", "block", shown))]
+        with shapes:
+            shape_text = _shape(operation)
+        with grids:
+            grid = url_widgets.text("Grid (blocks)", "grid", "", help=GRID_HELP, placeholder="covers the output")
+    shape = parse_shape(shape_text, operation)
+    launch = geometry.launch(operation.output(shape), block, _grid(grid))
+    return KernelChoice(operation, implementation, dtype, shape, gpu, launch)
+
+
+def _kernel() -> tuple[Operation, Implementation, str]:
+    left, middle, right = st.columns([3, 4, 2], gap="medium")
+    with left:
+        operation = OPERATIONS[url_widgets.select("Operation", "op", list(OPERATIONS), shown=_title)]
+    own = {one.name: one for one in operation.implementations if one.hand_written}
+    with middle:
+        names = sorted(own, key=lambda name: own[name].geometry is None)  # a GPU's kernels first
+        implementation = own[url_widgets.select("Kernel", "impl", names)]
+    with right:
+        dtype = url_widgets.select("Dtype", "dtype", _dtypes(operation, implementation))
+    return operation, implementation, dtype
+
+
+def _dtypes(operation: Operation, implementation: Implementation) -> list[str]:
+    """Return the dtypes the kernel has code for, fp32 first."""
+    names = [dtype for dtype in operation.dtypes if not implementation.dtypes or dtype in implementation.dtypes]
+    usable = [name for name in names if not DTYPES[name].matrix_only or name in implementation.on_matrix_units]
+    return sorted(usable, key=lambda name: name != "fp32")
+
+
+def _shape(operation: Operation) -> str:
+    largest = max(
+        operation.presets, key=lambda preset: operation.byte_count(preset.shape, DTYPES["fp32"]), default=None
+    )
+    usual = largest.name if largest else str(operation.default_sizes[-1])
+    return url_widgets.text("Shape", "shape", usual, help=SHAPE_HELP)
+
+
+def _targets(devices: Sequence[Device]) -> list[str]:
+    """Return every GPU of the table that CUDA can be compiled for: this machine's first, then a usual one."""
+    here = [device.spec_key for device in devices if device.spec_key in GPUS]
+    return sorted(GPUS, key=lambda key: (key not in here, key != USUAL_TARGET))
+
+
+def _gpu_label(key: str) -> str:
+    return f"{GPUS[key].name} ({GPUS[key].compute_capability})"
+
+
+def _title(name: str) -> str:
+    return OPERATIONS[name].title
+
+
+def _grid(text: str) -> tuple[int, ...] | None:
+    """Return the blocks along x, y and z, or None for a grid that covers the output.
+
+    Raises:
+        InvalidInput: it is no list of one to three whole numbers.
+    """
+    words = [word.strip() for word in text.split(",")] if text.strip() else []
+    if not words:
+        return None
+    if len(words) > MOST_AXES or not all(
+        word.isascii() and word.isdigit() and 0 < int(word) <= MOST_BLOCKS for word in words
+    ):
+        raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {MOST_BLOCKS}, like 8,8")
+    return tuple(map(int, words))

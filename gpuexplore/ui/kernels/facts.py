@@ -1,0 +1,137 @@
+"""What a kernel's launch and its compiled code mean for one GPU: grid, waves, registers and occupancy."""
+
+import streamlit as st
+
+from gpuexplore.analysis.kernels.blocks import kernel_occupancy
+from gpuexplore.analysis.kernels.occupancy import Occupancy, waves
+from gpuexplore.devices import Accelerator
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.compiling import Target, compiled_kernels
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.geometry import Launch
+from gpuexplore.ui.kernels.choice import KernelChoice
+from gpuexplore.ui.markdown import plain
+from gpuexplore.units import format_bytes, format_percent
+
+LIMITS = {
+    "threads": "the multiprocessor has no room for more warps",
+    "blocks": "the multiprocessor runs no more blocks at once, however small",
+    "registers": "the registers are used up",
+    "shared": "the shared memory is used up",
+}
+
+
+def show_launch(choice: KernelChoice, launch: Launch, gpu: Accelerator) -> None:
+    """Show what the compiler made of the kernel, how the grid passes through the GPU, and what it leaves out."""
+    if launch.uncovered:
+        _show_uncovered(launch)
+    compiled = compile_choice(choice, gpu)
+    if isinstance(compiled, str):
+        st.warning(f"{gpu.name}: {plain(compiled)}. Registers and occupancy stay unknown.", icon=":material/block:")
+        _metrics(launch, None, None)
+        return
+    try:
+        full = kernel_occupancy(compiled, launch, gpu)
+    except InvalidInput as error:
+        st.warning(f"{gpu.name}: {plain(str(error))}.", icon=":material/block:")
+        _metrics(launch, compiled, None)
+        return
+    _metrics(launch, compiled, full)
+    st.markdown("\n".join(f"- {sentence}" for sentence in sentences(launch, compiled, full, gpu)))
+
+
+def compile_choice(choice: KernelChoice, gpu: Accelerator) -> CompiledKernel | str:
+    """Return the compiled kernel, as recorded or compiled now, or the reason why there is none."""
+    target = Target(
+        choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, choice.block
+    )
+    with st.spinner(f"Compiling for compute capability {gpu.compute_capability} …"):
+        return compiled_kernels([target])[0]
+
+
+def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | None) -> None:
+    figures = {
+        "Occupancy": (
+            format_percent(full.occupancy) if full else "–",
+            "Warps that run at once over the most there can be",
+        ),
+        "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers of a thread"),
+        "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Of a block"),
+        "Spills": (_spills(compiled), "Registers the compiler had to keep in memory"),
+        "Grid": (" × ".join(f"{one:,}" for one in launch.grid if one > 1) or "1", "Blocks along x, y, z"),
+        "Block": (" × ".join(str(one) for one in launch.block if one > 1) or "1", "Threads along x, y, z"),
+    }
+    for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        column.metric(name, value, help=about)
+
+
+def _spills(compiled: CompiledKernel | None) -> str:
+    if compiled is None:
+        return "–"
+    return format_bytes(compiled.spill_bytes) if compiled.spill_bytes else "none"
+
+
+def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: Accelerator) -> list[str]:
+    """Return what the figures mean, a sentence each."""
+    said = [_coverage(launch), _limit(full)]
+    if gpu.multiprocessors and full.blocks_per_multiprocessor:
+        said.append(_waves(launch, full, gpu.multiprocessors))
+    if compiled.spill_bytes:
+        said.append(f"{format_bytes(compiled.spill_bytes)} of registers are spilled to memory: use a smaller tile.")
+    return said
+
+
+def _coverage(launch: Launch) -> str:
+    domain = " × ".join(f"{one:,}" for one in launch.domain)
+    if launch.tile is None:
+        return f"{launch.blocks:,} blocks of {launch.threads_per_block} threads stride through {domain} elements."
+    tile = " × ".join(map(str, launch.tile))
+    per_thread = _per_thread(launch)
+    return (
+        f"Each block of {launch.threads_per_block} threads ({-(-launch.threads_per_block // 32)} warps) covers "
+        f"{tile} of the {domain} elements{per_thread}; the grid has {launch.blocks:,} blocks."
+    )
+
+
+def _per_thread(launch: Launch) -> str:
+    elements = 1
+    for length in launch.tile or ():
+        elements *= length
+    each = elements / launch.threads_per_block
+    return f", {each:g} a thread" if each >= 1 else f", {1 / each:g} threads an element"
+
+
+def _limit(full: Occupancy) -> str:
+    if full.limiter is None:
+        return f"Not one block runs: {full.reason}."
+    blocks = full.blocks_per_multiprocessor
+    return (
+        f"{blocks} block{'s' if blocks > 1 else ''} run at once on a multiprocessor, {full.active_warps} of "
+        f"{full.max_warps} warps; more do not fit because {LIMITS[full.limiter]}."
+    )
+
+
+def _waves(launch: Launch, full: Occupancy, multiprocessors: int) -> str:
+    found = waves(launch.blocks, full.blocks_per_multiprocessor, multiprocessors)
+    start = f"{multiprocessors} multiprocessors run {found.blocks_per_wave:,} blocks at once: "
+    if found.full_waves == 0:
+        return f"{start}this grid is less than that, {format_percent(found.tail_idle_share)} of the places stay empty."
+    if not found.tail_blocks:
+        return f"{start}{found.full_waves} full waves, nothing idle at the end."
+    return (
+        f"{start}{found.full_waves} full wave{'s' if found.full_waves > 1 else ''} and a last one of "
+        f"{found.tail_blocks:,} blocks, in which {format_percent(found.tail_idle_share)} of the places are idle; "
+        f"over all waves {format_percent(found.efficiency)} are used."
+    )
+
+
+def _show_uncovered(launch: Launch) -> None:
+    total = 1
+    for length in launch.domain:
+        total *= length
+    st.error(
+        f"This grid does not cover the output: {launch.uncovered:,} of {total:,} elements "
+        f"({format_percent(launch.uncovered / total)}) would never be written. The call would return all the same, and "
+        "faster, so a timing of it would be wrong. It is shown here and never timed.",
+        icon=":material/grid_off:",
+    )

@@ -1,0 +1,152 @@
+"""The ladder on a page: what each rung changed, and its measured share of the library where the device is here."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+import pandas as pd
+import streamlit as st
+
+from gpuexplore.analysis.kernels.ladder import Published, Rung, ladder, ladder_experiment, libraries, published
+from gpuexplore.analysis.kernels.occupancy import occupancy
+from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
+from gpuexplore.charts.ladder import ladder as ladder_chart
+from gpuexplore.devices.capabilities import capability_of
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.client import ensure_supervisor
+from gpuexplore.model import Device, Result, Run
+from gpuexplore.operations.compiled import recorded, toolchain
+from gpuexplore.ui.kernels.choice import KernelChoice
+from gpuexplore.ui.run.diagnosis import show_diagnosis
+from gpuexplore.ui.run.view import show_run
+from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
+
+
+def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
+    """Show the ladder the kernel belongs to; measured, where the run in the URL is one of this ladder."""
+    st.header(f"The ladder: {choice.operation.title.lower()} in {choice.dtype}", anchor="ladder")
+    names = [one.name for one in libraries(choice.operation, choice.implementation.backend)]
+    library = names[0] if len(names) == 1 else f"the fastest of {' and '.join(names)}"
+    st.caption(f"Each kernel changes one thing against the one above it. 100 % is {library}.")
+    here = [device for device in devices if (device.kind == "cpu") == (choice.gpu is None)]
+    if here:
+        _offer(choice, here[0])
+    else:
+        strokes = "Strokes are what the public kernels of the same kind reached elsewhere; t"
+        known = published(choice.operation.name, choice.dtype)
+        st.info(
+            "There is no CUDA device here, so this ladder cannot be measured on this machine. "
+            f"{strokes if known else 'T'}he ladder of `numba-cpu` can be measured here.",
+            icon=":material/info:",
+        )
+    run_id = st.query_params.get("run")
+    if run_id:
+        show_run(run_id, lambda run: _show_measured(choice, run))
+    else:
+        _show(choice, ())
+
+
+def _offer(choice: KernelChoice, device: Device) -> None:
+    place = f"{choice.dtype} at {shape_label(choice.shape)} on {device.id}"
+    if not st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
+        return
+    experiment = ladder_experiment(
+        choice.operation, choice.implementation.backend, choice.shape, dtype=choice.dtype, device=device.id
+    )
+    try:
+        refuse(experiment, [device])
+    except InvalidInput as error:
+        show_problem(error)
+        return
+    st.query_params["run"] = store().submit(experiment, owner())
+    ensure_supervisor()
+    st.rerun()
+
+
+def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:
+    """Return the results of `run` when it is of this operation and dtype, whatever else it measured."""
+    return tuple(
+        result
+        for result in run.results
+        if (result.case.operation, result.case.dtype) == (choice.operation.name, choice.dtype)
+    )
+
+
+def _show_measured(choice: KernelChoice, run: Run) -> None:
+    results = _fitting(run, choice)
+    _show(choice, results)
+    show_diagnosis(results, running=run.active)
+
+
+def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
+    rungs = ladder(choice.operation, choice.implementation.backend, results)
+    known = published(choice.operation.name, choice.dtype)
+    if any(rung.share is not None or rung.implementation.name in known for rung in rungs):
+        st.altair_chart(ladder_chart(rungs, known), key="chart.ladder")
+    if results:
+        case = results[0].case
+        st.caption(f"Measured in {case.dtype} at {shape_label(case.shape)} on {case.device}, in the same rounds.")
+    if any(rung.implementation.name in known for rung in rungs):
+        _sources(known)
+    st.markdown("\n".join(f"1. **{rung.implementation.name}**: {rung.implementation.about}." for rung in rungs))
+    if results or choice.gpu:
+        frame = pd.DataFrame([_row(rung, choice) for rung in rungs])
+        known_columns = [name for name in frame if not frame[name].isna().all()]
+        st.dataframe(frame[known_columns], hide_index=True, alt=f"Table of the {len(rungs)} kernels of the ladder")
+    if choice.gpu:
+        made_with = ", ".join(f"{name} {version}" for name, version in toolchain().items())
+        st.caption(f"Registers, shared memory and spills: default blocks in {choice.dtype}, recorded with {made_with}.")
+
+
+def _sources(known: Mapping[str, Published]) -> None:
+    one = next(iter(known.values()))
+    st.caption(
+        f"Grey strokes: published, not measured here: kernels of the same kind on an {one.device} "
+        f"({one.conditions}), [source]({one.source})."
+    )
+
+
+def _row(rung: Rung, choice: KernelChoice) -> dict[str, object]:
+    return {"Kernel": rung.implementation.name} | _measured(rung) | _compiled(rung, choice)
+
+
+def _measured(rung: Rung) -> dict[str, object]:
+    """Return the columns of a measured ladder, unknown where it was not measured."""
+    result = rung.result
+    if result is None:
+        return dict.fromkeys(("Share", "Of", "Time", "Rate", "First call", "Status"))
+    median_s = result.measurement.median_s if result.measurement else None
+    return {
+        "Share": format_percent(rung.share),
+        "Of": rung.baseline,
+        "Time": format_seconds(median_s),
+        "Rate": format_flop_per_s(flop_per_s(result)),
+        "First call": format_seconds(result.measurement.first_call_s if result.measurement else None),
+        "Status": result.reason or result.status.value,
+    }
+
+
+def _compiled(rung: Rung, choice: KernelChoice) -> dict[str, object]:
+    """Return the columns of compiled kernels, unknown on a CPU and for targets nothing is recorded for."""
+    names = ("Block", "Registers", "Shared", "Spills", "Occupancy")
+    geometry, gpu = rung.implementation.geometry, choice.gpu
+    if geometry is None or gpu is None:
+        return dict.fromkeys(names)
+    known = recorded(choice.operation.name, rung.implementation.name, choice.dtype, gpu.compute_capability)
+    if known is None:
+        return dict.fromkeys(names)
+    full = occupancy(
+        capability_of(gpu),
+        threads_per_block=prod(geometry.blocks[0]),
+        registers_per_thread=known.registers_per_thread,
+        shared_bytes_per_block=known.shared_bytes,
+    )
+    return {
+        "Block": " × ".join(map(str, geometry.blocks[0])),
+        "Registers": known.registers_per_thread,
+        "Shared": format_bytes(known.shared_bytes),
+        "Spills": format_bytes(known.spill_bytes) if known.spill_bytes else "none",
+        "Occupancy": format_percent(full.occupancy),
+    }

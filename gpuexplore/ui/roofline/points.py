@@ -1,0 +1,82 @@
+"""What a roofline shows: the roofs of a device, and the results of this server, of recordings and of others on it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpuexplore.analysis.roofline.points import Origin, Point, place, published_points, without_flops
+from gpuexplore.analysis.roofline.roofs import Roof, roofs
+from gpuexplore.analysis.utilization.utilization import device_of
+from gpuexplore.devices.identity import same_device
+from gpuexplore.model import Device, Result
+from gpuexplore.recorded import recorded_results, run_id
+from gpuexplore.ui.roofline.choice import RooflineChoice
+from gpuexplore.ui.session import owner, store
+
+MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
+Found = tuple[tuple[str, Result], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that is drawn.
+
+    Attributes:
+        roofs: of the chosen dtype, and the bandwidths.
+        points: newest of each case, of the chosen dtype and operation.
+        measured: results of this device there are, whatever was chosen.
+        without_flops: chosen results that compute nothing and so have no place.
+        truncated: there are older results that are not shown.
+    """
+
+    roofs: tuple[Roof, ...]
+    points: tuple[Point, ...]
+    measured: int
+    without_flops: int
+    truncated: bool
+
+
+def view_of(choice: RooflineChoice) -> View:
+    """Return what the choices ask for."""
+    everybody = _on(choice.device, store().measured_results(choice.device, limit=MOST_RESULTS))
+    recorded = _recorded(choice.device)
+    live = _live(choice, everybody)
+    shown: dict[Origin, Found] = {"live": live, "recorded": recorded if choice.recorded else ()}
+    all_roofs = roofs(choice.device, (one for _, one in everybody), (one for _, one in shown["recorded"]))
+    points = [point for origin, found in shown.items() for point in _placed(found, all_roofs, origin=origin)]
+    points += published_points(choice.device, all_roofs)
+    return View(
+        roofs=tuple(roof for roof in all_roofs if roof.dtype is None or choice.dtype in (None, roof.dtype)),
+        points=tuple(point for point in points if _wanted(point.dtype, point.operation, choice)),
+        measured=len(everybody),
+        without_flops=without_flops(
+            one for found in shown.values() for _, one in found if _wanted(one.case.dtype, one.case.operation, choice)
+        ),
+        truncated=max(len(everybody), len(live)) == MOST_RESULTS,
+    )
+
+
+def _live(choice: RooflineChoice, everybody: Found) -> Found:
+    if choice.runs == "none":
+        return ()
+    if choice.runs == "all":
+        return everybody
+    return _on(choice.device, store().measured_results(choice.device, owner=owner(), limit=MOST_RESULTS))
+
+
+def _recorded(device: Device) -> Found:
+    return _on(device, ((run_id(recording, one), one) for recording, one in recorded_results()))
+
+
+def _on(device: Device, found: Iterable[tuple[str, Result]]) -> Found:
+    return tuple((run, one) for run, one in found if same_device(device_of(one), device))
+
+
+def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
+    """Return the newest of each case as a point; the newest come first."""
+    newest = {one.case: (run, one) for run, one in reversed(found)}
+    placed = (place(one, all_roofs, run=run, origin=origin) for run, one in newest.values())
+    return [one for one in placed if one is not None]
+
+
+def _wanted(dtype: str, operation: str, choice: RooflineChoice) -> bool:
+    return choice.dtype in (None, dtype) and choice.operation in (None, operation)

@@ -1,0 +1,144 @@
+"""A roofline on a page: the chart whose points open their run, what it says, and its figures in tables."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from gpuexplore.analysis.roofline.points import Point
+from gpuexplore.analysis.roofline.roofs import Roof
+from gpuexplore.analysis.roofline.summary import explain
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.charts.roofline import OPENED, roofline
+from gpuexplore.charts.roofline_frames import ORIGINS, basis, roof_above
+from gpuexplore.operations import operation_named
+from gpuexplore.ui.roofline.choice import RooflineChoice
+from gpuexplore.ui.roofline.points import MOST_RESULTS, View
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
+
+BENCHMARK = Path(__file__).parents[3] / "pages" / "benchmark.py"
+LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
+READING = (
+    "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
+)
+
+
+def show_roofline(view: View, choice: RooflineChoice) -> None:
+    """Show the chart, its sentences and its tables; a click on a point opens its run."""
+    event: Any = st.altair_chart(
+        roofline(view.roofs, view.points),
+        key=f"chart.roofline.{choice.device.id}",
+        on_select="rerun",
+    )
+    if run := run_of(event):
+        st.session_state[LEFT] = run, st.query_params.to_dict()
+        st.switch_page(BENCHMARK, query_params={"run": run})
+    st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
+    if said := explain(view.roofs, view.points):
+        st.markdown("\n".join(f"- {one}" for one in said))
+    _show_points(view.points)
+    _show_roofs(view.roofs)
+
+
+def restore_after_back() -> None:
+    """Give the page the choices it had when a point was opened: Streamlit puts an entry without them in between.
+
+    Once only, so that going back further does not end here.
+    """
+    run, query = st.session_state.pop(LEFT, (None, {}))
+    if run and st.query_params.get("run") == run:
+        st.query_params.from_dict(query)
+
+
+def run_of(event: Any) -> str | None:
+    """Return the run of the point that was clicked; None without a click, or where the point has no run."""
+    picked = event.get("selection", {}).get(OPENED) or []
+    return next((one["run"] for one in picked if one.get("run")), None)
+
+
+def nothing_here(name: str, points: Sequence[Point]) -> str:
+    """Return what is shown of a device that nobody measured on this server."""
+    told = {"recorded": "recorded elsewhere by gpuexplore", "published": "published by others"}
+    origins = [words for origin, words in told.items() if any(point.origin == origin for point in points)]
+    shown = f"The points are results {' and '.join(origins)}." if origins else "No result elsewhere fits these choices."
+    return f"Nothing is measured on {name} here: its roofs are those of the table. {shown}"
+
+
+def no_run_shown(hidden: bool) -> str:
+    """Return why no run of this server is on the roofline."""
+    return "Runs are hidden." if hidden else "None of your runs is on this roofline yet."
+
+
+def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
+    """Return what there is to know about the points that are drawn, a sentence each."""
+    opens = "A click on a point opens its run." if any(point.run for point in points) else None
+    elsewhere = any(point.origin != "live" for point in points)
+    hollow = "Hollow points were not measured here." if elsewhere else None
+    return tuple(one for one in (opens, hollow) if one)
+
+
+def left_out(view: View) -> tuple[str, ...]:
+    """Return what the chart does not show, a sentence each."""
+    count, many = view.without_flops, view.without_flops > 1
+    none = f"{count} result{'s'[:many]} without FLOPs, such as copies, {'have' if many else 'has'} no place here."
+    bounded = f"Shown are at most the newest {MOST_RESULTS} results; older ones are not."
+    return (*((none,) if count else ()), *((bounded,) if view.truncated else ()))
+
+
+def open_benchmark() -> None:
+    """Draw the button that leads to the page where runs are made."""
+    if st.button("Measure something", type="primary", icon=":material/timer:"):
+        st.switch_page(BENCHMARK)
+
+
+def _show_points(points: tuple[Point, ...]) -> None:
+    if not points:
+        return
+    ordered = sorted(points, key=lambda point: point.share or 0.0, reverse=True)
+    with st.expander(f"Every point: {len(points)} in a table", icon=":material/table:"):
+        st.dataframe(
+            pd.DataFrame([_point(one) for one in ordered]),
+            hide_index=True,
+            column_config={
+                "Of its roof": st.column_config.TextColumn(help="Rate over the attainable at this intensity")
+            },
+            alt=f"Table of {len(points)} points with intensity, rate and share of the roof above",
+        )
+
+
+def _point(point: Point) -> dict[str, object]:
+    return {
+        "Case": point.case,
+        "From": ORIGINS[point.origin],
+        "Operation": operation_named(point.operation).title,
+        "Shape": shape_label(point.shape),
+        "Rate": format_flop_per_s(point.flop_per_s),
+        "Of its roof": format_percent(point.share),
+        "Roof": roof_above(point),
+        "Intensity": format_intensity(point.intensity),
+        "Time": format_seconds(point.time_s),
+        "Run": point.run,
+        "Source": point.source,
+    }
+
+
+def _show_roofs(roofs: tuple[Roof, ...]) -> None:
+    with st.expander(f"Every roof: {len(roofs)} with their sources", icon=":material/roofing:"):
+        st.dataframe(
+            pd.DataFrame([_roof(roof) for roof in roofs]),
+            hide_index=True,
+            alt=f"Table of {len(roofs)} roofs with rate, kind and source",
+        )
+
+
+def _roof(roof: Roof) -> dict[str, object]:
+    rate = format_flop_per_s(roof.rate) if roof.kind == "compute" else format_bytes_per_s(roof.rate)
+    return {
+        "Roof": roof.label,
+        "Rate": rate,
+        "Kind": basis(roof) if roof.reached else PEAK_KINDS[roof.peak_kind].removeprefix("the "),
+        "Source": roof.source,
+    }

@@ -1,0 +1,1 @@
+"""A run on a page: its progress, what it means, charts, tables, exports."""

@@ -1,0 +1,175 @@
+"""Recorded runs on a page: the badge above one, the choice of one to draw beside a live run, the way to a first one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gpuexplore.charts import left_out
+from gpuexplore.charts.series import as_recorded
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device, Result, Run
+from gpuexplore.operations import operation_named
+from gpuexplore.recorded import (
+    Recording,
+    recorded_run,
+    recording_named,
+    recording_of_run,
+    recordings,
+    recordings_of,
+    refusals,
+    run_id_of,
+)
+from gpuexplore.ui.markdown import plain
+
+WITH = "with"  # the URL parameter that names a recording
+MOST_OFFERED = 3
+ICON = ":material/album:"
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What is drawn beside a live run; nothing, unless somebody asked.
+
+    Attributes:
+        name: of the recording; empty for none.
+        results: their devices named as recorded ones.
+        about: whose they are and what is left out, as Markdown.
+    """
+
+    name: str = ""
+    results: tuple[Result, ...] = ()
+    about: str = ""
+
+
+def show_badge(run: Run) -> None:
+    """Say above a recorded run that it is one, and whose."""
+    recording = recording_of_run(run.id)
+    if recording is None:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.badge("Recorded", icon=ICON, color="violet")
+        st.markdown(f"on {_devices(recording, run.experiment.devices)}, {_signed(recording)}", width="content")
+        st.caption("Real results from another time or machine; nothing here was measured by this server.")
+
+
+def provenance_facts(run: Run) -> list[tuple[str, str]]:
+    """Return where a recorded run comes from, as names and values; nothing for a run of this server."""
+    recording = recording_of_run(run.id)
+    if recording is None:
+        return []
+    told = recording.provenance
+    return [
+        ("Recorded", f"{_moment(told.recorded_utc)} by {plain(told.recorded_by)}"),
+        ("With", f"{plain(told.method)}, commit `{told.commit}`, Python {told.python}, {plain(told.platform)}"),
+        ("Command", f"`{told.command}`"),
+        ("Devices of the recording", "; ".join(_with_driver(device) for device in told.devices)),
+        ("Libraries of the recording", ", ".join(f"{name} {version}" for name, version in told.libraries.items())),
+    ]
+
+
+def labelled(run: Run) -> tuple[Result, ...]:
+    """Return the results of a run as charts are to name them: those of a recorded one as recorded."""
+    return as_recorded(run.results) if recording_of_run(run.id) else run.results
+
+
+def choose_beside(run: Run) -> Beside:
+    """Draw the choice of a recording to compare a live run with."""
+    known = recordings_of(run.experiment.operation)
+    if recording_of_run(run.id) or not (known or WITH in st.query_params):
+        return Beside()
+    chosen = _asked(run)
+    if known:
+        key = f"{WITH}.{run.id}"
+        st.session_state[key] = chosen.name if chosen else ""
+        st.selectbox(
+            "Compare with",
+            ["", *(one.name for one in known)],
+            key=key,
+            format_func=lambda name: _title(name, known),
+            on_change=_take,
+            args=(key,),
+        )
+    return _beside(run, chosen) if chosen else Beside()
+
+
+def show_beside(beside: Beside) -> None:
+    """Say whose results are drawn beside those of the run, if any are."""
+    if beside.about:
+        st.caption(beside.about)
+
+
+def offer_recorded_runs(operation: str) -> None:
+    """Offer recorded runs of `operation`, else of any, to whoever has nothing to look at yet."""
+    found = [(one, operation) for one in recordings_of(operation)]
+    found = found or [(one, one.experiments[0].operation) for one in recordings()]
+    for recording, name in found[:MOST_OFFERED]:
+        st.button(
+            f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
+            key=f"see.{recording.name}",
+            icon=ICON,
+            on_click=_open,
+            args=(run_id_of(recording.name, name),),
+        )
+    for reason in refusals():
+        st.warning(f"A recording is not shown. {plain(reason)}", icon=":material/gpp_bad:")
+
+
+def _asked(run: Run) -> Recording | None:
+    """Return the recording the URL names; None, with a message where it cannot be used."""
+    name = st.query_params.get(WITH, "")
+    if not name:
+        return None
+    try:
+        return recording_named(name, run.experiment.operation)
+    except InvalidInput as error:
+        st.warning(f"The link compares with what is not there: {plain(str(error))}", icon=":material/link:")
+        return None
+
+
+def _beside(run: Run, recording: Recording) -> Beside:
+    """Return the recorded results in the dtypes of the run."""
+    recorded = recorded_run(run_id_of(recording.name, run.experiment.operation))
+    every = recorded.results
+    fitting = [one for one in every if one.case.dtype in run.experiment.dtypes]
+    link = f"[its own page](?run={recorded.id})"
+    devices = _devices(recording, recorded.experiment.devices)
+    words = [f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; {link} has all of it."]
+    if len(fitting) < len(every):
+        words.append("Only the dtypes of this run are drawn.")
+    if missing := left_out(fitting):
+        words.append(f"Of the recording, {missing}")
+    return Beside(recording.name, as_recorded(fitting), " ".join(words))
+
+
+def _devices(recording: Recording, ids: Sequence[str]) -> str:
+    return ", ".join(f"**{plain(device.name)}**" for device in recording.provenance.devices if device.id in ids)
+
+
+def _signed(recording: Recording) -> str:
+    told = recording.provenance
+    return f"{recording.date}, by {plain(told.recorded_by)}, commit `{told.commit}`"
+
+
+def _with_driver(device: Device) -> str:
+    return f"`{device.id}` {plain(device.name)}, driver {device.driver or 'none'}"
+
+
+def _moment(text: str) -> str:
+    return f"{text.replace('T', ' ').removesuffix('+00:00')} UTC"
+
+
+def _title(name: str, known: Sequence[Recording]) -> str:
+    return next((f"recorded: {one.title}" for one in known if one.name == name), "nothing: this run alone")
+
+
+def _take(key: str) -> None:
+    """Write the choice to the URL, which is the memory."""
+    if st.session_state[key]:
+        st.query_params[WITH] = st.session_state[key]
+    else:
+        st.query_params.pop(WITH, None)
+
+
+def _open(run_id: str) -> None:
+    st.query_params["run"] = run_id

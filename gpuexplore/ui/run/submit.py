@@ -1,0 +1,58 @@
+"""Measuring from a page that is no form: a button queues experiments, and the URL names the runs that came of it."""
+
+from collections.abc import Collection, Sequence
+
+import streamlit as st
+
+from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.jobs.client import ensure_supervisor
+from gpuexplore.model import Device, Experiment, Result, Run
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.state import fetch
+from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.url_widgets import show_problem
+
+PARAMETER, BETWEEN = "measuring", "."
+MOST_RUNS = 8
+ENDED = "measuring.ended"
+
+
+def start(experiments: Sequence[Experiment], device: Device) -> None:
+    """Queue `experiments` on `device` and show the page again, or say why one of them cannot be run."""
+    try:
+        for experiment in experiments:
+            refuse(experiment, [device])
+    except InvalidInput as error:
+        show_problem(error)
+        return
+    st.query_params[PARAMETER] = BETWEEN.join(store().submit(experiment, owner()) for experiment in experiments)
+    ensure_supervisor()
+    st.rerun()
+
+
+def started() -> list[Run]:
+    """Return the runs that were started here, as far as they can be found; the others are named."""
+    found = []
+    for run_id in [word for word in st.query_params.get(PARAMETER, "").split(BETWEEN) if word][:MOST_RUNS]:
+        try:
+            found.append(fetch(run_id))
+        except NotFound as error:
+            st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+    return found
+
+
+def show_what_ended(runs: Sequence[Run], shown: Collection[Result]) -> None:
+    """Show the page again, once, when a run ended after the page had read `shown`: nothing else would redraw it."""
+    ended = tuple(run for run in runs if not run.active)
+    ids = tuple(run.id for run in ended)
+    if ids == st.session_state.get(ENDED, ()):
+        return
+    st.session_state[ENDED] = ids
+    known = {_moment(one) for one in shown}
+    if any(_moment(result) not in known for run in ended for result in run.results if result.measurement):
+        st.rerun()
+
+
+def _moment(result: Result) -> tuple[object, ...]:
+    return (result.case, result.environment and result.environment.started_utc)

@@ -1,0 +1,148 @@
+"""Where, in which formats and against what: the choices of the page of what-ifs, each in the URL."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from gpuexplore.analysis.what_if.user_claims import named_numbers
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device
+from gpuexplore.ui import url_widgets
+
+TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}
+USUAL_DEVICE = "h100-sxm5-80gb"
+USUAL_OTHERS = ("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4")
+USUAL_BASELINE = "fp32"
+MOST_OTHERS = 12
+TIMES, PEAKS, PRICE = "fp32:1.7327,bf16:3.874", "fp32:8e12,bf16:16e12", "t4:0.35,h100-sxm5-80gb:2.50"
+NOTEBOOK = {"op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": "", "times": TIMES, "peaks": PEAKS}
+PRESETS = {"A notebook's T4": NOTEBOOK, "A transformer block": {"what": "block"}}
+
+
+class _Field(NamedTuple):
+    """A field of numbers by name; the example is a text it accepts."""
+
+    name: str
+    label: str
+    help: str
+    example: str
+
+
+TIMES_FIELD = _Field("times", "Times measured elsewhere (s)", "Seconds of the whole workload on the device.", TIMES)
+PEAKS_FIELD = _Field("peaks", "Promised peaks (FLOP/s)", "What somebody promised for the device.", PEAKS)
+PRICE_FIELD = _Field("price", "Price per hour", "By the device's key, in any currency.", PRICE)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What was chosen beside the workload.
+
+    Attributes:
+        device: the one in question.
+        others: further devices to compare with.
+        dtypes: names of formats.
+        baseline: the format speedups are against.
+        times_s: seconds entered for `device`, by dtype.
+        promised: FLOP/s entered for `device`, by dtype.
+        prices_per_hour: entered, by the id of a device.
+    """
+
+    device: Device
+    others: tuple[Device, ...]
+    dtypes: tuple[str, ...]
+    baseline: str
+    times_s: Mapping[str, float]
+    promised: Mapping[str, float]
+    prices_per_hour: Mapping[str, float]
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Every device chosen, each once."""
+        return tuple({one.id: one for one in (self.device, *self.others)}.values())
+
+
+def offer_presets() -> None:
+    """Draw a button for each example worth a look; it replaces the URL's parameters."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("For example:", width="content")
+        for label, query in PRESETS.items():
+            st.button(label, type="tertiary", icon=":material/bookmark:", on_click=_take, args=(query,))
+
+
+def _take(query: Mapping[str, str]) -> None:
+    st.query_params.from_dict(query)
+
+
+def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
+    """Draw the choices and return them.
+
+    Args:
+        here: the devices of this machine.
+        elsewhere: where the choice of further devices is drawn: beside what it decides.
+    """
+    known = {one.id: one for one in here}
+    names = [USUAL_DEVICE, *known, *(key for key in TABLE if key != USUAL_DEVICE)]
+
+    def shown(name: str) -> str:
+        return f"{known[name].name} ({name}, here)" if name in known else TABLE[name].name
+
+    def device_of(name: str) -> Device:
+        return known[name] if name in known else as_device(TABLE[name])
+
+    problems = st.container()  # the columns are too narrow for sentences
+    left, middle, right = st.columns([4, 2, 7], gap="medium")
+    with left:
+        device = url_widgets.select("Device", "device", names, shown=shown, problems=problems)
+    with middle:
+        baseline = url_widgets.select("Baseline dtype", "baseline", _baseline_first(), problems=problems)
+    with right:
+        dtypes = url_widgets.several("Dtypes", "dtypes", list(FORMATS), default=list(FORMATS))
+    with elsewhere:
+        others = url_widgets.several("Compare with", "gpus", names, default=USUAL_OTHERS, shown=shown)
+        if len(others) > MOST_OTHERS:
+            url_widgets.show_problem(
+                InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")
+            )
+    times_s, promised, prices = _entered(names)
+    return Places(
+        device=device_of(device),
+        others=tuple(device_of(other) for other in others[:MOST_OTHERS]),
+        dtypes=tuple(dtype for dtype in FORMATS if dtype in dtypes),
+        baseline=baseline,
+        times_s=times_s,
+        promised=promised,
+        prices_per_hour=prices,
+    )
+
+
+def _baseline_first() -> list[str]:
+    return sorted(FORMATS, key=lambda name: name != USUAL_BASELINE)
+
+
+def _entered(names: Sequence[str]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """Draw what a visitor may know from elsewhere; what cannot be used of it is named, the rest counts."""
+    asked = any(one.name in st.query_params for one in (TIMES_FIELD, PEAKS_FIELD, PRICE_FIELD))
+    with st.expander("Times, peaks and prices you know", icon=":material/edit_note:", expanded=asked):
+        times, peaks, price = st.columns(3, gap="medium")
+        with times:
+            times_s = _numbers(TIMES_FIELD, list(FORMATS))
+        with peaks:
+            promised = _numbers(PEAKS_FIELD, list(FORMATS))
+        with price:
+            prices = _numbers(PRICE_FIELD, names)
+    return times_s, promised, prices
+
+
+def _numbers(field: _Field, names: Sequence[str]) -> dict[str, float]:
+    typed = url_widgets.text(
+        field.label, field.name, "", help=f"{field.help} Like `{field.example}`.", placeholder=field.example
+    )
+    found, problems = named_numbers(field.name, typed, names, field.example)
+    for problem in problems:
+        url_widgets.show_problem(InvalidInput(problem))
+    return found

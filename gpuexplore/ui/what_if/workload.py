@@ -1,0 +1,118 @@
+"""What is computed, on the page of what-ifs: an operation, a list of layers, a transformer block or a run."""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import streamlit as st
+
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.what_if.workload import Workload, of_operation, of_run, parse_layers, transformer_block
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Run
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.request import parse_shape
+from gpuexplore.ui import url_widgets
+from gpuexplore.ui.run.state import fetch
+from gpuexplore.ui.session import owner, store
+
+SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
+LAYERS_HELP = "One layer a line: an operation, its shape or size or preset, and `x2` for how often."
+USUAL_SHAPE = "4096"
+USUAL_LAYERS = "linear b=8192,d=4096,k=4096 x4\nattention b=4,h=32,s=2048,d=128\nlayer_norm m=8192,n=4096 x2"
+BLOCK = (  # of a model with some seven billion parameters
+    ("Batch", "batch", "4"),
+    ("Sequence", "seq", "2048"),
+    ("Hidden size", "hidden", "4096"),
+    ("Heads", "heads", "32"),
+    ("Feed-forward", "ff", "16384"),
+)
+CHOICES = ("what", "op", "shape", "layers", "run", "at", *(name for _, name, _ in BLOCK))
+RECENT_RUNS = 20
+WHOLE_NUMBER = re.compile("[0-9]{1,9}")
+
+
+def choose_workload() -> Workload:
+    """Draw the choices and return the workload.
+
+    Raises:
+        InvalidInput: it cannot be; says what is accepted.
+        NotFound: there is no such run.
+    """
+    kind = url_widgets.segments("Workload", "what", list(KINDS), shown=lambda name: KINDS[name][0])
+    return KINDS[kind][1]()
+
+
+def forget_workload() -> None:
+    """Go back to the usual workload."""
+    url_widgets.forget(*CHOICES)
+
+
+def _operation() -> Workload:
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        operation = OPERATIONS[url_widgets.select("Operation", "op", list(OPERATIONS), shown=_title)]
+    with right:
+        shape = url_widgets.text("Shape", "shape", USUAL_SHAPE, help=SHAPE_HELP)
+    st.caption(f"{operation.formula}. {operation.about}")
+    return of_operation(operation, parse_shape(shape, operation))
+
+
+def _layers() -> Workload:
+    return parse_layers(url_widgets.lines("Layers", "layers", USUAL_LAYERS, help=LAYERS_HELP))
+
+
+def _block() -> Workload:
+    columns = st.columns(len(BLOCK), gap="small")
+    typed = []
+    for column, (label, name, usual) in zip(columns, BLOCK, strict=True):
+        with column:
+            typed.append((label, url_widgets.text(label, name, usual, help="A whole number from 1.")))
+    st.caption("Forward pass: norms, attention without a mask, a two-layer perceptron, residual sums.")
+    batch, sequence, hidden, heads, feed_forward = _whole_numbers(typed)
+    return transformer_block(batch=batch, sequence=sequence, hidden=hidden, heads=heads, feed_forward=feed_forward)
+
+
+def _whole_numbers(typed: list[tuple[str, str]]) -> list[int]:
+    bad = [one for one in typed if not (WHOLE_NUMBER.fullmatch(one[1].strip()) and int(one[1]) > 0)]
+    if bad:
+        accepted = "whole numbers from 1 to 999999999"
+        raise InvalidInput("\n".join(str(InvalidInput.of(label.lower(), text, accepted)) for label, text in bad))
+    return [int(text) for _, text in typed]
+
+
+def _run() -> Workload:
+    recent = store().history(owner(), limit=RECENT_RUNS)
+    asked = st.query_params.get("run")
+    known = {one.id: one for one in recent}
+    if asked and asked not in known:
+        known[asked] = fetch(asked)
+    if not known:
+        raise InvalidInput("there is no run of yours yet: measure one on the page Benchmark, or open a link to one")
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        run = known[url_widgets.select("Run", "run", list(known), shown=lambda name: _run_label(known[name]))]
+    operation, shapes = OPERATIONS[run.experiment.operation], run.experiment.shapes
+    by_work = sorted(shapes, key=lambda shape: (operation.flop_count(shape), *shape), reverse=True)
+    labels = {str(one): one for one in by_work}
+    with right:
+        chosen = url_widgets.select("Shape", "at", list(labels), shown=lambda name: shape_label(labels[name]))
+    return of_run(run, labels[chosen])
+
+
+def _run_label(run: Run) -> str:
+    return f"{run.id}: {OPERATIONS[run.experiment.operation].title}, {len(run.experiment.shapes)} shapes"
+
+
+def _title(name: str) -> str:
+    return OPERATIONS[name].title
+
+
+KINDS: Mapping[str, tuple[str, Callable[[], Workload]]] = MappingProxyType(
+    {
+        "operation": ("An operation", _operation),
+        "block": ("A transformer block", _block),
+        "layers": ("Layers", _layers),
+        "run": ("A run", _run),
+    }
+)

@@ -1,0 +1,367 @@
+"""Every rule of the diagnosis has a result it speaks about and one it keeps silent about."""
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from gpuexplore.analysis.diagnosis import CARE, RULES, Kind, Severity, Subject, diagnose
+from gpuexplore.analysis.run.evidence import headline_result
+from gpuexplore.analysis.utilization.peak_choice import Against
+from gpuexplore.devices import accelerator_named, as_device
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.model import Accuracy, Bandwidth, CacheRoof, Flag, Options, Peak, Result, Shape, Status, Telemetry
+from tests.analysis.made import PEAKS, case, failed, ok
+
+EMULATED = Flag("emulated", "the made-up processor has no bf16 units")
+COLD, WARM = Flag("cold", "flushed"), Flag("warm", "not flushed")
+MATVEC = Shape.of(m=100_000, n=100)
+
+
+def on(result, **fields):
+    """Return `result` as of a device that differs in these fields."""
+    return replace(result, environment=replace(result.environment, device=replace(result.environment.device, **fields)))
+
+
+def around(result, **fields):
+    """Return `result` with another environment."""
+    return replace(result, environment=replace(result.environment, **fields))
+
+
+def of_gpu(key, median_s=1e-3, **about):
+    """Return a result of a GPU of the table, as if it were here."""
+    found = replace(as_device(accelerator_named(key)), id="cuda:0", kind="cuda")
+    return around(ok(median_s, on="cuda:0", **about), device=found)
+
+
+def slow_numpy(kernel="Haswell", vectors="X86_V3 X86_V4", **about):
+    """Return NumPy at 43 % of the ceiling in a large product."""
+    versions = {"numpy": "2.4", "numpy_blas": f"openblas 0.3.31 {kernel}", "numpy_vectors": vectors}
+    return around(ok(1e-3, size=600, implementation="numpy", **about), libraries=versions)
+
+
+TWO_THIRDS_OF_THE_PEAK = ok(6.5e-4, size=600)
+
+# rule: results it speaks about, with words of what it says; results it keeps silent about
+SPEAKS = {
+    "not_measured": [
+        (failed(), "was not started, because it would have taken too long"),
+        (failed(Status.INCORRECT, "error 0.5"), "computes a wrong answer"),
+        (failed(Status.OUT_OF_MEMORY, "needs 3 GiB"), "needs more memory than there is"),
+    ],
+    "over_peak": [
+        (ok(4e-4, size=600), "reached 108 % of the measured ceiling: a ceiling is the best that was measured before"),
+        (ok(1e-4, size=600), "so the measurement is wrong: most likely not all of the work"),
+        (
+            of_gpu("t4", 2 * 4096**3 / 8.9e12, size=4096),
+            "reached 110 % of the datasheet peak: devices, GeForce cards most of all, run faster than",
+        ),
+        (
+            of_gpu("t4", 6e-4, size=2000),
+            "wrong: most likely only the launch was timed",
+        ),  # the notebook of a T4: 26.7 TFLOP/s of 8.1
+    ],
+    "over_bandwidth": [
+        # the notebook of a GTX 1650: 40 MB in 10.4 us
+        (of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC), "only the launch was timed"),
+        (
+            of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC, flags=[COLD]),
+            "far above the datasheet's memory bandwidth, so the measurement is wrong",
+        ),
+        (ok(1e-7, size=30), "caches delivered part of the bytes"),
+        (ok(1e-9, operation="copy", shape=Shape.of(n=2000), spec={"cache_bytes": None}), "the ceiling is too low"),
+    ],
+    "emulated": [
+        (ok(dtype="bf16", flags=[EMULATED]), "torch in bf16 is emulated: the made-up processor has no bf16 units."),
+        (of_gpu("t4", dtype="bf16", flags=[EMULATED]), "no bf16 units; try fp16, which has units of its own here."),
+    ],
+    "slow_blas": [
+        (slow_numpy(), "OpenBLAS chose its Haswell kernel, though the CPU has AVX-512; start with OPENBLAS_CORETYPE="),
+        (slow_numpy(vectors="X86_V3"), "OpenBLAS chose its Haswell kernel; OPENBLAS_CORETYPE chooses another"),
+        (slow_numpy(kernel="SkylakeX"), "OpenBLAS chose its SkylakeX kernel; OPENBLAS_CORETYPE chooses another"),
+        (around(slow_numpy(), settings={"OPENBLAS_CORETYPE": "Zen"}), "because OPENBLAS_CORETYPE=Zen is set"),
+        (around(slow_numpy(), libraries={}), "nothing is recorded of the BLAS kernel"),
+        (on(ok(1e-3, size=600), name="AMD EPYC"), "stays on AVX2 on an AMD CPU"),
+        (on(ok(1e-3, size=600), name="Intel Xeon"), "MKL computes it for torch; MKL_VERBOSE=1"),
+        (ok(1e-3, size=900, dtype="bf16"), "oneDNN computes this dtype"),
+    ],
+    "launch_bound": [(ok(flags=[Flag("launch_bound", "a call on one element takes 5 µs")]), "is launch-bound")],
+    "compute_bound": [
+        (ok(5e-4, size=600), "close to that limit: a narrower dtype"),
+        (TWO_THIRDS_OF_THE_PEAK, "has room below that limit: at the limit it would be 1.50× as fast"),
+    ],
+    "memory_bound": [
+        (ok(1.2e-7, size=30), "close to that limit: 90.0 % of the memory bandwidth; fewer bytes"),
+        (
+            ok(1.2e-6, size=30),
+            "should be memory-bound, but is far below that limit: 9.0 % of the memory bandwidth; at",
+        ),
+    ],
+    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay")],
+    "no_peak": [(ok(dtype="fp64"), "No peak is known for torch in fp64 here")],
+    "wave_tail": [
+        # 108 multiprocessors run 109 tiles
+        (of_gpu("a100-sxm4-80gb", 2e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)), "may lose time in a last wave"),
+        (of_gpu("a100-sxm4-80gb", 1e-2, shape=Shape.of(m=1024, k=65536, n=128)), "may have too few blocks"),
+        (
+            of_gpu("a100-sxm4-80gb", 1e-2, size=2048, implementation="numba-cuda-register"),
+            "loses time in a last wave",
+        ),
+    ],
+    "too_few_threads": [(on(around(ok(), threads=1), cores=8), "ran on 1 of 8 cores")],
+    "tf32": [
+        (of_gpu("a100-sxm4-80gb", 1e-2, size=4096), "tf32 was off, as it always is in fp32 here"),
+        (
+            of_gpu("a100-sxm4-80gb", 2e-3, size=4096, dtype="tf32"),
+            "tf32 was on: inputs keep 11 of the 24 significand bits of fp32, sums keep all",
+        ),
+    ],
+    "transfer_dominates": [
+        (
+            of_gpu("gtx-1650", 4e-4, operation="matvec", shape=MATVEC),
+            "would take longer than computing: keep them there",
+        ),
+    ],
+    "throttled": [(ok(flags=[Flag("throttled", "the clock fell to 60 %")]), "held its clock down")],
+    "contended": [(ok(flags=[Flag("contended", "2 other processes")]), "measure again when nothing else runs")],
+    "noisy": [(ok(flags=[Flag("noisy", "spreads over 20 %")]), "varies from call to call")],
+}
+SILENT = {
+    "not_measured": [ok()],
+    "over_peak": [ok(5e-4, size=600), ok(1e-4, size=600, dtype="fp64"), failed()],
+    "over_bandwidth": [
+        ok(1.2e-7, size=30),
+        ok(1e-8, size=30, spec={"cache_bytes": 10**6}),
+        ok(spec={"bandwidth": None}),
+        failed(),
+    ],
+    "emulated": [ok(dtype="bf16"), replace(ok(flags=[EMULATED]), environment=None)],
+    "slow_blas": [
+        slow_numpy(on="cuda:0"),
+        on(slow_numpy(), peaks=(replace(PEAKS[0], flop_per_s=7e11),)),  # 62 % of the ceiling
+        replace(slow_numpy(), environment=None),
+        ok(1e-3, size=600, implementation="numba-cpu"),  # our own kernel: no library to blame
+        ok(1e-3, size=60, implementation="numpy"),  # small
+        slow_numpy(dtype="fp16", flags=[EMULATED]),
+        slow_numpy(flags=[Flag("contended", "other work took 40 % of the CPU")]),
+        around(ok(1e-2, size=900, dtype="bf16", implementation="numpy"), libraries={}),  # widened: no BLAS is at fault
+        ok(1e-1, operation="conv2d", shape=Shape.of(b=8, c=64, h=56, w=56, o=64, r=3), implementation="numpy"),
+    ],
+    "launch_bound": [ok(5e-4, size=600)],
+    "compute_bound": [ok(1e-4, size=600), ok(1.2e-7, size=30), ok(dtype="fp64"), failed()],
+    "memory_bound": [ok(5e-4, size=600), ok(1e-8, size=30), ok(1e-6, size=30, spec={"cache_bytes": 10**6})],
+    "cache_bound": [ok(1.2e-7, size=30), ok(5e-4, size=600)],
+    "no_peak": [ok(), ok(operation="copy", shape=Shape.of(n=100), dtype="fp64"), failed(dtype="fp64")],
+    "wave_tail": [
+        of_gpu("a100-sxm4-80gb", 1e-2, shape=Shape.of(m=108 * 128, k=4096, n=128)),  # a full wave
+        of_gpu("a100-sxm4-80gb", 7e-4, shape=Shape.of(m=109 * 128, k=4096, n=128)),  # near its peak all the same
+        of_gpu("a100-sxm4-80gb", 1e-4, operation="copy", shape=Shape.of(n=10**6)),
+        on(of_gpu("a100-sxm4-80gb", 1e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)), cores=None),
+        on(of_gpu("a100-sxm4-80gb", 1e-2, size=2048, implementation="numba-cuda-register"), compute_capability="6.1"),
+        ok(1e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)),
+    ],
+    "too_few_threads": [
+        on(around(ok(), threads=8), cores=8),
+        on(ok(), cores=8),
+        on(around(ok(on="cuda:0"), threads=1), cores=8),
+        ok(),
+    ],
+    "tf32": [
+        ok(5e-4, size=600),
+        of_gpu("t4", 1e-1, size=4096),
+        of_gpu("a100-sxm4-80gb", 1e-2, size=4096, dtype="bf16"),
+        of_gpu("a100-sxm4-80gb", 1e-4, operation="copy", shape=Shape.of(n=10**6)),
+    ],
+    "transfer_dominates": [
+        of_gpu("gtx-1650", 1.0, operation="matvec", shape=MATVEC),
+        ok(4e-4, operation="matvec", shape=MATVEC),
+        on(of_gpu("gtx-1650", 4e-4, operation="matvec", shape=MATVEC), spec_key=None),
+    ],
+    "throttled": [ok()],
+    "contended": [ok()],
+    "noisy": [ok()],
+}
+BY_NAME = {rule.__name__: rule for rule in RULES}
+EACH_RULE = pytest.mark.parametrize("name", BY_NAME)
+
+
+@EACH_RULE
+def test_rule_is_held_to_both_sides(name):
+    assert SPEAKS[name]
+    assert SILENT[name]
+
+
+@EACH_RULE
+def test_rule_speaks_with_evidence(name):
+    for result, words in SPEAKS[name]:
+        found = BY_NAME[name](Subject(result, (result,)))
+        assert found is not None, words
+        assert words in found.sentence
+        assert found.evidence
+        assert found.kind == name
+
+
+@EACH_RULE
+def test_rule_keeps_silent(name):
+    for result in SILENT[name]:
+        assert BY_NAME[name](Subject(result, (result,))) is None
+
+
+def test_every_kind_has_its_rule_and_no_other():
+    assert set(get_args(Kind)) == set(BY_NAME) == set(SPEAKS) == set(SILENT)
+    assert set(CARE) <= set(RULES)
+
+
+@EACH_RULE
+def test_sentences_are_whole_and_severities_known(name):
+    for result, _ in SPEAKS[name]:
+        found = BY_NAME[name](Subject(result))
+        assert found.sentence.endswith(".")
+        assert ".." not in found.sentence
+        assert not found.evidence.endswith(".")
+        assert found.severity in get_args(Severity)
+
+
+@pytest.mark.parametrize("status", [one for one in Status if one is not Status.OK])
+def test_every_status_says_what_it_means_and_nothing_else_is_said(status):
+    (found,) = diagnose(failed(status, "the reason"))
+    assert found.sentence.startswith("torch in fp32 ")
+    assert found.evidence == "the reason"
+
+
+def test_wrong_answer_shows_both_errors():
+    result = replace(failed(Status.INCORRECT, "wrong"), accuracy=Accuracy(0.5, 1e-5))
+    assert diagnose(result)[0].evidence == "wrong; relative error 5.0e-01, allowed is 1.0e-05"
+    assert diagnose(replace(result, accuracy=Accuracy(None, 1e-5)))[0].evidence == "wrong"
+
+
+def test_result_without_environment_is_no_trouble():
+    assert diagnose(replace(ok(), environment=None))[0].kind == "no_peak"
+    assert diagnose(Result(case(), Status.CRASHED, "signal 11"))[0].severity == "wrong"
+
+
+def test_what_is_wrong_comes_first_then_what_disturbed_it_then_what_explains_it_and_noise_last():
+    flags = [Flag("noisy", "20 %"), Flag("contended", "2 other processes")]
+    assert [one.kind for one in diagnose(ok(1e-4, size=600, flags=flags))] == ["over_peak", "contended", "noisy"]
+    assert [one.kind for one in diagnose(ok(5e-4, size=600, flags=flags))] == ["contended", "compute_bound", "noisy"]
+    assert [one.kind for one in diagnose(slow_numpy())] == ["slow_blas", "compute_bound"]
+
+
+def test_a_wrong_time_is_not_explained():
+    found = diagnose(of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC, flags=[Flag("noisy", "20 %")]))
+    assert [one.kind for one in found] == ["over_bandwidth", "noisy"]
+
+
+def test_evidence_of_the_roofline_has_the_ridge_point():
+    (found,) = diagnose(TWO_THIRDS_OF_THE_PEAK)
+    assert found.evidence == (
+        "665 GFLOP/s of 1.00 TFLOP/s (the measured ceiling), 66.5 %; "
+        "intensity 100 FLOP/byte, ridge point 10.0 FLOP/byte"
+    )
+
+
+def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
+    cache = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
+    (found,) = diagnose(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(cache,)))
+    assert found.sentence == (
+        "torch in fp32 should be bound by a cache, but is far below that limit: 8.6 % of its bandwidth; "
+        "at the limit it would be 11.6× as fast, so most of its time goes elsewhere."
+    )
+    assert found.evidence == (
+        "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the last-level cache (977 KiB), so memory bandwidth is not what "
+        "bounds it; intensity 5.00 FLOP/byte, ridge point 8.00 FLOP/byte"
+    )
+
+
+def test_entered_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
+    own = Bandwidth(1e10, "own", "me")
+    (found,) = diagnose(ok(2e-3, size=400), against=Against(own_bandwidth=own))
+    assert (found.kind, found.evidence) == (
+        "memory_bound",
+        "960 MB/s of 10.0 GB/s; intensity 66.7 FLOP/byte, ridge point 100 FLOP/byte",
+    )
+
+
+def test_slow_library_is_shown_its_rival_of_the_same_rounds():
+    slow, fast = slow_numpy(), ok(5e-4, size=600, implementation="numba-cpu")
+    other = ok(1e-4, size=600, implementation="torch", cache="cold")  # of another group
+    assert "numba-cpu is 2.00× as fast in the same rounds" in diagnose(slow, [slow, fast, other])[0].evidence
+    assert "same rounds" not in diagnose(slow, [slow, ok(9e-4, size=600)])[0].evidence
+
+
+def test_emulated_dtype_is_compared_with_the_native_one():
+    slow, fast = ok(0.3, dtype="bf16", flags=[EMULATED]), ok(1e-3)
+    found = diagnose(slow, [slow, fast])[0]
+    assert found.sentence.startswith("torch takes 300× as long in bf16 as in fp32: the made-up processor has no bf16")
+    assert found.evidence.startswith("300 ms in bf16, 1.00 ms in fp32")
+    assert "is emulated" in diagnose(slow, [slow, ok(0.29)])[0].sentence  # hardly slower
+
+
+def test_advice_is_a_dtype_that_is_computed_in_its_own_units_and_was_not_measured_to_be_as_slow():
+    def native(result):
+        return on(result, native=("bf16", "fp32"))
+
+    slow = native(ok(0.3, dtype="fp16", flags=[EMULATED]))
+    assert "try bf16, which" in diagnose(slow)[0].sentence
+    assert "try fp32, which" in diagnose(slow, [slow, native(ok(0.29, dtype="bf16"))])[0].sentence
+    assert "try bf16, which" in diagnose(slow, [slow, native(ok(0.1, dtype="bf16"))])[0].sentence
+    assert "try" not in diagnose(slow, [slow, native(ok(0.29, dtype="bf16")), native(ok(0.28))])[0].sentence
+    widened = native(ok(0.3, dtype="fp16", implementation="numpy", flags=[EMULATED]))
+    assert "try fp32, which" in diagnose(widened)[0].sentence
+
+
+def test_own_peak_that_is_passed_is_the_one_in_doubt():
+    own = Peak("fp32", "matrix", 1e11, "own", "me")
+    found = diagnose(ok(5e-4, size=600), against=Against(own_peaks=(own,)))[0]
+    assert (found.kind, found.severity) == ("over_peak", "doubt")
+    assert "the number you entered is below what this device does" in found.sentence
+
+
+def test_clock_that_was_held_can_explain_a_rate_far_above_the_printed_peak():
+    seen = of_gpu("t4", 2 * 4096**3 / 12e12, size=4096)
+    assert diagnose(seen)[0].severity == "wrong"
+    boosted = around(seen, after=Telemetry(clock_hz=2 * seen.environment.device.clock_hz))
+    assert diagnose(boosted)[0].severity == "doubt"
+
+
+def test_another_kind_of_peak_that_is_passed_is_explained_and_no_proof_of_a_wrong_time():
+    own = Peak("fp32", "matrix", 1e10, "own", "me")
+    found = diagnose(ok(5e-4, size=600), against=Against("own", (own,)))[0]
+    assert (found.kind, found.severity) == ("over_peak", "doubt")
+
+
+def test_what_a_cold_kernel_writes_may_stay_in_a_cache():
+    about = {"operation": "copy", "shape": Shape.of(n=100_000), "flags": [COLD]}  # 400 kB in, 400 kB out
+    assert diagnose(of_gpu("gtx-1650", 3.5e-6, **about))[0].severity == "doubt"  # 114 GB/s of 128 must come from memory
+    assert diagnose(of_gpu("gtx-1650", 1e-6, **about))[0].severity == "wrong"
+
+
+def test_measured_bandwidth_that_is_passed_is_itself_in_doubt():
+    seen = ok(1e-9, operation="copy", shape=Shape.of(n=100_000), flags=[COLD])
+    assert [(one.kind, one.severity) for one in diagnose(seen)] == [("over_bandwidth", "doubt")]
+
+
+def test_worth_explaining_is_the_fastest_at_the_largest_measured_shape_else_the_first():
+    small, slow, fast = ok(1e-9, size=10), ok(2e-3), ok(1e-3, dtype="bf16")
+    assert headline_result([small, slow, fast, failed(size=900)]) is fast
+    assert headline_result([failed(), failed(dtype="bf16")]) == failed()
+    assert headline_result([]) is None
+
+
+def test_tile_of_a_library_is_said_to_be_assumed_and_that_of_our_kernel_is_not():
+    library, own = (result for result, _ in SPEAKS["wave_tail"][::2])
+    for result, assumed in ((library, True), (own, False)):
+        found = next(one for one in diagnose(result) if one.kind == "wave_tail")
+        assert ("assumed" in found.evidence) == assumed
+    evidence = next(one for one in diagnose(library) if one.kind == "wave_tail").evidence
+    assert evidence.startswith("1 full wave of 108 blocks and a last one of 1, so 50.5 % of the slots have work")
+
+
+def test_registers_of_another_block_are_not_those_recorded():
+    one = SPEAKS["wave_tail"][2][0]
+    other = replace(one, case=replace(one.case, options=Options(block=(8, 8))))
+    assert "wave_tail" not in [found.kind for found in diagnose(other)]
+
+
+def test_every_tf32_neighbour_is_told_by_the_table():
+    assert [dtype.name for dtype in DTYPES.values() if dtype.matrix_only] == ["tf32"]

@@ -1,0 +1,92 @@
+"""The ideal time, by hand: the largest of three terms, with tiles and waves."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.prediction.arithmetic import Arithmetic
+from gpuexplore.analysis.prediction.ideal_time import LAUNCH_S, ideal, useful_share
+from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape
+from gpuexplore.operations.contract import Product
+from tests.analysis.made import case, device
+
+GPU = device(identity="cuda:0", peaks=(Peak("fp32", "matrix", 1e12, "datasheet", "a test"),), bandwidth=1e11)
+LEVELS = ((1, 10**5, 5e10), (2, 5 * 10**5, 3e10), (3, 10**7, 2e10))
+UNITS = Arithmetic("native", None, GPU.peaks[0])
+
+
+def test_a_large_product_is_bound_by_arithmetic():
+    found = ideal(case(size=4096, on="cuda:0"), GPU, UNITS)
+    assert found
+    assert (found.bound, found.time_s, found.floor_s) == ("compute", 2 * 4096**3 / 1e12, 2 * 4096**3 / 1e12)
+
+
+def test_a_copy_is_bound_by_memory():
+    found = ideal(case(operation="copy", shape=Shape.of(n=10**8), on="cuda:0"), GPU, Arithmetic("native"))
+    assert found
+    assert (found.bound, found.time_s) == ("memory", 8e8 / 1e11)
+
+
+def test_a_tiny_case_costs_a_call_and_never_less_than_its_work():
+    found = ideal(case(size=64, on="cuda:0"), GPU, UNITS)
+    assert found
+    assert (found.bound, found.time_s) == ("overhead", LAUNCH_S["gpu"])
+    assert found.floor_s == max(2 * 64**3 / 1e12, 3 * 64**2 * 4 / 1e11)
+
+
+def test_a_cpus_call_comes_on_top_of_its_work():
+    found = ideal(case(size=1000), device(peaks=GPU.peaks), UNITS)
+    assert found
+    assert (found.bound, found.time_s) == ("compute", 2 * 1000**3 / 1e12 + LAUNCH_S["cpu"])
+
+
+def test_the_fastest_cache_that_holds_the_data_moves_them():
+    levels = [CacheRoof(level, size, Bandwidth(rate, "measured_ceiling", "")) for level, size, rate in LEVELS]
+    here = replace(device(cache_bytes=10**6, bandwidth=1e10), caches=tuple(levels))
+    found = ideal(case(operation="copy", shape=Shape.of(n=50_000)), here, Arithmetic("native"))  # 400 kB
+    assert found
+    assert (found.bound, found.floor_s) == ("cache", 4e5 / 3e10)
+
+
+def test_data_that_stay_in_a_cpus_cache_are_bound_by_it():
+    found = ideal(case(operation="copy", shape=Shape.of(n=100_000)), device(cache_bytes=10**6), Arithmetic("native"))
+    assert found
+    assert found.bound == "cache"
+    cold = case(operation="copy", shape=Shape.of(n=100_000), cache="cold")
+    found = ideal(cold, device(cache_bytes=10**6), Arithmetic("native"))
+    assert found
+    assert found.bound == "memory"
+
+
+def test_without_a_peak_or_a_bandwidth_there_is_no_ideal():
+    assert ideal(case(), GPU, Arithmetic("native", "unknown", None)) is None
+    assert ideal(case(), device(bandwidth=None), UNITS) is None
+
+
+def test_one_whole_wave_of_the_largest_tiles_wastes_nothing():
+    assert useful_share([Product(1, 256 * 4, 128 * 4, 64)], 16) == 1.0
+
+
+def test_one_tile_more_than_a_wave_takes_two_waves_or_smaller_tiles():
+    share = useful_share([Product(1, 256 * 17, 128, 64)], 16)
+    assert 0.5 < share < 1.0
+
+
+def test_a_product_smaller_than_a_tile_uses_a_part_of_it():
+    assert useful_share([Product(1, 32, 32, 64)], 1) == pytest.approx(0.7 * 32 * 32 / 64**2)
+
+
+def test_a_long_sum_is_split_over_idle_multiprocessors():
+    assert useful_share([Product(1, 256, 128, 2**15)], 32) == 1.0
+    assert useful_share([Product(1, 256, 128, 64)], 32) < 0.3
+
+
+def test_products_count_by_their_work():
+    whole, part = Product(1, 256, 128, 1000), Product(1, 64, 32, 1000)
+    one, two = useful_share([whole], 1), useful_share([part], 1)
+    work = [256 * 128, 64 * 32]
+    assert useful_share([whole, part], 1) == pytest.approx(sum(work) / (work[0] / one + work[1] / two))
+
+
+def test_without_products_or_multiprocessors_nothing_is_known_of_waves():
+    assert useful_share([], 16) == useful_share([Product(1, 1, 1, 1)], None) == 1.0

@@ -1,0 +1,90 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuexplore.analysis.roofline.bound import attainable_flop_per_s, bound, feed, intensity, ridge_point
+from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
+from tests.analysis.made import case, ok
+
+POSITIVE = st.floats(1e-3, 1e15)
+
+
+def test_intensity_of_a_square_product_is_n_over_six_in_fp32():
+    assert intensity(case(size=600)) == pytest.approx(100)
+
+
+def test_ridge_point():
+    assert ridge_point(1e12, 1e11) == pytest.approx(10)
+
+
+@given(POSITIVE, POSITIVE, POSITIVE)
+def test_the_roof_is_never_above_either_peak(flop_per_byte, flop_per_s, bytes_per_s):
+    roof = attainable_flop_per_s(flop_per_byte, flop_per_s, bytes_per_s)
+    assert roof <= flop_per_s
+    assert roof <= flop_per_byte * bytes_per_s
+
+
+@given(POSITIVE, POSITIVE)
+def test_both_roofs_meet_at_the_ridge(flop_per_s, bytes_per_s):
+    ridge = ridge_point(flop_per_s, bytes_per_s)
+    assert attainable_flop_per_s(ridge, flop_per_s, bytes_per_s) == pytest.approx(flop_per_s)
+
+
+def test_above_the_ridge_it_is_compute():
+    assert bound(ok(size=600)) == "compute"
+
+
+def test_below_the_ridge_it_is_memory():
+    assert bound(ok(size=30)) == "memory"
+
+
+def test_below_the_ridge_with_data_in_cache_it_is_the_cache():
+    assert bound(ok(size=30, spec={"cache_bytes": 10**6})) == "cache"
+
+
+def with_caches(result, *caches):
+    device = replace(result.environment.device, caches=caches)
+    return replace(result, environment=replace(result.environment, device=device))
+
+
+@pytest.mark.parametrize(("bytes_per_s", "limit"), [(1.9e11, "cache"), (2e11, "compute")])  # 5 FLOP/byte, 1e12 FLOP/s
+def test_cache_that_delivers_fast_enough_leaves_arithmetic_as_the_limit(bytes_per_s, limit):
+    cache = CacheRoof(2, 10**6, Bandwidth(bytes_per_s, "measured_ceiling", "triad"))
+    result = with_caches(ok(size=30, spec={"cache_bytes": 10**6}), cache)
+
+    assert feed(result) is cache.bandwidth
+    assert bound(result) == limit
+
+
+def test_data_are_fed_by_the_smallest_cache_that_holds_them_and_by_memory_where_none_does():
+    near, far = (
+        CacheRoof(level, size, Bandwidth(1e12, "measured_ceiling", "x")) for level, size in ((1, 10), (2, 10**6))
+    )
+
+    assert feed(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near, far)) is far.bandwidth
+    assert feed(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near)) is None
+    assert feed(with_caches(ok(size=30), near, far)).bytes_per_s == 1e11
+
+
+def test_entered_bandwidth_moves_the_ridge():
+    own = Bandwidth(1e10, "own", "me")
+
+    assert bound(ok(size=600), own_bandwidth=own) == "compute"
+    assert bound(ok(size=400), own_bandwidth=own) == "memory"
+    assert bound(ok(spec={"bandwidth": None}), own_bandwidth=own) == "memory"
+
+
+def test_near_the_cost_of_a_call_it_is_overhead():
+    assert bound(ok(size=600, flags=[Flag("launch_bound", "3 µs of 4 µs")])) == "overhead"
+
+
+def test_an_unknown_peak_leaves_the_bound_unknown():
+    assert bound(ok(dtype="fp64")) is None
+    assert bound(ok(spec={"bandwidth": None})) is None
+
+
+def test_element_wise_work_is_memory_bound_at_every_size():
+    shape = Shape.of(n=10**8)
+    assert bound(ok(operation="vector_add", shape=shape, implementation="numba-cuda")) == "memory"

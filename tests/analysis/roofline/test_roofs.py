@@ -1,0 +1,129 @@
+"""Roofs of made-up devices with round numbers: every rate and ridge can be checked by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.roofline.roofs import compute_roof, memory_roof, ridges, roofs
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
+from tests.analysis.made import device, failed, ok
+
+CACHE = CacheRoof(1, 64_000, Bandwidth(8e11, "measured_ceiling", "triad"))
+CPU = replace(device(), caches=(CACHE,))
+TRIAD = {"operation": "triad", "implementation": "numba-cpu", "shape": Shape.of(n=1000)}  # 12,000 bytes, 2,000 FLOPs
+
+
+def on(result, **changes):
+    return replace(result, environment=replace(result.environment, device=replace(device(), **changes)))
+
+
+def reached(*results, on_device=CPU):
+    return [roof for roof in roofs(on_device, results) if roof.reached]
+
+
+def test_every_peak_cache_and_memory_is_a_roof():
+    assert [(roof.kind, roof.label, roof.rate, roof.measured) for roof in roofs(CPU)] == [
+        ("compute", "fp32, matrix units", 1e12, True),
+        ("compute", "bf16, matrix units", 4e12, True),
+        ("compute", "fp32, vector units", 5e11, False),
+        ("cache", "L1 cache", 8e11, True),
+        ("memory", "Memory", 1e11, True),
+    ]
+
+
+def test_device_without_peaks_has_no_roofs():
+    assert roofs(device(peaks=(), bandwidth=None)) == ()
+
+
+@pytest.mark.parametrize("accelerator", ACCELERATORS, ids=lambda one: one.key)
+def test_every_row_of_the_table_has_roofs_for_each_of_its_peaks(accelerator):
+    row = as_device(accelerator)
+    found = roofs(row)
+
+    assert [(one.dtype, one.unit, one.rate) for one in found if one.kind == "compute"] == [
+        (peak.dtype, peak.unit, peak.flop_per_s) for peak in row.peaks
+    ]
+    assert not any(one.measured or one.reached for one in found)
+
+
+def test_every_compute_roof_meets_every_bandwidth_at_its_ridge():
+    found = {(ridge.compute.label, ridge.bandwidth.label): ridge.intensity for ridge in ridges(roofs(CPU))}
+
+    assert len(found) == 6
+    assert found["fp32, matrix units", "Memory"] == pytest.approx(10)
+    assert found["bf16, matrix units", "L1 cache"] == pytest.approx(5)
+
+
+def test_best_large_product_becomes_a_roof_with_its_case_and_date():
+    (roof,) = reached(ok(2e-3, size=600), ok(1e-3, size=600))
+
+    assert roof.rate == pytest.approx(2 * 600**3 / 1e-3)
+    assert (roof.label, roof.dtype, roof.unit) == ("best product in fp32, matrix units", "fp32", "matrix")
+    assert roof.source == "Matrix multiplication, 600 × 600 × 600, torch in fp32, 2026-01-02"
+
+
+def test_roof_of_a_recorded_result_says_so():
+    here, recorded = ok(2e-3, size=600), ok(1e-3, size=600)
+
+    assert [roof.source[:10] for roof in roofs(CPU, [here], [recorded]) if roof.reached] == ["recorded: "]
+    assert [roof.source[:10] for roof in roofs(CPU, [recorded], [here]) if roof.reached] == ["Matrix mul"]
+
+
+def test_product_left_of_the_ridge_shows_no_compute_roof():
+    assert reached(ok(size=30)) == []
+
+
+def test_product_above_what_is_possible_is_not_believed():
+    assert reached(ok(1e-9, size=600), failed(size=600)) == []
+
+
+def test_product_that_passes_its_roof_by_little_is_the_best_that_was_reached():
+    (roof,) = reached(ok(4e-4, size=600, flags=[Flag("over_peak", "1.08 TFLOP/s of 1.00")]))
+
+    assert roof.rate == pytest.approx(1.08e12)
+
+
+def test_widened_product_counts_for_the_format_it_computes_in():
+    (roof,) = reached(ok(size=600, dtype="bf16", implementation="numpy"))
+
+    assert roof.dtype == "fp32"
+
+
+def test_best_triad_from_memory_becomes_a_bandwidth():
+    (roof,) = reached(ok(1e-6, **TRIAD), ok(2e-6, **TRIAD))
+
+    assert (roof.kind, roof.rate) == ("memory", pytest.approx(1.2e10))
+    assert "STREAM triad, n = 1,000, numba-cpu in fp32, 2026-01-02" in roof.source
+
+
+def test_data_that_a_cache_may_have_delivered_show_no_bandwidth():
+    assert reached(ok(1e-9, spec={"cache_bytes": 3001}, **TRIAD)) == []
+    assert reached(ok(1e-9, spec={"cache_bytes": None}, **TRIAD)) == []
+    assert reached(ok(1e-9, spec={"cache_bytes": 3001}, cache="cold", **TRIAD)) == []  # it may keep what is written
+    assert len(reached(ok(1e-6, spec={"cache_bytes": 3000}, cache="cold", **TRIAD))) == 1
+
+
+def test_what_a_flushed_cache_cannot_have_delivered_shows_a_bandwidth_at_any_size():
+    cold = {"operation": "reduce_sum", "shape": Shape.of(m=10, n=100), "implementation": "torch", "cache": "cold"}
+
+    assert len(reached(ok(1e-6, spec={"cache_bytes": 10**6}, **cold))) == 1
+
+
+def test_results_of_another_device_are_left_out():
+    assert reached(on(ok(size=600), name="another")) == []
+    assert reached(on(ok(size=600), cores=4), on_device=replace(CPU, cores=2)) == []
+
+
+def test_product_with_work_for_every_core_is_large():
+    assert len(reached(on(ok(size=600), cores=6))) == 1  # 4.3e8 FLOPs, 6.7e7 for a tile
+    assert reached(on(ok(size=600), cores=7)) == []
+
+
+def test_limits_are_found_by_what_they_limit():
+    found = roofs(CPU, [ok(size=600)])
+
+    assert compute_roof(found, "fp32", "vector").rate == 5e11
+    assert compute_roof(found, "fp16", "matrix") is None
+    assert memory_roof(found).rate == 1e11
+    assert memory_roof(()) is None

@@ -1,0 +1,52 @@
+from dataclasses import replace
+
+from gpuexplore.analysis.roofline.points import place
+from gpuexplore.analysis.roofline.roofs import roofs
+from gpuexplore.analysis.roofline.summary import explain
+from tests.analysis.made import device, ok
+
+ROOFS = roofs(device())
+RIGHT, LEFT = place(ok(1e-3, size=600), ROOFS), place(ok(1e-6, size=30), ROOFS)
+
+
+def test_two_points_on_either_side_of_the_ridge_are_told():
+    assert explain(ROOFS, [RIGHT, LEFT]) == (
+        "In fp32 the ridge point is at **10.0 FLOP/byte**: work that computes less with each byte it moves waits for "
+        "memory, and only work right of it can reach 1.00 TFLOP/s.",
+        "Of the 2 points, 1 lies under a flat roof, where arithmetic is the limit, and 1 lies under the slope of "
+        "memory.",
+        "Nearest to its roof is **torch in fp32 at 600 × 600 × 600**, at 43.2 %.",
+        "Farthest below is **torch in fp32 at 30 × 30 × 30**, at 10.8 %; the usual reasons are the cost of a call, "
+        "data that move more than once, and instructions narrower than the unit.",
+    )
+
+
+def test_one_point_is_told_by_its_side_and_not_compared_with_itself():
+    said = explain(ROOFS, [LEFT])
+
+    assert said[1:] == (
+        "The point lies under the slope of memory.",
+        "Nearest to its roof is **torch in fp32 at 30 × 30 × 30**, at 10.8 %.",
+    )
+
+
+def test_without_points_only_the_ridge_of_the_usual_dtype_is_told():
+    (said,) = explain(ROOFS, [])
+
+    assert said.startswith("In fp32 the ridge point is at **10.0 FLOP/byte**")
+
+
+def test_points_of_unknown_roofs_are_counted_apart():
+    unknown = replace(LEFT, attainable=None)
+
+    assert "1 lies under a flat roof, where arithmetic is the limit; of 1 the roof is unknown." in " ".join(
+        explain(ROOFS, [RIGHT, unknown])
+    )
+
+
+def test_nothing_known_says_nothing():
+    assert explain((), []) == ()
+
+
+def test_point_above_its_roof_is_not_told_as_a_success():
+    assert "above it" in " ".join(explain(ROOFS, [replace(RIGHT, flop_per_s=2e12)]))

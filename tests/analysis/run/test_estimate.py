@@ -1,0 +1,52 @@
+import pytest
+
+from gpuexplore.analysis.run.estimate import case_count, estimate, refuse
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Experiment, Options, Shape
+from tests.analysis.made import device
+
+
+def experiment(sizes=(100,), dtypes=("fp32",), implementations=("torch",), budget_s=0.2, operation="matmul"):
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in sizes)
+    return Experiment(operation, shapes, dtypes, implementations, options=Options(budget_s=budget_s))
+
+
+def test_estimate_of_two_sizes():
+    found = estimate(experiment((10, 100)))
+    assert (found.cases, found.runnable, found.unsupported) == (2, 2, ())
+    assert found.bytes_largest == 30_000 * 4 + 30_000 * 8
+    assert found.seconds_low == pytest.approx(0.1)
+    assert found.seconds_high == pytest.approx(0.7)
+    assert found.flop_total == 2_000 + 2_000_000
+
+
+def test_dtypes_without_a_meaning_cost_nothing_and_say_why():
+    asked = Experiment("vector_add", (Shape.of(n=10),), ("fp32", "tf32"), ("torch",))
+    found = estimate(asked)
+    assert (found.cases, found.runnable) == (2, 1)
+    assert "no matrix product" in found.unsupported[0]
+
+
+def test_a_small_experiment_is_not_refused():
+    refuse(experiment(), [device(memory_bytes=2**30)])
+
+
+def test_too_large_for_a_device_names_both_figures():
+    with pytest.raises(InvalidInput, match=r"needs 352 KiB, more than 80% of the 391 KiB of cpu"):
+        refuse(experiment(), [device(memory_bytes=400_000)])
+
+
+def test_unknown_memory_and_other_devices_refuse_nothing():
+    refuse(experiment(), [device(), device(identity="cuda:0", memory_bytes=1)])
+
+
+def test_too_many_cases_are_counted_before_they_are_made():
+    asked = experiment(sizes=range(1, 2002))
+    assert case_count(asked) == 2001
+    with pytest.raises(InvalidInput, match="2,001 cases are more than one run may have"):
+        refuse(asked, [])
+
+
+def test_too_long_names_both_figures():
+    with pytest.raises(InvalidInput, match="could take 1 h 40 min, more than 1 h 0 min"):
+        refuse(experiment(sizes=range(1, 101), budget_s=60), [])

@@ -1,0 +1,49 @@
+"""What hardware cannot do was not done: such times are no ceiling, no roof and no figure of a what-if."""
+
+import pytest
+
+from gpuexplore.analysis.utilization.plausibility import bytes_from_memory, is_plausible
+from gpuexplore.model import Shape
+from tests.analysis.made import failed, ok
+from tests.analysis.utilization.test_above_peak import geforce
+from tests.analysis.utilization.test_peak_choice import on_gpu
+
+COPY = {"operation": "copy", "shape": Shape.of(n=1000)}  # 4,000 bytes in, 4,000 out
+
+
+@pytest.mark.parametrize(
+    ("share", "held_hz", "believed"),
+    [
+        (0.9, None, True),
+        (1.15, None, True),  # boards boost
+        (1.25, None, False),
+        (1.25, 2.73e9, True),  # 8 % above the printed clock, and 15 % more
+        (1.4, 2.73e9, False),
+        (1.1, 2.1e9, False),  # 32 % above what that clock allows
+    ],
+)
+def test_printed_peak_is_passed_by_as_much_as_clocks_explain(share, held_hz, believed):
+    assert is_plausible(geforce(share, held_hz)) is believed
+
+
+@pytest.mark.parametrize(("median_s", "believed"), [(2.2e-4, True), (2.1e-4, False)])  # 1.96 and 2.06 TFLOP/s of 1
+def test_ceiling_of_ours_may_be_missed_but_not_by_half(median_s, believed):
+    assert is_plausible(ok(median_s, size=600)) is believed
+
+
+@pytest.mark.parametrize(("median_s", "believed"), [(1.5e-4, True), (1e-4, False)])  # 5.3 and 8 TB/s of 4.8
+def test_memory_is_not_passed_by_far_when_no_cache_holds_the_data(median_s, believed):
+    assert is_plausible(on_gpu(ok(median_s, operation="copy", shape=Shape.of(n=10**8)))) is believed
+
+
+def test_without_a_time_or_a_limit_there_is_nothing_to_believe_or_to_doubt():
+    assert not is_plausible(failed())
+    assert is_plausible(ok(1e-12, spec={"peaks": (), "bandwidth": None}))
+
+
+@pytest.mark.parametrize(
+    ("cache_bytes", "cache", "expected"),
+    [(1000, "warm", 7000), (10**6, "warm", 0), (10**6, "cold", 4000), (1000, "cold", 7000), (None, "cold", None)],
+)
+def test_flushed_cache_delivers_nothing_but_may_keep_what_is_written(cache_bytes, cache, expected):
+    assert bytes_from_memory(ok(spec={"cache_bytes": cache_bytes}, cache=cache, **COPY)) == expected

@@ -1,0 +1,113 @@
+import pytest
+
+from gpuexplore.analysis.utilization.rates import (
+    byte_count,
+    bytes_per_s,
+    flop_count,
+    flop_per_s,
+    shape_label,
+    shapes_by_work,
+    size_of,
+)
+from gpuexplore.analysis.utilization.utilization import (
+    PEAK_KINDS,
+    applicable_peak,
+    bandwidth_utilization,
+    cache_mode,
+    cache_resident_reason,
+    mfu,
+)
+from gpuexplore.model import Flag, Peak, Shape, Status
+from tests.analysis.made import case, failed, ok
+
+COLD, WARM = Flag("cold", "flushed"), Flag("warm", "not flushed")
+
+
+def test_work_of_a_product_of_100():
+    assert flop_count(case()) == 2_000_000
+    assert byte_count(case()) == 3 * 100 * 100 * 4
+    assert byte_count(case(dtype="bf16")) == 3 * 100 * 100 * 2
+
+
+def test_rates_are_work_over_the_median():
+    assert flop_per_s(ok(1e-3)) == pytest.approx(2e9)
+    assert bytes_per_s(ok(1e-3)) == pytest.approx(1.2e8)
+
+
+@pytest.mark.parametrize("figure", [flop_per_s, bytes_per_s, mfu, bandwidth_utilization])
+@pytest.mark.parametrize("status", [one for one in Status if one is not Status.OK])
+def test_only_measured_results_have_rates(figure, status):
+    assert figure(failed(status)) is None
+
+
+def test_mfu_is_the_share_of_the_peak():
+    assert mfu(ok(1e-5)) == pytest.approx(0.2)
+    assert mfu(ok(1e-5, dtype="bf16")) == pytest.approx(0.05)
+
+
+def test_a_widened_dtype_is_held_against_the_dtype_it_computes_in():
+    assert applicable_peak(ok(dtype="bf16", implementation="numba-cpu")).dtype == "fp32"
+
+
+def test_the_unit_decides_the_peak():
+    assert applicable_peak(ok(implementation="numba-cuda")).flop_per_s == 5e11
+
+
+def test_an_unknown_peak_gives_no_mfu():
+    assert applicable_peak(ok(dtype="fp64")) is None
+    assert mfu(ok(dtype="fp64")) is None
+
+
+def test_own_peak_replaces_that_of_the_device_and_says_so():
+    own = Peak("fp32", "matrix", 2e12, "datasheet", "entered")
+    assert applicable_peak(ok(), [own]).kind == "own"
+    assert mfu(ok(1e-5), [own]) == pytest.approx(0.1)
+
+
+def test_own_peak_of_another_dtype_changes_nothing():
+    assert mfu(ok(1e-5), [Peak("fp64", "matrix", 1.0, "own", "entered")]) == pytest.approx(0.2)
+
+
+def test_bandwidth_utilization_of_data_larger_than_the_cache():
+    assert bandwidth_utilization(ok(1e-6)) == pytest.approx(1.2)
+    assert cache_resident_reason(ok()) is None
+
+
+def test_warm_data_that_fit_a_cache_have_no_memory_utilization_and_say_why():
+    small = ok(spec={"cache_bytes": 10**6}, flags=[WARM])
+    assert bandwidth_utilization(small) is None
+    assert "last-level cache (977 KiB)" in cache_resident_reason(small)
+
+
+def test_cold_data_come_from_memory_even_when_they_would_fit():
+    assert bandwidth_utilization(ok(1e-6, spec={"cache_bytes": 10**6}, flags=[COLD])) == pytest.approx(1.2)
+
+
+def test_cache_mode_is_what_was_flagged_then_what_was_asked_then_warm():
+    assert cache_mode(ok(flags=[COLD], cache="warm")) == "cold"
+    assert cache_mode(ok(cache="cold")) == "cold"
+    assert cache_mode(ok()) == "warm"
+
+
+def test_unknown_bandwidth_gives_no_utilization():
+    assert bandwidth_utilization(ok(spec={"bandwidth": None})) is None
+
+
+def test_every_kind_of_peak_has_words():
+    assert set(PEAK_KINDS) == {"datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"}
+
+
+def test_size_is_the_number_a_shape_stands_for():
+    assert size_of(case(size=64)) == 64
+    assert size_of(case(shape=Shape.of(m=64, k=64, n=65))) is None
+
+
+def test_shapes_read_well():
+    assert shape_label(Shape.of(m=512, k=512, n=4096)) == "512 × 512 × 4,096"
+    assert shape_label(Shape.of(n=1_000_000)) == "n = 1,000,000"
+    assert shape_label(Shape.of(b=1, h=8, s=2048, d=64)) == "b = 1, h = 8, s = 2,048, d = 64"
+
+
+def test_shapes_are_ordered_by_work_not_by_their_first_axis():
+    wide, tall = Shape.of(m=1, k=9, n=9), Shape.of(m=2, k=2, n=2)
+    assert shapes_by_work([ok(shape=wide), ok(shape=tall)]) == [tall, wide]

@@ -1,0 +1,92 @@
+"""The notebook's MFU on a T4, from what it promised and from the datasheet: SOURCES of the figures are its own."""
+
+import pytest
+
+from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.what_if.user_claims import claims, named_numbers
+from gpuexplore.analysis.what_if.what_if import Known, what_if
+from gpuexplore.analysis.what_if.workload import of_operation
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.dtypes import FORMATS
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.request import parse_shape
+
+LINEAR = OPERATIONS["linear"]
+WORKLOAD = of_operation(LINEAR, parse_shape("notebook-linear", LINEAR))
+T4 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "t4")
+TIMES = {"fp32": 1.7327, "bf16": 3.874}
+PROMISED = {"fp32": 8e12, "bf16": 16e12}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    known = Known(calibrate(), times_s=TIMES)
+    return {one.dtype: one for one in what_if(WORKLOAD, [T4], dtypes=list(FORMATS), baseline="fp32", known=known)}
+
+
+def test_notebooks_layer_has_its_flops():
+    assert WORKLOAD.flop_count == pytest.approx(8.796e12, rel=1e-4)
+
+
+def test_fp32_stands_against_what_was_promised_and_against_the_datasheet(rows):
+    fp32, _ = claims(WORKLOAD, list(rows.values()), PROMISED)
+
+    assert fp32.flop_per_s == pytest.approx(5.077e12, rel=1e-3)
+    assert fp32.of_promised == pytest.approx(0.635, abs=5e-4)
+    assert fp32.of_peak == pytest.approx(5.077 / 8.1, abs=5e-4)
+    assert fp32.row.peak.kind == "datasheet"
+    assert fp32.published is None  # the best published result is this very one
+    assert "inputs all ones" in fp32.known_as.source
+
+
+def test_bf16_is_emulated_slower_and_held_against_the_units_that_did_the_work(rows):
+    _, bf16 = claims(WORKLOAD, list(rows.values()), PROMISED)
+
+    assert bf16.of_promised == pytest.approx(0.142, abs=5e-4)
+    assert (bf16.row.support, bf16.row.peak.dtype) == ("emulated", "fp32")
+    assert bf16.of_peak == pytest.approx(2.271 / 8.1, abs=5e-4)
+    assert bf16.row.speedup.value == pytest.approx(1.7327 / 3.874)
+
+
+def test_fp16_is_predicted_from_its_peak(rows):
+    fp16 = rows["fp16"]
+
+    assert (fp16.origin, fp16.support, fp16.peak.flop_per_s) == ("predicted", "native", 65e12)
+    assert fp16.time.low < fp16.time.value < fp16.time.high < TIMES["fp32"]
+
+
+def test_a_promised_peak_without_a_time_is_held_against_the_prediction(rows):
+    (found,) = [claim for claim in claims(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if claim.row.dtype == "fp16"]
+
+    assert found.of_promised == pytest.approx(found.of_peak / 2)
+
+
+def test_numbers_by_name_are_read():
+    assert named_numbers("times", " fp32:1.5, bf16:2e-3 ", FORMATS, "") == ({"fp32": 1.5, "bf16": 2e-3}, [])
+    assert named_numbers("price", "cuda:0:2", ["cuda:0"], "") == ({"cuda:0": 2.0}, [])
+
+
+@pytest.mark.parametrize(
+    "word", ["fp4:1", "1.5", "fp32:x", "fp32:0", "fp32:-1", "fp32:inf", "fp32:nan", "fp32", "fp32:1e300", "fp32:\u0661"]
+)
+def test_a_number_that_cannot_be_used_is_named_and_the_others_count(word):
+    found, problems = named_numbers("times", f"{word},fp16:1", FORMATS, "fp32:1.5")
+
+    assert found == {"fp16": 1.0}
+    assert len(problems) == 1
+    assert f"times {word!r}" in problems[0]
+    assert "fp32:1.5" in problems[0]
+
+
+def test_two_numbers_for_one_name_are_named_and_the_first_counts():
+    found, problems = named_numbers("times", "fp32:1.5,fp32:3,fp16:1,fp16:1", FORMATS, "fp32:1.5")
+
+    assert found == {"fp32": 1.5, "fp16": 1.0}
+    assert problems == ["times 'fp32:3': accepted are one number for fp32: 1.5 counts"]
+
+
+def test_a_pasted_text_does_not_bury_the_page_in_messages():
+    _, problems = named_numbers("times", ",".join(f"x{number}:1" for number in range(500)), FORMATS, "fp32:1.5")
+
+    assert len(problems) == 6
+    assert problems[-1] == "times: 495 more cannot be used"

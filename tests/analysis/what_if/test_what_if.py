@@ -1,0 +1,260 @@
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.prediction import Prediction, calibrate
+from gpuexplore.analysis.what_if import what_if as module
+from gpuexplore.analysis.what_if.rounding_error import expected_error
+from gpuexplore.analysis.what_if.summary import explain_entered, summarize
+from gpuexplore.analysis.what_if.what_if import Known, Span, fastest, format_in, what_if
+from gpuexplore.analysis.what_if.workload import Layer, Workload
+from gpuexplore.devices import ACCELERATORS, as_device
+from gpuexplore.dtypes import DTYPES, FORMATS
+from gpuexplore.model import Accuracy, Options, Peak, Shape
+from tests.analysis.made import device, ok
+
+SIZE = 1000
+SQUARE = Shape.of(m=SIZE, k=SIZE, n=SIZE)
+FLOPS = 2 * SIZE**3
+ONE = Workload("one product", (Layer("product", "matmul", SQUARE),))
+TWO = Workload("two layers", (Layer("product", "matmul", SQUARE, 2), Layer("sum", "vector_add", Shape.of(n=10**6))))
+T4 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "t4")
+SECONDS = {"fp64": 8e-3, "fp32": 4e-3, "bf16": 1e-3, "fp16": 16e-3}
+
+
+def made_up(case, on, _):
+    """Answer like the prediction core, with times that can be checked by hand."""
+    if case.dtype == "fp8":
+        return Prediction(case, on, "unsupported", "no fp8 units")
+    if (case.dtype, case.operation) == ("tf32", "matmul"):
+        return Prediction(case, on, "native", "no peak is known")
+    seconds = SECONDS[case.dtype] if case.operation == "matmul" else 1e-3
+    support = "emulated" if case.dtype == "fp16" else "native"
+    reason = "no fp16 units" if support == "emulated" else None
+    peak = Peak(case.dtype, "matrix", 1e12, "datasheet", "a test")
+    return Prediction(case, on, support, reason, seconds, seconds / 2, seconds * 2, "compute", peak, "made up")
+
+
+@pytest.fixture(autouse=True)
+def core(monkeypatch):
+    monkeypatch.setattr(module, "predicted", made_up)
+
+
+def rows(workload=ONE, on=None, *, dtypes=("fp32", "bf16"), baseline="fp32", **known):
+    found = what_if(workload, [on or device()], dtypes=dtypes, baseline=baseline, known=Known(calibrate(), **known))
+    return {one.dtype: one for one in found}
+
+
+def test_speedup_is_the_baselines_time_over_this_with_the_widest_interval_both_allow():
+    found = rows()["bf16"]
+
+    assert found.time == Span(1e-3, 0.5e-3, 2e-3)
+    assert found.speedup.value == pytest.approx(4)
+    assert (found.speedup.low, found.speedup.high) == (pytest.approx(2e-3 / 2e-3), pytest.approx(8e-3 / 0.5e-3))
+    assert rows()["fp32"].speedup == Span(1, 1, 1)
+
+
+def test_baseline_need_not_be_shown():
+    found = rows(dtypes=("bf16",), baseline="fp64")
+
+    assert list(found) == ["bf16"]
+    assert found["bf16"].speedup.value == pytest.approx(8)
+
+
+def test_mfu_holds_the_workloads_flops_against_the_peak_of_its_heaviest_layer():
+    assert rows()["bf16"].mfu == pytest.approx(FLOPS / 1e-3 / 1e12)
+    assert rows(TWO)["bf16"].mfu == pytest.approx((2 * FLOPS + 10**6) / 3e-3 / 1e12)
+
+
+def test_layers_add_up_and_so_do_the_ends_of_their_intervals():
+    assert rows(TWO)["fp32"].time == Span(pytest.approx(2 * 4e-3 + 1e-3), pytest.approx(4.5e-3), pytest.approx(18e-3))
+
+
+def test_measured_here_replaces_the_prediction():
+    result = ok(2e-3, size=SIZE, dtype="bf16", spread=0.1)
+    found = rows(measured=[result])["bf16"]
+
+    assert (found.origin, found.basis) == ("measured", "measured here with torch")
+    assert found.time == Span(2e-3, *(pytest.approx(ci95_) for ci95_ in result.measurement.ci95_s))
+    assert found.peak.flop_per_s == 4e12  # of the device it was measured on
+    assert rows(measured=[result])["fp32"].origin == "predicted"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"size": 999},
+        {"size": SIZE, "dtype": "fp32"},
+        {"size": SIZE, "on": "cuda:0", "spec": {"memory_bytes": 1}, "name": "another"},
+    ],
+)
+def test_other_cases_and_other_devices_are_no_measurement_of_this_one(other):
+    name = other.pop("name", None)
+    result = ok(2e-3, **{"dtype": "bf16", **other})
+    if name:
+        spec = replace(result.environment.device, name=name)
+        result = replace(result, environment=replace(result.environment, device=spec))
+
+    assert rows(measured=[result])["bf16"].origin == "predicted"
+
+
+def test_processor_of_the_same_name_with_other_cores_is_another_device():
+    result = ok(2e-3, size=SIZE, dtype="bf16")
+    two = replace(result, environment=replace(result.environment, device=replace(device(), cores=2)))
+
+    assert rows(on=replace(device(), cores=2), recorded=[two])["bf16"].origin == "recorded"
+    assert rows(on=replace(device(), cores=64), recorded=[two])["bf16"].origin == "predicted"
+
+
+def test_time_that_hardware_cannot_reach_is_not_the_fastest():
+    launched, computed = ok(1e-6, size=SIZE, dtype="bf16"), ok(2e-3, size=SIZE, dtype="bf16")
+
+    assert fastest([launched, computed], device(), ONE.layers[0], "bf16") is computed
+
+
+def test_zeros_are_no_measurement_of_random_data():
+    result = ok(2e-3, size=SIZE, dtype="bf16")
+    zeros = replace(result, case=replace(result.case, options=Options(data="zeros")))
+
+    assert fastest([zeros], device(), ONE.layers[0], "bf16") is None
+    assert fastest([zeros, result], device(), ONE.layers[0], "bf16") is result
+
+
+def test_a_row_of_the_table_is_known_by_its_key_and_recorded_results_say_so():
+    result = ok(2e-3, size=SIZE, dtype="bf16")
+    t4 = replace(result.environment.device, name="Tesla T4", spec_key="t4")
+    recorded = replace(result, environment=replace(result.environment, device=t4))
+    found = rows(on=T4, recorded=[recorded])["bf16"]
+
+    assert (found.origin, found.basis) == ("recorded", "recorded on such a device with torch")
+    assert rows(recorded=[recorded])["bf16"].origin == "predicted"  # the made-up processor is no T4
+
+
+def test_one_predicted_layer_makes_it_a_prediction_that_counts_the_measured_ones():
+    found = rows(TWO, measured=[ok(2e-3, size=SIZE, dtype="bf16")])["bf16"]
+
+    assert found.origin == "predicted"
+    assert found.basis == "1 of 2 layers measured here; made up"
+    assert found.time.value == pytest.approx(2 * 2e-3 + 1e-3)
+
+
+def test_an_entered_time_counts_for_the_first_device_only():
+    found = what_if(
+        ONE, [device(), T4], dtypes=["fp32"], baseline="fp32", known=Known(calibrate(), times_s={"fp32": 1.0})
+    )
+
+    assert [one.origin for one in found] == ["entered", "predicted"]
+    assert found[0].time == Span(1, 1, 1)
+    assert found[0].mfu == pytest.approx(FLOPS / 1e12)
+
+
+def test_a_format_without_a_time_has_no_figures_that_follow_from_one_and_says_why():
+    found = rows(dtypes=("tf32", "fp8"), prices_per_hour={"cpu": 1.0})
+
+    assert (found["fp8"].support, found["fp8"].reason) == ("unsupported", "no fp8 units")
+    assert (found["tf32"].support, found["tf32"].reason) == ("native", "no peak is known")
+    for one in found.values():
+        assert (one.time, one.speedup, one.mfu, one.energy_j, one.cost, one.origin) == (None,) * 6
+
+
+def test_layers_that_do_not_exist_in_a_format_run_beside_it():
+    product, addition = TWO.layers
+
+    assert format_in(product, FORMATS["fp8"]).name == "fp8"
+    assert format_in(addition, FORMATS["fp8"]).name == "bf16"
+    assert format_in(addition, FORMATS["tf32"]).name == "fp32"
+    assert rows(TWO, dtypes=("tf32",))["tf32"].notes == ("sum in fp32: they have no tf32",)
+
+
+def test_a_workload_of_which_nothing_exists_in_a_format_is_unsupported_there(monkeypatch):
+    monkeypatch.undo()
+    addition = Workload("sum", TWO.layers[1:])
+    found = rows(addition, dtypes=("fp8",))["fp8"]
+
+    assert found.support == "unsupported"
+    assert "no matrix product" in found.reason
+
+
+@pytest.mark.parametrize(("memory_bytes", "fits"), [(10**9, True), (13 * 10**6, None), (10**6, False), (None, None)])
+def test_memory_fits_surely_perhaps_or_not(memory_bytes, fits):
+    found = rows(TWO, device(memory_bytes=memory_bytes))["fp32"]
+
+    assert found.memory_bytes == 2 * 3 * SIZE**2 * 4 + 3 * 10**6 * 4
+    assert found.fits is fits
+
+
+def test_energy_is_the_time_at_the_boards_power_and_cost_at_the_entered_price():
+    found = rows(on=T4, prices_per_hour={"t4": 3.6})["fp32"]
+
+    assert found.energy_j == pytest.approx(4e-3 * 70)
+    assert found.cost == pytest.approx(4e-3 / 3600 * 3.6)
+    assert rows()["fp32"].energy_j is None  # nobody states the power of a made-up processor
+    assert rows()["fp32"].cost is None
+
+
+def test_error_is_expected_until_it_was_measured():
+    result = replace(ok(2e-3, size=SIZE, dtype="bf16"), accuracy=Accuracy(5e-3, 1e-2))
+
+    assert rows()["bf16"].error == expected_error("matmul", SQUARE, DTYPES["bf16"])
+    assert rows()["bf16"].error_origin == "expected"
+    measured = rows(measured=[result])["bf16"]
+    assert measured.error_origin == "measured"
+    assert measured.error == pytest.approx((5e-3**2 + (2**0.5 * 0.4254 / 256) ** 2) ** 0.5, rel=0.02)
+
+
+def test_headline_names_the_fastest_format_its_interval_and_its_error():
+    said = summarize(list(rows().values()), baseline="fp32")
+
+    factor = rows()["bf16"].error / rows()["fp32"].error
+    assert said.headline.startswith(
+        "On a made-up processor, bf16 is predicted to be 4.0 times as fast as fp32 (1.0 to 16)"
+    )
+    assert said.headline.endswith(f"at {round(factor, -2):,.0f} times the error.")
+
+
+def test_headline_of_measured_times_predicts_nothing():
+    both = [ok(2e-3, size=SIZE, dtype="bf16", spread=0), ok(4e-3, size=SIZE, spread=0)]
+
+    assert (
+        "bf16 is 2.0 times as fast as fp32, at"
+        in summarize(list(rows(measured=both).values()), baseline="fp32").headline
+    )
+
+
+def test_headline_admits_that_nothing_is_faster():
+    slow = rows(dtypes=("fp64", "fp32"))
+
+    assert (
+        "fp64 is predicted to be the fastest other dtype, and 2.0 times as slow as fp32"
+        in summarize(list(slow.values()), baseline="fp32").headline
+    )
+
+
+def test_headline_without_any_time_gives_the_reason():
+    assert summarize(list(rows(dtypes=("fp8",)).values()), baseline="fp8").headline == (
+        "On a made-up processor, no time is known: no fp8 units."
+    )
+    assert summarize([], baseline="fp32").headline == "Choose at least one dtype."
+    alone = summarize(list(rows(dtypes=("fp32",)).values()), baseline="fp32").headline
+    assert alone == "On a made-up processor, fp32 is predicted to take 4.00 ms; nothing to compare."
+
+
+def test_details_tell_what_is_emulated_unsupported_or_too_large():
+    said = " ".join(
+        summarize(list(rows(TWO, device(memory_bytes=13 * 10**6), dtypes=FORMATS).values()), baseline="fp32").details
+    )
+
+    assert "**fp16**, emulated: no fp16 units." in said
+    assert "**fp8**, unsupported: no fp8 units." in said
+    assert "**fp32** may not fit: all its arrays take 34.3 MiB, and the memory is 12.4 MiB." in said
+    assert "**fp64** does not fit" in said
+
+
+def test_an_entered_time_in_an_emulated_format_is_explained_and_a_better_one_named():
+    entered = rows(dtypes=("fp32", "bf16", "fp16"), times_s={"fp32": 1.0, "fp16": 2.5})
+    (said,) = explain_entered(list(entered.values()), baseline="fp32")
+
+    assert said == (
+        "**fp16** took 2.5 times as long as fp32: no fp16 units. **bf16** has units of its own, with a peak of "
+        "1.00 TFLOP/s: it is predicted to take 500 µs to 2.00 ms."
+    )

@@ -1,0 +1,241 @@
+"""The loops behind the CPU's ceiling: vector registers are used, and what they reach is kept."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.devices import cache_directory, data_directory, ensure_ceiling
+from gpuexplore.devices.cpu import CacheLevel
+from gpuexplore.devices.cpu_ceiling.cache import (
+    ATTEMPTS,
+    CEILING_VERSION,
+    Ceiling,
+    best_of,
+    load_ceiling,
+    save_ceiling,
+    with_ceiling,
+    with_saved,
+)
+from gpuexplore.devices.cpu_ceiling.levels import CachePlan, plan_caches
+from gpuexplore.devices.cpu_ceiling.loops import loops_for
+from gpuexplore.devices.cpu_ceiling.measure import compile_loops, host_features, measure_ceiling
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Bandwidth, CacheRoof, Device
+
+KIB, MIB = 2**10, 2**20
+
+
+def cache_roof(level, bytes_per_s):
+    return CacheRoof(level, 10**level, Bandwidth(bytes_per_s, "measured_ceiling", "triad"))
+
+
+CACHES = (cache_roof(1, 4e11), cache_roof(2, 2e11), cache_roof(3, 1e11))
+QUIET = Ceiling("a CPU", 2, {"fp64": 1e11, "fp32": 2e11, "bf16": 4e11}, 5e10, 60, "2026-11-20T10:00:00+00:00")
+CPU = Device("cpu", "cpu", "a CPU", cores=2)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_measured_ceiling_is_positive_and_halves_with_precision_doubled():
+    ceiling = measure_ceiling(1)
+    assert ceiling.bytes_per_s > 0
+    assert 1.2 < ceiling.flop_per_s["fp32"] / ceiling.flop_per_s["fp64"] < 3
+    assert all(
+        rate > 1e9
+        for rate in (*ceiling.flop_per_s.values(), *(cache.bandwidth.bytes_per_s for cache in ceiling.caches))
+    )
+
+
+def test_the_loops_run_in_the_widest_vector_registers():
+    features = host_features()
+    if not features.get("avx"):
+        pytest.skip("no AVX here: its registers are named otherwise")
+    assembly = compile_loops(loops_for(features), features).assembly
+    assert ("%zmm" if features.get("avx512f") else "%ymm") in assembly
+
+
+def test_every_accumulator_stays_a_multiply_add_of_its_own():
+    features = host_features()
+    if not features.get("fma"):
+        pytest.skip("no x86 FMA here: multiply-adds are named otherwise")
+    loops = {"fp32": loops_for(features)["fp32"]}
+    assembly = compile_loops(loops, features).assembly
+    assert assembly.count("vfmadd") >= loops["fp32"].accumulators
+
+
+def test_only_the_triad_for_memory_stores_past_the_caches():
+    features = host_features()
+    if not features.get("avx"):
+        pytest.skip("no AVX here: its stores are named otherwise")
+    assembly = compile_loops({}, features).assembly
+    memory, cached = assembly.split("cached_triad:")
+    assert "movntp" in memory
+    assert "movntp" not in cached
+
+
+def test_caches_are_filled_by_half_and_past_the_level_before():
+    levels = [CacheLevel(1, 32 * KIB, (0,)), CacheLevel(2, MIB, (0,)), CacheLevel(3, 32 * MIB, tuple(range(8)))]
+
+    assert plan_caches(levels, 4, cores_of=len) == (
+        CachePlan(1, 4 * 32 * KIB, 16 * KIB),
+        CachePlan(2, 4 * MIB, 512 * KIB),
+        CachePlan(3, 32 * MIB, 4 * MIB),
+    )
+
+
+def test_a_thread_of_its_own_has_the_whole_of_a_shared_cache():
+    assert plan_caches([CacheLevel(3, 32 * MIB, (0, 1))], 1, cores_of=len) == (CachePlan(3, 32 * MIB, 16 * MIB),)
+
+
+def test_a_cache_hardly_larger_than_the_one_before_is_not_told_from_it():
+    levels = [CacheLevel(2, MIB, (0,)), CacheLevel(3, 22 * MIB, tuple(range(16)))]
+
+    assert [cache.level for cache in plan_caches(levels, 16, cores_of=len)] == [2]
+    assert plan_caches([], 4, cores_of=len) == ()
+
+
+@pytest.mark.parametrize(
+    ("features", "dtypes", "lanes"),
+    [
+        ({"sse2": True}, {"fp64", "fp32"}, 4),
+        ({"sse2": True, "avx": True}, {"fp64", "fp32"}, 8),
+        ({"sse2": True, "avx": True, "avx512f": True, "avx512bf16": True}, {"fp64", "fp32", "bf16"}, 16),
+        ({"sse2": True, "avx512f": True, "avx512fp16": True}, {"fp64", "fp32", "fp16"}, 16),
+        ({"sse2": True, "avx512f": True, "avx512bf16": True, "amx-bf16": True}, {"fp64", "fp32"}, 16),
+        ({"neon": True, "fullfp16": True, "bf16": True}, {"fp64", "fp32", "fp16"}, 4),
+    ],
+)
+def test_the_loops_fit_the_instructions_of_the_host(features, dtypes, lanes):
+    loops = loops_for(features)
+    assert set(loops) == dtypes
+    assert loops["fp32"].lanes == lanes
+
+
+def test_a_turn_counts_two_flops_per_multiply_add():
+    features = {"sse2": True, "avx512f": True, "avx512bf16": True}
+    assert loops_for(features)["fp32"].flop_count == 2 * 16 * 24
+    assert loops_for(features)["bf16"].flop_count == 2 * 32 * 24
+
+
+def test_a_saved_ceiling_comes_back():
+    save_ceiling(QUIET)
+    assert load_ceiling("a CPU", 2) == QUIET
+    assert load_ceiling("a CPU", 4) is load_ceiling("another", 2) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"flop_per_s": {"fp32": "much"}}', '{"cpu_name": "a CPU"}', '{"flop_per_s": 3}']
+)
+def test_a_corrupt_file_is_as_good_as_none(home, text):
+    save_ceiling(QUIET)
+    next((home / "cache").glob("*.json")).write_text(text)
+    assert load_ceiling("a CPU", 2) is None
+
+
+@pytest.mark.parametrize("rates", [{}, {"fp64": 1e11, "fp32": 0.0}, {"fp64": 1e11, "fp32": float("nan")}])
+def test_rates_that_no_loop_reaches_are_refused(rates):
+    with pytest.raises(InvalidInput, match="ceiling"):
+        replace(QUIET, flop_per_s=rates)
+
+
+def test_a_directory_that_cannot_be_written_costs_a_note_and_not_the_peaks(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path / "file" / "below"))
+    cpu = with_saved(CPU, QUIET)
+    assert cpu.peaks == with_ceiling(CPU, QUIET).peaks
+    assert "could not be saved" in cpu.notes[-1]
+
+
+def test_saving_leaves_no_draft_behind(home):
+    save_ceiling(QUIET)
+    assert [json.loads(path.read_text())["threads"] for path in (home / "cache").iterdir()] == [2]
+
+
+def test_a_saved_ceiling_is_not_measured_again():
+    save_ceiling(QUIET)
+    assert ensure_ceiling(CPU) == with_ceiling(CPU, QUIET)
+
+
+def test_a_ceiling_measured_beside_others_is_used_after_enough_attempts():
+    save_ceiling(replace(QUIET, contended=True, attempts=ATTEMPTS))
+    assert "Others used the CPU" in ensure_ceiling(CPU).notes[1]
+
+
+@pytest.mark.slow
+def test_a_contended_ceiling_is_measured_again_and_its_best_kept():
+    save_ceiling(replace(QUIET, bytes_per_s=1e15, contended=True))
+    assert ensure_ceiling(CPU).bandwidth.bytes_per_s == 1e15
+    assert load_ceiling("a CPU", 2).attempts == 2
+
+
+def test_the_best_of_two_ceilings_takes_each_rate_at_its_highest():
+    better = replace(QUIET, flop_per_s={"fp64": 2e11, "fp32": 1e11}, bytes_per_s=1e10)
+    assert best_of(QUIET, better).flop_per_s == {"fp64": 2e11, "fp32": 2e11}
+    assert best_of(QUIET, better).bytes_per_s == 5e10
+    assert best_of(None, better) == better
+
+
+def test_the_best_of_two_ceilings_keeps_each_cache_at_its_fastest():
+    saved = replace(QUIET, caches=(cache_roof(1, 4e11), cache_roof(2, 3e11)))
+
+    assert best_of(saved, replace(QUIET, caches=CACHES)).caches == (cache_roof(1, 4e11), cache_roof(2, 3e11), CACHES[2])
+
+
+def test_caches_come_back_from_the_file_and_become_roofs_with_their_source():
+    save_ceiling(replace(QUIET, caches=CACHES))
+
+    found = ensure_ceiling(CPU).caches
+
+    assert [one.bandwidth.bytes_per_s for one in found] == [4e11, 2e11, 1e11]
+    assert found[0].bandwidth.source == "triad on 2 threads, best of 60, 2026-11-20"
+
+
+def test_a_cache_that_is_not_faster_than_what_lies_behind_it_is_no_roof():
+    slow = (cache_roof(1, 4e11), cache_roof(2, 1e11), cache_roof(3, 2e11))
+
+    assert [cache.level for cache in with_ceiling(CPU, replace(QUIET, caches=slow)).caches] == [1, 3]
+    assert with_ceiling(CPU, replace(QUIET, caches=(cache_roof(3, 4e10),))).caches == ()
+
+
+def test_a_file_from_before_the_caches_were_measured_is_not_read(monkeypatch):
+    monkeypatch.setattr("gpuexplore.devices.cpu_ceiling.cache.CEILING_VERSION", CEILING_VERSION - 1)
+    save_ceiling(QUIET)
+    monkeypatch.setattr("gpuexplore.devices.cpu_ceiling.cache.CEILING_VERSION", CEILING_VERSION)
+    assert load_ceiling("a CPU", 2) is None
+
+
+def test_a_gpu_has_no_ceiling_to_measure():
+    gpu = Device("cuda:0", "cuda", "a GPU")
+    assert ensure_ceiling(gpu) is gpu
+
+
+def test_peaks_say_what_was_run_for_each_dtype():
+    cpu = with_ceiling(CPU, QUIET)
+    assert cpu.peak("bf16", "matrix").source == "dot-product loop on 2 threads, best of 60, 2026-11-20"
+    assert cpu.peak("fp32", "vector").source == "FMA loop on 2 threads, best of 60, 2026-11-20"
+    assert "widened" in cpu.peak("bf16", "vector").source
+    assert cpu.peak("fp16", "matrix").flop_per_s == cpu.peak("fp32", "matrix").flop_per_s
+    assert cpu.peak("tf32", "matrix") is None
+
+
+def test_matrix_units_that_the_loop_does_not_drive_leave_the_peak_unknown():
+    cpu = with_ceiling(CPU, replace(QUIET, flop_per_s={"fp64": 1e11, "fp32": 2e11}, unreached=("bf16",)))
+    assert cpu.peak("bf16", "matrix") is None
+    assert "matrix units for bf16" in cpu.notes[1]
+
+
+def test_the_home_variable_decides_where_files_go(home):
+    assert data_directory() == home
+    assert cache_directory() == home / "cache"
+
+
+def test_without_it_the_users_own_directories_are_used(monkeypatch, tmp_path):
+    monkeypatch.delenv("GPUEXPLORE_HOME")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert cache_directory().name == "gpuexplore"

@@ -1,0 +1,129 @@
+"""Rows of another version: left out of what is everybody's, named where they were asked for."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from gpuexplore.errors import NotFound
+from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
+from gpuexplore.serialization import encode
+from gpuexplore.store.tolerant_decode import refuse_unknown
+from tests.analysis.made import device, ok
+
+CHANGES = {
+    "nothing": lambda row: {},
+    "null": lambda row: None,
+    "an operation": lambda row: row | {"case": row["case"] | {"operation": "fft"}},
+    "an implementation": lambda row: row | {"case": row["case"] | {"implementation": "jax"}},
+    "a dtype": lambda row: row | {"case": row["case"] | {"dtype": "fp9"}},
+    "an axis": lambda row: row | {"case": row["case"] | {"shape": {"axes": [["q", 3]]}}},
+    "a flag": lambda row: row | {"flags": [{"name": "haunted", "evidence": "a noise"}]},
+    "a peak of zero": lambda row: _with_peaks(row, flop_per_s=0),
+    "a kind of peak": lambda row: _with_peaks(row, kind="rumour"),
+}
+
+
+def _with_peaks(row, **changed):
+    row["environment"]["device"]["peaks"] = [row["environment"]["device"]["peaks"][0] | changed]
+    return row
+
+
+def _spoil(store, change):
+    """Change every result that is stored, status and device of the query kept where the change keeps them."""
+    with store.writing() as connection:
+        for number, payload in connection.execute(text("select number, payload from results")).all():
+            changed = json.dumps(change(json.loads(payload)))
+            connection.execute(
+                text("update results set payload = :new where number = :n"), {"new": changed, "n": number}
+            )
+
+
+@pytest.fixture
+def experiment():
+    return Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("torch",))
+
+
+@pytest.fixture
+def run(store, experiment):
+    return store.record(experiment, "somebody", results=[ok(1e-3, size=8)])
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_result_this_version_does_not_know_is_left_out_of_what_everybody_sees(store, run, change):
+    assert store.measured_results(device())
+    _spoil(store, change)
+
+    assert store.measured_results(device()) == ()
+
+
+@pytest.mark.parametrize("change", ["nothing", "null", "a flag", "a kind of peak"])
+def test_a_run_with_a_result_nobody_can_read_is_named_where_it_is_asked_for(store, run, change):
+    _spoil(store, CHANGES[change])
+
+    with pytest.raises(NotFound, match=f"run {run} holds what this version of gpuexplore does not know"):
+        store.load(run)
+    with pytest.raises(NotFound, match=run):
+        store.results_after(run, 0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"operation": "fft"}, {"implementations": ("jax",)}, {"dtypes": ("fp9",)}, {"shapes": (Shape.of(q=3),)}],
+    ids=str,
+)
+def test_an_experiment_of_another_version_is_refused_by_name(experiment, changed):
+    with pytest.raises(NotFound, match="run abc holds what this version of gpuexplore does not know"):
+        refuse_unknown("abc", replace(experiment, **changed))
+
+
+def test_one_bad_result_does_not_hide_the_good_ones(store, run, experiment):
+    _spoil(store, CHANGES["a flag"])
+    good = store.record(experiment, "somebody", results=[ok(2e-3, size=8)])
+
+    assert [name for name, _ in store.measured_results(device())] == [good]
+
+
+def test_a_result_without_the_newer_fields_is_as_good_as_ever(store, run):
+    def older(row):
+        for name in ("caches", "notes", "spec_key", "uuid"):
+            row["environment"]["device"].pop(name)
+        row["measurement"].pop("contrasts")
+        row["case"]["options"].pop("block")
+        return row | {"something": "newer"}
+
+    before = store.load(run)
+    _spoil(store, older)
+
+    assert store.load(run) == before
+
+
+@pytest.mark.parametrize("asked", ["{}", "null", '{"operation": "fft"}'])
+def test_a_run_this_version_does_not_know_is_left_out_of_the_history(store, run, asked):
+    with store.writing() as connection:
+        connection.execute(text("update runs set experiment = :asked"), {"asked": asked})
+
+    assert store.history() == ()
+    with pytest.raises(NotFound, match=run):
+        store.load_summary(run)
+
+
+@pytest.mark.parametrize(
+    "payload", ["{}", "null", "[]", '"x"', '{"flop_per_s": 0}', '{"kind": "rumour"}', '{"kind": "formula"}']
+)
+def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(store, payload):
+    peak = Peak("fp32", "matrix", 1e12, "own", "a letter")
+    store.set_own_peak("me", "a device", peak=peak)
+    store.set_own_peak("me", "a device", peak=replace(peak, dtype="bf16"))
+    store.set_own_bandwidth("me", "a device", bandwidth=Bandwidth(1e11, "own", "a letter"))
+    changed = json.loads(payload)
+    if changed:
+        changed = encode(peak) | changed if isinstance(changed, dict) else changed
+    with store.writing() as connection:
+        spoilt = {"new": json.dumps(changed)}
+        connection.execute(text("update own_peaks set payload = :new where dtype = 'bf16'"), spoilt)
+        connection.execute(text("update own_bandwidths set payload = :new"), spoilt)
+
+    assert store.own_peaks("me") == {"a device": (peak,)}
+    assert store.own_bandwidths("me") == {}
