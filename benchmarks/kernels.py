@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from benchmarks.measurement import pin_environment
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
 from gpuexplore.analysis.utilization.rates import bytes_per_s, flop_per_s
-from gpuexplore.analysis.utilization.utilization import mfu
+from gpuexplore.analysis.utilization.utilization import default_peak, mfu
 from gpuexplore.model import Case, Device, Options, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
@@ -123,7 +123,8 @@ def group(asked: Sequence[Case], device: Device, budget_s: float) -> list[Line]:
 def _line(result: Result, library_s: float | None) -> Line:
     case, median_s = result.case, result.measurement.median_s if result.measurement else None
     flops, moved = flop_per_s(result), bytes_per_s(result)
-    bound = mfu(result) if operation_named(case.operation).is_matrix_product and case.operation != "matvec" else None
+    is_product = operation_named(case.operation).is_matrix_product and case.operation != "matvec"
+    bound = mfu(result, default_peak(result)) if is_product else None
     return Line(
         what=case.operation,
         dtype=case.dtype,

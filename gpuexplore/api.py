@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.request import Question, predictions
-from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.comparison import comparison_for
+from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.analysis.run.summary import summarize
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
@@ -28,18 +30,30 @@ class Outcome:
     experiment: Experiment
     results: tuple[Result, ...]
 
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return one row per case; SI base units, unknown is missing."""
+    def analyze(self, baseline: str = "", peak: str = "") -> RunAnalysis:
+        """Return everything that follows from the results.
+
+        Args:
+            baseline: of the speedups: an implementation or a dtype of the run; empty for the default.
+            peak: kind of peak of MFU and bandwidth utilization, as `gpuexplore run --peak`; empty for the default.
+
+        Raises:
+            InvalidInput: the run has no such baseline, or there is no such kind of peak.
+        """
+        return analyze(self.results, comparison_for(self.experiment, baseline, peak))
+
+    def to_pandas(self, baseline: str = "", peak: str = "") -> "pd.DataFrame":
+        """Return one row per case, compared as in `analyze`; SI base units, unknown is missing."""
         from gpuexplore.charts.frame import to_frame
 
-        return to_frame(self.results)
+        return to_frame(self.analyze(baseline, peak))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object that `gpuexplore run --json` prints."""
-        return run_report(self.experiment, self.results)
+    def to_dict(self, baseline: str = "", peak: str = "") -> dict[str, Any]:
+        """Return the object that `gpuexplore run --json` prints, compared as in `analyze`."""
+        return run_report(self.experiment, self.analyze(baseline, peak))
 
     def __str__(self) -> str:
-        return summarize(self.results).headline
+        return self.analyze().summary.headline
 
 
 def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Words | float | None) -> Outcome:
@@ -60,7 +74,7 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
     request = Request(operation=operation, sizes=_text(sizes), shapes=_text(shapes, ";"), **texts)
     here = discover()
     experiment = resolve(request, [device.id for device in here])
-    refuse(experiment, here)
+    check_limits(experiment, here)
     used = [device for device in here if device.id in experiment.devices]
     return Outcome(experiment, _measure(experiment, used))
 

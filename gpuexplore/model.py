@@ -51,6 +51,21 @@ class RunState(StrEnum):
     FAILED = "failed"
 
 
+class Origin(StrEnum):
+    """Where a time comes from: measured on this server, recorded elsewhere, or not measured by gpuexplore at all."""
+
+    LIVE = "live"
+    RECORDED = "recorded"
+    PUBLISHED = "published"
+    ENTERED = "entered"
+    PREDICTED = "predicted"
+
+    @property
+    def label(self) -> str:
+        """What a reader sees."""
+        return "measured here" if self is Origin.LIVE else self.value
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Named axis lengths in the operation's order, e.g. m=512, n=512, k=512."""

@@ -3,6 +3,7 @@
 GB is 1e9 bytes and GiB is 2**30. Unknown prints as a dash.
 """
 
+from collections.abc import Callable
 from math import floor, log10
 
 UNKNOWN = "—"
@@ -87,6 +88,11 @@ def format_percent(share: float | None) -> str:
 def format_ratio(ratio: float | None) -> str:
     """Return a speedup, e.g. ``4.21×``."""
     return UNKNOWN if ratio is None else f"{_significant(ratio, 3)}×"
+
+
+def format_interval(interval: tuple[float, float] | None, words: Callable[[float], str]) -> str:
+    """Return an interval, e.g. ``1.02 ms to 1.10 ms``, both ends formatted by `words`; a dash where there is none."""
+    return UNKNOWN if interval is None else f"{words(interval[0])} to {words(interval[1])}"
 
 
 def format_multiple(factor: float) -> str:

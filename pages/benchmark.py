@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.analysis.run.estimate import estimate, refuse
+from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
@@ -50,7 +50,7 @@ settings.write(request, ids)
 
 try:
     experiment = resolve(request, ids)
-    refuse(experiment, devices)
+    check_limits(experiment, devices)
 except InvalidInput as error:
     for line in str(error).splitlines():
         st.error(plain(line), icon=":material/error:")

@@ -62,7 +62,14 @@ def test_frame_tells_the_length_of_every_axis(outcome):
 
 
 def test_dictionary_is_the_report_of_the_command_line(outcome):
-    assert list(outcome.to_dict()) == ["schema_version", "experiment", "environment", "results"]
+    assert list(outcome.to_dict()) == [
+        "schema_version",
+        "experiment",
+        "environment",
+        "comparison",
+        "summary",
+        "results",
+    ]
 
 
 def test_outcome_can_be_charted(outcome):

@@ -1,11 +1,10 @@
 """Alternative text: one sentence that says what a chart shows and its main figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pandas as pd
 
-from gpuexplore.model import Result
-from gpuexplore.operations import operation_named
+from gpuexplore.analysis.model import RunAnalysis
 
 MOST_FIGURES = 4
 
@@ -13,7 +12,7 @@ MOST_FIGURES = 4
 def alt_text(
     what: str,
     points: pd.DataFrame,
-    results: Sequence[Result],
+    analysis: RunAnalysis,
     words: Callable[[float], str],
     *,
     low_is_best: bool = False,
@@ -23,9 +22,9 @@ def alt_text(
     Args:
         words: formats a value, e.g. `format_seconds`.
     """
-    if not results:
+    if not analysis.shown:
         return f"{what}: no results yet."
-    title = operation_named(results[0].case.operation).title
+    title = analysis.shown[0].operation.title
     if points.empty:
         return f"{what} of {title.lower()}: nothing to draw yet."
     largest = points[points["order"] == points["order"].max()].sort_values("value", ascending=low_is_best)

@@ -3,56 +3,47 @@
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.run.derived import Figures, figures
-from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
-from gpuexplore.analysis.utilization.utilization import BANDWIDTH_KINDS
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
-from gpuexplore.charts.frame import Source, results_of
+from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.peak_labels import PeakLine, peak_labels
-from gpuexplore.charts.points import Span, at_rate, points
+from gpuexplore.charts.points import Spread, at_rate, points
 from gpuexplore.charts.reference_lines import peak_rules
 from gpuexplore.charts.series import owner
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_bytes_per_s
 
 
-def bandwidth(source: Source, against: Against = USUAL) -> alt.LayerChart:
+def bandwidth(source: Source) -> alt.LayerChart:
     """Return achieved bytes/s against size, with a line for the memory bandwidth of each device."""
-    drawn, peaks = _points(source, against), _peaks(source, against)
-    values = [*drawn["low"], *drawn["high"], *peaks.values()]
-    y = log_axis("Memory rate", values, "B/s")
-    rules = peak_rules(peaks)
-    return lines(drawn, results_of(source), y=y, description=describe_bandwidth(source), rules=rules)
+    analysis = analysis_of(source)
+    drawn, peaks = _points(analysis), _peaks(analysis)
+    y = log_axis("Memory rate", [*drawn["low"], *drawn["high"], *peaks.values()], "B/s")
+    return lines(drawn, analysis, y=y, description=describe_bandwidth(analysis), rules=peak_rules(peaks))
 
 
 def describe_bandwidth(source: Source) -> str:
     """Return the alternative text of the chart of bytes/s."""
-    return alt_text("Memory rate", _points(source), results_of(source), format_bytes_per_s)
+    analysis = analysis_of(source)
+    return alt_text("Memory rate", _points(analysis), analysis, format_bytes_per_s)
 
 
-def _points(source: Source, against: Against = USUAL) -> pd.DataFrame:
-    return points(source, _rate, against=against)
+def _points(analysis: RunAnalysis) -> pd.DataFrame:
+    return points(analysis, _rate)
 
 
-def _rate(measurement: Measurement, derived: Figures) -> Span | None:
-    return at_rate(derived.bytes_per_s, measurement)
+def _rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
+    return at_rate(analyzed.bytes_per_s, measurement)
 
 
-def _peaks(source: Source, against: Against) -> dict[str, float]:
-    """Return the bandwidths that measured cases are held against, by their label."""
-    results = results_of(source)
-    return peak_labels(
-        (
-            PeakLine(
-                owner(result, results),
-                "",
-                BANDWIDTH_KINDS[its.bandwidth.kind].removeprefix("the "),
-                its.bandwidth.bytes_per_s,
-            )
-            for result, its in zip(results, figures(results, against=against), strict=True)
-            if its.bandwidth and its.bytes_per_s
-        ),
-        format_bytes_per_s,
-    )
+def _peaks(analysis: RunAnalysis) -> dict[str, float]:
+    """Return the bandwidths that measured cases are compared with, by their label."""
+    lines = [
+        PeakLine(owner(analyzed, analysis.shown), "", PEAK_SOURCES[peak.kind].bandwidth_label, peak.bytes_per_s)
+        for analyzed in analysis.shown
+        if (peak := analyzed.bandwidth.peak) and analyzed.bytes_per_s
+    ]
+    return peak_labels(lines, format_bytes_per_s)

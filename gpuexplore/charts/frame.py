@@ -1,31 +1,28 @@
-"""The one place that turns results into a pandas data frame."""
+"""The one place that turns an analysis into a pandas data frame."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import pandas as pd
 
+from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.flat_rows import rows
-from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
-from gpuexplore.model import Result
 
 
-class HasResults(Protocol):
-    """A run, stored or in memory."""
+class Analyzable(Protocol):
+    """What a run in Python is: something that can be analyzed."""
 
-    @property
-    def results(self) -> Sequence[Result]:
-        """What became of its cases."""
-
-
-Source = HasResults | Sequence[Result]
+    def analyze(self) -> RunAnalysis:
+        """Return what follows from its results, compared with the defaults."""
 
 
-def results_of(source: Source) -> tuple[Result, ...]:
-    """Return the results of a run, or a sequence of results as it is."""
-    return tuple(source if isinstance(source, Sequence) else source.results)
+Source = RunAnalysis | Analyzable
 
 
-def to_frame(source: Source, baseline: str | None = None, against: Against = USUAL) -> pd.DataFrame:
+def analysis_of(source: Source) -> RunAnalysis:
+    """Return an analysis as it is, or that of a run compared with the defaults."""
+    return source if isinstance(source, RunAnalysis) else source.analyze()
+
+
+def to_frame(source: Source) -> pd.DataFrame:
     """Return one row per result with the columns of `gpuexplore.analysis.run.flat_rows`; unknown is missing."""
-    return pd.DataFrame(rows(results_of(source), baseline=baseline, against=against)).convert_dtypes()
+    return pd.DataFrame(rows(analysis_of(source))).convert_dtypes()

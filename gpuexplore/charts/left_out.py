@@ -1,22 +1,23 @@
 """What a chart does not show, in a sentence: cases without a measurement, and those without the figure."""
 
-from collections import Counter
+from collections.abc import Sequence
 
 import pandas as pd
 
-from gpuexplore.charts.frame import Source, results_of
-from gpuexplore.model import Status
+from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.analysis.run.missing import missing_counts
 
 
-def left_out(source: Source, drawn: pd.DataFrame | None = None, without: str = "without the figure") -> str | None:
+def left_out(
+    results: Sequence[AnalyzedResult], drawn: pd.DataFrame | None = None, without: str = "without the figure"
+) -> str | None:
     """Return ``3 of 12 cases are not drawn: 2 skipped, 1 incorrect.``, or None when all are.
 
     Args:
         drawn: the points of the chart, where measured cases can be missing too.
         without: what those lack, e.g. ``without a known peak``.
     """
-    results = results_of(source)
-    counts = Counter(result.status.value.replace("_", " ") for result in results if result.status is not Status.OK)
+    counts = missing_counts([analyzed.result for analyzed in results])
     measured = len(results) - counts.total()
     if drawn is not None and len(drawn) < measured:
         counts[without] = measured - len(drawn)

@@ -1,17 +1,16 @@
 """The form all charts share: a line, points and an interval per series, over sizes or for one size."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
-from gpuexplore.charts.points import TOOLTIPS
-from gpuexplore.charts.series import FADED, color, dash, is_recorded, present_dtypes, series_order, shape
-from gpuexplore.model import Result
-from gpuexplore.operations import operation_named
+from gpuexplore.charts.points import TOOLTIPS, is_recorded
+from gpuexplore.charts.series import FADED, color, dash, present_dtypes, series_order, shape
 
 THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
@@ -21,7 +20,7 @@ PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name 
 
 def lines(
     points: pd.DataFrame,
-    results: Sequence[Result],
+    analysis: RunAnalysis,
     *,
     y: alt.Y,
     description: str,
@@ -31,12 +30,12 @@ def lines(
 
     Points under another condition are short strokes in the colour of their series.
     """
-    order = series_order(results)
+    order = series_order(analysis.shown)
     contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
-    recorded = points["series"].map(is_recorded).astype(bool)
+    recorded = is_recorded(points)
     over_sizes = points["order"].nunique() > 1
     by_series = over_sizes or points["series"].nunique() < 2 or bool(recorded.any())
-    x = size_axis(points, operation_named(results[0].case.operation)) if over_sizes else _one_size_axis(points, order)
+    x = size_axis(points, analysis.shown[0].operation) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
@@ -46,7 +45,7 @@ def lines(
         marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).add_params(*picks)
-    height = TALL if any(is_recorded(result.case.device) for result in results) else HEIGHT
+    height = TALL if recorded.any() else HEIGHT
     return chart.properties(width="container", height=height, description=description)
 
 
@@ -90,11 +89,11 @@ def _strokes(base: alt.Chart, contrasts: pd.DataFrame, picks: Sequence[alt.Param
     return encoded
 
 
-def _one_size_axis(points: pd.DataFrame, order: Sequence[str]) -> alt.X:
+def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     """Return the axis for a single size: the series side by side, or the dtypes of a single series."""
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
-    crowded = column == "series" and any(map(is_recorded, points["series"]))  # the legend has room for such names
+    crowded = column == "series" and bool(is_recorded(points).any())  # the legend has room for such names
     axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
 

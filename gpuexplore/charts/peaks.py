@@ -1,11 +1,11 @@
-"""The most FLOP/s each device can reach in each dtype: what results will be held against."""
+"""The most FLOP/s each device can reach in each dtype: what results will be compared with."""
 
 from collections.abc import Sequence
 
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.model import Device
@@ -45,7 +45,7 @@ def _frame(devices: Sequence[Device]) -> pd.DataFrame:
                 peak.dtype,
                 peak.flop_per_s,
                 format_flop_per_s(peak.flop_per_s),
-                PEAK_KINDS[peak.kind],
+                PEAK_SOURCES[peak.kind].label,
                 peak.source,
             )
             for device, peak in found

@@ -5,23 +5,23 @@ from typing import Any
 
 import pandas as pd
 
-from gpuexplore.analysis.run.derived import CONDITIONS, Figures, figures
-from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.run.summary_rules import CONDITIONS
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label, shapes_by_work, size_of
-from gpuexplore.analysis.utilization.utilization import BANDWIDTH_KINDS, PEAK_KINDS, cache_resident_reason
-from gpuexplore.charts.frame import Source, results_of
-from gpuexplore.charts.series import series_name
-from gpuexplore.model import Condition, Contrast, Measurement, Result
+from gpuexplore.charts.series import series_name, series_of
+from gpuexplore.model import Condition, Contrast, Measurement, Origin
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
+    format_interval,
     format_percent,
     format_ratio,
     format_seconds,
 )
 
-Span = tuple[float, float | None, float | None]
-Quantity = Callable[[Measurement, Figures], Span | None]
+Spread = tuple[float, float | None, float | None]  # a figure, and the ends of its interval
+Figure = Callable[[AnalyzedResult, Measurement], Spread | None]
 TOOLTIPS = {
     "case": "Case",
     "shape": "Shape",
@@ -33,54 +33,74 @@ TOOLTIPS = {
     "share": "MFU",
     "memory": "Memory use",
     "faster": "Speedup",
+    "bound": "Bound",
+    "diagnosis": "Diagnosis",
     "also": "Also",
     "flags": "Flags",
 }
-COLUMNS = ("series", "condition", "implementation", "dtype", "size", "order", "value", "low", "high", *TOOLTIPS)
+COLUMNS = (
+    "series",
+    "origin",
+    "condition",
+    "implementation",
+    "dtype",
+    "size",
+    "order",
+    "value",
+    "low",
+    "high",
+    *TOOLTIPS,
+)
 
 
-def points(source: Source, quantity: Quantity, baseline: str | None = None, against: Against = USUAL) -> pd.DataFrame:
-    """Return the cases that have a `quantity`, in columns COLUMNS; `value`, `low` and `high` are what it returns."""
-    results = results_of(source)
-    order = {shape: rank for rank, shape in enumerate(shapes_by_work(results))}
+def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
+    """Return the shown cases that have a `figure`, in columns COLUMNS; its spread is `value`, `low` and `high`."""
+    order = {shape: rank for rank, shape in enumerate(shapes_by_work([analyzed.result for analyzed in analysis.shown]))}
     drawn = []
-    for result, its in zip(results, figures(results, baseline=baseline, against=against), strict=True):
-        span = quantity(result.measurement, its) if result.measurement else None
-        if result.measurement is None or span is None:
+    for analyzed in analysis.shown:
+        spread = figure(analyzed, analyzed.measurement) if analyzed.measurement else None
+        if analyzed.measurement is None or spread is None:
             continue
-        numbers = {"order": order[result.case.shape], "value": span[0], "low": span[1], "high": span[2]}
-        drawn.append(_names(result, results) | numbers | _words(result, result.measurement, its))
+        numbers = {"order": order[analyzed.case.shape], "value": spread[0], "low": spread[1], "high": spread[2]}
+        drawn.append(_names(analyzed, analysis.shown) | numbers | _words(analyzed, analyzed.measurement))
     return pd.DataFrame(drawn, columns=list(COLUMNS))
 
 
-def contrast_points(source: Source) -> pd.DataFrame:
+def is_recorded(points: pd.DataFrame) -> pd.Series:
+    """Return which of the points were recorded at another time or place."""
+    return (points["origin"] == Origin.RECORDED.value).astype(bool)
+
+
+def contrast_points(analysis: RunAnalysis) -> pd.DataFrame:
     """Return the medians under other conditions, in the same columns."""
-    return pd.concat([_under(condition, source) for condition in CONDITIONS], ignore_index=True)
+    return pd.concat([_under(condition, analysis) for condition in CONDITIONS], ignore_index=True)
 
 
-def _under(condition: Condition, source: Source) -> pd.DataFrame:
-    found = points(source, lambda measurement, _: _contrast_span(measurement, condition))
-    said = found["case"] + ", " + CONDITIONS[condition]
-    return found.assign(condition=condition, case=said, time=found["value"].map(format_seconds))
+def _under(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:
+    found = points(analysis, lambda _, measurement: _contrast_spread(measurement, condition))
+    case = found["case"] + ", " + CONDITIONS[condition]
+    return found.assign(condition=condition, case=case, time=found["value"].map(format_seconds))
 
 
-def _contrast_span(measurement: Measurement, condition: Condition) -> Span | None:
-    seconds = next((contrast.median_s for contrast in measurement.contrasts if contrast.condition == condition), None)
+def _contrast_spread(measurement: Measurement, condition: Condition) -> Spread | None:
+    found = (contrast.median_s for contrast in measurement.contrasts if contrast.condition == condition)
+    seconds = next(found, None)
     return None if seconds is None else (seconds, None, None)
 
 
-def at_rate(rate: float | None, measurement: Measurement) -> Span | None:
+def at_rate(rate: float | None, measurement: Measurement) -> Spread | None:
     """Return a rate that belongs to the median time, with those of the p80 and p20 times."""
     if rate is None:
         return None
     return rate, rate * measurement.median_s / measurement.p80_s, rate * measurement.median_s / measurement.p20_s
 
 
-def _names(result: Result, results: Sequence[Result]) -> dict[str, Any]:
-    case = result.case
-    name = series_name(case, results)
+def _names(analyzed: AnalyzedResult, shown: Sequence[AnalyzedResult]) -> dict[str, Any]:
+    case = analyzed.case
+    name = series_name(series_of(analyzed), shown)
     return {
         "series": name,
+        "origin": analyzed.origin.value,
         "condition": "",
         "implementation": case.implementation,
         "dtype": case.dtype,
@@ -89,21 +109,23 @@ def _names(result: Result, results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def _words(result: Result, measurement: Measurement, derived: Figures) -> dict[str, str]:
+def _words(analyzed: AnalyzedResult, measurement: Measurement) -> dict[str, str]:
     """Return the tooltip's text, a line each, in the order of TOOLTIPS."""
-    low, high = measurement.ci95_s or (None, None)
+    found = measurement.ci95_s
     return {
-        "shape": shape_label(result.case.shape),
+        "shape": shape_label(analyzed.case.shape),
         "time": format_seconds(measurement.median_s),
-        "interval": f"{format_seconds(low)} to {format_seconds(high)}" if low else "too few samples",
+        "interval": format_interval(found, format_seconds) if found else "too few samples",
         "samples": str(len(measurement.samples_s)),
-        "rate": format_flop_per_s(derived.flop_per_s),
-        "traffic": format_bytes_per_s(derived.bytes_per_s),
-        "share": _share(derived),
-        "memory": _memory(result, derived),
-        "faster": _faster(derived),
+        "rate": format_flop_per_s(analyzed.flop_per_s),
+        "traffic": format_bytes_per_s(analyzed.bytes_per_s),
+        "share": _mfu(analyzed),
+        "memory": _memory(analyzed),
+        "faster": _speedup(analyzed),
+        "bound": analyzed.bound or "unknown",
+        "diagnosis": ", ".join(diagnosis.kind.replace("_", " ") for diagnosis in analyzed.diagnoses) or "none",
         "also": contrasts_said(measurement) or "one condition",
-        "flags": ", ".join(flag.name.replace("_", " ") for flag in result.flags) or "none",
+        "flags": ", ".join(flag.name.replace("_", " ") for flag in analyzed.result.flags) or "none",
     }
 
 
@@ -121,24 +143,22 @@ def _contrast_said(contrast: Contrast) -> str:
     )
 
 
-def _share(derived: Figures) -> str:
-    if derived.peak is None or derived.mfu is None:
-        return f"unknown: {derived.peak_unknown}" if derived.flop_count else "no FLOPs"
-    return derived.above_peak or f"{format_percent(derived.mfu)} of {PEAK_KINDS[derived.peak.kind]}"
+def _mfu(analyzed: AnalyzedResult) -> str:
+    if analyzed.peak.peak is None or analyzed.mfu is None:
+        return f"unknown: {analyzed.peak.reason}" if analyzed.flop_count else "no FLOPs"
+    return analyzed.above_peak or f"{format_percent(analyzed.mfu)} of the {PEAK_SOURCES[analyzed.peak.kind].label}"
 
 
-def _memory(result: Result, derived: Figures) -> str:
-    if cache_resident_reason(result):
+def _memory(analyzed: AnalyzedResult) -> str:
+    if analyzed.cache_resident_reason:
         return "in cache"
-    if derived.bandwidth is None:
-        return f"unknown: {derived.bandwidth_unknown}"
-    return (
-        derived.above_bandwidth
-        or f"{format_percent(derived.bandwidth_utilization)} of {BANDWIDTH_KINDS[derived.bandwidth.kind]}"
-    )
+    if analyzed.bandwidth.peak is None:
+        return f"unknown: {analyzed.bandwidth.reason}"
+    label = PEAK_SOURCES[analyzed.bandwidth.kind].bandwidth_label
+    return analyzed.above_bandwidth or f"{format_percent(analyzed.bandwidth_utilization)} of the {label}"
 
 
-def _faster(derived: Figures) -> str:
-    if derived.speedup is None:
+def _speedup(analyzed: AnalyzedResult) -> str:
+    if analyzed.speedup is None:
         return "no baseline"
-    return f"{format_ratio(derived.speedup.ratio)} over {derived.speedup.baseline}"
+    return f"{format_ratio(analyzed.speedup.ratio)} over {analyzed.speedup.baseline}"

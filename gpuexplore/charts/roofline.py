@@ -17,7 +17,6 @@ from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.roofline_frames import (
     BASES,
-    ORIGINS,
     Window,
     flat_roofs,
     frame_of_points,
@@ -29,6 +28,7 @@ from gpuexplore.charts.roofline_frames import (
 )
 from gpuexplore.charts.series import NEUTRAL, POINTS, RING
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Origin
 from gpuexplore.units import format_flop_per_s, format_intensity, format_percent
 
 HEIGHT = 600  # with legends and axes
@@ -50,7 +50,8 @@ ROOF_TOOLTIPS = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "So
 RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))
 SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[place % len(POINTS)] for place in range(len(FORMATS))])
-SCALE_OF_ORIGINS = alt.Scale(domain=list(ORIGINS.values()), range=[POINT_SIZE] * len(ORIGINS))
+ORIGINS = [origin.label for origin in (Origin.LIVE, Origin.RECORDED, Origin.PUBLISHED)]
+SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[POINT_SIZE] * len(ORIGINS))
 SCALE_OF_BASES = alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]])
 # The angle of a slope of 1 depends on the pixels a decade takes, so the browser has to work it out.
 NARROW = "width < 400"  # a phone: labels without figures, which the axis and the tooltip give
@@ -76,11 +77,11 @@ def describe_roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> str:
     """Return the alternative text: the limits, the ridges with memory and how many points there are."""
     flat = [roof for roof in roofs if roof.kind == "compute" and not roof.reached]
     with_memory = [ridge for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
-    best = max(points, key=lambda point: point.share or 0.0, default=None)
+    best = max(points, key=lambda point: point.fraction or 0.0, default=None)
     sentences = (
         _listed("Flat roofs", [f"{one.label} {format_flop_per_s(one.rate)}" for one in flat]),
         _listed("Ridge points", [f"{one.compute.label} {format_intensity(one.intensity)}" for one in with_memory]),
-        f"Nearest to its roof of {len(points)} points: {best.name}, {format_percent(best.share)}"
+        f"Nearest to its roof of {len(points)} points: {best.name}, {format_percent(best.fraction)}"
         if best
         else "No points",
     )
@@ -142,7 +143,7 @@ def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen))
     color, shape = _color(dtypes), alt.Shape("dtype:N", scale=SCALE_OF_SHAPES, legend=_dtype_legend(dtypes))
     size = alt.Size("origin:O", scale=SCALE_OF_ORIGINS, legend=_origin_legend([*frame["origin"]]))
-    live = f"datum.origin == '{ORIGINS['live']}'"
+    live = f"datum.origin == '{Origin.LIVE.label}'"
     filled, hollow = (
         base.transform_filter(kept)
         .mark_point(filled=solid, strokeWidth=1.8, opacity=0.9, cursor="pointer")
@@ -177,10 +178,8 @@ def _dtype_legend(dtypes: Sequence[str]) -> alt.Legend | None:
 
 def _origin_legend(origins: Sequence[str]) -> alt.Legend | None:
     """Return a legend whose symbols are hollow for what was not measured here."""
-    symbol = alt.expr(f"datum.value == '{ORIGINS['live']}' ? 'circle' : '{RING}'")
-    return _legend(
-        origins, list(ORIGINS.values()), "bottom", symbolType=symbol, symbolFillColor=NEUTRAL, symbolStrokeWidth=0
-    )
+    symbol = alt.expr(f"datum.value == '{Origin.LIVE.label}' ? 'circle' : '{RING}'")
+    return _legend(origins, ORIGINS, "bottom", symbolType=symbol, symbolFillColor=NEUTRAL, symbolStrokeWidth=0)
 
 
 def _legend(

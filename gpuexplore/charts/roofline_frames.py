@@ -7,16 +7,16 @@ from math import log10
 
 import pandas as pd
 
-from gpuexplore.analysis.roofline.points import Origin, Point
+from gpuexplore.analysis.roofline.points import Point
 from gpuexplore.analysis.roofline.roofs import Roof, ridges
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Origin
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
 
-BASES = ("datasheet or formula", "measured by a loop", "best result so far")
-ORIGINS: dict[Origin, str] = {"live": "measured here", "recorded": "recorded", "published": "published"}
+BASES = ("datasheet or formula", "microbenchmark", "best result so far")
 LOWEST_INTENSITY = 1 / 16
 ROOM = 2.0  # beyond the outermost point, on either side
 LABELS_FROM = 0.7  # of the width: the labels of flat roofs stand right of it, the points left
@@ -160,7 +160,7 @@ def frame_of_points(points: Sequence[Point]) -> pd.DataFrame:
             "rate": point.flop_per_s,
             "dtype": point.dtype,
             "run": point.run,
-            "text": ORIGINS["published"] if point.origin == "published" else "",
+            "text": point.origin.label if point.origin is Origin.PUBLISHED else "",
             **_words(point),
         }
         for point in points
@@ -171,24 +171,22 @@ def frame_of_points(points: Sequence[Point]) -> pd.DataFrame:
 
 def _words(point: Point) -> dict[str, str]:
     return {
-        "case": point.case,
+        "case": point.label,
         "operation": operation_named(point.operation).title,
         "shape": shape_label(point.shape),
         "time": format_seconds(point.time_s),
         "rate_said": format_flop_per_s(point.flop_per_s),
         "intensity_said": format_intensity(point.intensity),
-        "share": format_percent(point.share) if point.share is not None else "unknown",
+        "share": format_percent(point.fraction) if point.fraction is not None else "unknown",
         "roof": roof_above(point),
-        "origin": ORIGINS[point.origin],
+        "origin": point.origin.label,
         "run_said": point.run or point.source or "none",
     }
 
 
 def roof_above(point: Point) -> str:
     """Return what a reader calls the roof above a point, e.g. ``L2 cache``, ``bf16, matrix units``."""
-    if point.limit is None or point.compute is None:
-        return "unknown"
-    return point.compute.label if point.limit == "compute" or point.feed is None else point.feed.label
+    return point.roof.label if point.roof else "unknown"
 
 
 def basis(roof: Roof) -> str:
@@ -238,9 +236,7 @@ def _roof_row(roof: Roof, intensity: float, rate: float, said: str) -> Row:
         "label": roof.label,
         "said": said,
         "basis": basis(roof),
-        "source": f"{PEAK_KINDS[roof.peak_kind].removeprefix('the ')}: {roof.source}"
-        if not roof.reached
-        else roof.source,
+        "source": f"{PEAK_SOURCES[roof.peak_kind].label}: {roof.source}" if not roof.reached else roof.source,
     }
 
 

@@ -6,16 +6,15 @@ the live one of its implementation, and says in its name that it is recorded; it
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Case, Result
-from gpuexplore.operations import operation_named
+from gpuexplore.model import Origin
 
 DASHES = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
 POINTS = ("square", "circle", "cross", "diamond", "triangle-up", "triangle-down")
@@ -24,83 +23,89 @@ SHORT_NAME, LONG_NAME = 12, 24  # four short entries fit a phone side by side, t
 LABEL_LIMIT = 290  # pixels
 RING = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0ZM0.65,0A0.65,0.65,0,1,0,-0.65,0A0.65,0.65,0,1,0,0.65,0Z"  # an SVG path
 NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey reads on light and on dark
-
-
-RECORDED = "recorded: "  # stands before the device in the name of a recorded series
 PALETTE = 7  # colours of the theme: series that many places apart look alike
 
 
-def as_recorded(results: Sequence[Result]) -> tuple[Result, ...]:
-    """Return results with devices named ``recorded: NVIDIA L4``, which no device of this machine is."""
-    names = {result.case.device: result.environment.device.name for result in results if result.environment}
-    told = list(names.values())
-    labels = {place: name if told.count(name) == 1 else f"{name} ({place})" for place, name in names.items()}
-    return tuple(
-        replace(
-            result, case=replace(result.case, device=f"{RECORDED}{labels.get(result.case.device, result.case.device)}")
-        )
-        for result in results
-    )
+class Series(NamedTuple):
+    """What is drawn as one line: an implementation on a device, measured here or recorded."""
+
+    implementation: str
+    device: str
+    origin: Origin
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it was measured at another time or place."""
+        return self.origin is Origin.RECORDED
+
+    @property
+    def place(self) -> str:
+        """What its name calls the device: ``cpu``, ``recorded: NVIDIA L4``."""
+        return f"{self.origin.label}: {self.device}" if self.recorded else self.device
 
 
-def is_recorded(name: str) -> bool:
-    """Return whether the name of a series or a device is that of a recorded one."""
-    return RECORDED in name
+def series_of(analyzed: AnalyzedResult) -> Series:
+    """Return the series a result belongs to."""
+    return Series(analyzed.case.implementation, analyzed.device_label, analyzed.origin)
 
 
-def series_name(case: Case, results: Sequence[Result]) -> str:
+def series_name(series: Series, shown: Sequence[AnalyzedResult]) -> str:
     """Return the implementation's name, with the device where there are several or it is a recorded one."""
-    told = len({result.case.device for result in results}) > 1 or is_recorded(case.device)
-    return f"{case.implementation} · {case.device}" if told else case.implementation
+    several = len({(analyzed.origin, analyzed.device_label) for analyzed in shown}) > 1
+    return f"{series.implementation} · {series.place}" if several or series.recorded else series.implementation
 
 
-def device_label(device: str, devices: Collection[str]) -> str:
-    """Return what a label calls one of `devices`: a recorded one by its name only where there are several."""
-    alone = is_recorded(device) and sum(map(is_recorded, devices)) == 1
-    return RECORDED.strip(": ") if alone else device
+def place_label(series: Series, shown: Iterable[Series]) -> str:
+    """Return what a label calls the device of a series: a recorded one by its name only where there are several."""
+    recorded = {other.device for other in shown if other.recorded}
+    return series.origin.label if series.recorded and len(recorded) == 1 else series.place
 
 
-def owner(result: Result, results: Sequence[Result]) -> str:
+def owner(analyzed: AnalyzedResult, shown: Sequence[AnalyzedResult]) -> str:
     """Return what a label calls the device of a result, e.g. ``cpu`` or ``recorded``."""
-    return device_label(result.case.device, {one.case.device for one in results})
+    return place_label(series_of(analyzed), map(series_of, shown))
 
 
-def series_order(results: Sequence[Result]) -> list[str]:
-    """Return every series of the operation, the usual ones first so that they keep their colours, device by device."""
-    if not results:
-        return []
-    devices = dict.fromkeys(result.case.device for result in results)
-    rows = operation_named(results[0].case.operation).implementations
-    names = [row.name for row in sorted(rows, key=lambda row: row.rung or row.optional)]
-    asked = {series_name(result.case, results) for result in results}
-    live = [device for device in devices if not is_recorded(device)]
-    if len(devices) == 1 or not live:
-        order = names
-    else:
-        every = [f"{name} · {device}" for device in live for name in names]
-        order = every if len(live) == 1 else [series for series in every if series in asked]
-    recorded = [f"{name} · {device}" for device in devices if is_recorded(device) for name in names]
-    return _coloured_alike(order, [series for series in recorded if series in asked])
+def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series | None]:
+    """Return every series by its name, the default ones first so that they keep their colours, device by device.
+
+    None stands for a place in the palette that nobody has.
+    """
+    if not shown:
+        return {}
+    rows = sorted(shown[0].operation.implementations, key=lambda row: row.rung or row.optional)
+    asked = {series_of(analyzed) for analyzed in shown}
+    devices = dict.fromkeys((analyzed.device_label, analyzed.origin) for analyzed in shown)
+    every = [Series(row.name, *device) for device in devices for row in rows]
+    live = [series for series in every if not series.recorded]
+    if len({series.device for series in live}) > 1:
+        live = [series for series in live if series in asked]
+    if not live:
+        live = [series for series in every if len(devices) == 1 or series in asked]
+    recorded = [series for series in every if series.recorded and series in asked and series not in live]
+    return _with_matching_colors({series_name(series, shown): series for series in live}, recorded, shown)
 
 
-def _coloured_alike(live: Sequence[str], recorded: Iterable[str]) -> list[str]:
+def _with_matching_colors(
+    live: Mapping[str, Series | None], recorded: Iterable[Series], shown: Sequence[AnalyzedResult]
+) -> dict[str, Series | None]:
     """Return both, each recorded series at a place with the colour of its implementation, unless that is taken."""
-    order, taken = list(live), set()
+    order, taken = dict(live), set()
+    names = [series.implementation if series else None for series in live.values()]
     for series in recorded:
-        name = series.partition(" · ")[0]
-        alike = (place for place, one in enumerate(live) if one.partition(" · ")[0] == name)
-        place = next(alike, len(order)) % PALETTE
-        place = len(order) % PALETTE if place in taken else place
-        gap = (place - len(order)) % PALETTE
-        order += [f"nobody's place {one}" for one in range(len(order), len(order) + gap)]
-        order.append(series)
+        match = names.index(series.implementation) if series.implementation in names else len(order)
+        place = match % PALETTE if match % PALETTE not in taken else len(order) % PALETTE
+        for _ in range((place - len(order)) % PALETTE):
+            order[f"free place {len(order)}"] = None
+        order[series_name(series, shown)] = series
         taken.add(place)
     return order
 
 
-def color(points: pd.DataFrame, order: Sequence[str], *, legend: bool) -> alt.Color:
+def color(points: pd.DataFrame, order: Mapping[str, Series | None], *, legend: bool) -> alt.Color:
     """Return the colour of a series, the same whatever else is shown."""
-    present = [one for one in order if one in set(points["series"])]
+    drawn = set(points["series"])
+    present = {name: series for name, series in order.items() if series and name in drawn}
     return alt.Color(
         "series:N", scale=alt.Scale(domain=list(order)), legend=_series_legend(present) if legend else None
     )
@@ -126,18 +131,18 @@ def _scale(marks: Sequence[Any]) -> alt.Scale:
     return alt.Scale(domain=list(DTYPES), range=[marks[place % len(marks)] for place in range(len(DTYPES))])
 
 
-def _series_legend(present: Sequence[str]) -> alt.Legend | None:
+def _series_legend(present: Mapping[str, Series]) -> alt.Legend | None:
     """Return a legend in which a recorded series has a hollow symbol and follows the live one of its implementation."""
-    if not any(map(is_recorded, present)):
-        return _legend(present, "top")
-    implementations = [one.partition(" · ")[0] for one in present]
-    paired = sorted(present, key=lambda one: implementations.index(one.partition(" · ")[0]))
-    devices = {one.partition(" · ")[2] for one in present}
-    said = {
-        one: one.replace(place, device_label(place, devices)) for one in present for place in [one.partition(" · ")[2]]
+    if not any(series.recorded for series in present.values()):
+        return _legend(list(present), "top")
+    implementations = [series.implementation for series in present.values()]
+    paired = sorted(present, key=lambda name: implementations.index(present[name].implementation))
+    labels = {
+        name: f"{series.implementation} · {place_label(series, present.values())}" for name, series in present.items()
     }
-    symbol = alt.expr(f"indexof(datum.value, '{RECORDED}') < 0 ? 'circle' : '{RING}'")
-    return _legend(paired, "top", said=said, symbolType=symbol, symbolStrokeWidth=0)
+    recorded = json.dumps([name for name, series in present.items() if series.recorded], ensure_ascii=False)
+    symbol = alt.expr(f"indexof({recorded}, datum.value) < 0 ? 'circle' : '{RING}'")
+    return _legend(paired, "top", said=labels, symbolType=symbol, symbolStrokeWidth=0)
 
 
 def _dtype_legend(points: pd.DataFrame) -> alt.Legend | None:
@@ -153,7 +158,7 @@ def _legend(
         return None
     if said:
         style["labelExpr"] = f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
-    longest = max(len((said or {}).get(one, one)) for one in present)
+    longest = max(len((said or {}).get(name, name)) for name in present)
     columns = 4 if longest <= SHORT_NAME else 2 if longest <= LONG_NAME else 1
     limit = LABEL_LIMIT if columns == 1 else 180
     values = list(present)

@@ -3,48 +3,45 @@
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.run.derived import CONDITIONS, Figures
-from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.run.summary_rules import CONDITIONS
 from gpuexplore.charts.alt_text import alt_text
 from gpuexplore.charts.axes import log_axis
-from gpuexplore.charts.frame import Source, results_of
+from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import Span, contrast_points, points
-from gpuexplore.model import Contrast, Measurement, Result
+from gpuexplore.charts.points import Spread, contrast_points, points
+from gpuexplore.model import Measurement
 from gpuexplore.units import format_seconds
 
 
-def time(source: Source, against: Against = USUAL) -> alt.LayerChart:
+def time(source: Source) -> alt.LayerChart:
     """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions."""
-    drawn = _points(source, against)
-    contrasts = contrast_points(source)
+    analysis = analysis_of(source)
+    drawn, contrasts = _points(analysis), contrast_points(analysis)
     y = log_axis("Time per call", [*drawn["low"], *drawn["high"], *contrasts["value"]], "s")
     shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
-    return lines(shown, results_of(source), y=y, description=describe_time(source))
+    return lines(shown, analysis, y=y, description=describe_time(analysis))
 
 
 def time_notes(source: Source) -> str | None:
     """Return what the chart leaves out, and what its short strokes are; None when neither is there."""
-    conditions = dict.fromkeys(contrast.condition for result in results_of(source) for contrast in _contrasts(result))
-    strokes = (
-        f"Short strokes: {', or '.join(CONDITIONS[condition] for condition in conditions)}." if conditions else None
-    )
-    return " ".join(filter(None, (left_out(source), strokes))) or None
-
-
-def _contrasts(result: Result) -> tuple[Contrast, ...]:
-    return result.measurement.contrasts if result.measurement else ()
+    results = analysis_of(source).results
+    measured = [analyzed.measurement for analyzed in results if analyzed.measurement]
+    conditions = dict.fromkeys(contrast.condition for measurement in measured for contrast in measurement.contrasts)
+    listed = ", or ".join(CONDITIONS[condition] for condition in conditions)
+    return " ".join(filter(None, (left_out(results), f"Short strokes: {listed}." if listed else None))) or None
 
 
 def describe_time(source: Source) -> str:
     """Return the alternative text of the chart of times."""
-    return alt_text("Time per call", _points(source), results_of(source), format_seconds, low_is_best=True)
+    analysis = analysis_of(source)
+    return alt_text("Time per call", _points(analysis), analysis, format_seconds, low_is_best=True)
 
 
-def _points(source: Source, against: Against = USUAL) -> pd.DataFrame:
-    return points(source, _seconds, against=against)
+def _points(analysis: RunAnalysis) -> pd.DataFrame:
+    return points(analysis, _seconds)
 
 
-def _seconds(measurement: Measurement, _: Figures) -> Span:
+def _seconds(_: AnalyzedResult, measurement: Measurement) -> Spread:
     return measurement.median_s, measurement.p20_s, measurement.p80_s

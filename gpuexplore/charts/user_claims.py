@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.user_claims import Claim
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import FORMATS
@@ -77,4 +77,4 @@ def _peak_words(claim: Claim) -> str:
     if peak is None:
         return "no known peak"
     other = f" of {peak.dtype}" if peak.dtype != claim.row.dtype else ""
-    return f"{PEAK_KINDS[peak.kind]}{other}"
+    return f"the {PEAK_SOURCES[peak.kind].label}{other}"

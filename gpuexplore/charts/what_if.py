@@ -14,6 +14,7 @@ from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Origin
 from gpuexplore.units import format_ratio, format_seconds
 
 ROW_HEIGHT = 46
@@ -43,11 +44,10 @@ TOOLTIPS = {
     "origin": "From",
     "basis": "Basis",
 }
-HERE = "datum.origin == 'measured'"
+HERE = f"datum.origin == '{Origin.LIVE.label}'"
 PALETTE = alt.Scale(domain=list(FORMATS))
-SHAPES = alt.Scale(
-    domain=["measured", "recorded", "entered", "predicted"], range=["circle", "square", "diamond", "circle"]
-)
+ORIGINS = (Origin.LIVE, Origin.RECORDED, Origin.ENTERED, Origin.PREDICTED)
+SHAPES = alt.Scale(domain=[origin.label for origin in ORIGINS], range=["circle", "square", "diamond", "circle"])
 
 Words = Callable[[float], str]
 
@@ -176,7 +176,7 @@ def _bars(base: alt.Chart) -> list[alt.Chart]:
     filled = base.transform_filter(HERE).mark_bar(size=13).encode(tooltip=_tooltip())
     stroke = alt.Stroke("dtype:N", scale=PALETTE, legend=None)
     outlined = [
-        base.transform_filter(f"!({HERE}) && datum.origin {same} 'predicted'")
+        base.transform_filter(f"!({HERE}) && datum.origin {same} '{Origin.PREDICTED.label}'")
         .mark_bar(size=13, fillOpacity=0.16, strokeWidth=1.6, strokeDash=dash)
         .encode(stroke=stroke, tooltip=_tooltip())
         for same, dash in (("!=", [1, 0]), ("==", [4, 2]))
@@ -214,7 +214,7 @@ def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], Span | None], wo
 
 def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
     told = words(span.value) if span else "unknown"
-    origin = row.origin or "unknown"
+    origin = row.origin.label if row.origin else "unknown"
     return {
         "row": row.dtype,
         "dtype": row.dtype,
@@ -235,7 +235,9 @@ def _said(row: WhatIf, told: str | None) -> str:
     """Return the label of a row: its figure, where that comes from, and whether the format is emulated."""
     if told is None:
         return row.support if row.support == "unsupported" else "unknown"
-    return ", ".join(filter(None, (told, row.origin, row.support if row.support != "native" else None)))
+    return ", ".join(
+        filter(None, (told, row.origin and row.origin.label, row.support if row.support != "native" else None))
+    )
 
 
 def _describe(what: str, frame: pd.DataFrame) -> str:

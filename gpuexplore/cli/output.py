@@ -6,10 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.analysis.diagnosis import diagnose
-from gpuexplore.analysis.run.evidence import headline_result, name_of
-from gpuexplore.analysis.run.summary import Summary
-from gpuexplore.analysis.utilization.peak_choice import Against, knowing
+from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.errors import InvalidInput
@@ -31,16 +28,17 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def print_summary(summary: Summary, results: Sequence[Result], against: Against) -> None:
+def print_summary(analysis: RunAnalysis) -> None:
     """Print what the results mean, then why the fastest is as it is: each sentence once, with its evidence."""
-    fastest = headline_result(results)
-    found = diagnose(fastest, results, knowing(against, results)) if fastest else ()
-    said = {one.sentence for one in found}
-    print(f"\n{summary.headline}", *(sentence for sentence in summary.details if sentence not in said), sep="\n")
-    if fastest and found:
-        print(f"\nWhy: {name_of(fastest, results)} at {shape_label(fastest.case.shape)}")
-    for one in found:
-        print(f"- {one.sentence}\n  {one.evidence}")
+    result = analysis.headline_result
+    diagnoses = result.diagnoses if result else ()
+    sentences = {diagnosis.sentence for diagnosis in diagnoses}
+    print(f"\n{analysis.summary.headline}")
+    print(*(sentence for sentence in analysis.summary.details if sentence not in sentences), sep="\n")
+    if result and diagnoses:
+        print(f"\nWhat limits {result.label} at {shape_label(result.case.shape)}:")
+    for diagnosis in diagnoses:
+        print(f"- {diagnosis.sentence}\n  {diagnosis.evidence}")
 
 
 def check_writable(path: Path, suffixes: Iterable[str]) -> None:

@@ -5,19 +5,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuexplore.analysis.run.derived import Figures, figures
-from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.model import AnalyzedResult, Context, RunAnalysis
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.comparison import comparison_for
+from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.analysis.run.summary import summarize
-from gpuexplore.analysis.utilization.measured_ceiling import best_of
-from gpuexplore.analysis.utilization.peak_choice import Against, peak_kind
+from gpuexplore.analysis.utilization.best_results import best_of
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code, print_columns, print_json, print_summary
 from gpuexplore.devices import discover
-from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Device, Experiment, Result
@@ -33,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `run`."""
     parser.add_argument("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
     add_experiment_arguments(parser)
-    parser.add_argument("--baseline", default=None, metavar="NAME", help="implementation or dtype to compare with")
-    kinds = ", ".join(PEAK_KINDS)
+    parser.add_argument("--baseline", default="", metavar="NAME", help="implementation or dtype to compare with")
+    kinds = ", ".join(PEAK_SOURCES)
     parser.add_argument(
-        "--peak", default="", metavar="KIND", help=f"MFU against one of {kinds} (default: the device's)"
+        "--peak", default="", metavar="KIND", help=f"MFU relative to one of {kinds} (default: the device's)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(EXPORTS)}")
@@ -47,28 +46,22 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
     if arguments.out:
         check_writable(arguments.out, EXPORTS)
-    kind, devices = peak_kind(arguments.peak), discover()
+    devices = discover()
     experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
-    refuse(experiment, devices)
-    _refuse_baseline(arguments.baseline, experiment)
-    known = () if arguments.no_save else _earlier([device for device in devices if device.id in experiment.devices])
+    check_limits(experiment, devices)
+    comparison = comparison_for(experiment, arguments.baseline, arguments.peak)
+    earlier = () if arguments.no_save else _earlier([device for device in devices if device.id in experiment.devices])
     results = measure(experiment, devices)
-    against = Against(kind, known=known)
+    analysis = analyze(results, comparison, Context(earlier=earlier))
     if arguments.out:
-        arguments.out.write_bytes(export(arguments.out.suffix, experiment, results, against))
+        arguments.out.write_bytes(export(arguments.out.suffix, experiment, analysis))
     if arguments.json:
-        print_json(run_report(experiment, results, baseline=arguments.baseline, against=against))
+        print_json(run_report(experiment, analysis))
     else:
-        _print_table(results, arguments.baseline, against)
+        _print_table(analysis)
     if not arguments.no_save:  # last: should the database fail now, the results are printed
         _save(experiment, results)
     return exit_code(results)
-
-
-def _refuse_baseline(baseline: str | None, experiment: Experiment) -> None:
-    accepted = (*experiment.implementations, *experiment.dtypes)
-    if baseline is not None and baseline not in accepted:
-        raise InvalidInput.of("baseline", baseline, accepted)
 
 
 def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, ...]:
@@ -96,7 +89,7 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
 def _earlier(devices: Sequence[Device]) -> tuple[Result, ...]:
     """Return the best that was measured on these devices before; a database that fails does so before measuring."""
     with open_store() as store:
-        return best_of(one for device in devices for _, one in store.measured_results(device))
+        return best_of(result for device in devices for _, result in store.measured_results(device))
 
 
 def _save(experiment: Experiment, results: Sequence[Result]) -> None:
@@ -105,28 +98,25 @@ def _save(experiment: Experiment, results: Sequence[Result]) -> None:
     print(f"Saved: in the app, add ?run={run_id} to the address", file=sys.stderr)
 
 
-def _print_table(results: Sequence[Result], baseline: str | None, against: Against) -> None:
-    heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "status")
-    rows = [
-        _row(result, its)
-        for result, its in zip(results, figures(results, baseline=baseline, against=against), strict=True)
-    ]
-    print_columns([heading, *rows])
-    summary = summarize(results, baseline=baseline, against=against)
-    print_summary(summary, results, against)
+def _print_table(analysis: RunAnalysis) -> None:
+    heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "bound", "status")
+    print_columns([heading, *(table_row(analyzed) for analyzed in analysis.results)])
+    print_summary(analysis)
 
 
-def _row(result: Result, derived: Figures) -> tuple[str, ...]:
-    case, measurement = result.case, result.measurement
+def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
+    """Return a line of the table of results, in the order of its heading."""
+    case, result = analyzed.case, analyzed.result
     flags = " ".join(flag.name for flag in result.flags)
     return (
         shape_label(case.shape),
         case.dtype,
         case.implementation,
         case.device,
-        format_seconds(measurement.median_s) if measurement else UNKNOWN,
-        format_ratio(derived.speedup.ratio) if derived.speedup else UNKNOWN,
-        format_work_rate(derived.flop_per_s, derived.bytes_per_s),
-        format_percent(derived.mfu),
-        f"{result.status}  {flags}" if measurement else f"{result.status}: {result.reason}",
+        format_seconds(analyzed.median_s),
+        format_ratio(analyzed.speedup.ratio) if analyzed.speedup else UNKNOWN,
+        format_work_rate(analyzed.flop_per_s, analyzed.bytes_per_s),
+        format_percent(analyzed.mfu),
+        analyzed.bound or UNKNOWN,
+        f"{result.status}  {flags}" if result.measurement else f"{result.status}: {result.reason}",
     )

@@ -21,7 +21,6 @@ from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OV
 from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
-from gpuexplore.devices.rated_clock import printed_clock_hz
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
 from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, free_gpu_bytes, governor, read, read_cpu_times
 
@@ -49,7 +48,6 @@ __all__ = [
     "native_dtypes",
     "peaks_json",
     "peaks_of",
-    "printed_clock_hz",
     "read",
     "read_cpu_times",
     "row_of",

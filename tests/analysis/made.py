@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, CustomPeaks, RunAnalysis
+from gpuexplore.analysis.run.analyze import analyze, analyze_alone
 from gpuexplore.model import Bandwidth, Case, Device, Environment, Measurement, Options, Peak, Result, Shape, Status
 
+NAME = "a made-up processor"
 PEAKS = (
     Peak("fp32", "matrix", 1e12, "measured_ceiling", "a test"),
     Peak("bf16", "matrix", 4e12, "measured_ceiling", "a test"),
@@ -15,7 +18,7 @@ def device(*, identity="cpu", cache_bytes=1000, peaks=PEAKS, bandwidth=1e11, mem
     return Device(
         identity,
         identity.split(":")[0],
-        "a made-up processor",
+        NAME,
         cache_bytes=cache_bytes,
         memory_bytes=memory_bytes,
         peaks=peaks,
@@ -35,15 +38,15 @@ def environment(on="cpu", **spec):
 
 def ok(median_s=1e-3, *, spread=0.01, count=9, flags=(), spec=None, **about):
     """Return a measured result whose samples lie evenly within `spread` around its median."""
-    one = case(**about)
+    measured = case(**about)
     steps = [1 + spread * (2 * place / max(count - 1, 1) - 1) for place in range(count)]
     samples = tuple(median_s * step for step in steps)
     return Result(
-        one,
+        measured,
         Status.OK,
         measurement=Measurement(samples, first_call_s=1.0),
         flags=tuple(flags),
-        environment=environment(one.device, **(spec or {})),
+        environment=environment(measured.device, **(spec or {})),
     )
 
 
@@ -53,3 +56,18 @@ def with_contrasts(result, *contrasts):
 
 def failed(status=Status.SKIPPED, reason="too slow", **about):
     return Result(case(**about), status, reason, environment=environment())
+
+
+def analyzed(*results, baseline=None, peak_kind=None, running=False, **known) -> RunAnalysis:
+    """Return the analysis of results, compared as asked, with what is `known` beside them."""
+    return analyze(results, Comparison(baseline, peak_kind), Context(**known), running=running)
+
+
+def alone(result, **known) -> AnalyzedResult:
+    """Return what follows from a result without those of its run."""
+    return analyze_alone(result, Context(**known))
+
+
+def custom(*peaks, bandwidth=None, name=NAME):
+    """Return the peaks a user entered for one device."""
+    return {name: CustomPeaks(peaks, bandwidth)}

@@ -1,11 +1,14 @@
+import json
 import tomllib
 
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.run.speedup import speedups
-from gpuexplore.charts.series import PALETTE, RING, as_recorded, series_order
-from gpuexplore.model import Contrast, Experiment, Progress, Run, RunState, Shape, Status
+from gpuexplore.analysis.model import Comparison, Context
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.api import Outcome
+from gpuexplore.charts.series import PALETTE, RING, series_order
+from gpuexplore.model import Contrast, Experiment, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
 ALL = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
@@ -29,6 +32,16 @@ def sweep(sizes=(64, 128, 256), dtypes=("fp32", "bf16"), implementations=("numpy
     )
 
 
+def swept(baseline=None, context=Context(), **about):
+    """Return the analysis of a sweep."""
+    return analyze(sweep(**about), Comparison(baseline), context)
+
+
+def beside(live=(), **about):
+    """Return the analysis of live results with recorded ones of a device that has the same id beside them."""
+    return analyze(live or sweep(), context=Context(beside=sweep(**about)))
+
+
 def layers(made, kind):
     return [one for one in made.to_dict()["layer"] if one["mark"]["type"] == kind]
 
@@ -50,7 +63,7 @@ def rules_of(made):
 
 @pytest.mark.parametrize("draw", ALL)
 def test_every_chart_fills_its_container_and_has_alternative_text(draw):
-    spec = draw(sweep()).to_dict()
+    spec = draw(swept()).to_dict()
     assert spec["width"] == "container"
     assert "at 256 × 256 × 256" in spec["description"]
 
@@ -58,34 +71,33 @@ def test_every_chart_fills_its_container_and_has_alternative_text(draw):
 @pytest.mark.parametrize("draw", ALL)
 @pytest.mark.parametrize("results", [(), (failed(),)])
 def test_nothing_measured_draws_nothing_and_does_not_fail(draw, results):
-    assert points_of(draw(results)) == []
+    assert points_of(draw(analyze(results))) == []
 
 
 @pytest.mark.parametrize("describe", DESCRIBED)
 def test_nothing_measured_is_said(describe):
-    assert "no results yet" in describe(())
-    assert "nothing to draw yet" in describe((failed(),))
+    assert "no results yet" in describe(analyze(()))
+    assert "nothing to draw yet" in describe(analyze((failed(),)))
 
 
 @pytest.mark.parametrize("draw", ALL)
 def test_the_same_results_give_the_same_specification(draw):
-    assert draw(sweep()).to_dict() == draw(sweep()).to_dict()
+    assert draw(swept()).to_dict() == draw(swept()).to_dict()
 
 
 @pytest.mark.parametrize("draw", ALL)
 def test_failed_and_incorrect_cases_are_never_drawn(draw):
     results = (*sweep(), failed(Status.INCORRECT, "wrong", size=512), failed(size=512, implementation="numpy"))
-    assert {point["size"] for point in points_of(draw(results))} == {64, 128, 256}
+    assert {point["size"] for point in points_of(draw(analyze(results)))} == {64, 128, 256}
 
 
 def test_a_run_can_be_drawn_like_its_results():
-    asked = Experiment("matmul", (Shape.of(m=1, k=1, n=1),), ("fp32",), ("torch",))
-    run = Run("a", "b", asked, RunState.DONE, Progress(1, 1), results=sweep())
-    assert chart.time(run).to_dict() == chart.time(sweep()).to_dict()
+    asked = Experiment("matmul", (Shape.of(m=1, k=1, n=1),), ("fp32",), ("numpy", "torch"))
+    assert chart.time(Outcome(asked, sweep())).to_dict() == chart.time(swept()).to_dict()
 
 
 def test_size_ticks_are_the_measured_sizes_on_a_log_scale():
-    x = layers(chart.time(sweep()), "point")[0]["encoding"]["x"]
+    x = layers(chart.time(swept()), "point")[0]["encoding"]["x"]
     assert x["axis"]["values"] == [64, 128, 256]
     assert x["scale"]["type"] == "log"
     assert x["title"] == "m = k = n"
@@ -93,21 +105,21 @@ def test_size_ticks_are_the_measured_sizes_on_a_log_scale():
 
 def test_other_shapes_stand_whole_on_an_ordinal_axis_in_order_of_work():
     wide, tall = Shape.of(m=10, k=90, n=90), Shape.of(m=20, k=20, n=20)
-    x = layers(chart.time((ok(shape=wide), ok(shape=tall))), "point")[0]["encoding"]["x"]
+    x = layers(chart.time(analyze((ok(shape=wide), ok(shape=tall)))), "point")[0]["encoding"]["x"]
     assert (x["type"], x["title"]) == ("ordinal", "m × k × n")
     assert x["sort"] == ["20 × 20 × 20", "10 × 90 × 90"]
 
 
 def test_colours_do_not_depend_on_what_else_is_shown():
-    alone = layers(chart.time(sweep(implementations=("torch",))), "point")[0]["encoding"]["color"]
-    both = layers(chart.time(sweep()), "point")[0]["encoding"]["color"]
+    alone = layers(chart.time(swept(implementations=("torch",))), "point")[0]["encoding"]["color"]
+    both = layers(chart.time(swept()), "point")[0]["encoding"]["color"]
     assert alone["scale"] == both["scale"]
     assert "range" not in both["scale"]
     assert both["legend"]["values"] == ["numpy", "torch"]
 
 
 def test_a_single_series_has_no_legend_and_no_selection():
-    made = chart.time(sweep(dtypes=("fp32",), implementations=("torch",)))
+    made = chart.time(swept(dtypes=("fp32",), implementations=("torch",)))
     encoding = layers(made, "line")[0]["encoding"]
     assert encoding["color"]["legend"] is None
     assert "strokeDash" not in encoding
@@ -115,31 +127,34 @@ def test_a_single_series_has_no_legend_and_no_selection():
 
 
 def test_dashes_and_points_of_dtypes_share_one_legend():
-    line, point = (layers(chart.time(sweep()), kind)[0]["encoding"] for kind in ("line", "point"))
+    line, point = (layers(chart.time(swept()), kind)[0]["encoding"] for kind in ("line", "point"))
     assert line["strokeDash"]["legend"] == point["shape"]["legend"]
     assert point["shape"]["legend"]["values"] == ["fp32", "bf16"]
 
 
 def test_legends_select():
-    assert {one["name"]: one["bind"] for one in chart.time(sweep()).to_dict()["params"]} == {
+    assert {one["name"]: one["bind"] for one in chart.time(swept()).to_dict()["params"]} == {
         "pick_series": "legend",
         "pick_dtype": "legend",
     }
 
 
 def test_one_size_puts_the_series_side_by_side():
-    made = chart.time(sweep(sizes=(64,)))
+    made = chart.time(swept(sizes=(64,)))
     x = layers(made, "point")[0]["encoding"]["x"]
     assert (x["field"], x["title"]) == ("series", "64 × 64 × 64")
     assert layers(made, "line") == []
 
 
 def test_one_size_of_one_series_puts_the_dtypes_side_by_side():
-    assert layers(chart.time(sweep((64,), implementations=("torch",))), "point")[0]["encoding"]["x"]["field"] == "dtype"
+    assert (
+        layers(chart.time(swept(sizes=(64,), implementations=("torch",))), "point")[0]["encoding"]["x"]["field"]
+        == "dtype"
+    )
 
 
 def test_several_devices_are_part_of_the_series():
-    made = chart.time(sweep(on=("cpu", "cuda:0")))
+    made = chart.time(swept(on=("cpu", "cuda:0")))
     assert layers(made, "point")[0]["encoding"]["color"]["legend"]["values"] == [
         "numpy · cpu",
         "torch · cpu",
@@ -149,114 +164,117 @@ def test_several_devices_are_part_of_the_series():
 
 
 def test_time_bars_span_the_middle_of_the_samples():
-    one = points_of(chart.time((ok(1e-3, spread=0.1),)))[0]
+    one = points_of(chart.time(analyze((ok(1e-3, spread=0.1),))))[0]
     assert (one["low"], one["value"], one["high"]) == pytest.approx((0.94e-3, 1e-3, 1.06e-3))
 
 
 def test_other_conditions_are_short_strokes_with_a_note_and_their_own_words():
     plain = sweep(sizes=(64, 128), dtypes=("fp32",), implementations=("torch",))
     results = [with_contrasts(plain[0], Contrast("warm", (2e-6,)), Contrast("graph", reason="no")), plain[1]]
-    made = chart.time(results)
+    made = chart.time(analyze(results))
     (stroke,) = data_of(made, layers(made, "tick")[0])
 
     assert (stroke["value"], stroke["case"]) == (2e-6, "torch in fp32, from warm caches")
     assert len(points_of(made)) == 2
     assert points_of(made)[0]["also"] == "2.00 µs from warm caches, not replayed from a graph, without launches: no"
-    assert "from warm caches" in chart.time_notes(results)
-    assert layers(chart.time(plain), "tick") == []
-    assert chart.time_notes(plain) is None
+    assert "from warm caches" in chart.time_notes(analyze(results))
+    assert layers(chart.time(analyze(plain)), "tick") == []
+    assert chart.time_notes(analyze(plain)) is None
 
 
 def test_tooltips_say_what_was_measured():
-    one = points_of(chart.time(sweep()))[0]
+    one = points_of(chart.time(swept()))[0]
     assert one["case"] == "numpy in fp32"
     assert one["samples"] == "9"
-    assert one["share"].endswith("of the measured ceiling")
+    assert one["share"].endswith("of the measured peak")
 
 
 def test_speedup_draws_all_but_its_baseline_over_a_rule_at_one():
-    made = chart.speedup(sweep())
+    made = chart.speedup(swept())
     assert {point["series"] for point in points_of(made)} == {"torch"}
     assert rules_of(made) == [1.0]
 
 
 def test_speedup_over_a_dtype():
-    assert {point["dtype"] for point in points_of(chart.speedup(sweep(), "fp32"))} == {"bf16"}
+    assert {point["dtype"] for point in points_of(chart.speedup(swept("fp32")))} == {"bf16"}
 
 
 @pytest.mark.parametrize(("slow_s", "scale"), [(2e-3, "linear"), (1.0, "log")])
 def test_speedups_that_differ_much_are_on_a_log_scale(slow_s, scale):
-    y = layers(chart.speedup((ok(slow_s, implementation="numpy"), ok(1e-3))), "point")[0]["encoding"]["y"]
+    y = layers(chart.speedup(analyze((ok(slow_s, implementation="numpy"), ok(1e-3)))), "point")[0]["encoding"]["y"]
     assert y["scale"].get("type", "linear") == scale
 
 
 def test_mfu_names_the_kind_of_peak_and_shows_full_only_when_near():
-    low, high = chart.mfu((ok(1e-3),)), chart.mfu((ok(2.2e-6),))
-    assert layers(low, "point")[0]["encoding"]["y"]["title"] == "MFU, % of the measured ceiling"
+    low, high = chart.mfu(analyze((ok(1e-3),))), chart.mfu(analyze((ok(2.2e-6),)))
+    assert layers(low, "point")[0]["encoding"]["y"]["title"] == "MFU, % of the measured peak"
     assert (rules_of(low), rules_of(high)) == ([], [1.0])
 
 
 def test_mfu_of_several_kinds_of_peak_names_none():
     results = (ok(), ok(implementation="numba-cuda"))
-    assert layers(chart.mfu(results), "point")[0]["encoding"]["y"]["title"] == "MFU, % of peak"
+    assert layers(chart.mfu(analyze(results)), "point")[0]["encoding"]["y"]["title"] == "MFU, % of the peak"
 
 
 def test_throughput_has_a_line_for_each_peak_that_applies():
-    assert rules_of(chart.throughput(sweep())) == [4e12, 1e12]
+    assert rules_of(chart.throughput(swept())) == [4e12, 1e12]
 
 
 def test_bandwidth_has_the_line_of_the_memory():
-    made = chart.bandwidth(sweep())
+    made = chart.bandwidth(swept())
     assert rules_of(made) == [1e11]
     assert data_of(made, layers(made, "text")[0])[0]["label"] == "measured memory bandwidth: 100 GB/s"
 
 
 def test_left_out_counts_by_status():
-    assert chart.left_out(sweep()) is None
-    assert chart.left_out((ok(), failed())) == "1 of 2 cases is not drawn: 1 skipped."
+    assert chart.left_out(swept().results) is None
+    assert chart.left_out(analyze((ok(), failed())).results) == "1 of 2 cases is not drawn: 1 skipped."
 
 
 def test_unknown_peaks_and_baselines_are_left_out_with_a_sentence():
     results = (ok(), ok(dtype="fp64"), failed(implementation="numpy"))
-    assert chart.mfu_left_out(results) == "2 of 3 cases are not drawn: 1 skipped, 1 without a known peak."
-    assert "1 without" not in str(chart.speedup_left_out(sweep()))
-    assert chart.speedup_left_out(results) == "3 of 3 cases are not drawn: 2 without a baseline, 1 skipped."
+    assert chart.mfu_left_out(analyze(results)) == "2 of 3 cases are not drawn: 1 skipped, 1 without a known peak."
+    assert "1 without" not in str(chart.speedup_left_out(swept()))
+    assert chart.speedup_left_out(analyze(results)) == "3 of 3 cases are not drawn: 2 without a baseline, 1 skipped."
 
 
 def test_alternative_text_gives_the_main_figures():
-    assert chart.describe_time(sweep(dtypes=("fp32",))) == (
+    assert chart.describe_time(swept(dtypes=("fp32",))) == (
         "Time per call of matrix multiplication, 3 sizes; at 256 × 256 × 256: "
         "torch in fp32 32.8 µs, numpy in fp32 65.5 µs."
     )
 
 
 def test_frame_has_a_row_per_result():
-    frame = chart.to_frame((*sweep(), failed()))
+    frame = chart.to_frame(analyze((*sweep(), failed())))
     assert len(frame) == 13
     assert frame["median_s"].isna().sum() == 1
     assert frame["speedup"].max() == pytest.approx(2)
 
 
-def test_usual_implementations_keep_their_colours_whatever_rungs_an_operation_has():
-    names = series_order([ok()])
+def test_default_implementations_keep_their_colours_whatever_rungs_an_operation_has():
+    names = list(series_order(analyze([ok()]).shown))
 
     assert names[:4] == ["numpy", "numba-cpu", "numba-cuda", "torch"]
     assert "numba-cpu-naive" in names[4:]
 
 
-def beside(live=(), **about):
-    """Return live results with recorded ones of a device that has the same id."""
-    return (*(live or sweep()), *as_recorded(sweep(**about)))
-
-
 def test_a_recorded_device_is_named_so_and_never_mistaken_for_this_machines():
-    (recorded, *_) = as_recorded(sweep())
-    assert recorded.case.device == "recorded: a made-up processor"
+    drawn = points_of(chart.time(analyze(sweep(), context=Context(origin=Origin.RECORDED))))
+    assert {point["series"] for point in drawn} == {
+        "numpy · recorded: a made-up processor",
+        "torch · recorded: a made-up processor",
+    }
 
 
 def test_recorded_devices_of_one_name_stay_apart():
-    devices = {one.case.device for one in as_recorded(sweep(on=("cuda:0", "cuda:1")))}
-    assert devices == {"recorded: a made-up processor (cuda:0)", "recorded: a made-up processor (cuda:1)"}
+    analysis = analyze(sweep(on=("cuda:0", "cuda:1")), context=Context(origin=Origin.RECORDED))
+    devices = {analyzed.device_label for analyzed in analysis.results}
+    assert devices == {"a made-up processor (cuda:0)", "a made-up processor (cuda:1)"}
+
+
+def test_no_result_carries_the_origin_in_the_name_of_its_device():
+    assert {analyzed.case.device for analyzed in beside().shown} == {"cpu"}
 
 
 def test_the_legend_says_what_is_recorded():
@@ -271,14 +289,16 @@ def test_the_legend_says_what_is_recorded():
 
 
 def test_the_legend_names_recorded_devices_where_there_are_several():
-    results = (*sweep(), *as_recorded(sweep(on=("cuda:0", "cuda:1"))))
-    legend = layers(chart.time(results), "point")[0]["encoding"]["color"]["legend"]
+    legend = layers(chart.time(beside(on=("cuda:0", "cuda:1"))), "point")[0]["encoding"]["color"]["legend"]
     assert 'torch · recorded: a made-up processor (cuda:1)"}' in legend["labelExpr"]
 
 
 def test_the_symbols_of_recorded_series_are_hollow_in_the_legend():
-    legend = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]
-    assert legend["symbolType"] == {"expr": f"indexof(datum.value, 'recorded: ') < 0 ? 'circle' : '{RING}'"}
+    symbol = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]["symbolType"]["expr"]
+    recorded = json.dumps(
+        [f"{name} · recorded: a made-up processor" for name in ("numpy", "torch")], ensure_ascii=False
+    )
+    assert symbol == f"indexof({recorded}, datum.value) < 0 ? 'circle' : '{RING}'"
 
 
 @pytest.mark.parametrize("draw", ALL)
@@ -289,31 +309,26 @@ def test_recorded_points_are_hollow_and_their_lines_thin(draw):
 
     assert (solid["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
     assert thin["mark"]["strokeWidth"] < thick["mark"]["strokeWidth"]
-    assert {"recorded" in one["series"] for one in data_of(made, solid)} == {False}
-    assert {"recorded" in one["series"] for one in data_of(made, hollow)} == {True}
+    assert {point["origin"] for point in data_of(made, solid)} == {"live"}
+    assert {point["origin"] for point in data_of(made, hollow)} == {"recorded"}
 
 
 @pytest.mark.parametrize("draw", ALL)
 def test_without_recorded_results_nothing_is_hollow(draw):
-    assert len(layers(draw(sweep()), "point")) == 1
+    assert len(layers(draw(swept()), "point")) == 1
 
 
 def test_an_implementation_has_one_colour_live_and_recorded_and_keeps_the_one_it_had_alone():
-    alone, both = series_order(sweep()), series_order(beside())
+    alone, both = list(series_order(swept().shown)), list(series_order(beside().shown))
     for name in ("numpy", "torch"):
         places = [both.index(f"{name} · {device}") for device in ("cpu", "recorded: a made-up processor")]
         assert {place % PALETTE for place in places} == {alone.index(name)}
 
 
 def test_two_recorded_devices_do_not_share_a_colour():
-    order = series_order(beside(on=("cuda:0", "cuda:1")))
-    recorded = [order.index(one) % PALETTE for one in order if "recorded" in one]
+    order = list(series_order(beside(on=("cuda:0", "cuda:1")).shown))
+    recorded = [order.index(name) % PALETTE for name in order if "recorded" in name]
     assert len(set(recorded)) == len(recorded) == 4
-
-
-def test_no_place_in_the_order_of_series_is_taken_twice():
-    order = series_order(beside(on=("cuda:0", "cuda:1", "cuda:2")))
-    assert len(set(order)) == len(order)
 
 
 def test_the_same_colours_come_again_after_those_of_the_theme(repository):
@@ -326,16 +341,10 @@ def test_alternative_text_says_what_is_recorded():
 
 
 def test_recorded_and_live_results_are_never_paired():
-    live, recorded = sweep(dtypes=("fp32",)), as_recorded(sweep(dtypes=("fp32",), implementations=("torch",)))
-    found = {one.case: ratio for one, ratio in zip(recorded, speedups_of((*live, *recorded)), strict=True)}
+    found = beside(sweep(dtypes=("fp32",)), dtypes=("fp32",), implementations=("torch",)).beside
 
-    assert {one.paired for one in found.values()} == {False}
-    assert {one.baseline for one in found.values()} == {"numpy on cpu"}
-
-
-def speedups_of(results):
-    found = speedups(results, "numpy")
-    return [found[result.case] for result in results if "recorded" in result.case.device]
+    assert {analyzed.speedup.paired for analyzed in found} == {False}
+    assert {analyzed.speedup.baseline for analyzed in found} == {"numpy on cpu"}
 
 
 def test_the_legends_are_those_of_the_solid_points():
@@ -345,16 +354,16 @@ def test_the_legends_are_those_of_the_solid_points():
 
 
 def test_live_and_recorded_entries_of_a_legend_stand_side_by_side_in_a_taller_chart():
-    alone, both = chart.time(sweep()), chart.time(beside())
-    columns = [layers(one, "point")[0]["encoding"]["color"]["legend"]["columns"] for one in (alone, both)]
+    alone, both = chart.time(swept()), chart.time(beside())
+    columns = [layers(made, "point")[0]["encoding"]["color"]["legend"]["columns"] for made in (alone, both)]
     assert columns == [4, 2]
     assert both.to_dict()["height"] > alone.to_dict()["height"]
 
 
-def test_recorded_results_alone_are_solid_in_their_usual_colours_and_say_what_they_are():
-    results = as_recorded(sweep())
-    made, order = chart.time(results), series_order(results)
-    (point,) = layers(made, "point")
+def test_recorded_results_alone_are_solid_in_their_own_colours_and_say_what_they_are():
+    analysis = analyze(sweep(), context=Context(origin=Origin.RECORDED))
+    (point,) = layers(chart.time(analysis), "point")
+    order = list(series_order(analysis.shown))
 
     assert point["mark"]["filled"]
     assert point["encoding"]["color"]["legend"]["values"] == [
@@ -363,7 +372,7 @@ def test_recorded_results_alone_are_solid_in_their_usual_colours_and_say_what_th
     ]
     for name in ("numpy", "torch"):
         place = order.index(f"{name} · recorded: a made-up processor")
-        assert place % PALETTE == series_order(sweep()).index(name)
+        assert place % PALETTE == list(series_order(swept().shown)).index(name)
 
 
 def test_one_size_with_recorded_series_has_a_legend_instead_of_crowded_labels():

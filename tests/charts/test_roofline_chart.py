@@ -8,6 +8,7 @@ import pytest
 
 from gpuexplore.analysis.roofline.points import place, published_points
 from gpuexplore.analysis.roofline.roofs import roofs
+from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.charts.roofline import OPENED, describe_roofline, roofline
 from gpuexplore.charts.roofline_frames import (
     LABELS_FROM,
@@ -22,14 +23,14 @@ from gpuexplore.charts.roofline_frames import (
     window,
 )
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.model import Bandwidth, CacheRoof, Peak
+from gpuexplore.model import Bandwidth, CacheRoof, Origin, Peak
 from tests.analysis.made import device, ok
 
 L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))
 L2 = CacheRoof(2, 10**6, Bandwidth(7e11, "measured_ceiling", "triad"))
 RESULTS = [ok(1e-3, size=600), ok(1e-6, size=30), ok(5e-4, size=600, dtype="bf16")]
 ROOFS = roofs(replace(device(), caches=(L1,)), RESULTS)
-POINTS = [place(result, ROOFS, run=f"run{number}") for number, result in enumerate(RESULTS)]
+POINTS = [place(analyze_alone(result), ROOFS, run=f"run{number}") for number, result in enumerate(RESULTS)]
 SEEN = window(ROOFS, POINTS)
 H100 = as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb"))
 
@@ -72,14 +73,14 @@ def test_how_a_roof_was_found_decides_its_dash():
     near = roofs(device(), [ok(6e-4, size=600)])
     bases = dict(rows(flat_roofs((*ROOFS, *near), SEEN), "label", "basis"))
 
-    assert bases["fp32, matrix units"] == "measured by a loop"
+    assert bases["fp32, matrix units"] == "microbenchmark"
     assert bases["fp32, vector units"] == "datasheet or formula"
-    assert bases["best product in fp32, matrix units"] == "best result so far"
+    assert bases["best matmul in fp32, matrix units"] == "best result so far"
 
 
 def test_a_best_result_far_below_its_limit_is_no_roof():
-    assert "best product in fp32, matrix units" in {roof.label for roof in ROOFS}
-    assert "best product in fp32, matrix units" not in set(flat_roofs(ROOFS, SEEN)["label"])
+    assert "best matmul in fp32, matrix units" in {roof.label for roof in ROOFS}
+    assert "best matmul in fp32, matrix units" not in set(flat_roofs(ROOFS, SEEN)["label"])
 
 
 def test_points_stand_between_the_labels_of_slopes_and_those_of_flat_roofs():
@@ -92,7 +93,7 @@ def test_a_legend_names_where_points_come_from_unless_all_were_measured_here():
         spec = roofline(ROOFS, points).to_dict()
         return [layer["encoding"]["size"]["legend"] for layer in layers(spec, "point")[1:]]
 
-    recorded = [replace(point, origin="recorded") for point in POINTS]
+    recorded = [replace(point, origin=Origin.RECORDED) for point in POINTS]
     assert legends(POINTS) == [None, None]
     assert {tuple(legend["values"]) for legend in legends(recorded)} == {("recorded",)}
     assert {tuple(legend["values"]) for legend in legends([*POINTS, *recorded])} == {("measured here", "recorded")}

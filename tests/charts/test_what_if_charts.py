@@ -10,6 +10,7 @@ from gpuexplore.charts.user_claims import claim_shares, describe_claims
 from gpuexplore.charts.what_if import Quantity, across_devices, trade_off, what_if_speedups, what_if_times
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Origin
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
 from tests.analysis.what_if.test_user_claims import PROMISED, T4, TIMES, WORKLOAD
@@ -42,7 +43,7 @@ def test_times_are_drawn_filled_where_measured_here_and_hollow_elsewhere_on_a_lo
     filled, hollow = layers(spec, "point")
 
     assert (filled["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
-    assert filled["transform"][0]["filter"] == "datum.origin == 'measured'"
+    assert filled["transform"][0]["filter"] == "datum.origin == 'measured here'"
     assert hollow["transform"][0]["filter"] == "!(datum.origin == 'measured')"
     assert filled["encoding"]["x"]["scale"]["type"] == "log"
     drawn = {one["dtype"]: one for one in data(spec, filled)}
@@ -108,14 +109,14 @@ def test_nothing_to_draw_is_drawn_and_said(own):
 
 
 def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
-    origins = ("measured", "recorded", "entered", "predicted")
+    origins = (Origin.LIVE, Origin.RECORDED, Origin.ENTERED, Origin.PREDICTED)
     made = [replace(row, origin=origin, time=Span(1, 1, 1)) for row, origin in zip(own, origins, strict=False)]
     spec = what_if_times(made).to_dict()
 
     shapes = layers(spec, "point")[0]["encoding"]["shape"]["scale"]
-    assert [one["origin"] for one in data(spec, layers(spec, "point")[0])] == list(origins)
+    assert [one["origin"] for one in data(spec, layers(spec, "point")[0])] == [origin.label for origin in origins]
     assert dict(zip(shapes["domain"], shapes["range"], strict=True)) == {
-        "measured": "circle",
+        "measured here": "circle",
         "recorded": "square",
         "entered": "diamond",
         "predicted": "circle",

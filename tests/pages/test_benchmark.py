@@ -259,14 +259,14 @@ def test_an_operation_without_flops_shows_bandwidth_and_does_not_fail(page, stor
 
 
 def why(app):
-    return next(one for one in app.selectbox if one.label == "Result to explain")
+    return next(one for one in app.selectbox if one.label == "Result")
 
 
 def test_a_finished_run_says_why_its_fastest_result_is_as_it_is(page, finished):
     app = page("benchmark", run=finished)
 
     assert why(app).value == why(app).options[0] == "128 × 128 × 128, numpy in fp32"
-    assert "far below that limit" in texts(app.markdown).partition("**Why**")[2]
+    assert "reaches only" in texts(app.markdown).partition("**What limits this result**")[2]
     assert "ridge point" in texts(app.caption)
 
 
@@ -285,7 +285,7 @@ def test_a_growing_run_explains_the_fastest_so_far_and_offers_no_choice(page, st
     app = page("benchmark", run=claimed.run_id)
 
     assert "the fastest so far" in texts(app.caption)
-    assert not any(one.label == "Result to explain" for one in app.selectbox)
+    assert not any(one.label == "Result" for one in app.selectbox)
 
 
 def test_a_run_without_any_measurement_explains_its_first_case(page, store, experiment):

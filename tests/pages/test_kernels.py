@@ -146,7 +146,7 @@ def test_measured_ladder_shows_shares_of_the_fastest_library(page, store):
     assert (table.loc["numba-cpu-naive", "Share"], table.loc["numba-cpu-naive", "Of"]) == ("10.0 %", "torch")
     assert table.loc["numba-cpu-reordered", "Status"] == "too slow"
     assert "numba-cpu-naive 10.0 %" in str(app.get("vega_lite_chart")[0].proto.spec)
-    assert next(one for one in app.selectbox if one.label == "Result to explain").value == "64 × 64 × 64, torch in fp32"
+    assert next(one for one in app.selectbox if one.label == "Result").value == "64 × 64 × 64, torch in fp32"
     assert "torch in fp32 should be compute-bound" in texts(app.markdown)
 
 

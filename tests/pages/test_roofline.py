@@ -33,7 +33,7 @@ def test_own_runs_lie_below_the_roofs_of_this_machine(page, finished):
     assert not app.exception
     assert "Roofline. Flat roofs: fp32, matrix units 1.00 TFLOP/s" in spec(app)["description"]
     assert "In fp32 the ridge point is at **10.0 FLOP/byte**" in texts(app.markdown)
-    assert "Of the 8 points" in texts(app.markdown)
+    assert "Of 8 results" in texts(app.markdown)
     assert set(app.dataframe[0].value["Run"]) == {finished}
     assert list(app.dataframe[1].value["Roof"])[:4] == [
         "fp32, matrix units",
@@ -121,9 +121,7 @@ def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published
     assert "results recorded elsewhere by gpuexplore and published by others" in texts(app.info)
     assert from_column(app) == {"recorded", "published"}
     roofs = app.dataframe[1].value.set_index("Roof")
-    assert roofs.loc["best product in bf16, matrix units", "Source"].startswith(
-        "recorded: Matrix multiplication, 2,000"
-    )
+    assert roofs.loc["best matmul in bf16, matrix units", "Source"].startswith("recorded: Matrix multiplication, 2,000")
 
 
 def test_recorded_results_can_be_hidden(page, monkeypatch):

@@ -133,7 +133,7 @@ def test_a_run_brings_its_workload_and_its_measurements(page, finished):
 
     assert not app.error
     assert "Matrix multiplication, 128 × 128 × 128" in texts(app.caption)
-    assert list(found["From"]) == ["measured", "measured"]
+    assert list(found["From"]) == ["measured here", "measured here"]
     assert found.loc["fp32", "Time"].startswith("1.00 ms")
     assert "On a made-up processor, bf16 is no faster than fp32" in texts(app.markdown)
 
@@ -227,7 +227,7 @@ def test_a_run_that_ends_while_the_page_is_drawn_is_not_missed(page, store, monk
     monkeypatch.setattr(type(store), "measured_results", too_early_at_first)
     app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32", measuring=run_id)
     assert len(calls) == 2
-    assert table(app).loc["fp32", "From"] == "measured"
+    assert table(app).loc["fp32", "From"] == "measured here"
 
 
 def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured(page, store):
@@ -238,7 +238,7 @@ def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured
     assert not [one for one in page("what_if").button if "Measure" in one.label]
     app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32")
     assert not [one for one in app.button if "Measure" in one.label]
-    assert (table(app).loc["fp32", "From"], table(app).loc["fp32", "Error is"]) == ("measured", "measured")
+    assert (table(app).loc["fp32", "From"], table(app).loc["fp32", "Error is"]) == ("measured here", "measured")
 
 
 def test_a_case_that_could_not_be_measured_says_why(page, store):
@@ -250,7 +250,7 @@ def test_a_case_that_could_not_be_measured_says_why(page, store):
 
     assert done.dtype == "fp32"
     assert "skipped: too slow for its budget" in texts(app.caption)
-    assert list(table(app)["From"]) == ["measured", "predicted"]
+    assert list(table(app)["From"]) == ["measured here", "predicted"]
 
 
 def test_a_link_to_a_measurement_of_another_server_says_so(page):

@@ -1,10 +1,9 @@
 """What only a CPU shows: a library that chose a slow kernel, and cores without work."""
 
-from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.roofline.bound import intensity, ridge_point
-from gpuexplore.analysis.run.speedup import speedup
-from gpuexplore.analysis.utilization.rates import flop_per_s
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
+from gpuexplore.analysis.roofline.bound import ridge_point
+from gpuexplore.analysis.speedup import speedup
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Peak
@@ -16,54 +15,56 @@ LARGE = 2.0  # times the ridge point: from there on, calls and memory cost littl
 MUCH_FASTER = 1.4
 
 
-def slow_blas(subject: Subject) -> Diagnosis | None:
+def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a library's large product is far below the ceiling, and which setting of it decides."""
-    peak, share, environment = subject.peak, subject.share, subject.result.environment
+    peak, share, environment = analyzed.default_peak, analyzed.default_mfu, analyzed.result.environment
     if environment is None or peak is None or share is None or share >= SLOW_BELOW:
         return None
-    if environment.device.kind != CPU or not _is_large_product(subject, peak) or subject.flag("contended"):
+    if environment.device.kind != CPU or not _is_large_product(analyzed, peak) or analyzed.flag("contended"):
         return None  # a library whose threads wait for others is not to blame
-    library = load_backend(subject.implementation.backend)
-    cause = library.slow_product(dtype_named(subject.result.case.dtype), environment)
+    library = load_backend(analyzed.implementation.backend)
+    cause = library.slow_product(dtype_named(analyzed.result.case.dtype), environment)
     if cause is None:
         return None
     evidence = (
-        f"{format_flop_per_s(flop_per_s(subject.result))} of {format_flop_per_s(peak.flop_per_s)} "
-        f"({PEAK_KINDS[peak.kind]})"
+        f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)} "
+        f"(the {PEAK_SOURCES[peak.kind].label})"
     )
-    said = f"{subject.name} reaches only {format_percent(share)} of {PEAK_KINDS[peak.kind]}: {cause}."
-    return Diagnosis("slow_blas", said, f"{evidence}{_rival(subject)}")
+    said = f"{analyzed.label} reaches only {format_percent(share)} of the {PEAK_SOURCES[peak.kind].label}: {cause}."
+    return Diagnosis("slow_blas", said, f"{evidence}{_rival(analyzed)}")
 
 
-def too_few_threads(subject: Subject) -> Diagnosis | None:
+def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that cores had no work."""
-    environment = subject.result.environment
-    if environment is None or environment.device.kind != CPU or subject.median_s is None:
+    environment = analyzed.result.environment
+    if environment is None or environment.device.kind != CPU or analyzed.median_s is None:
         return None
     threads, cores = environment.threads, environment.device.cores
     if threads is None or cores is None or threads >= cores:
         return None
-    said = f"{subject.name} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
+    said = f"{analyzed.label} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
     return Diagnosis("too_few_threads", said, f"threads: {threads}, physical cores: {cores}")
 
 
-def _is_large_product(subject: Subject, peak: Peak) -> bool:
+def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
     """Return whether it is a product and nothing else, in its own arithmetic, well above the ridge point."""
-    case, bandwidth = subject.result.case, subject.bandwidth
-    if bandwidth is None or subject.operation.products is None or subject.flag("emulated"):
+    case, bandwidth = analyzed.result.case, analyzed.default_bandwidth
+    if bandwidth is None or analyzed.operation.products is None or analyzed.flag("emulated"):
         return False
-    products = subject.operation.products(case.shape)
+    products = analyzed.operation.products(case.shape)
     if len(products) != 1 or peak.dtype != case.dtype:
         return False
     one, itemsize_bytes = products[0], dtype_named(case.dtype).itemsize_bytes
     elements = one.batch * (one.m * one.k + one.k * one.n + one.m * one.n)
-    alone = elements * itemsize_bytes == subject.operation.byte_count(case.shape, dtype_named(case.dtype))
-    return alone and intensity(case) >= LARGE * ridge_point(peak.flop_per_s, bandwidth.bytes_per_s)
+    alone = elements * itemsize_bytes == analyzed.operation.byte_count(case.shape, dtype_named(case.dtype))
+    return alone and analyzed.intensity >= LARGE * ridge_point(peak.flop_per_s, bandwidth.bytes_per_s)
 
 
-def _rival(subject: Subject) -> str:
+def _rival(analyzed: AnalyzedResult) -> str:
     """Return who is much faster in the same rounds, as proof that the hardware can; empty when nobody is."""
-    group = [other for other in subject.others if other.case.group == subject.result.case.group and other.measurement]
-    ratios = [(speedup(one, subject.result).ratio, one.case.implementation) for one in group]
+    group = [
+        other for other in analyzed.siblings if other.case.group == analyzed.result.case.group and other.measurement
+    ]
+    ratios = [(speedup(one, analyzed.result).ratio, one.case.implementation) for one in group]
     times, name = max(ratios, default=(0.0, ""))
     return f"; {name} is {format_ratio(times)} as fast in the same rounds" if times >= MUCH_FASTER else ""

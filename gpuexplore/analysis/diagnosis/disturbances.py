@@ -1,25 +1,27 @@
 """What disturbed a measurement, by its flags: each with what to do about it."""
 
-from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.model import FlagName
 from gpuexplore.units import format_percent
 
 
-def throttled(subject: Subject) -> Diagnosis | None:
+def throttled(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the device slowed itself down."""
     means = "was measured while something held its clock down: let the device cool, or raise or reset its limits"
-    return _by_flag(subject, "throttled", means)
+    return _by_flag(analyzed, "throttled", means)
 
 
-def contended(subject: Subject) -> Diagnosis | None:
+def contended(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that others used the device."""
-    return _by_flag(subject, "contended", "shared the device with other work: measure again when nothing else runs")
+    return _by_flag(
+        analyzed, "contended", "overlapped with other work on the device: measure again when nothing else runs"
+    )
 
 
-def noisy(subject: Subject) -> Diagnosis | None:
+def noisy(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the samples lie far apart."""
-    found = _by_flag(subject, "noisy", "varies from call to call: end other programs, or measure with a larger budget")
-    measurement = subject.result.measurement
+    found = _by_flag(analyzed, "noisy", "varies from call to call: end other programs, or measure with a larger budget")
+    measurement = analyzed.result.measurement
     if found is None or measurement is None or measurement.ci95_s is None:
         return found
     low, high = measurement.ci95_s
@@ -28,8 +30,8 @@ def noisy(subject: Subject) -> Diagnosis | None:
     return Diagnosis(found.kind, found.sentence, f"{evidence} samples", found.severity)
 
 
-def _by_flag(subject: Subject, name: FlagName, means: str) -> Diagnosis | None:
-    flag = subject.flag(name)
+def _by_flag(analyzed: AnalyzedResult, name: FlagName, means: str) -> Diagnosis | None:
+    flag = analyzed.flag(name)
     if flag is None or flag.name not in ("throttled", "contended", "noisy"):
         return None
-    return Diagnosis(flag.name, f"{subject.name} {means}.", flag.evidence, "doubt")
+    return Diagnosis(flag.name, f"{analyzed.label} {means}.", flag.evidence, "doubt")

@@ -1,10 +1,9 @@
 """What the number format did: no units for it, or TF32 in place of fp32."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
-from gpuexplore.analysis.run.speedup import Speedup, ratio
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, Speedup
+from gpuexplore.analysis.speedup import ratio
 from gpuexplore.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.model import Device, Result
 from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
@@ -12,35 +11,35 @@ from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, fo
 WORTH_A_SENTENCE = 1.2
 
 
-def emulated(subject: Subject) -> Diagnosis | None:
+def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the device has no units for the dtype, what that cost, and which dtype to try instead."""
-    flag, device, case = subject.flag("emulated"), subject.device, subject.result.case
+    flag, device, case = analyzed.flag("emulated"), analyzed.device, analyzed.result.case
     if flag is None or device is None:
         return None
-    instead = _native_instead(subject, device)
+    instead = _native_instead(analyzed, device)
     why = flag.evidence.rstrip(".") + (f"; try {instead.name}, which has units of its own here" if instead else "")
     units = f"{device.name} has units for {', '.join(device.native) or 'none of our dtypes'}"
-    slower = slower_than_native(subject.result, subject.others)
+    slower = slower_than_native(analyzed)
     if slower is None:
-        return Diagnosis("emulated", f"{subject.name} is emulated: {why}.", f"{_time(subject.result)}; {units}")
+        return Diagnosis("emulated", f"{analyzed.label} is emulated: {why}.", f"{_time(analyzed.result)}; {units}")
     times, fast = slower
     said = f"{case.implementation} takes {format_ratio(times.ratio)} as long in {case.dtype} as in {fast.case.dtype}"
-    figures = f"{_time(subject.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
+    figures = f"{_time(analyzed.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
     return Diagnosis("emulated", f"{said}: {why}.", f"{figures}; {units}")
 
 
-def slower_than_native(result: Result, others: Sequence[Result]) -> tuple[Speedup, Result] | None:
+def slower_than_native(analyzed: AnalyzedResult) -> tuple[Speedup, Result] | None:
     """Return how many times longer an emulated result takes than the fastest native one of its kind, and that one.
 
     None when it takes not much longer, or nothing native was measured beside it.
     """
-    this = result.measurement
-    if this is None or not _is_emulated(result):
+    case, this = analyzed.case, analyzed.measurement
+    if this is None or not _is_emulated(analyzed.result):
         return None
     found = [
         (ratio(other.measurement, this, other.case.dtype), other)
-        for other in others
-        if other.measurement and not _is_emulated(other) and replace(result.case, dtype=other.case.dtype) == other.case
+        for other in analyzed.siblings
+        if other.measurement and not _is_emulated(other) and replace(case, dtype=other.case.dtype) == other.case
     ]
     worst = max(found, key=lambda pair: pair[0].ratio, default=None)
     if worst is None or worst[0].ratio < WORTH_A_SENTENCE or (worst[0].ci95 and not worst[0].distinct):
@@ -48,23 +47,23 @@ def slower_than_native(result: Result, others: Sequence[Result]) -> tuple[Speedu
     return worst
 
 
-def tf32(subject: Subject) -> Diagnosis | None:
+def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say whether a product on tensor cores that know TF32 used it, and what that means."""
-    device, dtype = subject.device, dtype_named(subject.result.case.dtype)
-    if device is None or not subject.operation.is_matrix_product or subject.median_s is None:
+    device, dtype = analyzed.device, dtype_named(analyzed.result.case.dtype)
+    if device is None or not analyzed.operation.is_matrix_product or analyzed.median_s is None:
         return None
     if dtype.matrix_only and dtype.cut_from_fp32:
-        return _on(subject, dtype)
+        return _on(analyzed, dtype)
     short = next((one for one in DTYPES.values() if _is_short_for(one, dtype) and one.name in device.native), None)
-    if short is None or subject.bound in ("memory", "cache", "overhead"):
+    if short is None or analyzed.bound in ("memory", "cache", "overhead"):
         return None
-    return _off(subject, device, dtype, short)
+    return _off(analyzed, device, dtype, short)
 
 
-def _on(subject: Subject, dtype: DType) -> Diagnosis:
+def _on(analyzed: AnalyzedResult, dtype: DType) -> Diagnosis:
     wide = dtype_named(dtype.accumulate)
     kept = f"inputs keep {dtype.significand_bits} of the {wide.significand_bits} significand bits of {wide.name}"
-    accuracy = subject.result.accuracy
+    accuracy = analyzed.result.accuracy
     error = accuracy.relative_error if accuracy else None
     measured = f"; the result is off by {error:.1e} of its norm" if error is not None else ""
     return Diagnosis(
@@ -74,8 +73,8 @@ def _on(subject: Subject, dtype: DType) -> Diagnosis:
     )
 
 
-def _off(subject: Subject, device: Device, dtype: DType, short: DType) -> Diagnosis:
-    own, other = subject.peak, device.peak(short.name, "matrix")
+def _off(analyzed: AnalyzedResult, device: Device, dtype: DType, short: DType) -> Diagnosis:
+    own, other = analyzed.default_peak, device.peak(short.name, "matrix")
     gain, evidence = "may be faster", f"{device.name} has {short.name} units"
     if own and other:
         gain = f"allows up to {format_ratio(other.flop_per_s / own.flop_per_s)} as much"
@@ -95,26 +94,26 @@ def _is_short_for(one: DType, dtype: DType) -> bool:
     return one.matrix_only and one.array_name == dtype.array_name and one is not dtype
 
 
-def _native_instead(subject: Subject, device: Device) -> DType | None:
+def _native_instead(analyzed: AnalyzedResult, device: Device) -> DType | None:
     """Return the dtype nearest in size, not above that of sums, that is computed in its own units; None: there is none.
 
     One that was measured beside it and is no faster is no advice.
     """
-    dtype = dtype_named(subject.result.case.dtype)
+    dtype = dtype_named(analyzed.result.case.dtype)
     widest = dtype_named(dtype.accumulate).bits
-    native = [one for one in DTYPES.values() if one.name in device.native and not subject.operation.unsupported(one)]
+    native = [one for one in DTYPES.values() if one.name in device.native and not analyzed.operation.unsupported(one)]
     usable = [
-        one for one in native if dtype.bits <= one.bits <= widest and not one.matrix_only and _helps(subject, one)
+        one for one in native if dtype.bits <= one.bits <= widest and not one.matrix_only and _helps(analyzed, one)
     ]
     return min(usable, key=lambda one: one.bits, default=None)
 
 
-def _helps(subject: Subject, dtype: DType) -> bool:
-    case, this = subject.result.case, subject.result.measurement
-    other = next((one for one in subject.others if one.case == replace(case, dtype=dtype.name)), None)
+def _helps(analyzed: AnalyzedResult, dtype: DType) -> bool:
+    case, this = analyzed.result.case, analyzed.result.measurement
+    other = next((one for one in analyzed.siblings if one.case == replace(case, dtype=dtype.name)), None)
     if this and other and other.measurement and this.median_s < WORTH_A_SENTENCE * other.measurement.median_s:
         return False
-    return subject.implementation.computes_in(dtype.name, subject.device)[0] == dtype.name
+    return analyzed.implementation.computes_in(dtype.name, analyzed.device)[0] == dtype.name
 
 
 def _is_emulated(result: Result) -> bool:

@@ -2,10 +2,9 @@
 
 from math import ceil
 
-from gpuexplore.analysis.diagnosis.contract import Diagnosis, Subject
 from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK as NEAR
 from gpuexplore.analysis.kernels.occupancy import Waves, occupancy, waves
-from gpuexplore.analysis.utilization.rates import byte_count
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.devices import row_of
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.model import Device
@@ -17,31 +16,34 @@ ASSUMED_TILE = 128  # rows and columns a library's block computes of a large pro
 GPU = "cuda"
 
 
-def wave_tail(subject: Subject) -> Diagnosis | None:
+def wave_tail(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the last wave of blocks leaves much of the GPU idle, unless the result is near a limit all the same."""
-    device = subject.device
-    if device is None or device.kind != GPU or not device.cores or subject.median_s is None:
+    device = analyzed.device
+    if device is None or device.kind != GPU or not device.cores or analyzed.median_s is None:
         return None
-    if subject.bound == "overhead" or max(subject.share or 0, subject.bandwidth_share or 0) >= NEAR:
+    if (
+        analyzed.bound == "overhead"
+        or max(analyzed.default_mfu or 0, analyzed.default_bandwidth_utilization or 0) >= NEAR
+    ):
         return None
-    found = _own_waves(subject, device, device.cores)
+    found = _own_waves(analyzed, device, device.cores)
     assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not say)"
-    found = found or _library_waves(subject, device.cores)
+    found = found or _library_waves(analyzed, device.cores)
     if found is None or found.efficiency >= WASTEFUL_BELOW:
         return None
-    return Diagnosis("wave_tail", _said(subject, found, assumed), f"{_counted(found)}{assumed}")
+    return Diagnosis("wave_tail", _said(analyzed, found, assumed), f"{_counted(found)}{assumed}")
 
 
-def _own_waves(subject: Subject, device: Device, multiprocessors: int) -> Waves | None:
+def _own_waves(analyzed: AnalyzedResult, device: Device, multiprocessors: int) -> Waves | None:
     """Return the waves of a kernel of ours in its default block; None where its registers are not recorded."""
-    case, geometry = subject.result.case, subject.implementation.geometry
+    case, geometry = analyzed.result.case, analyzed.implementation.geometry
     number = device.compute_capability or ""
     made = recorded(case.operation, case.implementation, case.dtype, number)
     if geometry is None or made is None or number not in CAPABILITIES:
         return None
     if case.options.block not in (None, geometry.blocks[0]):
         return None
-    launch = geometry.launch(subject.operation.output(case.shape))
+    launch = geometry.launch(analyzed.operation.output(case.shape))
     full = occupancy(
         CAPABILITIES[number],
         threads_per_block=launch.threads_per_block,
@@ -52,26 +54,26 @@ def _own_waves(subject: Subject, device: Device, multiprocessors: int) -> Waves 
     return waves(launch.blocks, resident, multiprocessors) if resident else None
 
 
-def _library_waves(subject: Subject, multiprocessors: int) -> Waves | None:
+def _library_waves(analyzed: AnalyzedResult, multiprocessors: int) -> Waves | None:
     """Return the waves of a library's product, one tile a block and one block a multiprocessor."""
-    operation = subject.operation
-    if subject.implementation.geometry is not None or operation.products is None:
+    operation = analyzed.operation
+    if analyzed.implementation.geometry is not None or operation.products is None:
         return None
-    products = operation.products(subject.result.case.shape)
+    products = operation.products(analyzed.result.case.shape)
     if len(products) != 1:
         return None  # fused: the blocks of one are not those of the other
     one = products[0]
     return waves(one.batch * ceil(one.m / ASSUMED_TILE) * ceil(one.n / ASSUMED_TILE), 1, multiprocessors)
 
 
-def _said(subject: Subject, found: Waves, assumed: str) -> str:
+def _said(analyzed: AnalyzedResult, found: Waves, assumed: str) -> str:
     if found.full_waves == 0:
         few = "has too few blocks for this GPU" if not assumed else "may have too few blocks for this GPU"
         idle = f"{format_percent(found.tail_idle_share)} of it stays idle"
-        return f"{subject.name} {few}: {idle}, so a larger size costs hardly more."
+        return f"{analyzed.label} {few}: {idle}, so a larger size costs hardly more."
     loses = "loses time" if not assumed else "may lose time"
     return (
-        f"{subject.name} {loses} in a last wave that leaves {format_percent(found.tail_idle_share)} of the GPU idle: "
+        f"{analyzed.label} {loses} in a last wave that leaves {format_percent(found.tail_idle_share)} of the GPU idle: "
         "a size that fills the last wave costs hardly more."
     )
 
@@ -85,21 +87,21 @@ def _counted(found: Waves) -> str:
     return f"{full} of {slots:,} blocks and a last one of {tail:,}, so {used}"
 
 
-def transfer_dominates(subject: Subject) -> Diagnosis | None:
+def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that bringing the data to the GPU and back would take longer than the computation."""
-    device, median_s = subject.device, subject.median_s
+    device, median_s = analyzed.device, analyzed.median_s
     if device is None or device.kind != GPU or median_s is None:
         return None
     row = row_of(device)
     if row is None or row.pcie_bytes_per_s is None:
         return None
-    moved = byte_count(subject.result.case)
+    moved = analyzed.byte_count
     transfer_s = moved / row.pcie_bytes_per_s
     if transfer_s <= median_s:
         return None
     return Diagnosis(
         "transfer_dominates",
-        f"Copying the arrays of {subject.name} to the GPU and back would take longer than computing: "
+        f"Copying the arrays of {analyzed.label} to the GPU and back would take longer than computing: "
         "keep them there between steps.",
         f"{format_bytes(moved)} over PCIe at {format_bytes_per_s(row.pcie_bytes_per_s)} are at least "
         f"{format_seconds(transfer_s)} (computed, not measured), the computation is {format_seconds(median_s)}",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gpuexplore.analysis.diagnosis.contract import Diagnosis, Severity, Subject
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, Severity
 from gpuexplore.model import Status
 
 _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
@@ -41,13 +41,13 @@ _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
 )
 
 
-def not_measured(subject: Subject) -> Diagnosis | None:
+def not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say what it means that a case has no time."""
-    result, accuracy = subject.result, subject.result.accuracy
+    result, accuracy = analyzed.result, analyzed.result.accuracy
     if result.status is Status.OK:
         return None
     severity, means = _NEXT[result.status]
     evidence = result.reason or ""
     if accuracy and accuracy.relative_error is not None:
         evidence += f"; relative error {accuracy.relative_error:.1e}, allowed is {accuracy.tolerance:.1e}"
-    return Diagnosis("not_measured", f"{subject.name} {means}.", evidence, severity)
+    return Diagnosis("not_measured", f"{analyzed.label} {means}.", evidence, severity)

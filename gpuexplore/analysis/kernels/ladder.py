@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-from gpuexplore.analysis.run.speedup import speedup
+from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
 from gpuexplore.model import Experiment, Result, Shape
 from gpuexplore.operations.contract import Implementation, Operation

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import exp, hypot
 from types import MappingProxyType
 
+from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic, library_of
 from gpuexplore.analysis.prediction.calibration import (
     NOISE,
@@ -26,7 +27,6 @@ from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_o
 from gpuexplore.analysis.prediction.ideal_time import LAUNCH_S, ideal
 from gpuexplore.analysis.prediction.priors import CALL, Kind, prior_of
 from gpuexplore.analysis.prediction.regression import Estimate
-from gpuexplore.analysis.roofline.bound import Bound
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
+from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
-from gpuexplore.analysis.roofline.bound import Bound, smallest_cache
+from gpuexplore.analysis.utilization.utilization import smallest_cache
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Case, Device
 from gpuexplore.operations import operation_named

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.ideal_time import Place
 from gpuexplore.analysis.prediction.regression import Component
-from gpuexplore.analysis.roofline.bound import Bound
 
 Way = Literal["native", "narrow", "emulated", "unsupported", "kernel"]
 

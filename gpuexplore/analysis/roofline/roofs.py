@@ -6,14 +6,13 @@ from itertools import product
 from typing import Literal
 
 from gpuexplore.analysis.roofline.bound import ridge_point
-from gpuexplore.analysis.utilization.measured_ceiling import case_and_date, is_large_product, is_stream
-from gpuexplore.analysis.utilization.rates import bytes_per_s, flop_per_s
+from gpuexplore.analysis.utilization.best_results import best_of
+from gpuexplore.analysis.utilization.measured_ceiling import best_rate, case_and_date, is_large_product
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, device_of
 from gpuexplore.devices.identity import same_device
 from gpuexplore.model import Device, PeakKind, Result, Unit
 
 RoofKind = Literal["compute", "memory", "cache"]
-_Told = tuple[Result, str]  # a result, and what a reader needs to find it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +61,12 @@ def roofs(device: Device, measured: Iterable[Result] = (), recorded: Iterable[Re
         measured: results of any devices; the best on this one become roofs with their case and date.
         recorded: the same from elsewhere; a roof of theirs says so.
     """
-    usable = [
-        (one, f"{label}{case_and_date(one)}")
-        for label, found in (("", measured), ("recorded: ", recorded))
-        for one in found
-        if same_device(device_of(one), device)
+    reached = [
+        (result, f"{prefix}{case_and_date(result)}")
+        for prefix, results in (("", measured), ("recorded: ", recorded))
+        for result in best_of(result for result in results if same_device(device_of(result), device))
     ]
-    return (*_limits(device), *_reached_compute(usable), *_reached_memory(usable))
+    return (*_limits(device), *_best_by_kind(reached))
 
 
 def ridges(all_roofs: Sequence[Roof]) -> tuple[Ridge, ...]:
@@ -122,26 +120,18 @@ def _units(dtype: str, unit: Unit) -> str:
     return f"{dtype}, {unit} units"
 
 
-def _reached_compute(found: Iterable[_Told]) -> tuple[Roof, ...]:
-    """Return the best matrix product in each dtype and unit."""
-    best: dict[tuple[str, Unit], tuple[float, str]] = {}
-    for one, source in found:
-        if is_large_product(one):
-            key, rate = arithmetic_of(one), flop_per_s(one) or 0.0
-            best[key] = max(best.get(key, (rate, source)), (rate, source), key=lambda each: each[0])
-    return tuple(
-        Roof(
-            "compute", f"best product in {_units(dtype, unit)}", rate, "measured_ceiling", source,
-            reached=True, dtype=dtype, unit=unit,
-        )
-        for (dtype, unit), (rate, source) in best.items()
-    )  # fmt: skip
+def _best_by_kind(reached: Iterable[tuple[Result, str]]) -> tuple[Roof, ...]:
+    """Return a roof for the best product in each dtype and unit, and for the best stream, each with its source."""
+    best: dict[tuple[str, Unit] | None, tuple[float, str]] = {}
+    for result, source in reached:
+        kind = arithmetic_of(result) if is_large_product(result) else None
+        best[kind] = max(best.get(kind, (0.0, "")), (best_rate(result), source))
+    return tuple(_reached(kind, rate, source) for kind, (rate, source) in best.items())
 
 
-def _reached_memory(found: Iterable[_Told]) -> tuple[Roof, ...]:
-    """Return the best bandwidth of an operation that memory bounds at every size."""
-    streams = [(bytes_per_s(one) or 0.0, source) for one, source in found if is_stream(one)]
-    if not streams:
-        return ()
-    rate, source = max(streams, key=lambda each: each[0])
-    return (Roof("memory", "best memory rate", rate, "measured_ceiling", source, reached=True),)
+def _reached(kind: tuple[str, Unit] | None, rate: float, source: str) -> Roof:
+    if kind is None:
+        return Roof("memory", "best memory rate", rate, "measured_ceiling", source, reached=True)
+    dtype, unit = kind
+    label = f"best matmul in {_units(dtype, unit)}"
+    return Roof("compute", label, rate, "measured_ceiling", source, reached=True, dtype=dtype, unit=unit)

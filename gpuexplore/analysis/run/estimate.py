@@ -60,7 +60,7 @@ def estimate(experiment: Experiment) -> Estimate:
     )
 
 
-def refuse(experiment: Experiment, devices: Iterable[Device]) -> None:
+def check_limits(experiment: Experiment, devices: Iterable[Device]) -> None:
     """Return when `experiment` may be queued for these devices of this machine.
 
     Raises:

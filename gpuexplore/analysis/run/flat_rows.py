@@ -3,32 +3,25 @@
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from gpuexplore.analysis.run.derived import Figures, figures
-from gpuexplore.analysis.utilization.peak_choice import USUAL, Against
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.model import Condition, Measurement, Result
 
 Row = dict[str, Any]
 
 
-def rows(results: Sequence[Result], *, baseline: str | None = None, against: Against = USUAL) -> list[Row]:
-    """Return one flat row per result, in order, all with the same columns; unknown is None.
-
-    Args:
-        baseline: an implementation or a dtype; None is the operation's first implementation here.
-        against: what the results are held against.
-    """
-    derived = figures(results, baseline=baseline, against=against)
-    axes = tuple(dict.fromkeys(name for result in results for name, _ in result.case.shape.axes))
+def rows(analysis: RunAnalysis) -> list[Row]:
+    """Return one flat row per result of the run, in order, all with the same columns; unknown is None."""
+    axes = tuple(dict.fromkeys(name for analyzed in analysis.results for name, _ in analyzed.case.shape.axes))
     return [
-        _case(result, axes) | _outcome(result) | _measurement(result.measurement) | _derived(its)
-        for result, its in zip(results, derived, strict=True)
+        _case(analyzed, axes) | _outcome(analyzed.result) | _measurement(analyzed.measurement) | _derived(analyzed)
+        for analyzed in analysis.results
     ]
 
 
-def _case(result: Result, axes: Sequence[str]) -> Row:
-    case, device, lengths = result.case, device_of(result), dict(result.case.shape.axes)
+def _case(analyzed: AnalyzedResult, axes: Sequence[str]) -> Row:
+    case, device, environment = analyzed.case, analyzed.device, analyzed.result.environment
+    lengths = dict(case.shape.axes)
     return {
         "operation": case.operation,
         **{axis: lengths.get(axis) for axis in axes},
@@ -39,7 +32,7 @@ def _case(result: Result, axes: Sequence[str]) -> Row:
         "device_name": device and device.name,
         "cache": case.options.cache,
         "data": case.options.data,
-        "threads": case.options.threads or (result.environment and result.environment.threads),
+        "threads": case.options.threads or (environment and environment.threads),
     }
 
 
@@ -78,26 +71,28 @@ def _contrast_s(measurement: Measurement | None, condition: Condition) -> float 
     )
 
 
-def _derived(one: Figures) -> Row:
-    speedup = one.speedup
+def _derived(analyzed: AnalyzedResult) -> Row:
+    peak, bandwidth, speedup = analyzed.peak.peak, analyzed.bandwidth.peak, analyzed.speedup
     low, high = (speedup and speedup.ci95) or (None, None)
     return {
-        "flop_count": one.flop_count,
-        "byte_count": one.byte_count,
-        "flop_per_s": one.flop_per_s,
-        "bytes_per_s": one.bytes_per_s,
-        "peak_flop_per_s": one.peak and one.peak.flop_per_s,
-        "peak_kind": one.peak and one.peak.kind,
-        "peak_source": one.peak and one.peak.source,
-        "peak_unknown": one.peak_unknown,
-        "mfu": one.mfu,
-        "above_peak": one.above_peak,
-        "peak_bytes_per_s": one.bandwidth and one.bandwidth.bytes_per_s,
-        "bandwidth_kind": one.bandwidth and one.bandwidth.kind,
-        "bandwidth_source": one.bandwidth and one.bandwidth.source,
-        "bandwidth_unknown": one.bandwidth_unknown,
-        "bandwidth_utilization": one.bandwidth_utilization,
-        "above_bandwidth": one.above_bandwidth,
+        "flop_count": analyzed.flop_count,
+        "byte_count": analyzed.byte_count,
+        "flop_per_s": analyzed.flop_per_s,
+        "bytes_per_s": analyzed.bytes_per_s,
+        "peak_flop_per_s": peak and peak.flop_per_s,
+        "peak_kind": peak and peak.kind,
+        "peak_source": peak and peak.source,
+        "peak_unknown": analyzed.peak.reason,
+        "mfu": analyzed.mfu,
+        "above_peak": analyzed.above_peak,
+        "peak_bytes_per_s": bandwidth and bandwidth.bytes_per_s,
+        "bandwidth_kind": bandwidth and bandwidth.kind,
+        "bandwidth_source": bandwidth and bandwidth.source,
+        "bandwidth_unknown": analyzed.bandwidth.reason,
+        "bandwidth_utilization": analyzed.bandwidth_utilization,
+        "above_bandwidth": analyzed.above_bandwidth,
+        "bound": analyzed.bound,
+        "diagnosis": " ".join(diagnosis.kind for diagnosis in analyzed.diagnoses),
         "baseline": speedup and speedup.baseline,
         "speedup": speedup and speedup.ratio,
         "speedup_low": low,

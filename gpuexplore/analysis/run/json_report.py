@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from gpuexplore.analysis.diagnosis import diagnose
-from gpuexplore.analysis.run.derived import Figures, figures
-from gpuexplore.analysis.utilization.peak_choice import USUAL, Against, knowing
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.model import (
     SCHEMA_VERSION,
     Accuracy,
@@ -15,7 +13,6 @@ from gpuexplore.model import (
     Environment,
     Experiment,
     Measurement,
-    Result,
     Shape,
 )
 from gpuexplore.serialization import encode
@@ -24,31 +21,15 @@ _OF_ONE_CASE = ("device", "before", "after")
 _MERGED = ("libraries", "settings")
 
 
-def run_report(
-    experiment: Experiment,
-    results: Sequence[Result],
-    environment: Environment | None = None,
-    *,
-    baseline: str | None = None,
-    against: Against = USUAL,
-) -> dict[str, Any]:
-    """Return the report of a run.
-
-    Args:
-        environment: of the host, where the results carry none.
-        baseline: an implementation or a dtype; None is the operation's first implementation here.
-        against: what the results are held against.
-    """
-    against = knowing(against, results)
-    derived = figures(results, baseline=baseline, against=against)
+def run_report(experiment: Experiment, analysis: RunAnalysis) -> dict[str, Any]:
+    """Return the report of the results of `experiment`; those beside them are not in it."""
     report = {
         "schema_version": SCHEMA_VERSION,
         "experiment": encode(experiment) | {"shapes": [_shape(shape) for shape in experiment.shapes]},
-        "environment": _environment([result.environment for result in results], environment),
-        "results": [
-            _result(result, its) | {"diagnosis": encode(diagnose(result, results, against))}
-            for result, its in zip(results, derived, strict=True)
-        ],
+        "environment": _environment([analyzed.result.environment for analyzed in analysis.results]),
+        "comparison": encode(analysis.comparison),
+        "summary": encode(analysis.summary),
+        "results": [_result(analyzed) for analyzed in analysis.results],
     }
     return strict(report)  # type: ignore[no-any-return]
 
@@ -62,9 +43,9 @@ def strict(value: Any) -> Any:
     return [strict(one) for one in value] if isinstance(value, list) else value
 
 
-def _environment(found: Sequence[Environment | None], given: Environment | None) -> dict[str, Any] | None:
+def _environment(found: Sequence[Environment | None]) -> dict[str, Any] | None:
     """Return what all environments share, null where they differ, and the devices one by one."""
-    known = [encode(one) for one in (*found, given) if one is not None]
+    known = [encode(one) for one in found if one is not None]
     if not known:
         return None
     shared = {key: _shared(key, [one[key] for one in known]) for key in known[0] if key not in _OF_ONE_CASE}
@@ -78,8 +59,8 @@ def _shared(key: str, values: Sequence[Any]) -> Any:
     return values[0] if all(value == values[0] for value in values) else None
 
 
-def _result(result: Result, derived: Figures) -> dict[str, Any]:
-    environment = result.environment
+def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
+    result, environment = analyzed.result, analyzed.result.environment
     return {
         "case": _case(result.case),
         "status": result.status.value,
@@ -87,14 +68,16 @@ def _result(result: Result, derived: Figures) -> dict[str, Any]:
         "flags": encode(result.flags),
         "measurement": _measurement(result.measurement),
         "accuracy": _accuracy(result.accuracy),
-        "flop_count": derived.flop_count,
-        "byte_count": derived.byte_count,
-        "flop_per_s": derived.flop_per_s,
-        "bytes_per_s": derived.bytes_per_s,
-        "peak": _peak(derived),
-        "mfu": derived.mfu,
-        "bandwidth_utilization": derived.bandwidth_utilization,
-        "speedup": encode(derived.speedup),
+        "flop_count": analyzed.flop_count,
+        "byte_count": analyzed.byte_count,
+        "flop_per_s": analyzed.flop_per_s,
+        "bytes_per_s": analyzed.bytes_per_s,
+        "peak": _peak(analyzed),
+        "mfu": analyzed.mfu,
+        "bandwidth_utilization": analyzed.bandwidth_utilization,
+        "bound": analyzed.bound,
+        "speedup": encode(analyzed.speedup),
+        "diagnosis": encode(analyzed.diagnoses),
         "telemetry": environment and {"before": encode(environment.before), "after": encode(environment.after)},
     }
 
@@ -128,9 +111,8 @@ def _accuracy(one: Accuracy | None) -> dict[str, Any] | None:
     return None if one is None else encode(one) | {"within": one.within}
 
 
-def _peak(derived: Figures) -> dict[str, Any]:
-    """Return both peaks; `kind`, `source`, `unknown` and `above` are those of the compute peak."""
-    peak, bandwidth = derived.peak, derived.bandwidth
+def _peak(analyzed: AnalyzedResult) -> dict[str, Any]:
+    peak, bandwidth = analyzed.peak.peak, analyzed.bandwidth.peak
     return {
         "flop_per_s": peak and peak.flop_per_s,
         "bytes_per_s": bandwidth and bandwidth.bytes_per_s,
@@ -140,8 +122,8 @@ def _peak(derived: Figures) -> dict[str, Any]:
         "unit": peak and peak.unit,
         "bandwidth_kind": bandwidth and bandwidth.kind,
         "bandwidth_source": bandwidth and bandwidth.source,
-        "unknown": derived.peak_unknown,
-        "above": derived.above_peak,
-        "bandwidth_unknown": derived.bandwidth_unknown,
-        "bandwidth_above": derived.above_bandwidth,
+        "unknown": analyzed.peak.reason,
+        "above": analyzed.above_peak,
+        "bandwidth_unknown": analyzed.bandwidth.reason,
+        "bandwidth_above": analyzed.above_bandwidth,
     }

@@ -1,145 +1,189 @@
-"""The rules behind a run's details: each looks at the evidence and returns one plain sentence, or None."""
+"""The rules behind a run's details: each looks at the analysis and returns one plain sentence, or None."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
-from gpuexplore.analysis.diagnosis import CARE, DISTURBANCES, diagnose
-from gpuexplore.analysis.diagnosis import RULES as DIAGNOSES
-from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, emulated, slower_than_native
-from gpuexplore.analysis.run.derived import CONDITIONS
-from gpuexplore.analysis.run.evidence import Evidence, measurement, name_of
-from gpuexplore.analysis.run.speedup import Speedup, about_as_fast, ratio
-from gpuexplore.analysis.utilization.peak_choice import chosen
-from gpuexplore.analysis.utilization.rates import flop_count
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
+from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, slower_than_native
+from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
+from gpuexplore.analysis.run.missing import missing_sentence
+from gpuexplore.analysis.speedup import is_separable, ratio
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Result, Status
-from gpuexplore.units import format_ratio, format_seconds
+from gpuexplore.model import Condition, Measurement
+from gpuexplore.units import format_interval, format_ratio, format_seconds
 
-Rule = Callable[[Evidence], str | None]
+Rule = Callable[[RunAnalysis], str | None]
+CONDITIONS: Mapping[Condition, str] = MappingProxyType(
+    {
+        "cold": "from cold caches",
+        "warm": "from warm caches",
+        "graph": "replayed from a graph, without launches",
+    }
+)
+CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know before trusting measurements
+    {
+        "over_peak": "above the peak",
+        "over_bandwidth": "above the memory bandwidth",
+        "throttled": "with a throttled clock",
+        "contended": "overlapped with other work",
+        "noisy": "noisy",
+    }
+)
 
 
-def main_finding(evidence: Evidence) -> str | None:
+def main_finding(analysis: RunAnalysis) -> str | None:
     """Say what explains the fastest result best, or what is wrong with it; `disturbed` counts the rest."""
-    rules = [rule for rule in DIAGNOSES if rule not in DISTURBANCES]
-    found = diagnose(evidence.fastest, evidence.results, evidence.against, rules=rules)
-    return found[0].sentence if found else None
+    found = analysis.fastest.diagnoses if analysis.fastest else ()
+    return next((diagnosis.sentence for diagnosis in found if diagnosis.kind not in DISTURBANCE_KINDS), None)
 
 
-def unknown(evidence: Evidence) -> str | None:
+def unknown_peak(analysis: RunAnalysis) -> str | None:
     """Say why the kind of peak that was asked for is unknown for the fastest result."""
-    fastest, kind = evidence.fastest, evidence.against.kind
-    reason = chosen(fastest, evidence.against).reason if flop_count(fastest.case) else None
-    if kind is None or reason is None:
+    fastest, kind = analysis.fastest, analysis.comparison.peak_kind
+    if fastest is None or kind is None or not fastest.flop_count or fastest.peak.reason is None:
         return None
-    return f"There is no MFU against {PEAK_KINDS[kind]} for {name_of(fastest, evidence.results)}: {reason}."
+    label = PEAK_SOURCES[kind].label
+    return f"There is no MFU relative to the {label} for {fastest.label}: {fastest.peak.reason}."
 
 
-def contrast(evidence: Evidence) -> str | None:
+def contrast(analysis: RunAnalysis) -> str | None:
     """Say how long the fastest result takes under the other conditions it was measured in."""
-    fastest = evidence.fastest
-    said = [
-        f"{format_seconds(one.median_s)} {CONDITIONS[one.condition]}"
-        for one in measurement(fastest).contrasts
-        if one.median_s is not None
-    ]
-    return f"{name_of(fastest, evidence.results)} takes {', and '.join(said)}." if said else None
-
-
-def gain(evidence: Evidence) -> str | None:
-    """Say how much faster than its baseline the fastest result is that has one, or how far the baseline leads."""
-    best = next((one for one in evidence.here if one.case in evidence.speedups), None)
-    if best is None:
+    if analysis.fastest is None:
         return None
-    if evidence.baseline in (best.case.implementation, best.case.dtype):
-        return _ahead(best, evidence)
-    found, dtype, name = evidence.speedups[best.case], best.case.dtype, best.case.implementation
-    if evidence.baseline in DTYPES:
+    times = [
+        f"{format_seconds(contrast.median_s)} {CONDITIONS[contrast.condition]}"
+        for contrast in _measurement(analysis.fastest).contrasts
+        if contrast.median_s is not None
+    ]
+    return f"{analysis.fastest.label} takes {', and '.join(times)}." if times else None
+
+
+def gain(analysis: RunAnalysis) -> str | None:
+    """Say how much faster than its baseline the fastest result is that has one, or how far the baseline leads."""
+    best = next((analyzed for analyzed in analysis.at_largest_shape if analyzed.speedup), None)
+    if best is None or best.speedup is None:
+        return None
+    found, dtype, name = best.speedup, best.case.dtype, best.case.implementation
+    if analysis.comparison.baseline in (name, dtype):
+        return _lead(best, analysis)
+    if analysis.comparison.baseline in DTYPES:
         return f"{name} is {_times(found)} as fast in {dtype} as in {found.baseline}."
+    where = f" on {best.device_label}" if not found.paired else ""
     if found.ci95 and not found.distinct:
-        return f"In {dtype}, {name} is about as fast as {found.baseline}."
-    where = f" on {best.case.device}" if not found.paired else ""
+        return f"In {dtype}, {name}{where} cannot be separated from {found.baseline}: {_times(found)} as fast."
     return f"In {dtype}, {name}{where} is {_times(found)} as fast as {found.baseline}."
 
 
-def _ahead(best: Result, evidence: Evidence) -> str | None:
+def _lead(best: AnalyzedResult, analysis: RunAnalysis) -> str | None:
     """Say how far the fastest implementation is ahead of the next one in the same dtype."""
-    rival = next((one for one in evidence.here if one.case.group == best.case.group and one is not best), None)
-    if rival is None or about_as_fast(rival, best):
-        return None
-    times = format_ratio(measurement(rival).median_s / measurement(best).median_s)
+    same = (other for other in analysis.at_largest_shape if other.case.group == best.case.group and other is not best)
+    rival = next(same, None)
+    if rival is None or not is_separable(rival.result, best.result):
+        return None  # a tie, or `not_separated` says it
+    times = format_ratio(_measurement(rival).median_s / _measurement(best).median_s)
     return f"The next in {best.case.dtype}, {rival.case.implementation}, takes {times} as long."
+
+
+def not_separated(analysis: RunAnalysis) -> str | None:
+    """Say which results look much slower than the fastest, but vary too much to be called slower."""
+    fastest = analysis.fastest
+    if fastest is None:
+        return None
+    apart = [analyzed for analyzed in analysis.at_largest_shape if analyzed not in analysis.ties]
+    doubtful = [analyzed for analyzed in apart if not is_separable(analyzed.result, fastest.result)]
+    if not doubtful:
+        return None
+    names = ", ".join(
+        f"{analyzed.label} ({format_ratio(_measurement(analyzed).median_s / _measurement(fastest).median_s)} as long)"
+        for analyzed in doubtful
+    )
+    return f"Samples vary too much to call these slower than {fastest.label}: {names}. Measure with a larger budget."
 
 
 def _times(found: Speedup) -> str:
     if found.ci95 is None:
         return f"about {format_ratio(found.ratio)}"
-    low, high = found.ci95
-    return f"{format_ratio(found.ratio)} (95 % interval {format_ratio(low)} to {format_ratio(high)})"
+    return f"{format_ratio(found.ratio)} (95 % interval {format_interval(found.ci95, format_ratio)})"
 
 
-def narrow_dtype(evidence: Evidence) -> str | None:
+def narrow_dtype(analysis: RunAnalysis) -> str | None:
     """Say what the fastest implementation gained from its dtype over the widest one it was measured in."""
-    if evidence.baseline in DTYPES:
-        return None  # `gain` says it
-    fastest = evidence.fastest
-    same = [one for one in evidence.here if _same_but_dtype(one, fastest)]
-    widest = min(same, key=lambda one: list(DTYPES).index(one.case.dtype), default=None)
+    fastest = analysis.fastest
+    if fastest is None or analysis.comparison.baseline in DTYPES:  # `gain` says it
+        return None
+    same = [analyzed for analyzed in analysis.at_largest_shape if _same_but_dtype(analyzed, fastest)]
+    widest = min(same, key=lambda analyzed: list(DTYPES).index(analyzed.case.dtype), default=None)
     if widest is None:
         return None
-    found = ratio(measurement(fastest), measurement(widest), widest.case.dtype)
+    found = ratio(_measurement(fastest), _measurement(widest), widest.case.dtype)
     if found.ratio < WORTH_A_SENTENCE or not found.distinct:
         return None
     name, narrow = fastest.case.implementation, fastest.case.dtype
     return f"{name} is {_times(found)} as fast in {narrow} as in {widest.case.dtype}."
 
 
-def _same_but_dtype(result: Result, other: Result) -> bool:
-    return result is not other and replace(result.case, dtype=other.case.dtype) == other.case
+def _same_but_dtype(analyzed: AnalyzedResult, other: AnalyzedResult) -> bool:
+    return analyzed is not other and replace(analyzed.case, dtype=other.case.dtype) == other.case
 
 
-def slow_dtype(evidence: Evidence) -> str | None:
-    """Say which emulated dtype costs most against a native one of the same implementation."""
-    slowed = [(found[0].ratio, one) for one in evidence.here if (found := slower_than_native(one, evidence.here))]
+def slow_dtype(analysis: RunAnalysis) -> str | None:
+    """Say which emulated dtype costs most compared with a native one of the same implementation."""
+    slowed = [
+        (found[0].ratio, analyzed) for analyzed in analysis.at_largest_shape if (found := slower_than_native(analyzed))
+    ]
     if not slowed:
         return None
     _, worst = max(slowed, key=lambda pair: pair[0])
-    return next((one.sentence for one in diagnose(worst, evidence.here, rules=(emulated,))), None)
+    return next((diagnosis.sentence for diagnosis in worst.diagnoses if diagnosis.kind == "emulated"), None)
 
 
-def missing(evidence: Evidence) -> str | None:
-    """Say how many cases have no measurement, by status, with the commonest reason."""
-    return missing_sentence(evidence.results)
+def missing(analysis: RunAnalysis) -> str | None:
+    """Say how many cases have no time, by status, with the commonest reason."""
+    return missing_sentence([analyzed.result for analyzed in analysis.results])
 
 
-def missing_sentence(results: tuple[Result, ...]) -> str | None:
-    """Return ``3 of 36 cases have no time: 2 skipped, 1 incorrect (reason)``, or None when all have one."""
-    left = [result for result in results if result.status is not Status.OK]
-    if not left:
-        return None
-    counts = Counter(one.status.value.replace("_", " ") for one in left)
-    listed = ", ".join(f"{count} {status}" for status, count in counts.most_common())
-    reason, times = Counter((one.reason or "").rstrip(".") for one in left).most_common(1)[0]
-    prefix = "" if times == len(left) else "most often, " if times > 1 else "for one, "
-    have = "has" if len(left) == 1 else "have"
-    return f"{len(left)} of {_count(len(results), 'case')} {have} no time ({listed}): {prefix}{reason}."
-
-
-def disturbed(evidence: Evidence) -> str | None:
+def disturbed(analysis: RunAnalysis) -> str | None:
     """Say how many measurements have something to be known before trusting them."""
-    measured = [result for result in evidence.results if result.status is Status.OK]
-    usual = replace(evidence.against, kind=None)
-    found = (diagnose(result, (), usual, rules=CARE) for result in measured)
-    counts: Counter[str] = Counter(one.kind.replace("_", " ") for several in found for one in several)
+    measured = [analyzed for analyzed in analysis.results if analyzed.measurement]
+    counts = Counter(kind for analyzed in measured for kind in _care(analyzed))
     if not counts:
         return None
-    listed = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
-    return f"Read with care: of {_count(len(measured), 'measurement')}, {listed}."
+    listed = ", ".join(f"{count} {CARE[kind]}" for kind, count in counts.most_common())
+    return f"Of {len(measured)} measurement{'s'[: len(measured) > 1]}, {listed}."
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _care(analyzed: AnalyzedResult) -> set[DiagnosisKind]:
+    """Return what to know of a result, whatever it is compared with."""
+    found: set[DiagnosisKind] = {diagnosis.kind for diagnosis in analyzed.diagnoses if diagnosis.kind in CARE}
+    if (analyzed.default_mfu or 0.0) <= 1:
+        found.discard("over_peak")
+    if (analyzed.default_bandwidth_utilization or 0.0) <= 1:
+        found.discard("over_bandwidth")
+    return found
 
 
-RULES: tuple[Rule, ...] = (main_finding, unknown, contrast, gain, narrow_dtype, slow_dtype, disturbed, missing)
+def _measurement(analyzed: AnalyzedResult) -> Measurement:
+    """Return the measurement of a measured result.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if analyzed.measurement is None:
+        raise ValueError(f"{analyzed.case} has no measurement")
+    return analyzed.measurement
+
+
+RULES: tuple[Rule, ...] = (
+    main_finding,
+    unknown_peak,
+    contrast,
+    gain,
+    not_separated,
+    narrow_dtype,
+    slow_dtype,
+    disturbed,
+    missing,
+)

@@ -1,47 +1,25 @@
-"""Utilization: the share of a peak that a result reached, and which peak that is.
+"""Utilization: the fraction of a peak that a result reached, and the peak that is its default.
 
 MFU (model FLOPs utilization) = achieved FLOP/s / peak FLOP/s. An unknown peak gives None, never a
-neighbour's. An implementation that stores bf16 and computes in fp32 is held against the fp32 peak.
+neighbour's. An implementation that stores bf16 and computes in fp32 is compared with the fp32 peak.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from types import MappingProxyType
 
 from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_per_s
-from gpuexplore.model import Bandwidth, CacheState, Device, Peak, PeakKind, Result, Unit
+from gpuexplore.model import Bandwidth, CacheRoof, CacheState, Device, Peak, Result, Unit
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes
 
-PEAK_KINDS: Mapping[PeakKind, str] = MappingProxyType(
-    {
-        "datasheet": "the datasheet peak",
-        "formula": "the peak computed from cores and clock",
-        "measured_ceiling": "the measured ceiling",
-        "own": "the peak you entered",
-        "held_clock": "the peak at the clock that was held",
-        "published": "the best published result",
-    }
-)
-BANDWIDTH_KINDS: Mapping[PeakKind, str] = MappingProxyType(
-    {
-        "datasheet": "the datasheet's memory bandwidth",
-        "formula": "the memory bandwidth computed from clock and bus width",
-        "held_clock": "the memory bandwidth at the clock that was held",
-        "measured_ceiling": "the measured memory bandwidth",
-        "published": "the best published memory bandwidth",
-        "own": "the memory bandwidth you entered",
-    }
-)
-
 
 def device_of(result: Result) -> Device | None:
-    """Return the device a result was measured on, as it was then; None when nobody recorded it."""
+    """Return the device a result was measured on, as it was then; None when the result does not name it."""
     return None if result.environment is None else result.environment.device
 
 
-def held_clock_hz(result: Result) -> float | None:
-    """Return the clock in Hz the device ran at when this result's sampling ended; None when nobody told."""
+def measured_clock_hz(result: Result) -> float | None:
+    """Return the clock in Hz the device ran at when this result's sampling ended; None when no driver stated it."""
     return (result.environment.after.clock_hz or None) if result.environment else None
 
 
@@ -51,29 +29,24 @@ def arithmetic_of(result: Result) -> tuple[str, Unit]:
     return implementation.computes_in(result.case.dtype, device_of(result))
 
 
-def own_peak(result: Result, own_peaks: Iterable[Peak]) -> Peak | None:
-    """Return the one of `own_peaks` that is of this result's arithmetic, or None."""
+def custom_peak(result: Result, custom_peaks: Iterable[Peak]) -> Peak | None:
+    """Return the one of `custom_peaks` that is of this result's arithmetic, or None."""
     arithmetic = arithmetic_of(result)
-    return next((replace(peak, kind="own") for peak in own_peaks if (peak.dtype, peak.unit) == arithmetic), None)
+    return next((replace(peak, kind="own") for peak in custom_peaks if (peak.dtype, peak.unit) == arithmetic), None)
 
 
-def applicable_peak(result: Result, own_peaks: Iterable[Peak] = ()) -> Peak | None:
-    """Return the compute peak this result is usually held against, or None when it is unknown.
+def default_peak(result: Result, custom_peaks: Iterable[Peak] = ()) -> Peak | None:
+    """Return the compute peak this result is compared with by default, or None when it is unknown.
 
     Args:
-        own_peaks: peaks a user entered; one of the same dtype and unit replaces the device's.
+        custom_peaks: peaks a user entered; one of the same dtype and unit replaces the device's.
     """
     device = device_of(result)
-    return own_peak(result, own_peaks) or (None if device is None else device.peak(*arithmetic_of(result)))
+    return custom_peak(result, custom_peaks) or (None if device is None else device.peak(*arithmetic_of(result)))
 
 
-def mfu(result: Result, own_peaks: Iterable[Peak] = ()) -> float | None:
-    """Return achieved / peak FLOP/s as a share of one, against the usual peak."""
-    return compute_share(result, applicable_peak(result, own_peaks))
-
-
-def compute_share(result: Result, peak: Peak | None) -> float | None:
-    """Return achieved FLOP/s over `peak` as a share of one.
+def mfu(result: Result, peak: Peak | None) -> float | None:
+    """Return achieved FLOP/s over `peak` as a fraction.
 
     None without a measurement, with an unknown peak, or for an operation without FLOPs.
     """
@@ -81,14 +54,23 @@ def compute_share(result: Result, peak: Peak | None) -> float | None:
     return rate / peak.flop_per_s if rate and peak else None
 
 
-def known_bandwidth(result: Result, own: Bandwidth | None = None) -> Bandwidth | None:
-    """Return the memory bandwidth this result is usually held against, or None when it is unknown.
+def default_bandwidth(result: Result, custom: Bandwidth | None = None) -> Bandwidth | None:
+    """Return the memory bandwidth this result is compared with by default, or None when it is unknown.
 
     Args:
-        own: what a user entered, instead of the device's.
+        custom: what a user entered, instead of the device's.
     """
     device = device_of(result)
-    return own or (None if device is None else device.bandwidth)
+    return custom or (None if device is None else device.bandwidth)
+
+
+def bandwidth_utilization(result: Result, bandwidth: Bandwidth | None) -> float | None:
+    """Return achieved bytes/s over `bandwidth` as a fraction.
+
+    None without a measurement, with an unknown bandwidth, or when the data stay in a cache.
+    """
+    rate = bytes_per_s(result)
+    return None if rate is None or bandwidth is None or cache_resident_reason(result) else rate / bandwidth.bytes_per_s
 
 
 def cache_mode(result: Result) -> CacheState:
@@ -116,15 +98,22 @@ def cache_resident_reason(result: Result) -> str | None:
     )
 
 
-def bandwidth_utilization(result: Result) -> float | None:
-    """Return achieved / peak memory bytes/s as a share of one, against the device's usual bandwidth."""
-    return bandwidth_share(result, known_bandwidth(result))
+def serving_bandwidth(result: Result, memory: Bandwidth | None) -> Bandwidth | None:
+    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
 
+    None where that is unknown.
 
-def bandwidth_share(result: Result, bandwidth: Bandwidth | None) -> float | None:
-    """Return achieved bytes/s over `bandwidth` as a share of one.
-
-    None without a measurement, with an unknown bandwidth, or when `cache_resident_reason` gives a reason.
+    Args:
+        memory: the bandwidth of the memory.
     """
-    rate = bytes_per_s(result)
-    return None if rate is None or bandwidth is None or cache_resident_reason(result) else rate / bandwidth.bytes_per_s
+    if cache_resident_reason(result) is None:
+        return memory
+    device = device_of(result)
+    cache = smallest_cache(device, byte_count(result.case)) if device else None
+    return cache.bandwidth if cache else None
+
+
+def smallest_cache(device: Device, size_bytes: int) -> CacheRoof | None:
+    """Return the smallest cache with a known bandwidth that holds so many bytes; None where none does."""
+    holding = [cache for cache in device.caches if cache.size_bytes >= size_bytes]
+    return min(holding, key=lambda cache: cache.size_bytes, default=None)

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from gpuexplore.analysis.model import Summary
 from gpuexplore.analysis.prediction import INTERVAL
-from gpuexplore.analysis.run.summary import Summary
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
 from gpuexplore.dtypes import format_named
+from gpuexplore.model import Origin
 from gpuexplore.units import (
     format_bytes,
     format_flop_per_s,
@@ -53,7 +54,7 @@ def _compared(row: WhatIf, speedup: Span, baseline: str) -> str:
 
 def _verb(row: WhatIf, verb: str) -> str:
     infinitive = {"is": "be", "takes": "take"}[verb]
-    return f"is predicted to {infinitive}" if row.origin == "predicted" else verb
+    return f"is predicted to {infinitive}" if row.origin is Origin.PREDICTED else verb
 
 
 def _times(ratio: Span) -> str:
@@ -106,7 +107,7 @@ def explain_entered(rows: Sequence[WhatIf], *, baseline: str) -> list[str]:
         f"**{row.dtype}** took {format_multiple(1 / row.speedup.value)} times as long as {baseline}: "
         f"{row.reason}.{_instead(row, rows)}"
         for row in rows
-        if row.origin == "entered" and row.support == "emulated" and row.speedup and row.speedup.value < 1
+        if row.origin is Origin.ENTERED and row.support == "emulated" and row.speedup and row.speedup.value < 1
     ]
 
 

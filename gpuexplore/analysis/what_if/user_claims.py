@@ -7,7 +7,7 @@ from gpuexplore.analysis.utilization.published import best_published
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Peak
+from gpuexplore.model import Origin, Peak
 
 SMALLEST, LARGEST = 1e-12, 1e24  # of seconds, FLOP/s and money
 MOST_NAMED = 5  # problems, of the many a pasted text can have
@@ -50,13 +50,15 @@ class Claim:
 
 def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[Claim, ...]:
     """Return a claim for each of `rows` whose time was entered or whose dtype has a promised peak."""
-    return tuple(_claim(workload, row, promised) for row in rows if row.origin == "entered" or row.dtype in promised)
+    return tuple(
+        _claim(workload, row, promised) for row in rows if row.origin is Origin.ENTERED or row.dtype in promised
+    )
 
 
 def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> Claim:
     rate = workload.flop_count / row.time.value if row.time else None
     found = best_published(row.device.spec_key, row.dtype)
-    same = bool(found and rate and row.origin == "entered" and abs(found.flop_per_s / rate - 1) < SAME)
+    same = bool(found and rate and row.origin is Origin.ENTERED and abs(found.flop_per_s / rate - 1) < SAME)
     return Claim(row, rate, promised.get(row.dtype), None if same else found, found if same else None)
 
 

@@ -12,15 +12,14 @@ from typing import Literal
 
 from gpuexplore.analysis.prediction import Calibration, Prediction, Support, library_of, predict
 from gpuexplore.analysis.utilization.plausibility import is_plausible
-from gpuexplore.analysis.utilization.utilization import applicable_peak, device_of
+from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
 from gpuexplore.analysis.what_if.workload import Layer, Workload
 from gpuexplore.devices import row_of
 from gpuexplore.devices.identity import same_device
 from gpuexplore.dtypes import DType, format_named
-from gpuexplore.model import Case, Device, Peak, Result
+from gpuexplore.model import Case, Device, Origin, Peak, Result
 
-Origin = Literal["measured", "recorded", "entered", "predicted"]
 SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
 SECONDS_PER_HOUR = 3600
 
@@ -212,10 +211,10 @@ def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
     case = Case(layer.operation, layer.shape, dtype.name, library_of(layer.contract).name, device.id)
     prediction = predicted(case, device, known.calibration)
     if result := fastest(known.measured, device, layer, dtype.name):
-        return _Part(layer, dtype, prediction, result, "measured")
+        return _Part(layer, dtype, prediction, result, Origin.LIVE)
     if result := fastest(known.recorded, device, layer, dtype.name):
-        return _Part(layer, dtype, prediction, result, "recorded")
-    return _Part(layer, dtype, prediction, None, "predicted")
+        return _Part(layer, dtype, prediction, result, Origin.RECORDED)
+    return _Part(layer, dtype, prediction, None, Origin.PREDICTED)
 
 
 def _support(parts: Sequence[_Part]) -> tuple[Support, str | None]:
@@ -234,14 +233,14 @@ def _sum(parts: Sequence[_Part], support: Support) -> Span | None:
 
 def _origin(parts: Sequence[_Part], entered_s: float | None) -> tuple[Origin, str]:
     if entered_s:
-        return "entered", "a time you entered"
+        return Origin.ENTERED, "a time you entered"
     found = {part.origin for part in parts}
-    if found == {"measured"}:
-        return "measured", f"measured here with {_implementations(parts)}"
-    if "predicted" not in found:
-        return "recorded", f"{_counted(parts) or 'recorded on such a device'} with {_implementations(parts)}"
-    bases = dict.fromkeys(part.prediction.basis for part in parts if part.origin == "predicted")
-    return "predicted", "; ".join(filter(None, (_counted(parts), *bases)))
+    if found == {Origin.LIVE}:
+        return Origin.LIVE, f"measured here with {_implementations(parts)}"
+    if Origin.PREDICTED not in found:
+        return Origin.RECORDED, f"{_counted(parts) or 'recorded on such a device'} with {_implementations(parts)}"
+    bases = dict.fromkeys(part.prediction.basis for part in parts if part.origin is Origin.PREDICTED)
+    return Origin.PREDICTED, "; ".join(filter(None, (_counted(parts), *bases)))
 
 
 def _implementations(parts: Sequence[_Part]) -> str:
@@ -253,14 +252,14 @@ def _counted(parts: Sequence[_Part]) -> str:
     """Return e.g. ``2 of 7 layers measured here``; empty when all come from one place."""
     if len({part.origin for part in parts}) == 1:
         return ""
-    places = {"measured": "measured here", "recorded": "recorded elsewhere"}
+    places = {Origin.LIVE: "measured here", Origin.RECORDED: "recorded elsewhere"}
     counts = {words: sum(part.origin == origin for part in parts) for origin, words in places.items()}
     return ", ".join(f"{count} of {len(parts)} layers {words}" for words, count in counts.items() if count)
 
 
 def _peak(parts: Sequence[_Part]) -> Peak | None:
     heaviest = max(parts, key=lambda part: part.layer.flop_count)
-    return applicable_peak(heaviest.result) if heaviest.result else heaviest.prediction.peak
+    return default_peak(heaviest.result) if heaviest.result else heaviest.prediction.peak
 
 
 def _fits(all_bytes: int, largest_bytes: int, device: Device) -> bool | None:

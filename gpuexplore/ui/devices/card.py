@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.model import Device, Peak, PeakKind
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
@@ -47,7 +47,7 @@ def _facts(device: Device) -> list[str]:
 
 
 def _kind_words(kind: PeakKind) -> str:
-    return PEAK_KINDS[kind].removeprefix("the ")
+    return PEAK_SOURCES[kind].label
 
 
 def _source(peak: Peak | None) -> str:

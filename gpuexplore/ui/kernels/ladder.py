@@ -8,7 +8,9 @@ import streamlit as st
 
 from gpuexplore.analysis.kernels.ladder import Published, Rung, ladder, ladder_experiment, libraries, published
 from gpuexplore.analysis.kernels.occupancy import occupancy
-from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.model import Context
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.devices.capabilities import capability_of
@@ -18,6 +20,7 @@ from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.run.diagnosis import show_diagnosis
+from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
@@ -56,7 +59,7 @@ def _offer(choice: KernelChoice, device: Device) -> None:
         choice.operation, choice.implementation.backend, choice.shape, dtype=choice.dtype, device=device.id
     )
     try:
-        refuse(experiment, [device])
+        check_limits(experiment, [device])
     except InvalidInput as error:
         show_problem(error)
         return
@@ -77,7 +80,7 @@ def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:
 def _show_measured(choice: KernelChoice, run: Run) -> None:
     results = _fitting(run, choice)
     _show(choice, results)
-    show_diagnosis(results, running=run.active)
+    show_diagnosis(analyze(results, context=Context(origin=origin_of(run)), running=run.active), running=run.active)
 
 
 def _show(choice: KernelChoice, results: Sequence[Result]) -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuexplore.analysis.roofline.points import Origin, Point, place, published_points, without_flops
+from gpuexplore.analysis.model import Context
+from gpuexplore.analysis.roofline.points import Point, place, published_points, without_flops
 from gpuexplore.analysis.roofline.roofs import Roof, roofs
+from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices.identity import same_device
-from gpuexplore.model import Device, Result
+from gpuexplore.model import Device, Origin, Result
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui.roofline.choice import RooflineChoice
 from gpuexplore.ui.session import owner, store
@@ -40,8 +42,10 @@ def view_of(choice: RooflineChoice) -> View:
     everybody = _on(choice.device, store().measured_results(choice.device, limit=MOST_RESULTS))
     recorded = _recorded(choice.device)
     live = _live(choice, everybody)
-    shown: dict[Origin, Found] = {"live": live, "recorded": recorded if choice.recorded else ()}
-    all_roofs = roofs(choice.device, (one for _, one in everybody), (one for _, one in shown["recorded"]))
+    shown: dict[Origin, Found] = {Origin.LIVE: live, Origin.RECORDED: recorded if choice.recorded else ()}
+    all_roofs = roofs(
+        choice.device, (result for _, result in everybody), (result for _, result in shown[Origin.RECORDED])
+    )
     points = [point for origin, found in shown.items() for point in _placed(found, all_roofs, origin=origin)]
     points += published_points(choice.device, all_roofs)
     return View(
@@ -49,7 +53,10 @@ def view_of(choice: RooflineChoice) -> View:
         points=tuple(point for point in points if _wanted(point.dtype, point.operation, choice)),
         measured=len(everybody),
         without_flops=without_flops(
-            one for found in shown.values() for _, one in found if _wanted(one.case.dtype, one.case.operation, choice)
+            result
+            for found in shown.values()
+            for _, result in found
+            if _wanted(result.case.dtype, result.case.operation, choice)
         ),
         truncated=max(len(everybody), len(live)) == MOST_RESULTS,
     )
@@ -64,18 +71,19 @@ def _live(choice: RooflineChoice, everybody: Found) -> Found:
 
 
 def _recorded(device: Device) -> Found:
-    return _on(device, ((run_id(recording, one), one) for recording, one in recorded_results()))
+    return _on(device, ((run_id(recording, result), result) for recording, result in recorded_results()))
 
 
 def _on(device: Device, found: Iterable[tuple[str, Result]]) -> Found:
-    return tuple((run, one) for run, one in found if same_device(device_of(one), device))
+    return tuple((run, result) for run, result in found if same_device(device_of(result), device))
 
 
 def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
     """Return the newest of each case as a point; the newest come first."""
-    newest = {one.case: (run, one) for run, one in reversed(found)}
-    placed = (place(one, all_roofs, run=run, origin=origin) for run, one in newest.values())
-    return [one for one in placed if one is not None]
+    newest = {result.case: (run, result) for run, result in reversed(found)}
+    context = Context(origin=origin)
+    placed = (place(analyze_alone(result, context), all_roofs, run=run) for run, result in newest.values())
+    return [point for point in placed if point is not None]
 
 
 def _wanted(dtype: str, operation: str, choice: RooflineChoice) -> bool:

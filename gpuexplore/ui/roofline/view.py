@@ -10,10 +10,11 @@ import streamlit as st
 from gpuexplore.analysis.roofline.points import Point
 from gpuexplore.analysis.roofline.roofs import Roof
 from gpuexplore.analysis.roofline.summary import explain
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
 from gpuexplore.charts.roofline import OPENED, roofline
-from gpuexplore.charts.roofline_frames import ORIGINS, basis, roof_above
+from gpuexplore.charts.roofline_frames import basis, roof_above
+from gpuexplore.model import Origin
 from gpuexplore.operations import operation_named
 from gpuexplore.ui.roofline.choice import RooflineChoice
 from gpuexplore.ui.roofline.points import MOST_RESULTS, View
@@ -61,7 +62,7 @@ def run_of(event: Any) -> str | None:
 
 def nothing_here(name: str, points: Sequence[Point]) -> str:
     """Return what is shown of a device that nobody measured on this server."""
-    told = {"recorded": "recorded elsewhere by gpuexplore", "published": "published by others"}
+    told = {Origin.RECORDED: "recorded elsewhere by gpuexplore", Origin.PUBLISHED: "published by others"}
     origins = [words for origin, words in told.items() if any(point.origin == origin for point in points)]
     shown = f"The points are results {' and '.join(origins)}." if origins else "No result elsewhere fits these choices."
     return f"Nothing is measured on {name} here: its roofs are those of the table. {shown}"
@@ -75,7 +76,7 @@ def no_run_shown(hidden: bool) -> str:
 def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     """Return what there is to know about the points that are drawn, a sentence each."""
     opens = "A click on a point opens its run." if any(point.run for point in points) else None
-    elsewhere = any(point.origin != "live" for point in points)
+    elsewhere = any(point.origin is not Origin.LIVE for point in points)
     hollow = "Hollow points were not measured here." if elsewhere else None
     return tuple(one for one in (opens, hollow) if one)
 
@@ -97,7 +98,7 @@ def open_benchmark() -> None:
 def _show_points(points: tuple[Point, ...]) -> None:
     if not points:
         return
-    ordered = sorted(points, key=lambda point: point.share or 0.0, reverse=True)
+    ordered = sorted(points, key=lambda point: point.fraction or 0.0, reverse=True)
     with st.expander(f"Every point: {len(points)} in a table", icon=":material/table:"):
         st.dataframe(
             pd.DataFrame([_point(one) for one in ordered]),
@@ -111,12 +112,12 @@ def _show_points(points: tuple[Point, ...]) -> None:
 
 def _point(point: Point) -> dict[str, object]:
     return {
-        "Case": point.case,
-        "From": ORIGINS[point.origin],
+        "Case": point.label,
+        "From": point.origin.label,
         "Operation": operation_named(point.operation).title,
         "Shape": shape_label(point.shape),
         "Rate": format_flop_per_s(point.flop_per_s),
-        "Of its roof": format_percent(point.share),
+        "Of its roof": format_percent(point.fraction),
         "Roof": roof_above(point),
         "Intensity": format_intensity(point.intensity),
         "Time": format_seconds(point.time_s),
@@ -139,6 +140,6 @@ def _roof(roof: Roof) -> dict[str, object]:
     return {
         "Roof": roof.label,
         "Rate": rate,
-        "Kind": basis(roof) if roof.reached else PEAK_KINDS[roof.peak_kind].removeprefix("the "),
+        "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
         "Source": roof.source,
     }

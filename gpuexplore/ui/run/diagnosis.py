@@ -1,18 +1,15 @@
 """Why a result is as it is, on a page: sentences by how grave they are, each with the figures it rests on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import streamlit as st
 
-from gpuexplore.analysis.diagnosis import Diagnosis, Severity, diagnose
-from gpuexplore.analysis.run.evidence import headline_result, name_of
-from gpuexplore.analysis.utilization.peak_choice import USUAL, Against, knowing
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, RunAnalysis, Severity
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.model import Result
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.url_widgets import select
 
-WIDTH = 420  # pixels: a shape, an implementation, a dtype and a device fit
 ICONS: Mapping[Severity, str] = MappingProxyType(
     {
         "explains": ":material/lightbulb:",
@@ -22,47 +19,33 @@ ICONS: Mapping[Severity, str] = MappingProxyType(
 )
 
 
-def show_diagnosis(results: Sequence[Result], against: Against = USUAL, *, running: bool = False) -> None:
-    """Show what explains one of the results: the chosen one; while `running` the fastest so far.
-
-    Args:
-        results: of one run.
-        against: what the results are held against.
-    """
-    first = headline_result(results)
+def show_diagnosis(analysis: RunAnalysis, *, running: bool = False) -> None:
+    """Show what explains one of the results: the chosen one; while `running` the fastest so far."""
+    first = analysis.headline_result
     if first is None:
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown("**Why**", width="content")
-        chosen = first if running else _choose(results, first)
-        if running:
-            st.caption(f"{_label(chosen, results)}, the fastest so far")
-    found = diagnose(chosen, results, knowing(against, results))
-    for one in found:
-        _show(one)
-    if not found:
+    st.markdown("**What limits this result**")
+    if running:
+        st.caption(f"{_label(first)}, the fastest so far")
+    chosen = first if running else _choose(analysis, first)
+    for diagnosis in chosen.diagnoses:
+        _show(diagnosis)
+    if not chosen.diagnoses:
         st.caption("Nothing stands out: no peak of this device says what limits it, and no flag was raised.")
 
 
-def _choose(results: Sequence[Result], first: Result) -> Result:
-    """Return the result the visitor chose; another run, with another `first`, starts anew with that one."""
-    by_label = {_label(one, results): one for one in (first, *results)}
-    label = st.selectbox(
-        "Result to explain",
-        list(by_label),
-        key=f"why.{_label(first, results)}",
-        label_visibility="collapsed",
-        width=WIDTH,
-    )
-    return by_label.get(label, first)
+def _choose(analysis: RunAnalysis, first: AnalyzedResult) -> AnalyzedResult:
+    """Return the result the URL names: the first one where it names none."""
+    by_label = {_label(analyzed): analyzed for analyzed in (first, *analysis.results)}
+    return by_label[select("Result", "explain", list(by_label))]
 
 
-def _label(result: Result, results: Sequence[Result]) -> str:
-    ending = "" if result.measurement else f" ({result.status.value.replace('_', ' ')})"
-    return f"{shape_label(result.case.shape)}, {name_of(result, results)}{ending}"
+def _label(analyzed: AnalyzedResult) -> str:
+    status = analyzed.result.status.value.replace("_", " ")
+    return f"{shape_label(analyzed.case.shape)}, {analyzed.label}{'' if analyzed.measurement else f' ({status})'}"
 
 
-def _show(one: Diagnosis) -> None:
+def _show(diagnosis: Diagnosis) -> None:
     with st.container(gap=None):
-        st.markdown(f"{ICONS[one.severity]} {plain(one.sentence)}")
-        st.caption(plain(one.evidence))
+        st.markdown(f"{ICONS[diagnosis.severity]} {plain(diagnosis.sentence)}")
+        st.caption(plain(diagnosis.evidence))

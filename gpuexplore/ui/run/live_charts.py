@@ -4,59 +4,63 @@ That core may be the one that is being measured. So while a run is active, each 
 anew, the one that is furthest behind, and shows the others as they were; a finished run shows all as new.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import streamlit as st
 
+from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.model import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What there is to draw under one name.
+    """A chart of a run.
 
     Attributes:
         name: unique on the page.
+        title: its heading.
         build: makes the chart.
-        missing: says what the chart leaves out, or None.
-        setting: what the chart depends on besides the results.
+        left_out: says what the chart leaves out, or None.
     """
 
     name: str
-    build: Callable[[], alt.LayerChart]
-    missing: Callable[[], str | None]
-    setting: Hashable = None
+    title: str
+    build: Callable[[RunAnalysis], alt.LayerChart]
+    left_out: Callable[[RunAnalysis], str | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    results: int
-    setting: Hashable
+    """A chart as it was last made, from an analysis with so many results."""
+
+    analysis: RunAnalysis
     spec: dict[str, Any]
-    missing: str | None
+    left_out: str | None
 
 
-def refresh(run: Run, drawings: list[Drawing]) -> None:
+def refresh(run: Run, analysis: RunAnalysis, drawings: Sequence[Drawing]) -> None:
     """Make the charts that have to be new on this redraw."""
     held = _held(run)
-    behind = [drawing for drawing in drawings if not _is_new(held.get(drawing.name), run, drawing)]
+    behind = [drawing for drawing in drawings if not _is_new(held.get(drawing.name), analysis)]
     if run.active and behind:
-        behind = [min(behind, key=lambda one: held[one.name].results if one.name in held else -1)]
-    for one in behind:
-        held[one.name] = _Drawn(len(run.results), one.setting, one.build().to_dict(validate=False), one.missing())
+        behind = [min(behind, key=lambda drawing: _results(held.get(drawing.name)))]
+    for drawing in behind:
+        spec = drawing.build(analysis).to_dict(validate=False)
+        held[drawing.name] = _Drawn(analysis, spec, drawing.left_out(analysis))
 
 
 def draw(run: Run, drawing: Drawing) -> None:
-    """Show a chart as it was last made; nothing while its turn has not come."""
+    """Show a chart with its heading as it was last made; nothing while its turn has not come."""
     drawn = _held(run).get(drawing.name)
     if drawn is None:
         return
+    st.markdown(f"**{drawing.title}**")
     st.vega_lite_chart(drawn.spec, key=f"chart.{drawing.name}.{run.id}")
-    if drawn.missing:
-        st.caption(drawn.missing)
+    if drawn.left_out:
+        st.caption(drawn.left_out)
 
 
 def _held(run: Run) -> dict[str, _Drawn]:
@@ -64,5 +68,9 @@ def _held(run: Run) -> dict[str, _Drawn]:
     return held
 
 
-def _is_new(drawn: _Drawn | None, run: Run, drawing: Drawing) -> bool:
-    return drawn is not None and (drawn.results, drawn.setting) == (len(run.results), drawing.setting)
+def _is_new(drawn: _Drawn | None, analysis: RunAnalysis) -> bool:
+    return drawn is not None and drawn.analysis is analysis
+
+
+def _results(drawn: _Drawn | None) -> int:
+    return len(drawn.analysis.results) if drawn else -1

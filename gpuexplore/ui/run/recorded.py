@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.charts import left_out
-from gpuexplore.charts.series import as_recorded
+from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device, Result, Run
+from gpuexplore.model import Device, Origin, Result, Run
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (
     Recording,
@@ -33,7 +32,7 @@ class Beside:
 
     Attributes:
         name: of the recording; empty for none.
-        results: their devices named as recorded ones.
+        results: of the recording, in the dtypes of the run.
         about: whose they are and what is left out, as Markdown.
     """
 
@@ -68,9 +67,9 @@ def provenance_facts(run: Run) -> list[tuple[str, str]]:
     ]
 
 
-def labelled(run: Run) -> tuple[Result, ...]:
-    """Return the results of a run as charts are to name them: those of a recorded one as recorded."""
-    return as_recorded(run.results) if recording_of_run(run.id) else run.results
+def origin_of(run: Run) -> Origin:
+    """Return where the results of a run come from."""
+    return Origin.RECORDED if recording_of_run(run.id) else Origin.LIVE
 
 
 def choose_beside(run: Run) -> Beside:
@@ -137,9 +136,9 @@ def _beside(run: Run, recording: Recording) -> Beside:
     words = [f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; {link} has all of it."]
     if len(fitting) < len(every):
         words.append("Only the dtypes of this run are drawn.")
-    if missing := left_out(fitting):
-        words.append(f"Of the recording, {missing}")
-    return Beside(recording.name, as_recorded(fitting), " ".join(words))
+    if missing := missing_sentence(fitting):
+        words.append(f"Of the recording: {missing}")
+    return Beside(recording.name, tuple(fitting), " ".join(words))
 
 
 def _devices(recording: Recording, ids: Sequence[str]) -> str:

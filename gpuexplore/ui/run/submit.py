@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Device, Experiment, Result, Run
@@ -22,7 +22,7 @@ def start(experiments: Sequence[Experiment], device: Device) -> None:
     """Queue `experiments` on `device` and show the page again, or say why one of them cannot be run."""
     try:
         for experiment in experiments:
-            refuse(experiment, [device])
+            check_limits(experiment, [device])
     except InvalidInput as error:
         show_problem(error)
         return

@@ -1,73 +1,101 @@
-"""Every figure of a run in a table, one row a case, in the units people read."""
+"""Every figure of a run in a table, one row per case: numbers that sort as numbers, in the units people read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
-import pandas as pd
 import streamlit as st
 
-from gpuexplore.analysis.run.flat_rows import Row, rows
-from gpuexplore.analysis.utilization.peak_choice import Against
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.points import contrasts_said
-from gpuexplore.model import Result
-from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
+from gpuexplore.ui.columns import show_table
+from gpuexplore.units import (
+    UNKNOWN,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_ratio,
+    format_seconds,
+)
+
+WORDS = MappingProxyType(
+    {
+        "Time": format_seconds,
+        "From": format_seconds,
+        "To": format_seconds,
+        "Speedup": format_ratio,
+        "Rate": format_flop_per_s,
+        "Bandwidth": format_bytes_per_s,
+        "MFU": format_percent,
+        "First call": format_seconds,
+        "Error": "{:.1e}".format,
+    }
+)
+CONFIG: Mapping[str, Any] = MappingProxyType(
+    {
+        "Time": st.column_config.Column(help="Median per call"),
+        "From": st.column_config.Column(help="Lower end of the 95 % interval of the median, by order statistics"),
+        "To": st.column_config.Column(help="Upper end of that interval"),
+        "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
+        "MFU": st.column_config.Column(help="FLOP/s reached over the peak named at the right"),
+        "Bound": st.column_config.Column(help="What limits it at best, by its intensity"),
+        "Error": st.column_config.Column(help="Relative to a float64 reference"),
+        "First call": st.column_config.Column(help="With compilation and library start, never in the median"),
+        "Flags": st.column_config.ListColumn(help="Conditions to know of; the evidence is under Remarks"),
+        "Remarks": st.column_config.TextColumn(width="large"),
+    }
+)
 
 
-def show_table(results: Sequence[Result], *, baseline: str | None, against: Against) -> None:
+def show_results_table(analysis: RunAnalysis) -> None:
     """Show the results as a table with status, reason, error and flags."""
-    found = rows(results, baseline=baseline, against=against)
-    frame = pd.DataFrame([_shown(row, result) for row, result in zip(found, results, strict=True)])
-    if not any(frame["Also"]):
-        frame = frame.drop(columns="Also")
-    st.markdown("**Every point**")
-    st.dataframe(
-        frame,
-        hide_index=True,
-        column_config={
-            "Time": st.column_config.TextColumn(help="Median seconds per call"),
-            "95 % interval": st.column_config.TextColumn(help="Of the median, by order statistics"),
-            "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
-            "MFU": st.column_config.TextColumn(help="FLOP/s reached over the peak named at the right"),
-            "Error": st.column_config.NumberColumn(format="%.1e", help="Relative to a float64 reference"),
-            "First call": st.column_config.TextColumn(help="With compilation and library start, never in the median"),
-            "Flags": st.column_config.ListColumn(help="Conditions to know of; the evidence is under Remarks"),
-            "Remarks": st.column_config.TextColumn(width="large"),
-        },
-        alt=f"Table of {len(found)} measured points with time, rate, MFU, status and flags",
+    st.markdown("**Results**")
+    show_table(
+        [shown_row(analyzed) for analyzed in analysis.results],
+        WORDS,
+        config=CONFIG,
+        optional=True,
+        alt=f"Table of {len(analysis.results)} results with time, rate, MFU, status and flags",
     )
 
 
-def _shown(row: Row, result: Result) -> Row:
-    interval = None
-    if row["ci95_low_s"] is not None:
-        interval = f"{format_seconds(row['ci95_low_s'])} – {format_seconds(row['ci95_high_s'])}"
+def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
+    """Return a row of the table; unknown is None."""
+    case, measurement, accuracy = analyzed.case, analyzed.measurement, analyzed.result.accuracy
+    low, high = (measurement and measurement.ci95_s) or (None, None)
     return {
-        "Size": row["size"],
-        "Dtype": row["dtype"],
-        "Implementation": row["implementation"],
-        "Device": row["device"],
-        "Status": row["status"].replace("_", " "),
-        "Time": format_seconds(row["median_s"]),
-        "95 % interval": interval,
-        "Also": contrasts_said(result.measurement) if result.measurement else "",
-        "Speedup": format_ratio(row["speedup"]),
-        "Rate": format_work_rate(row["flop_per_s"], row["bytes_per_s"]),
-        "MFU": format_percent(row["mfu"]),
-        "Error": row["relative_error"],
-        "Flags": [flag.name.replace("_", " ") for flag in result.flags],
-        "Samples": row["sample_count"],
-        "First call": format_seconds(row["first_call_s"]),
-        "Remarks": _remarks(row, result),
-        "Peak": _peak(row),
+        "Size": shape_label(case.shape),
+        "Dtype": case.dtype,
+        "Implementation": case.implementation,
+        "Device": case.device,
+        "Status": analyzed.result.status.value.replace("_", " "),
+        "Time": analyzed.median_s,
+        "From": low,
+        "To": high,
+        "Also": (contrasts_said(measurement) if measurement else "") or None,
+        "Speedup": analyzed.speedup and analyzed.speedup.ratio,
+        "Rate": analyzed.flop_per_s or None,
+        "Bandwidth": analyzed.bytes_per_s,
+        "MFU": analyzed.mfu,
+        "Bound": analyzed.bound,
+        "Error": accuracy and accuracy.relative_error,
+        "Flags": [flag.name.replace("_", " ") for flag in analyzed.result.flags],
+        "Samples": len(measurement.samples_s) if measurement else None,
+        "First call": measurement and measurement.first_call_s,
+        "Remarks": _remarks(analyzed),
+        "Peak": _peak(analyzed),
     }
 
 
-def _remarks(row: Row, result: Result) -> str:
-    """Return why there is no time, or why a share is above 100 % and what the flags rest on."""
-    above = [row[name] for name in ("above_peak", "above_bandwidth") if row[name]]
-    return result.reason or " · ".join([*above, *(f"{flag.name}: {flag.evidence}" for flag in result.flags)])
+def _remarks(analyzed: AnalyzedResult) -> str:
+    """Return why there is no time, or why a fraction is above 100 % and what the flags rest on."""
+    above = [reason for reason in (analyzed.above_peak, analyzed.above_bandwidth) if reason]
+    flags = (f"{flag.name}: {flag.evidence}" for flag in analyzed.result.flags)
+    return analyzed.result.reason or " · ".join([*above, *flags])
 
 
-def _peak(row: Row) -> str:
-    if not row["flop_count"]:
-        return row["bandwidth_source"] or f"{UNKNOWN} {row['bandwidth_unknown']}"
-    return row["peak_source"] or f"{UNKNOWN} {row['peak_unknown']}"
+def _peak(analyzed: AnalyzedResult) -> str:
+    """Return the source of the peak it is compared with, of the bandwidth where nothing is computed."""
+    choice = analyzed.peak if analyzed.flop_count else analyzed.bandwidth
+    return choice.peak.source if choice.peak else f"{UNKNOWN} {choice.reason}"

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from gpuexplore.analysis.utilization.utilization import PEAK_KINDS
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.summary import explain_entered, interval_words, summarize
 from gpuexplore.analysis.what_if.user_claims import Claim, claims
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
@@ -159,7 +159,8 @@ def _claim(claim: Claim) -> str:
         return f"**{claim.row.dtype}**: {claim.row.support}, {claim.row.reason}"
     known = f". Published as {plain(claim.known_as.source)}" if claim.known_as else ""
     rate = format_flop_per_s(claim.flop_per_s)
-    return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({claim.row.origin}), {rate}{known}"
+    origin = claim.row.origin.label if claim.row.origin else UNKNOWN
+    return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}"
 
 
 def _table(rows: Sequence[WhatIf]) -> pd.DataFrame:
@@ -174,7 +175,7 @@ def _shown(row: WhatIf) -> dict[str, object]:
         "Dtype": row.dtype,
         "Support": row.support,
         "Time": _with_interval(row.time, format_seconds),
-        "From": row.origin or UNKNOWN,
+        "From": row.origin.label if row.origin else UNKNOWN,
         "Speedup": _with_interval(row.speedup, format_ratio),
         "MFU": format_percent(row.mfu),
         "Error": row.error,
@@ -182,7 +183,9 @@ def _shown(row: WhatIf) -> dict[str, object]:
         "Memory": f"{memory}, {FITS[row.fits]}" if row.device.memory_bytes else memory,
         "Energy": format_energy(row.energy_j),
         "Cost of a million": None if row.cost is None else format_money(row.cost * MILLION),
-        "Peak": f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {PEAK_KINDS[peak.kind]}" if peak else UNKNOWN,
+        "Peak": f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {PEAK_SOURCES[peak.kind].label}"
+        if peak
+        else UNKNOWN,
         "Basis": "; ".join(filter(None, (row.reason, row.basis, *row.notes))),
     }
 

@@ -5,13 +5,13 @@ from typing import get_args
 
 import pytest
 
-from gpuexplore.analysis.diagnosis import CARE, RULES, Kind, Severity, Subject, diagnose
-from gpuexplore.analysis.run.evidence import headline_result
-from gpuexplore.analysis.utilization.peak_choice import Against
+from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS, RULES
+from gpuexplore.analysis.model import DiagnosisKind, Severity
+from gpuexplore.analysis.run.summary_rules import CARE
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Accuracy, Bandwidth, CacheRoof, Flag, Options, Peak, Result, Shape, Status, Telemetry
-from tests.analysis.made import PEAKS, case, failed, ok
+from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 EMULATED = Flag("emulated", "the made-up processor has no bf16 units")
 COLD, WARM = Flag("cold", "flushed"), Flag("warm", "not flushed")
@@ -34,8 +34,21 @@ def of_gpu(key, median_s=1e-3, **about):
     return around(ok(median_s, on="cuda:0", **about), device=found)
 
 
+def diagnoses(result, *others, **asked):
+    """Return the diagnoses of `result` in a run with these others."""
+    return analyzed(result, *others, **asked).results[0].diagnoses
+
+
+def kinds(found):
+    return [diagnosis.kind for diagnosis in found]
+
+
+def of_kind(kind, found):
+    return next(diagnosis for diagnosis in found if diagnosis.kind == kind)
+
+
 def slow_numpy(kernel="Haswell", vectors="X86_V3 X86_V4", **about):
-    """Return NumPy at 43 % of the ceiling in a large product."""
+    """Return NumPy at 43 % of the peak in a large product."""
     versions = {"numpy": "2.4", "numpy_blas": f"openblas 0.3.31 {kernel}", "numpy_vectors": vectors}
     return around(ok(1e-3, size=600, implementation="numpy", **about), libraries=versions)
 
@@ -50,7 +63,10 @@ SPEAKS = {
         (failed(Status.OUT_OF_MEMORY, "needs 3 GiB"), "needs more memory than there is"),
     ],
     "over_peak": [
-        (ok(4e-4, size=600), "reached 108 % of the measured ceiling: a ceiling is the best that was measured before"),
+        (
+            ok(4e-4, size=600),
+            "reached 108 % of the measured peak: a measured peak is the best that was measured before",
+        ),
         (ok(1e-4, size=600), "so the measurement is wrong: most likely not all of the work"),
         (
             of_gpu("t4", 2 * 4096**3 / 8.9e12, size=4096),
@@ -69,7 +85,10 @@ SPEAKS = {
             "far above the datasheet's memory bandwidth, so the measurement is wrong",
         ),
         (ok(1e-7, size=30), "caches delivered part of the bytes"),
-        (ok(1e-9, operation="copy", shape=Shape.of(n=2000), spec={"cache_bytes": None}), "the ceiling is too low"),
+        (
+            ok(1e-9, operation="copy", shape=Shape.of(n=2000), spec={"cache_bytes": None}),
+            "the measured peak is too low",
+        ),
     ],
     "emulated": [
         (ok(dtype="bf16", flags=[EMULATED]), "torch in bf16 is emulated: the made-up processor has no bf16 units."),
@@ -88,13 +107,13 @@ SPEAKS = {
     "launch_bound": [(ok(flags=[Flag("launch_bound", "a call on one element takes 5 µs")]), "is launch-bound")],
     "compute_bound": [
         (ok(5e-4, size=600), "close to that limit: a narrower dtype"),
-        (TWO_THIRDS_OF_THE_PEAK, "has room below that limit: at the limit it would be 1.50× as fast"),
+        (TWO_THIRDS_OF_THE_PEAK, "reaches 66.5 % of that limit: at the limit it would be 1.50× as fast"),
     ],
     "memory_bound": [
         (ok(1.2e-7, size=30), "close to that limit: 90.0 % of the memory bandwidth; fewer bytes"),
         (
             ok(1.2e-6, size=30),
-            "should be memory-bound, but is far below that limit: 9.0 % of the memory bandwidth; at",
+            "should be memory-bound but reaches only 9.0 % of that limit: at the limit it would be 11.1× as fast",
         ),
     ],
     "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay")],
@@ -138,7 +157,7 @@ SILENT = {
     "emulated": [ok(dtype="bf16"), replace(ok(flags=[EMULATED]), environment=None)],
     "slow_blas": [
         slow_numpy(on="cuda:0"),
-        on(slow_numpy(), peaks=(replace(PEAKS[0], flop_per_s=7e11),)),  # 62 % of the ceiling
+        on(slow_numpy(), peaks=(replace(PEAKS[0], flop_per_s=7e11),)),  # 62 % of the peak
         replace(slow_numpy(), environment=None),
         ok(1e-3, size=600, implementation="numba-cpu"),  # our own kernel: no library to blame
         ok(1e-3, size=60, implementation="numpy"),  # small
@@ -186,7 +205,7 @@ EACH_RULE = pytest.mark.parametrize("name", BY_NAME)
 
 
 @EACH_RULE
-def test_rule_is_held_to_both_sides(name):
+def test_rule_has_examples_of_both_sides(name):
     assert SPEAKS[name]
     assert SILENT[name]
 
@@ -194,7 +213,7 @@ def test_rule_is_held_to_both_sides(name):
 @EACH_RULE
 def test_rule_speaks_with_evidence(name):
     for result, words in SPEAKS[name]:
-        found = BY_NAME[name](Subject(result, (result,)))
+        found = BY_NAME[name](alone(result))
         assert found is not None, words
         assert words in found.sentence
         assert found.evidence
@@ -204,68 +223,69 @@ def test_rule_speaks_with_evidence(name):
 @EACH_RULE
 def test_rule_keeps_silent(name):
     for result in SILENT[name]:
-        assert BY_NAME[name](Subject(result, (result,))) is None
+        assert BY_NAME[name](alone(result)) is None
 
 
 def test_every_kind_has_its_rule_and_no_other():
-    assert set(get_args(Kind)) == set(BY_NAME) == set(SPEAKS) == set(SILENT)
-    assert set(CARE) <= set(RULES)
+    assert set(get_args(DiagnosisKind)) == set(BY_NAME) == set(SPEAKS) == set(SILENT)
+    assert len(RULES) == len(BY_NAME)
+    assert set(CARE) >= DISTURBANCE_KINDS
+    assert set(CARE) <= set(BY_NAME)
 
 
 @EACH_RULE
 def test_sentences_are_whole_and_severities_known(name):
     for result, _ in SPEAKS[name]:
-        found = BY_NAME[name](Subject(result))
+        found = BY_NAME[name](alone(result))
         assert found.sentence.endswith(".")
         assert ".." not in found.sentence
         assert not found.evidence.endswith(".")
         assert found.severity in get_args(Severity)
 
 
-@pytest.mark.parametrize("status", [one for one in Status if one is not Status.OK])
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
 def test_every_status_says_what_it_means_and_nothing_else_is_said(status):
-    (found,) = diagnose(failed(status, "the reason"))
+    (found,) = diagnoses(failed(status, "the reason"))
     assert found.sentence.startswith("torch in fp32 ")
     assert found.evidence == "the reason"
 
 
 def test_wrong_answer_shows_both_errors():
     result = replace(failed(Status.INCORRECT, "wrong"), accuracy=Accuracy(0.5, 1e-5))
-    assert diagnose(result)[0].evidence == "wrong; relative error 5.0e-01, allowed is 1.0e-05"
-    assert diagnose(replace(result, accuracy=Accuracy(None, 1e-5)))[0].evidence == "wrong"
+    assert diagnoses(result)[0].evidence == "wrong; relative error 5.0e-01, allowed is 1.0e-05"
+    assert diagnoses(replace(result, accuracy=Accuracy(None, 1e-5)))[0].evidence == "wrong"
 
 
 def test_result_without_environment_is_no_trouble():
-    assert diagnose(replace(ok(), environment=None))[0].kind == "no_peak"
-    assert diagnose(Result(case(), Status.CRASHED, "signal 11"))[0].severity == "wrong"
+    assert diagnoses(replace(ok(), environment=None))[0].kind == "no_peak"
+    assert diagnoses(Result(case(), Status.CRASHED, "signal 11"))[0].severity == "wrong"
 
 
 def test_what_is_wrong_comes_first_then_what_disturbed_it_then_what_explains_it_and_noise_last():
     flags = [Flag("noisy", "20 %"), Flag("contended", "2 other processes")]
-    assert [one.kind for one in diagnose(ok(1e-4, size=600, flags=flags))] == ["over_peak", "contended", "noisy"]
-    assert [one.kind for one in diagnose(ok(5e-4, size=600, flags=flags))] == ["contended", "compute_bound", "noisy"]
-    assert [one.kind for one in diagnose(slow_numpy())] == ["slow_blas", "compute_bound"]
+    assert kinds(diagnoses(ok(1e-4, size=600, flags=flags))) == ["over_peak", "contended", "noisy"]
+    assert kinds(diagnoses(ok(5e-4, size=600, flags=flags))) == ["contended", "compute_bound", "noisy"]
+    assert kinds(diagnoses(slow_numpy())) == ["slow_blas", "compute_bound"]
 
 
 def test_a_wrong_time_is_not_explained():
-    found = diagnose(of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC, flags=[Flag("noisy", "20 %")]))
-    assert [one.kind for one in found] == ["over_bandwidth", "noisy"]
+    found = diagnoses(of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC, flags=[Flag("noisy", "20 %")]))
+    assert kinds(found) == ["over_bandwidth", "noisy"]
 
 
 def test_evidence_of_the_roofline_has_the_ridge_point():
-    (found,) = diagnose(TWO_THIRDS_OF_THE_PEAK)
+    (found,) = diagnoses(TWO_THIRDS_OF_THE_PEAK)
     assert found.evidence == (
-        "665 GFLOP/s of 1.00 TFLOP/s (the measured ceiling), 66.5 %; "
-        "intensity 100 FLOP/byte, ridge point 10.0 FLOP/byte"
+        "665 GFLOP/s of 1.00 TFLOP/s (the measured peak), 66.5 %; intensity 100 FLOP/byte, ridge point 10.0 FLOP/byte"
     )
 
 
 def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
     cache = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
-    (found,) = diagnose(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(cache,)))
+    (found,) = diagnoses(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(cache,)))
     assert found.sentence == (
-        "torch in fp32 should be bound by a cache, but is far below that limit: 8.6 % of its bandwidth; "
-        "at the limit it would be 11.6× as fast, so most of its time goes elsewhere."
+        "torch in fp32 should be bound by a cache but reaches only 8.6 % of that limit: "
+        "at the limit it would be 11.6× as fast, its time goes elsewhere."
     )
     assert found.evidence == (
         "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the last-level cache (977 KiB), so memory bandwidth is not what "
@@ -273,9 +293,9 @@ def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
     )
 
 
-def test_entered_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
-    own = Bandwidth(1e10, "own", "me")
-    (found,) = diagnose(ok(2e-3, size=400), against=Against(own_bandwidth=own))
+def test_custom_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
+    entered = Bandwidth(1e10, "own", "me")
+    (found,) = diagnoses(ok(2e-3, size=400), custom_peaks=custom(bandwidth=entered))
     assert (found.kind, found.evidence) == (
         "memory_bound",
         "960 MB/s of 10.0 GB/s; intensity 66.7 FLOP/byte, ridge point 100 FLOP/byte",
@@ -285,16 +305,16 @@ def test_entered_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
 def test_slow_library_is_shown_its_rival_of_the_same_rounds():
     slow, fast = slow_numpy(), ok(5e-4, size=600, implementation="numba-cpu")
     other = ok(1e-4, size=600, implementation="torch", cache="cold")  # of another group
-    assert "numba-cpu is 2.00× as fast in the same rounds" in diagnose(slow, [slow, fast, other])[0].evidence
-    assert "same rounds" not in diagnose(slow, [slow, ok(9e-4, size=600)])[0].evidence
+    assert "numba-cpu is 2.00× as fast in the same rounds" in diagnoses(slow, fast, other)[0].evidence
+    assert "same rounds" not in diagnoses(slow, ok(9e-4, size=600))[0].evidence
 
 
 def test_emulated_dtype_is_compared_with_the_native_one():
     slow, fast = ok(0.3, dtype="bf16", flags=[EMULATED]), ok(1e-3)
-    found = diagnose(slow, [slow, fast])[0]
+    found = diagnoses(slow, fast)[0]
     assert found.sentence.startswith("torch takes 300× as long in bf16 as in fp32: the made-up processor has no bf16")
     assert found.evidence.startswith("300 ms in bf16, 1.00 ms in fp32")
-    assert "is emulated" in diagnose(slow, [slow, ok(0.29)])[0].sentence  # hardly slower
+    assert "is emulated" in diagnoses(slow, ok(0.29))[0].sentence  # hardly slower
 
 
 def test_advice_is_a_dtype_that_is_computed_in_its_own_units_and_was_not_measured_to_be_as_slow():
@@ -302,65 +322,67 @@ def test_advice_is_a_dtype_that_is_computed_in_its_own_units_and_was_not_measure
         return on(result, native=("bf16", "fp32"))
 
     slow = native(ok(0.3, dtype="fp16", flags=[EMULATED]))
-    assert "try bf16, which" in diagnose(slow)[0].sentence
-    assert "try fp32, which" in diagnose(slow, [slow, native(ok(0.29, dtype="bf16"))])[0].sentence
-    assert "try bf16, which" in diagnose(slow, [slow, native(ok(0.1, dtype="bf16"))])[0].sentence
-    assert "try" not in diagnose(slow, [slow, native(ok(0.29, dtype="bf16")), native(ok(0.28))])[0].sentence
+    assert "try bf16, which" in diagnoses(slow)[0].sentence
+    assert "try fp32, which" in diagnoses(slow, native(ok(0.29, dtype="bf16")))[0].sentence
+    assert "try bf16, which" in diagnoses(slow, native(ok(0.1, dtype="bf16")))[0].sentence
+    assert "try" not in diagnoses(slow, native(ok(0.29, dtype="bf16")), native(ok(0.28)))[0].sentence
     widened = native(ok(0.3, dtype="fp16", implementation="numpy", flags=[EMULATED]))
-    assert "try fp32, which" in diagnose(widened)[0].sentence
+    assert "try fp32, which" in diagnoses(widened)[0].sentence
 
 
-def test_own_peak_that_is_passed_is_the_one_in_doubt():
-    own = Peak("fp32", "matrix", 1e11, "own", "me")
-    found = diagnose(ok(5e-4, size=600), against=Against(own_peaks=(own,)))[0]
+def test_custom_peak_that_is_passed_is_the_one_in_doubt():
+    entered = Peak("fp32", "matrix", 1e11, "own", "me")
+    found = diagnoses(ok(5e-4, size=600), custom_peaks=custom(entered))[0]
     assert (found.kind, found.severity) == ("over_peak", "doubt")
     assert "the number you entered is below what this device does" in found.sentence
 
 
-def test_clock_that_was_held_can_explain_a_rate_far_above_the_printed_peak():
+def test_measured_clock_can_explain_a_rate_far_above_the_rated_peak():
     seen = of_gpu("t4", 2 * 4096**3 / 12e12, size=4096)
-    assert diagnose(seen)[0].severity == "wrong"
+    assert diagnoses(seen)[0].severity == "wrong"
     boosted = around(seen, after=Telemetry(clock_hz=2 * seen.environment.device.clock_hz))
-    assert diagnose(boosted)[0].severity == "doubt"
+    assert diagnoses(boosted)[0].severity == "doubt"
 
 
 def test_another_kind_of_peak_that_is_passed_is_explained_and_no_proof_of_a_wrong_time():
-    own = Peak("fp32", "matrix", 1e10, "own", "me")
-    found = diagnose(ok(5e-4, size=600), against=Against("own", (own,)))[0]
+    entered = Peak("fp32", "matrix", 1e10, "own", "me")
+    found = diagnoses(ok(5e-4, size=600), peak_kind="own", custom_peaks=custom(entered))[0]
     assert (found.kind, found.severity) == ("over_peak", "doubt")
+
+
+def test_published_result_that_is_passed_is_explained_and_no_proof_of_a_wrong_time():
+    faster = of_gpu("t4", 2 * 4096**3 / 6e12, size=4096)  # 5.08 TFLOP/s are published, 8.1 in the datasheet
+    found = of_kind("over_peak", diagnoses(faster, peak_kind="published"))
+    assert found.severity == "doubt"
+    assert "118 % of the best published result: others published less" in found.sentence
+    assert "over_peak" not in kinds(diagnoses(faster))
 
 
 def test_what_a_cold_kernel_writes_may_stay_in_a_cache():
     about = {"operation": "copy", "shape": Shape.of(n=100_000), "flags": [COLD]}  # 400 kB in, 400 kB out
-    assert diagnose(of_gpu("gtx-1650", 3.5e-6, **about))[0].severity == "doubt"  # 114 GB/s of 128 must come from memory
-    assert diagnose(of_gpu("gtx-1650", 1e-6, **about))[0].severity == "wrong"
+    assert (
+        diagnoses(of_gpu("gtx-1650", 3.5e-6, **about))[0].severity == "doubt"
+    )  # 114 GB/s of 128 must come from memory
+    assert diagnoses(of_gpu("gtx-1650", 1e-6, **about))[0].severity == "wrong"
 
 
 def test_measured_bandwidth_that_is_passed_is_itself_in_doubt():
     seen = ok(1e-9, operation="copy", shape=Shape.of(n=100_000), flags=[COLD])
-    assert [(one.kind, one.severity) for one in diagnose(seen)] == [("over_bandwidth", "doubt")]
-
-
-def test_worth_explaining_is_the_fastest_at_the_largest_measured_shape_else_the_first():
-    small, slow, fast = ok(1e-9, size=10), ok(2e-3), ok(1e-3, dtype="bf16")
-    assert headline_result([small, slow, fast, failed(size=900)]) is fast
-    assert headline_result([failed(), failed(dtype="bf16")]) == failed()
-    assert headline_result([]) is None
+    assert [(diagnosis.kind, diagnosis.severity) for diagnosis in diagnoses(seen)] == [("over_bandwidth", "doubt")]
 
 
 def test_tile_of_a_library_is_said_to_be_assumed_and_that_of_our_kernel_is_not():
     library, own = (result for result, _ in SPEAKS["wave_tail"][::2])
     for result, assumed in ((library, True), (own, False)):
-        found = next(one for one in diagnose(result) if one.kind == "wave_tail")
-        assert ("assumed" in found.evidence) == assumed
-    evidence = next(one for one in diagnose(library) if one.kind == "wave_tail").evidence
+        assert ("assumed" in of_kind("wave_tail", diagnoses(result)).evidence) == assumed
+    evidence = of_kind("wave_tail", diagnoses(library)).evidence
     assert evidence.startswith("1 full wave of 108 blocks and a last one of 1, so 50.5 % of the slots have work")
 
 
 def test_registers_of_another_block_are_not_those_recorded():
-    one = SPEAKS["wave_tail"][2][0]
-    other = replace(one, case=replace(one.case, options=Options(block=(8, 8))))
-    assert "wave_tail" not in [found.kind for found in diagnose(other)]
+    result = SPEAKS["wave_tail"][2][0]
+    other = replace(result, case=replace(result.case, options=Options(block=(8, 8))))
+    assert "wave_tail" not in kinds(diagnoses(other))
 
 
 def test_every_tf32_neighbour_is_told_by_the_table():

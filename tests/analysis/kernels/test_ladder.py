@@ -11,19 +11,19 @@ MATMUL = OPERATIONS["matmul"]
 
 
 def shares(*results):
-    return {one.implementation.name: one.share for one in ladder(MATMUL, "numba_cuda", results)}
+    return {rung.implementation.name: rung.share for rung in ladder(MATMUL, "numba_cuda", results)}
 
 
-def test_a_rung_is_held_against_the_fastest_library_in_the_same_rounds():
+def test_a_rung_is_compared_with_the_fastest_library_in_the_same_rounds():
     results = [ok(2e-3, implementation="numpy"), ok(1e-3), ok(4e-3, implementation="numba-cuda-naive")]
-    rung = next(one for one in ladder(MATMUL, "numba_cuda", results) if one.share)
+    rung = next(rung for rung in ladder(MATMUL, "numba_cuda", results) if rung.share)
 
     assert (rung.implementation.name, rung.baseline) == ("numba-cuda-naive", "torch")
     assert rung.share == pytest.approx(0.25)
     assert rung.ci95[0] <= 0.25 <= rung.ci95[1]
 
 
-def test_results_of_another_size_are_never_held_against_each_other():
+def test_results_of_another_size_are_never_compared_with_each_other():
     small = [ok(1e-3, size=64), ok(4e-3, size=64, implementation="numba-cuda-naive")]
     large = [ok(1.0, size=512), ok(2.0, size=512, implementation="numba-cuda-coalesced")]
 
@@ -60,9 +60,9 @@ def test_the_experiment_measures_libraries_and_rungs_at_one_shape():
 
 
 def test_published_shares_name_known_kernels_and_their_source():
-    for one in PUBLISHED:
-        operation_named(one.operation).implementation_named(one.implementation)
-        assert 0 < one.share <= 1
-        assert one.source.startswith("https://")
+    for row in PUBLISHED:
+        operation_named(row.operation).implementation_named(row.implementation)
+        assert 0 < row.share <= 1
+        assert row.source.startswith("https://")
     assert published("matmul", "bf16") == {}
     assert published("matmul", "fp32")["numba-cuda-shared"] == replace(PUBLISHED[2])

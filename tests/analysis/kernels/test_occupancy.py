@@ -68,14 +68,14 @@ def test_blocks_are_those_of_nvidias_calculator(oracle, capability):
     tests/devices/test_capabilities.py; slots and units are the calculator's own here.
     """
     asked = list(configurations(capability))
-    answers = ask(oracle, [(*device_line(capability), *one) for one in asked])
-    found = [computed(capability, *one) for one in asked]
+    answers = ask(oracle, [(*device_line(capability), *configuration) for configuration in asked])
+    found = [computed(capability, *configuration) for configuration in asked]
 
     assert len(answers) == len(asked) >= CONFIGURATIONS
     assert {status for status, *_ in answers} == {0}
     wrong = [
-        (one, mine, theirs)
-        for one, mine, (_, *theirs) in zip(asked, found, answers, strict=True)
+        (configuration, mine, theirs)
+        for configuration, mine, (_, *theirs) in zip(asked, found, answers, strict=True)
         if mine[0] != theirs[0] or mine[1] not in (None, tuple(theirs[1:]))
     ]
     assert wrong == []
@@ -85,10 +85,10 @@ def test_blocks_are_those_of_nvidias_calculator(oracle, capability):
 def test_configurations_meet_every_limiter_and_both_ways_not_to_run():
     for capability in CAPABILITIES.values():
         drawn = list(configurations(capability))
-        inside = [one for one in drawn if computed(capability, *one)[1] is not None]
-        found = [full(capability.compute_capability, *one) for one in inside]
+        inside = [configuration for configuration in drawn if computed(capability, *configuration)[1] is not None]
+        found = [full(capability.compute_capability, *configuration) for configuration in inside]
 
-        assert {one.limiter for one in found} == {*ORDER, None}
+        assert {occupied.limiter for occupied in found} == {*ORDER, None}
         assert len(inside) < len(drawn)
 
 

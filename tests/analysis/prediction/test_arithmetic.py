@@ -26,7 +26,7 @@ def on(key, dtype, operation="matmul"):
         ("p100-sxm2-16gb", "fp16", 21.2e12),
     ],
 )
-def test_a_dtype_with_units_of_its_own_is_native_and_held_against_their_peak(key, dtype, flop_per_s):
+def test_a_dtype_with_units_of_its_own_is_native_and_compared_with_their_peak(key, dtype, flop_per_s):
     found = on(key, dtype)
     assert (found.support, found.reason) == ("native", None)
     assert found.peak

@@ -83,9 +83,9 @@ def test_a_long_sum_is_split_over_idle_multiprocessors():
 
 def test_products_count_by_their_work():
     whole, part = Product(1, 256, 128, 1000), Product(1, 64, 32, 1000)
-    one, two = useful_share([whole], 1), useful_share([part], 1)
+    of_whole, of_part = useful_share([whole], 1), useful_share([part], 1)
     work = [256 * 128, 64 * 32]
-    assert useful_share([whole, part], 1) == pytest.approx(sum(work) / (work[0] / one + work[1] / two))
+    assert useful_share([whole, part], 1) == pytest.approx(sum(work) / (work[0] / of_whole + work[1] / of_part))
 
 
 def test_without_products_or_multiprocessors_nothing_is_known_of_waves():

@@ -4,11 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.analysis.roofline.bound import attainable_flop_per_s, bound, feed, intensity, ridge_point
+from gpuexplore.analysis.roofline.bound import attainable_flop_per_s, bound_of, intensity, ridge_point
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
-from tests.analysis.made import case, ok
+from tests.analysis.made import PEAKS, alone, analyzed, case, custom, ok
 
 POSITIVE = st.floats(1e-3, 1e15)
+
+
+def bound(result, bandwidth=None):
+    """Return what bounds a result, with the memory bandwidth a user entered."""
+    return alone(result, custom_peaks=custom(bandwidth=bandwidth)).bound
+
+
+def serving(result):
+    return alone(result).serving_bandwidth
 
 
 def test_intensity_of_a_square_product_is_n_over_six_in_fp32():
@@ -54,26 +63,26 @@ def test_cache_that_delivers_fast_enough_leaves_arithmetic_as_the_limit(bytes_pe
     cache = CacheRoof(2, 10**6, Bandwidth(bytes_per_s, "measured_ceiling", "triad"))
     result = with_caches(ok(size=30, spec={"cache_bytes": 10**6}), cache)
 
-    assert feed(result) is cache.bandwidth
+    assert serving(result) is cache.bandwidth
     assert bound(result) == limit
 
 
-def test_data_are_fed_by_the_smallest_cache_that_holds_them_and_by_memory_where_none_does():
+def test_data_come_from_the_smallest_cache_that_holds_them_and_from_memory_where_none_does():
     near, far = (
         CacheRoof(level, size, Bandwidth(1e12, "measured_ceiling", "x")) for level, size in ((1, 10), (2, 10**6))
     )
 
-    assert feed(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near, far)) is far.bandwidth
-    assert feed(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near)) is None
-    assert feed(with_caches(ok(size=30), near, far)).bytes_per_s == 1e11
+    assert serving(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near, far)) is far.bandwidth
+    assert serving(with_caches(ok(size=30, spec={"cache_bytes": 10**6}), near)) is None
+    assert serving(with_caches(ok(size=30), near, far)).bytes_per_s == 1e11
 
 
-def test_entered_bandwidth_moves_the_ridge():
-    own = Bandwidth(1e10, "own", "me")
+def test_custom_bandwidth_moves_the_ridge():
+    entered = Bandwidth(1e10, "own", "me")
 
-    assert bound(ok(size=600), own_bandwidth=own) == "compute"
-    assert bound(ok(size=400), own_bandwidth=own) == "memory"
-    assert bound(ok(spec={"bandwidth": None}), own_bandwidth=own) == "memory"
+    assert bound(ok(size=600), entered) == "compute"
+    assert bound(ok(size=400), entered) == "memory"
+    assert bound(ok(spec={"bandwidth": None}), entered) == "memory"
 
 
 def test_near_the_cost_of_a_call_it_is_overhead():
@@ -83,6 +92,19 @@ def test_near_the_cost_of_a_call_it_is_overhead():
 def test_an_unknown_peak_leaves_the_bound_unknown():
     assert bound(ok(dtype="fp64")) is None
     assert bound(ok(spec={"bandwidth": None})) is None
+
+
+def test_peak_and_bandwidth_alone_decide_the_bound():
+    memory = Bandwidth(1e11, "datasheet", "a test")
+
+    assert bound_of(ok(size=600), PEAKS[0], memory) == "compute"
+    assert bound_of(ok(size=30), PEAKS[0], memory) == "memory"
+    assert bound_of(ok(size=600), None, memory) is None
+
+
+def test_bound_stays_when_another_kind_of_peak_is_compared_with():
+    (found,) = analyzed(ok(size=600), peak_kind="published").results
+    assert (found.peak.peak, found.bound) == (None, "compute")
 
 
 def test_element_wise_work_is_memory_bound_at_every_size():

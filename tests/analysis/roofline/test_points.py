@@ -7,8 +7,8 @@ import pytest
 from gpuexplore.analysis.roofline.points import place, published_points, without_flops
 from gpuexplore.analysis.roofline.roofs import roofs
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.model import Bandwidth, CacheRoof, Shape
-from tests.analysis.made import device, failed, ok
+from gpuexplore.model import Bandwidth, CacheRoof, Flag, Origin, Shape
+from tests.analysis.made import alone, device, failed, ok
 
 L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))
 L2 = CacheRoof(2, 10**6, Bandwidth(4e11, "measured_ceiling", "triad"))
@@ -17,45 +17,48 @@ CACHED = {"cache_bytes": 10**6}
 
 
 def test_right_of_the_ridge_the_flat_roof_is_above():
-    point = place(ok(1e-3, size=600), ROOFS, run="abc")
+    point = place(alone(ok(1e-3, size=600)), ROOFS, run="abc")
 
     assert (point.intensity, point.flop_per_s) == (pytest.approx(100), pytest.approx(4.32e11))
-    assert (point.limit, point.share) == ("compute", pytest.approx(0.432))
-    assert (point.run, point.origin, point.name) == ("abc", "live", "torch in fp32 at 600 × 600 × 600")
+    assert (point.bound, point.fraction) == ("compute", pytest.approx(0.432))
+    assert (point.run, point.origin, point.name) == ("abc", Origin.LIVE, "torch in fp32 at 600 × 600 × 600")
 
 
 def test_left_of_the_ridge_the_slope_of_memory_is_above():
-    point = place(ok(1e-6, size=30), ROOFS)  # 5 FLOP/byte: 5e11 FLOP/s are attainable, 54,000 FLOPs in 1 µs reached
+    point = place(
+        alone(ok(1e-6, size=30)), ROOFS
+    )  # 5 FLOP/byte: 5e11 FLOP/s are attainable, 54,000 FLOPs in 1 µs reached
 
-    assert (point.limit, point.attainable) == ("memory", pytest.approx(5e11))
-    assert point.share == pytest.approx(0.108)
+    assert (point.bound, point.attainable) == ("memory", pytest.approx(5e11))
+    assert point.fraction == pytest.approx(0.108)
 
 
 @pytest.mark.parametrize(("size", "cache", "bytes_per_s"), [(30, "L1 cache", 8e11), (50, "L2 cache", 4e11)])
-def test_data_that_stay_in_a_cache_are_fed_by_the_smallest_that_holds_them(size, cache, bytes_per_s):
+def test_data_that_stay_in_a_cache_come_from_the_smallest_that_holds_them(size, cache, bytes_per_s):
     vectors = {"operation": "vector_add", "implementation": "numba-cpu", "shape": Shape.of(n=size**2)}
-    point = place(ok(1e-6, spec=CACHED, **vectors), ROOFS)
+    point = place(alone(ok(1e-6, spec=CACHED, **vectors)), ROOFS)
 
-    assert (point.feed.label, point.limit) == (cache, "cache")
+    assert (point.serving.label, point.bound) == (cache, "cache")
     assert point.attainable == pytest.approx(point.intensity * bytes_per_s)
 
 
 def test_cache_of_unknown_bandwidth_leaves_the_roof_unknown_where_it_decides():
     without_caches = roofs(device())
 
-    slow, fast = (place(ok(1e-3, size=size, spec={"cache_bytes": 10**9}), without_caches) for size in (30, 600))
+    slow, fast = (place(alone(ok(1e-3, size=size, spec={"cache_bytes": 10**9})), without_caches) for size in (30, 600))
 
-    assert (slow.attainable, slow.share, slow.limit) == (None, None, None)
-    assert (fast.limit, fast.attainable) == ("compute", 1e12)
+    assert (slow.attainable, slow.fraction, slow.roof, slow.serving) == (None, None, None, None)
+    assert (slow.bound, fast.bound) == ("cache", "compute")
+    assert fast.attainable == 1e12
 
 
-def test_unknown_peak_or_memory_leaves_the_share_unknown():
-    assert place(ok(dtype="fp64"), ROOFS).share is None
-    assert place(ok(size=600), roofs(device(bandwidth=None))).share is None
+def test_unknown_peak_or_memory_leaves_the_fraction_unknown():
+    assert place(alone(ok(dtype="fp64")), ROOFS).fraction is None
+    assert place(alone(ok(size=600)), roofs(device(bandwidth=None))).fraction is None
 
 
 def test_arithmetic_decides_the_roof_not_the_arrays():
-    point = place(ok(1e-3, size=600, dtype="bf16", implementation="numpy"), ROOFS)
+    point = place(alone(ok(1e-3, size=600, dtype="bf16", implementation="numpy")), ROOFS)
 
     assert (point.dtype, point.compute.dtype) == ("bf16", "fp32")
 
@@ -63,8 +66,8 @@ def test_arithmetic_decides_the_roof_not_the_arrays():
 def test_what_computes_nothing_or_was_not_measured_has_no_place():
     copy = ok(operation="copy", implementation="numpy", shape=Shape.of(n=100))
 
-    assert place(copy, ROOFS) is None
-    assert place(failed(), ROOFS) is None
+    assert place(alone(copy), ROOFS) is None
+    assert place(alone(failed()), ROOFS) is None
     assert without_flops([copy, ok(), failed()]) == 1
 
 
@@ -73,7 +76,21 @@ def test_best_published_product_of_each_dtype_is_a_point_with_its_source():
 
     points = {published_point.dtype: published_point for published_point in published_points(row, roofs(row))}
 
-    assert {point.origin for point in points.values()} == {"published"}
+    assert {point.origin for point in points.values()} == {Origin.PUBLISHED}
     assert all(point.source.startswith("http") and point.run is None for point in points.values())
-    assert 0 < points["bf16"].share < 1
+    assert 0 < points["bf16"].fraction < 1
     assert published_points(device(), ROOFS) == ()
+
+
+def test_roof_of_a_point_is_the_one_above_it():
+    right, left = (place(alone(ok(1e-3, size=size)), ROOFS) for size in (600, 30))
+
+    assert (right.roof.label, left.roof.label) == ("fp32, matrix units", "Memory")
+
+
+def test_recorded_result_is_a_recorded_point():
+    assert place(alone(ok(size=600), origin=Origin.RECORDED), ROOFS).origin is Origin.RECORDED
+
+
+def test_point_near_the_cost_of_a_call_is_bound_by_it():
+    assert place(alone(ok(size=600, flags=[Flag("launch_bound", "5 µs")])), ROOFS).bound == "overhead"

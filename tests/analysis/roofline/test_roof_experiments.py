@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.roofline.roof_experiments import roof_experiments
-from gpuexplore.analysis.run.estimate import refuse
+from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.utilization.rates import byte_count
 from gpuexplore.model import Peak
 from tests.analysis.made import device
@@ -42,11 +42,11 @@ def test_products_are_in_the_dtypes_that_the_device_has_units_for(native, dtypes
     assert roof_experiments(replace(device(), native=native))[0].dtypes == dtypes
 
 
-def test_both_ask_for_what_is_usual_on_the_device_and_are_not_refused():
+def test_both_ask_for_the_default_implementations_of_the_device_and_are_not_refused():
     here = device(memory_bytes=2**33)
     product, triad = roof_experiments(here)
 
     assert (product.implementations, triad.implementations) == (("numpy", "numba-cpu", "torch"),) * 2
-    for one in (product, triad):
-        refuse(one, [here])
+    for experiment in (product, triad):
+        check_limits(experiment, [here])
     assert "numba-cuda" in roof_experiments(device(identity="cuda:0"))[0].implementations

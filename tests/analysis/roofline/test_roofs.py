@@ -36,15 +36,15 @@ def test_device_without_peaks_has_no_roofs():
     assert roofs(device(peaks=(), bandwidth=None)) == ()
 
 
-@pytest.mark.parametrize("accelerator", ACCELERATORS, ids=lambda one: one.key)
+@pytest.mark.parametrize("accelerator", ACCELERATORS, ids=lambda accelerator: accelerator.key)
 def test_every_row_of_the_table_has_roofs_for_each_of_its_peaks(accelerator):
     row = as_device(accelerator)
     found = roofs(row)
 
-    assert [(one.dtype, one.unit, one.rate) for one in found if one.kind == "compute"] == [
+    assert [(roof.dtype, roof.unit, roof.rate) for roof in found if roof.kind == "compute"] == [
         (peak.dtype, peak.unit, peak.flop_per_s) for peak in row.peaks
     ]
-    assert not any(one.measured or one.reached for one in found)
+    assert not any(roof.measured or roof.reached for roof in found)
 
 
 def test_every_compute_roof_meets_every_bandwidth_at_its_ridge():
@@ -59,7 +59,7 @@ def test_best_large_product_becomes_a_roof_with_its_case_and_date():
     (roof,) = reached(ok(2e-3, size=600), ok(1e-3, size=600))
 
     assert roof.rate == pytest.approx(2 * 600**3 / 1e-3)
-    assert (roof.label, roof.dtype, roof.unit) == ("best product in fp32, matrix units", "fp32", "matrix")
+    assert (roof.label, roof.dtype, roof.unit) == ("best matmul in fp32, matrix units", "fp32", "matrix")
     assert roof.source == "Matrix multiplication, 600 × 600 × 600, torch in fp32, 2026-01-02"
 
 
@@ -68,6 +68,13 @@ def test_roof_of_a_recorded_result_says_so():
 
     assert [roof.source[:10] for roof in roofs(CPU, [here], [recorded]) if roof.reached] == ["recorded: "]
     assert [roof.source[:10] for roof in roofs(CPU, [recorded], [here]) if roof.reached] == ["Matrix mul"]
+
+
+def test_roof_of_the_better_of_two_devices_results_keeps_its_source():
+    slow, fast = ok(2e-3, size=600), on(ok(1e-3, size=600), uuid="GPU-2")
+    (roof,) = reached(slow, fast)
+
+    assert roof.rate == pytest.approx(2 * 600**3 / 1e-3)
 
 
 def test_product_left_of_the_ridge_shows_no_compute_roof():

@@ -3,45 +3,59 @@ from dataclasses import replace
 from gpuexplore.analysis.roofline.points import place
 from gpuexplore.analysis.roofline.roofs import roofs
 from gpuexplore.analysis.roofline.summary import explain
-from tests.analysis.made import device, ok
+from tests.analysis.made import alone, device, ok
 
 ROOFS = roofs(device())
-RIGHT, LEFT = place(ok(1e-3, size=600), ROOFS), place(ok(1e-6, size=30), ROOFS)
+RIGHT, LEFT = place(alone(ok(1e-3, size=600)), ROOFS), place(alone(ok(1e-6, size=30)), ROOFS)
 
 
 def test_two_points_on_either_side_of_the_ridge_are_told():
     assert explain(ROOFS, [RIGHT, LEFT]) == (
         "In fp32 the ridge point is at **10.0 FLOP/byte**: work that computes less with each byte it moves waits for "
         "memory, and only work right of it can reach 1.00 TFLOP/s.",
-        "Of the 2 points, 1 lies under a flat roof, where arithmetic is the limit, and 1 lies under the slope of "
-        "memory.",
+        "Of 2 results, 1 is compute-bound, 1 is memory-bound.",
         "Nearest to its roof is **torch in fp32 at 600 × 600 × 600**, at 43.2 %.",
         "Farthest below is **torch in fp32 at 30 × 30 × 30**, at 10.8 %; the usual reasons are the cost of a call, "
         "data that move more than once, and instructions narrower than the unit.",
     )
 
 
-def test_one_point_is_told_by_its_side_and_not_compared_with_itself():
+def test_one_point_is_told_by_its_bound_and_not_compared_with_itself():
     said = explain(ROOFS, [LEFT])
 
     assert said[1:] == (
-        "The point lies under the slope of memory.",
+        "Of 1 result, 1 is memory-bound.",
         "Nearest to its roof is **torch in fp32 at 30 × 30 × 30**, at 10.8 %.",
     )
 
 
-def test_without_points_only_the_ridge_of_the_usual_dtype_is_told():
+def test_without_points_only_the_ridge_of_the_default_dtype_is_told():
     (said,) = explain(ROOFS, [])
 
     assert said.startswith("In fp32 the ridge point is at **10.0 FLOP/byte**")
 
 
-def test_points_of_unknown_roofs_are_counted_apart():
+def test_points_of_unknown_bound_are_counted_apart():
+    unknown = replace(LEFT, bound=None)
+
+    assert "Of 2 results, 1 is compute-bound, the limit of 1 is unknown." in explain(ROOFS, [RIGHT, unknown])
+
+
+def test_points_are_counted_by_all_that_can_bound_them():
+    points = [RIGHT, RIGHT, LEFT, replace(LEFT, bound="cache"), replace(LEFT, bound="overhead")]
+
+    assert (
+        "Of 5 results, 2 are compute-bound, 1 is memory-bound, 1 is bound by the bandwidth of a cache, "
+        "1 is bound by the cost of a call."
+    ) in explain(ROOFS, points)
+
+
+def test_points_of_unknown_roofs_are_neither_nearest_nor_farthest():
     unknown = replace(LEFT, attainable=None)
 
-    assert "1 lies under a flat roof, where arithmetic is the limit; of 1 the roof is unknown." in " ".join(
-        explain(ROOFS, [RIGHT, unknown])
-    )
+    said = " ".join(explain(ROOFS, [RIGHT, unknown]))
+    assert "Nearest to its roof is **torch in fp32 at 600 × 600 × 600**" in said
+    assert "Farthest" not in said
 
 
 def test_nothing_known_says_nothing():

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.analysis.run.estimate import case_count, estimate, refuse
+from gpuexplore.analysis.run.estimate import case_count, check_limits, estimate
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Experiment, Options, Shape
 from tests.analysis.made import device
@@ -28,25 +28,25 @@ def test_dtypes_without_a_meaning_cost_nothing_and_say_why():
 
 
 def test_a_small_experiment_is_not_refused():
-    refuse(experiment(), [device(memory_bytes=2**30)])
+    check_limits(experiment(), [device(memory_bytes=2**30)])
 
 
 def test_too_large_for_a_device_names_both_figures():
     with pytest.raises(InvalidInput, match=r"needs 352 KiB, more than 80% of the 391 KiB of cpu"):
-        refuse(experiment(), [device(memory_bytes=400_000)])
+        check_limits(experiment(), [device(memory_bytes=400_000)])
 
 
 def test_unknown_memory_and_other_devices_refuse_nothing():
-    refuse(experiment(), [device(), device(identity="cuda:0", memory_bytes=1)])
+    check_limits(experiment(), [device(), device(identity="cuda:0", memory_bytes=1)])
 
 
 def test_too_many_cases_are_counted_before_they_are_made():
     asked = experiment(sizes=range(1, 2002))
     assert case_count(asked) == 2001
     with pytest.raises(InvalidInput, match="2,001 cases are more than one run may have"):
-        refuse(asked, [])
+        check_limits(asked, [])
 
 
 def test_too_long_names_both_figures():
     with pytest.raises(InvalidInput, match="could take 1 h 40 min, more than 1 h 0 min"):
-        refuse(experiment(sizes=range(1, 101), budget_s=60), [])
+        check_limits(experiment(sizes=range(1, 101), budget_s=60), [])

@@ -1,41 +1,90 @@
+from dataclasses import replace
+
 import pytest
 
-from gpuexplore.analysis.run.summary import summarize
-from gpuexplore.model import Contrast, Flag, Status
-from tests.analysis.made import failed, ok, with_contrasts
+from gpuexplore.model import Contrast, Flag, Measurement, Peak, Status
+from tests.analysis.made import analyzed, custom, failed, ok, with_contrasts
 
 EMULATED = Flag("emulated", "the CPU has no bf16 arithmetic.")
 
 
+def summary(*results, **asked):
+    return analyzed(*results, **asked).summary
+
+
 def details(*results, **asked):
-    return " ".join(summarize(results, **asked).details)
+    return " ".join(summary(*results, **asked).details)
+
+
+def sampled(*samples_s, **about):
+    """Return a result with these samples."""
+    return replace(ok(**about), measurement=Measurement(samples_s, 1.0))
 
 
 def test_headline_names_the_fastest_at_the_largest_size_with_time_rate_and_peak():
     results = [ok(4e-5, implementation="numpy"), ok(1e-5), ok(1e-9, size=10)]
-    assert summarize(results).headline == (
-        "At 100 × 100 × 100, torch in fp32 is the fastest: 10.0 µs, 200 GFLOP/s, 20.0 % of the measured ceiling."
+    assert summary(*results).headline == (
+        "At 100 × 100 × 100, torch in fp32 is the fastest: 10.0 µs, 200 GFLOP/s, 20.0 % of the measured peak."
     )
 
 
 def test_a_single_result_is_not_called_the_fastest():
-    assert summarize([ok(1e-5)]).headline.startswith("At 100 × 100 × 100, torch in fp32 takes 10.0 µs")
+    assert summary(ok(1e-5)).headline.startswith("At 100 × 100 × 100, torch in fp32 takes 10.0 µs")
 
 
-def test_what_cannot_be_told_apart_is_about_as_fast():
+def test_what_cannot_be_separated_is_said_with_its_factor():
     pair = [ok(1.01e-3, spread=0.1, dtype="bf16"), ok(1e-3, spread=0.1)]
-    assert "all 2 are about as fast" in summarize(pair).headline
-    rest = ok(1.0, implementation="numpy")
-    assert "torch in fp32 and torch in bf16 are about as fast, ahead of the rest" in summarize([*pair, rest]).headline
+    said = "torch in fp32 and torch in bf16 cannot be separated statistically (within 10.0 %)"
+    assert said in summary(*pair).headline
+    assert said in summary(*pair, ok(1.0, implementation="numpy")).headline
+
+
+def test_many_results_that_cannot_be_separated_are_counted():
+    several = [ok(1e-3, spread=0.1, dtype=dtype) for dtype in ("fp32", "bf16", "fp64")]
+    assert "all 3 results cannot be separated statistically (within 10.0 %): 1.00 ms" in summary(*several).headline
+    assert "all 3" not in summary(*several, ok(1.0, implementation="numpy")).headline
+
+
+def test_touching_intervals_of_medians_far_apart_are_not_called_a_tie():
+    pair = [ok(83.2e-3, spread=0.6), ok(49.8e-3, spread=0.6, dtype="bf16")]
+    assert "cannot be separated" not in summary(*pair).headline
+    assert (
+        "Samples vary too much to call these slower than torch in bf16: torch in fp32 (1.67× as long). "
+        "Measure with a larger budget."
+    ) in details(*pair)
+
+
+def test_results_73_times_apart_are_not_called_a_tie_though_their_samples_overlap():
+    slow = sampled(73e-3, 74e-3, 2e-3)
+    fast = sampled(1e-3, 1e-3, 0.1, implementation="numpy")
+    assert "cannot be separated" not in summary(slow, fast).headline
+    assert "to call these slower than numpy in fp32: torch in fp32 (73.0× as long)." in details(slow, fast)
+
+
+def test_what_cannot_be_called_slower_is_not_said_to_take_longer():
+    slow, fast = sampled(73e-3, 74e-3, 2e-3), sampled(1e-3, 1e-3, 0.1, implementation="numpy")
+    assert "The next in fp32" not in details(slow, fast)
+
+
+def test_ties_and_what_is_surely_slower_are_not_said_to_vary_too_much():
+    tie = [ok(1e-3, spread=0.1), ok(1.01e-3, spread=0.1, dtype="bf16")]
+    assert "vary too much" not in details(*tie, ok(1.0, implementation="numpy"))
 
 
 def test_devices_are_named_where_there_are_several():
-    assert "torch in fp32 on cuda:0" in summarize([ok(), ok(1e-4, on="cuda:0")]).headline
+    assert "torch in fp32 on cuda:0" in summary(ok(), ok(1e-4, on="cuda:0")).headline
 
 
 def test_speedup_over_the_baseline_has_its_interval():
     found = details(ok(4e-3, implementation="numpy"), ok(1e-3))
     assert "In fp32, torch is 4.00× (95 % interval 4.00× to 4.00×) as fast as numpy." in found
+
+
+def test_a_gain_that_is_not_sure_is_said_with_its_interval():
+    torch = sampled(*(2e-3, 1e-3) * 3, 1e-3)
+    numpy = sampled(*(1e-3, 2e-3) * 3, 1e-3, implementation="numpy")
+    said = "In fp32, torch cannot be separated from numpy: 1.00× (95 % interval 0.500× to 2.00×) as fast."
+    assert said in details(torch, numpy)
 
 
 def test_when_the_baseline_wins_the_next_one_is_named():
@@ -60,10 +109,13 @@ def test_an_emulated_dtype_is_slower_and_says_why():
     ("result", "said"),
     [
         (ok(5e-4, size=600), "is compute-bound, and close to that limit"),
-        (ok(5e-4 * 1.5, size=600, on="cuda:0"), "is compute-bound, and has room below that limit"),
-        (ok(5e-3, size=600), "torch in fp32 reaches only 8.6 % of the measured ceiling"),
-        (ok(1e-4, size=600), "is far above the measured ceiling, so the measurement is wrong"),
-        (ok(4e-4, size=600), "reached 108 % of the measured ceiling: a ceiling is the best that was measured before"),
+        (ok(5e-4 * 1.5, size=600, on="cuda:0"), "is compute-bound and reaches 57.6 % of that limit"),
+        (ok(5e-3, size=600), "torch in fp32 reaches only 8.6 % of the measured peak"),
+        (ok(1e-4, size=600), "is far above the measured peak, so the measurement is wrong"),
+        (
+            ok(4e-4, size=600),
+            "reached 108 % of the measured peak: a measured peak is the best that was measured before",
+        ),
         (ok(1.2e-7, size=30), "is memory-bound, and close to that limit: 90.0 % of the memory bandwidth"),
         (ok(1e-7, size=30), "reached 108 % of the measured memory bandwidth: caches delivered part of the bytes"),
         (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay"),
@@ -78,41 +130,59 @@ def test_the_bound_of_the_fastest(result, said):
 def test_other_conditions_of_the_fastest_are_told():
     result = with_contrasts(ok(1e-5), Contrast("warm", (4e-6,)), Contrast("graph", (2e-6,)))
 
-    assert "4.00 µs from warm caches, and 2.00 µs replayed from a graph, without launches." in str(summarize([result]))
-    assert "caches" not in str(summarize([with_contrasts(ok(1e-5), Contrast("graph", reason="no graphs"))]))
+    assert "4.00 µs from warm caches, and 2.00 µs replayed from a graph, without launches." in str(summary(result))
+    assert "caches" not in str(summary(with_contrasts(ok(1e-5), Contrast("graph", reason="no graphs"))))
 
 
 def test_missing_cases_are_counted_with_their_reason():
     found = details(ok(), failed(dtype="bf16"), failed(Status.INCORRECT, "error 0.5", implementation="numpy"))
-    assert "2 of 3 cases have no time (1 skipped, 1 incorrect): for one, too slow." in found
-    assert "1 of 2 cases has no time (1 skipped): too slow." in details(ok(), failed(dtype="bf16"))
+    assert "2 of 3 without a time (1 skipped, 1 incorrect): one of them: too slow." in found
+    assert "1 of 2 skipped: too slow." in details(ok(), failed(dtype="bf16"))
+
+
+def test_the_commonest_reason_of_missing_cases_is_named():
+    several = [failed(), failed(dtype="bf16"), failed(Status.INCORRECT, "error 0.5", dtype="fp64")]
+    assert "3 of 4 without a time (2 skipped, 1 incorrect): mostly: too slow." in details(ok(size=64), *several)
 
 
 def test_disturbed_measurements_are_counted():
     noisy = Flag("noisy", "IQR 20 %")
-    assert "Read with care: of 1 measurement, 1 noisy." in details(ok(flags=[noisy]))
+    assert "Of 1 measurement, 1 noisy." in details(ok(flags=[noisy]))
 
 
 def test_a_rate_above_the_peak_is_disturbed_although_nobody_flagged_it():
-    assert "Read with care: of 1 measurement, 1 over peak." in details(ok(4e-4, size=600))
+    assert "Of 1 measurement, 1 above the peak." in details(ok(4e-4, size=600))
+
+
+def test_disturbances_are_counted_over_all_measurements_in_words():
+    contended = [ok(size=size, flags=[Flag("contended", "2 other processes")]) for size in (32, 64)]
+    several = [*contended, ok(flags=[Flag("throttled", "60 %")]), ok(dtype="bf16")]
+    assert "Of 4 measurements, 2 overlapped with other work, 1 with a throttled clock." in details(*several)
+
+
+def test_a_peak_that_is_only_compared_with_is_no_reason_for_care():
+    above = ok(4e-4, size=600, spec={"peaks": (Peak("fp32", "matrix", 2e12, "datasheet", "a test"),)})
+    entered = custom(Peak("fp32", "matrix", 1e12, "own", "me"))
+    assert "above the peak" in details(above, custom_peaks=entered)
+    assert "above the peak" not in details(above, peak_kind="datasheet")
 
 
 def test_nothing_is_said_twice():
     slow = ok(0.3, implementation="numpy", dtype="bf16", flags=[EMULATED])
     fast = ok(1e-3, implementation="numpy", flags=[Flag("noisy", "IQR 20 %")])
-    found = summarize([fast, slow]).details
+    found = summary(fast, slow).details
     assert len(set(found)) == len(found)
 
 
 def test_while_running_it_speaks_of_what_is_there():
-    assert summarize([ok()], running=True).headline.startswith("So far: at 100")
-    assert summarize([], running=True).headline == "Nothing is measured yet."
+    assert summary(ok(), running=True).headline.startswith("So far: at 100")
+    assert summary(running=True).headline == "Nothing is measured yet."
 
 
 def test_without_a_measurement_it_says_so():
-    found = summarize([failed(), failed(dtype="bf16")])
-    assert str(found) == "No case could be measured. 2 of 2 cases have no time (2 skipped): too slow."
+    found = summary(failed(), failed(dtype="bf16"))
+    assert str(found) == "No case could be measured. 2 of 2 skipped: too slow."
 
 
 def test_incorrect_results_are_never_ranked():
-    assert "numpy" not in summarize([ok(), failed(Status.INCORRECT, "wrong", implementation="numpy")]).headline
+    assert "numpy" not in summary(ok(), failed(Status.INCORRECT, "wrong", implementation="numpy")).headline

@@ -1,28 +1,28 @@
-"""What a result can be held against: every kind has a peak with its source, or a sentence on why it is unknown."""
+"""What a result can be compared with: every kind has a peak with its source, or a sentence on why it is unknown."""
 
 from dataclasses import replace
 from typing import get_args
 
 import pytest
 
-from gpuexplore.analysis.run.derived import figures
+from gpuexplore.analysis.model import Comparison, Context, PeakChoice
+from gpuexplore.analysis.utilization.best_results import with_measured_ceilings
 from gpuexplore.analysis.utilization.peak_choice import (
-    Against,
-    Denominator,
-    bandwidth_denominators,
-    chosen,
-    chosen_bandwidth,
-    denominators,
+    known_bandwidths,
+    known_peaks,
     peak_kind,
+    reference_bandwidth,
+    reference_peak,
 )
-from gpuexplore.analysis.utilization.utilization import applicable_peak, known_bandwidth
+from gpuexplore.analysis.utilization.peak_sources import _ROWS, PEAK_SOURCES
+from gpuexplore.analysis.utilization.utilization import default_bandwidth, default_peak
 from gpuexplore.devices import ACCELERATORS, as_device, match
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Peak, PeakKind, Shape, Telemetry
-from tests.analysis.made import ok
+from tests.analysis.made import analyzed, custom, device, ok
 
 KINDS = set(get_args(PeakKind))
-OWN = Peak("fp32", "matrix", 2e12, "own", "me")
+CUSTOM = Peak("fp32", "matrix", 2e12, "own", "me")
 BARE = {"peaks": (), "bandwidth": None}
 
 
@@ -33,44 +33,107 @@ def on_gpu(result, name="NVIDIA H200", *, held_hz=None, uuid="GPU-1"):
     return replace(result, environment=replace(result.environment, device=device, after=Telemetry(clock_hz=held_hz)))
 
 
-def of(kind, found):
-    return next(one for one in found if one.kind == kind)
+def of(kind, choices):
+    return next(choice for choice in choices if choice.kind == kind)
 
 
-@pytest.mark.parametrize("find", [denominators, bandwidth_denominators])
+def knowing(*earlier):
+    """Return the context of an analysis with these earlier results."""
+    return with_measured_ceilings(Context(earlier=earlier), ())
+
+
+@pytest.mark.parametrize("find", [known_peaks, known_bandwidths])
 @pytest.mark.parametrize(
     "result",
     [ok(), ok(spec=BARE), replace(ok(), environment=None), on_gpu(ok()), ok(operation="copy", shape=Shape.of(n=8))],
 )
 def test_every_kind_has_a_peak_with_a_source_or_a_reason(find, result):
-    found = find(result)
-    assert {one.kind for one in found} == KINDS
-    assert len(found) == len(KINDS)
-    for one in found:
-        assert one.peak.kind == one.kind if one.peak else len(one.reason) > 10
-        assert one.peak is None or one.peak.source
+    choices = find(result, Context())
+    assert {choice.kind for choice in choices} == KINDS
+    assert len(choices) == len(KINDS)
+    for choice in choices:
+        assert choice.peak.kind == choice.kind if choice.peak else len(choice.reason) > 10
+        assert choice.peak is None or choice.peak.source
 
 
-def test_a_denominator_is_known_or_has_a_reason():
+def test_a_choice_has_its_peak_or_a_reason():
     with pytest.raises(InvalidInput, match="or else a reason"):
-        Denominator("own")
+        PeakChoice("own")
     with pytest.raises(InvalidInput, match="or else a reason"):
-        Denominator("own", OWN, "both")
+        PeakChoice("own", CUSTOM, "both")
+
+
+def test_every_kind_of_peak_has_exactly_one_source():
+    assert sorted(source.kind for source in _ROWS) == sorted(get_args(PeakKind))
+    assert all(PEAK_SOURCES[kind].kind == kind for kind in KINDS)
+
+
+@pytest.mark.parametrize("kind", get_args(PeakKind))
+def test_every_source_has_labels_that_stand_after_the(kind):
+    source = PEAK_SOURCES[kind]
+    assert source.label
+    assert not source.label.startswith("the ")
+    assert "memory bandwidth" in source.bandwidth_label
+
+
+@pytest.mark.parametrize("kind", get_args(PeakKind))
+def test_every_source_says_how_a_rate_can_be_above_it(kind):
+    source = PEAK_SOURCES[kind]
+    assert len(source.why_above(ok(), CUSTOM, 1.1)) > 10
+    assert len(source.why_above_bandwidth) > 10
+
+
+@pytest.mark.parametrize("kind", get_args(PeakKind))
+def test_every_source_says_why_it_finds_none(kind):
+    source, result = PEAK_SOURCES[kind], ok(dtype="fp64")
+    for found in (find(result, device(), Context()) for find in (source.find_peak, source.find_bandwidth)):
+        assert isinstance(found, str)
+        assert len(found) > 10
+
+
+def test_labels_are_distinct():
+    assert len({source.label for source in PEAK_SOURCES.values()}) == len(KINDS)
+    assert len({source.bandwidth_label for source in PEAK_SOURCES.values()}) == len(KINDS)
+
+
+def test_a_clock_scales_only_what_is_rated_for_one():
+    assert {kind for kind, source in PEAK_SOURCES.items() if source.basis == "rated"} == {"datasheet", "formula"}
+    assert {kind for kind, source in PEAK_SOURCES.items() if source.basis == "measured"} == {"measured_ceiling"}
 
 
 @pytest.mark.parametrize(
     "result", [ok(), ok(spec=BARE), on_gpu(ok()), on_gpu(ok(dtype="bf16")), ok(implementation="numba-cuda")]
 )
-@pytest.mark.parametrize("own", [(), (OWN,)])
-def test_the_usual_one_is_the_devices_own_or_what_a_visitor_entered(result, own):
-    assert chosen(result, Against(own_peaks=own)).peak == applicable_peak(result, own)
-    assert chosen_bandwidth(result).peak == known_bandwidth(result)
+@pytest.mark.parametrize("entered", [(), (CUSTOM,)])
+def test_the_default_is_the_devices_own_or_what_a_user_entered(result, entered):
+    context = Context(custom(*entered, name=result.environment.device.name))
+    assert reference_peak(result, Comparison(), context).peak == default_peak(result, entered)
+    assert reference_bandwidth(result, Comparison(), context).peak == default_bandwidth(result)
 
 
-def test_an_own_bandwidth_replaces_the_devices():
-    own = Bandwidth(5e10, "own", "me")
-    assert chosen_bandwidth(ok(), Against(own_bandwidth=own)).peak is own
-    assert of("own", bandwidth_denominators(ok(), Against(own_bandwidth=own))).peak is own
+def test_a_custom_peak_is_the_default_of_its_dtype_and_unit():
+    context = Context(custom(CUSTOM))
+    assert reference_peak(ok(), Comparison(), context) == PeakChoice("own", CUSTOM)
+    assert reference_peak(ok(dtype="bf16"), Comparison(), context).kind == "measured_ceiling"
+
+
+def test_a_custom_bandwidth_replaces_the_devices():
+    entered = Bandwidth(5e10, "own", "me")
+    context = Context(custom(bandwidth=entered))
+    assert reference_bandwidth(ok(), Comparison(), context).peak is entered
+    assert of("own", known_bandwidths(ok(), context)).peak is entered
+
+
+def test_custom_peaks_are_of_the_device_they_were_entered_for():
+    context = Context(custom(CUSTOM, bandwidth=Bandwidth(5e10, "own", "me"), name="another"))
+    assert reference_peak(ok(), Comparison(), context).peak == default_peak(ok())
+    assert of("own", known_peaks(ok(), context)).reason.startswith("you entered none for fp32 on a made-up processor")
+    assert of("own", known_bandwidths(ok(), context)).reason.startswith("you entered none for a made-up processor")
+
+
+def test_without_its_device_a_result_is_compared_with_nothing():
+    choices = known_peaks(replace(ok(), environment=None), Context(custom(CUSTOM)))
+    assert {choice.reason for choice in choices} == {"the result does not name its device"}
 
 
 @pytest.mark.parametrize(
@@ -84,20 +147,20 @@ def test_an_own_bandwidth_replaces_the_devices():
 )
 def test_a_datasheet_peak_names_density_unit_and_accumulation(dtype, implementation, words):
     result = on_gpu(ok(dtype=dtype, implementation=implementation))
-    assert of("datasheet", denominators(result)).peak.source.startswith(words)
+    assert of("datasheet", known_peaks(result, Context())).peak.source.startswith(words)
 
 
 @pytest.mark.parametrize("row", [row for row in ACCELERATORS if row.vendor == "NVIDIA"], ids=lambda row: row.key)
-def test_at_the_printed_clock_the_held_peak_is_the_datasheets(row):
+def test_at_the_rated_clock_the_peak_at_the_measured_clock_is_the_datasheets(row):
     name, clock = row.driver_names[0], row.tensor_clock_hz or row.boost_clock_hz
     result = on_gpu(ok(dtype="fp16"), name, held_hz=clock)
-    usual, held = applicable_peak(result), of("held_clock", denominators(result)).peak
-    assert (held and held.flop_per_s) == (usual and pytest.approx(usual.flop_per_s))
+    default, scaled = default_peak(result), of("held_clock", known_peaks(result, Context())).peak
+    assert (scaled and scaled.flop_per_s) == (default and pytest.approx(default.flop_per_s))
 
 
 def test_matrix_units_are_scaled_from_their_own_clock_and_vector_units_from_the_boost_clock():
-    matrix = of("held_clock", denominators(on_gpu(ok(dtype="bf16"), held_hz=0.915e9))).peak
-    vector = of("held_clock", denominators(on_gpu(ok(), held_hz=0.99e9))).peak
+    matrix = of("held_clock", known_peaks(on_gpu(ok(dtype="bf16"), held_hz=0.915e9), Context())).peak
+    vector = of("held_clock", known_peaks(on_gpu(ok(), held_hz=0.99e9), Context())).peak
     assert matrix.flop_per_s == pytest.approx(989.4e12 / 2, rel=1e-3)
     assert vector.flop_per_s == pytest.approx(66.9e12 / 2, rel=1e-3)
     assert "0.915" in matrix.source or "915 MHz" in matrix.source
@@ -114,20 +177,20 @@ def test_a_device_in_no_table_is_scaled_from_the_clock_of_its_formula():
         peaks=(Peak("bf16", "matrix", 924e12, "formula", "a test"),),
     )
     result = replace(result, environment=replace(result.environment, device=device))
-    held = of("held_clock", denominators(result)).peak
-    assert held.flop_per_s == pytest.approx(924e12 * 0.5 / 0.924)
+    scaled = of("held_clock", known_peaks(result, Context())).peak
+    assert scaled.flop_per_s == pytest.approx(924e12 * 0.5 / 0.924)
 
 
-def test_a_measured_ceiling_has_no_peak_at_another_clock_and_says_so():
-    assert "at whatever clock held then" in of("held_clock", denominators(ok())).reason
+def test_a_measured_peak_is_not_scaled_to_another_clock_and_says_so():
+    assert "at whatever clock held then" in of("held_clock", known_peaks(ok(), Context())).reason
 
 
-def test_without_a_clock_there_is_no_held_peak():
-    assert "told no clock while this ran" in of("held_clock", denominators(on_gpu(ok()))).reason
+def test_without_a_measured_clock_there_is_no_peak_at_it():
+    assert "stated no clock while this ran" in of("held_clock", known_peaks(on_gpu(ok()), Context())).reason
 
 
-def test_a_cpus_measured_ceiling_is_that_of_its_loop():
-    assert of("measured_ceiling", denominators(ok())).peak == applicable_peak(ok())
+def test_a_cpus_measured_peak_is_that_of_its_loop():
+    assert of("measured_ceiling", known_peaks(ok(), Context())).peak == default_peak(ok())
 
 
 def on_cores(result, cores):
@@ -135,22 +198,22 @@ def on_cores(result, cores):
     return replace(result, environment=replace(result.environment, device=device))
 
 
-def test_processors_of_one_name_with_other_cores_are_no_ceiling_for_each_other():
+def test_processors_of_one_name_with_other_cores_are_no_measured_peak_for_each_other():
     asked = on_cores(ok(spec=BARE), 2)
     here, elsewhere = (on_cores(ok(2e-2, size=2048, spec=BARE), cores) for cores in (2, 64))
-    assert of("measured_ceiling", denominators(asked, Against(known=(here, elsewhere)))).peak.flop_per_s == (
+    assert of("measured_ceiling", known_peaks(asked, knowing(here, elsewhere))).peak.flop_per_s == (
         pytest.approx(2 * 2048**3 / 2e-2)
     )
-    assert of("measured_ceiling", denominators(asked, Against(known=(elsewhere,)))).peak is None
+    assert of("measured_ceiling", known_peaks(asked, knowing(elsewhere))).peak is None
 
 
 LARGE = Shape.of(m=4096, k=4096, n=4096)
 
 
-def test_a_gpus_measured_ceiling_is_the_best_large_product_that_is_known():
+def test_a_gpus_measured_peak_is_the_best_large_product_that_is_known():
     slow, fast = (on_gpu(ok(seconds, shape=LARGE, dtype="bf16")) for seconds in (1e-3, 5e-4))
     small = on_gpu(ok(1e-6, size=100, dtype="bf16"))
-    found = of("measured_ceiling", denominators(small, Against(known=(slow, fast, small)))).peak
+    found = of("measured_ceiling", known_peaks(small, knowing(slow, fast, small))).peak
     assert found.flop_per_s == pytest.approx(2 * 4096**3 / 5e-4)
     assert (
         found.source
@@ -171,15 +234,15 @@ def test_a_gpus_measured_ceiling_is_the_best_large_product_that_is_known():
         (on_gpu(ok(1e-5, shape=LARGE, dtype="bf16")),),  # only the launch was timed
     ],
 )
-def test_what_says_nothing_about_these_units_is_no_ceiling(known):
-    one = of("measured_ceiling", denominators(on_gpu(ok(dtype="bf16")), Against(known=known)))
-    assert "no large product in bf16 on matrix units was measured on this device: run one" in one.reason
+def test_what_says_nothing_about_these_units_is_no_measured_peak(known):
+    choice = of("measured_ceiling", known_peaks(on_gpu(ok(dtype="bf16")), knowing(*known)))
+    assert "no large product in bf16 on matrix units was measured on this device: run one" in choice.reason
 
 
-def test_products_on_vector_units_share_one_ceiling_whatever_unit_they_are_called():
+def test_products_on_vector_units_share_one_measured_peak_whatever_unit_they_are_called():
     library = on_gpu(ok(3e-3, shape=LARGE))
     kernel = on_gpu(ok(shape=LARGE, implementation="numba-cuda"))
-    found = of("measured_ceiling", denominators(kernel, Against(known=(library,)))).peak
+    found = of("measured_ceiling", known_peaks(kernel, knowing(library))).peak
     assert (found.unit, found.flop_per_s) == ("vector", pytest.approx(2 * 4096**3 / 3e-3))
 
 
@@ -188,35 +251,45 @@ def test_a_measured_bandwidth_is_the_best_stream_that_exceeds_the_cache():
     stream, cached = (
         on_gpu(ok(seconds, operation="copy", shape=Shape.of(n=size))) for size, seconds in ((n, 2e-4), (10**5, 1e-8))
     )
-    found = of("measured_ceiling", bandwidth_denominators(on_gpu(ok()), Against(known=(stream, cached)))).peak
+    found = of("measured_ceiling", known_bandwidths(on_gpu(ok()), knowing(stream, cached))).peak
     assert found.bytes_per_s == pytest.approx(8 * n / 2e-4)
     assert found.source.startswith("best stream through memory here: Copy, n = 100,000,000, torch in fp32, 2026")
 
 
 def test_a_published_peak_carries_its_link():
-    found = of("published", denominators(on_gpu(ok(dtype="bf16"), "NVIDIA H100 80GB HBM3"))).peak
+    found = of("published", known_peaks(on_gpu(ok(dtype="bf16"), "NVIDIA H100 80GB HBM3"), Context())).peak
     assert (found.kind, found.dtype) == ("published", "bf16")
     assert "https://" in found.source
 
 
 def test_published_products_on_matrix_units_say_nothing_about_vector_units():
     result = on_gpu(ok(implementation="numba-cuda-naive"), "AMD Instinct MI210")  # it has matrix units for fp32
-    assert "this ran on vector units" in of("published", denominators(result)).reason
+    assert "this ran on vector units" in of("published", known_peaks(result, Context())).reason
 
 
-def test_the_choice_reaches_the_figures_with_its_reason_when_unknown():
-    (known,) = figures([on_gpu(ok(dtype="bf16"), held_hz=0.915e9)], against=Against("held_clock"))
-    assert (known.peak.kind, known.peak_unknown) == ("held_clock", None)
-    (unknown,) = figures([ok()], against=Against("published"))
-    assert unknown.peak is unknown.mfu is unknown.bandwidth is unknown.bandwidth_utilization is None
-    assert "in our table" in unknown.peak_unknown
-    assert "holds products only" in unknown.bandwidth_unknown
+def test_the_choice_reaches_the_analysis():
+    (found,) = analyzed(on_gpu(ok(dtype="bf16"), held_hz=0.915e9), peak_kind="held_clock").results
+    assert (found.peak.peak.kind, found.peak.reason) == ("held_clock", None)
 
 
-def test_the_results_themselves_are_known_to_their_figures():
+def test_the_reason_of_an_unknown_choice_reaches_the_analysis():
+    (found,) = analyzed(ok(), peak_kind="published").results
+    assert found.peak.peak is found.mfu is found.bandwidth.peak is found.bandwidth_utilization is None
+    assert "in our table" in found.peak.reason
+    assert "holds products only" in found.bandwidth.reason
+
+
+def test_the_results_themselves_are_known_to_their_analysis():
     results = [on_gpu(ok(1e-3, shape=LARGE, dtype="bf16")), on_gpu(ok(2e-3, shape=LARGE, dtype="bf16"))]
-    shares = [figure.mfu for figure in figures(results, against=Against("measured_ceiling"))]
-    assert shares == pytest.approx([1, 0.5])
+    found = analyzed(*results, peak_kind="measured_ceiling").results
+    assert [analyzed_result.mfu for analyzed_result in found] == pytest.approx([1, 0.5])
+
+
+@pytest.mark.parametrize("earlier", [(), (on_gpu(ok(1e-3, shape=LARGE, dtype="bf16")),)])
+def test_a_time_that_hardware_cannot_reach_is_no_measured_peak(earlier):
+    launched = on_gpu(ok(1e-6, shape=LARGE, dtype="bf16"))
+    (found,) = analyzed(launched, peak_kind="measured_ceiling", earlier=earlier).results
+    assert found.mfu == (pytest.approx(1000) if earlier else None)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -226,5 +299,5 @@ def test_a_kind_is_read_by_its_name(kind):
 
 def test_an_unknown_kind_is_named_with_those_there_are():
     assert peak_kind("") is None
-    with pytest.raises(InvalidInput, match="kind of peak 'best': accepted are datasheet, formula, measured_ceiling"):
+    with pytest.raises(InvalidInput, match="kind of peak 'best': accepted are datasheet, formula, held_clock"):
         peak_kind("best")

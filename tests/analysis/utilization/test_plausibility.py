@@ -1,8 +1,9 @@
-"""What hardware cannot do was not done: such times are no ceiling, no roof and no figure of a what-if."""
+"""What hardware cannot do was not done: such times are no measured peak, no roof and no figure of a what-if."""
 
 import pytest
 
-from gpuexplore.analysis.utilization.plausibility import bytes_from_memory, is_plausible
+from gpuexplore.analysis.utilization.measured_ceiling import bytes_from_memory
+from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.model import Shape
 from tests.analysis.made import failed, ok
 from tests.analysis.utilization.test_above_peak import geforce
@@ -12,22 +13,22 @@ COPY = {"operation": "copy", "shape": Shape.of(n=1000)}  # 4,000 bytes in, 4,000
 
 
 @pytest.mark.parametrize(
-    ("share", "held_hz", "believed"),
+    ("fraction", "held_hz", "believed"),
     [
         (0.9, None, True),
         (1.15, None, True),  # boards boost
         (1.25, None, False),
-        (1.25, 2.73e9, True),  # 8 % above the printed clock, and 15 % more
+        (1.25, 2.73e9, True),  # 8 % above the rated clock, and 15 % more
         (1.4, 2.73e9, False),
         (1.1, 2.1e9, False),  # 32 % above what that clock allows
     ],
 )
-def test_printed_peak_is_passed_by_as_much_as_clocks_explain(share, held_hz, believed):
-    assert is_plausible(geforce(share, held_hz)) is believed
+def test_rated_peak_is_passed_by_as_much_as_clocks_explain(fraction, held_hz, believed):
+    assert is_plausible(geforce(fraction, held_hz)) is believed
 
 
 @pytest.mark.parametrize(("median_s", "believed"), [(2.2e-4, True), (2.1e-4, False)])  # 1.96 and 2.06 TFLOP/s of 1
-def test_ceiling_of_ours_may_be_missed_but_not_by_half(median_s, believed):
+def test_measured_peak_may_be_missed_but_not_by_half(median_s, believed):
     assert is_plausible(ok(median_s, size=600)) is believed
 
 

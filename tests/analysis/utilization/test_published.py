@@ -15,11 +15,11 @@ def test_the_forty_of_the_table_and_two_of_a_notebook_are_there():
     assert len(PUBLISHED) == 42
 
 
-@pytest.mark.parametrize("one", PUBLISHED, ids=lambda one: f"{one.spec_key}-{one.dtype}")
-def test_every_result_has_a_device_a_dtype_and_a_source(one):
-    assert one.spec_key in KEYS
-    assert one.dtype in FORMATS
-    assert one.source.startswith("https://") or "notebook" in one.source
+@pytest.mark.parametrize("published", PUBLISHED, ids=lambda published: f"{published.spec_key}-{published.dtype}")
+def test_every_result_has_a_device_a_dtype_and_a_source(published):
+    assert published.spec_key in KEYS
+    assert published.dtype in FORMATS
+    assert published.source.startswith("https://") or "notebook" in published.source
 
 
 def test_a_notebooks_time_is_the_one_it_printed():
@@ -40,9 +40,9 @@ def test_the_best_of_several_counts_and_unknown_stays_unknown():
     assert best_published(None, "bf16") is None
 
 
-@pytest.mark.parametrize("one", NOTED, ids=lambda one: f"{one.spec_key}-{one.dtype}")
-def test_a_noted_rate_stands_in_the_notes_of_its_row(one):
-    notes = next(row.notes for row in ACCELERATORS if row.key == one.spec_key)
-    assert one.dtype in FORMATS
-    for flop_per_s in (one.low_flop_per_s, one.high_flop_per_s):
+@pytest.mark.parametrize("noted", NOTED, ids=lambda noted: f"{noted.spec_key}-{noted.dtype}")
+def test_a_noted_rate_stands_in_the_notes_of_its_row(noted):
+    notes = next(row.notes for row in ACCELERATORS if row.key == noted.spec_key)
+    assert noted.dtype in FORMATS
+    for flop_per_s in (noted.low_flop_per_s, noted.high_flop_per_s):
         assert re.search(rf"(?<![\d.]){re.escape(f'{flop_per_s / 1e12:g}')}(\.0)?(?![\d.]\d)", notes)

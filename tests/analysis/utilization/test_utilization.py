@@ -10,15 +10,14 @@ from gpuexplore.analysis.utilization.rates import (
     size_of,
 )
 from gpuexplore.analysis.utilization.utilization import (
-    PEAK_KINDS,
-    applicable_peak,
     bandwidth_utilization,
     cache_mode,
     cache_resident_reason,
+    default_peak,
     mfu,
 )
-from gpuexplore.model import Flag, Peak, Shape, Status
-from tests.analysis.made import case, failed, ok
+from gpuexplore.model import Bandwidth, Flag, Peak, Shape, Status
+from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 COLD, WARM = Flag("cold", "flushed"), Flag("warm", "not flushed")
 
@@ -34,53 +33,70 @@ def test_rates_are_work_over_the_median():
     assert bytes_per_s(ok(1e-3)) == pytest.approx(1.2e8)
 
 
-@pytest.mark.parametrize("figure", [flop_per_s, bytes_per_s, mfu, bandwidth_utilization])
-@pytest.mark.parametrize("status", [one for one in Status if one is not Status.OK])
-def test_only_measured_results_have_rates(figure, status):
-    assert figure(failed(status)) is None
+@pytest.mark.parametrize("rate", [flop_per_s, bytes_per_s])
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
+def test_only_measured_results_have_rates(rate, status):
+    assert rate(failed(status)) is None
 
 
-def test_mfu_is_the_share_of_the_peak():
-    assert mfu(ok(1e-5)) == pytest.approx(0.2)
-    assert mfu(ok(1e-5, dtype="bf16")) == pytest.approx(0.05)
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
+def test_only_measured_results_have_utilization(status):
+    assert mfu(failed(status), PEAKS[0]) is None
+    assert bandwidth_utilization(failed(status), Bandwidth(1e11, "datasheet", "a test")) is None
+    assert alone(failed(status)).mfu is alone(failed(status)).bandwidth_utilization is None
 
 
-def test_a_widened_dtype_is_held_against_the_dtype_it_computes_in():
-    assert applicable_peak(ok(dtype="bf16", implementation="numba-cpu")).dtype == "fp32"
+def test_mfu_is_the_fraction_of_the_peak():
+    assert mfu(ok(1e-5), PEAKS[0]) == pytest.approx(0.2)
+    assert alone(ok(1e-5)).mfu == pytest.approx(0.2)
+    assert alone(ok(1e-5, dtype="bf16")).mfu == pytest.approx(0.05)
+
+
+def test_a_widened_dtype_is_compared_with_the_dtype_it_computes_in():
+    assert default_peak(ok(dtype="bf16", implementation="numba-cpu")).dtype == "fp32"
 
 
 def test_the_unit_decides_the_peak():
-    assert applicable_peak(ok(implementation="numba-cuda")).flop_per_s == 5e11
+    assert default_peak(ok(implementation="numba-cuda")).flop_per_s == 5e11
 
 
 def test_an_unknown_peak_gives_no_mfu():
-    assert applicable_peak(ok(dtype="fp64")) is None
-    assert mfu(ok(dtype="fp64")) is None
+    assert default_peak(ok(dtype="fp64")) is None
+    assert alone(ok(dtype="fp64")).mfu is None
 
 
-def test_own_peak_replaces_that_of_the_device_and_says_so():
-    own = Peak("fp32", "matrix", 2e12, "datasheet", "entered")
-    assert applicable_peak(ok(), [own]).kind == "own"
-    assert mfu(ok(1e-5), [own]) == pytest.approx(0.1)
+def test_a_custom_peak_replaces_that_of_the_device_and_says_so():
+    entered = Peak("fp32", "matrix", 2e12, "datasheet", "entered")
+    assert default_peak(ok(), [entered]).kind == "own"
+    assert alone(ok(1e-5), custom_peaks=custom(entered)).mfu == pytest.approx(0.1)
 
 
-def test_own_peak_of_another_dtype_changes_nothing():
-    assert mfu(ok(1e-5), [Peak("fp64", "matrix", 1.0, "own", "entered")]) == pytest.approx(0.2)
+def test_a_custom_peak_of_another_dtype_changes_nothing():
+    entered = Peak("fp64", "matrix", 1.0, "own", "entered")
+    assert alone(ok(1e-5), custom_peaks=custom(entered)).mfu == pytest.approx(0.2)
 
 
 def test_bandwidth_utilization_of_data_larger_than_the_cache():
-    assert bandwidth_utilization(ok(1e-6)) == pytest.approx(1.2)
+    assert alone(ok(1e-6)).bandwidth_utilization == pytest.approx(1.2)
     assert cache_resident_reason(ok()) is None
 
 
 def test_warm_data_that_fit_a_cache_have_no_memory_utilization_and_say_why():
     small = ok(spec={"cache_bytes": 10**6}, flags=[WARM])
-    assert bandwidth_utilization(small) is None
+    assert alone(small).bandwidth_utilization is None
     assert "last-level cache (977 KiB)" in cache_resident_reason(small)
 
 
 def test_cold_data_come_from_memory_even_when_they_would_fit():
-    assert bandwidth_utilization(ok(1e-6, spec={"cache_bytes": 10**6}, flags=[COLD])) == pytest.approx(1.2)
+    cold = ok(1e-6, spec={"cache_bytes": 10**6}, flags=[COLD])
+    assert alone(cold).bandwidth_utilization == pytest.approx(1.2)
+
+
+def test_fractions_of_the_default_stay_when_another_kind_is_compared_with():
+    (found,) = analyzed(ok(1e-5), peak_kind="published").results
+    assert (found.mfu, found.bandwidth_utilization) == (None, None)
+    assert found.default_mfu == pytest.approx(0.2)
+    assert found.default_bandwidth_utilization == pytest.approx(0.12)
 
 
 def test_cache_mode_is_what_was_flagged_then_what_was_asked_then_warm():
@@ -90,11 +106,7 @@ def test_cache_mode_is_what_was_flagged_then_what_was_asked_then_warm():
 
 
 def test_unknown_bandwidth_gives_no_utilization():
-    assert bandwidth_utilization(ok(spec={"bandwidth": None})) is None
-
-
-def test_every_kind_of_peak_has_words():
-    assert set(PEAK_KINDS) == {"datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"}
+    assert alone(ok(spec={"bandwidth": None})).bandwidth_utilization is None
 
 
 def test_size_is_the_number_a_shape_stands_for():

@@ -37,7 +37,7 @@ def rounded_to(name, values):
 def product_by_hand(name, a, b):
     """Return A B with sums in the format's accumulator, one term after the other, stored as hardware stores it."""
     sums = np.float64 if format_named(name).accumulate == "fp64" else np.float32
-    a, b = (rounded_to(name, one).astype(np.longdouble) for one in (a, b))
+    a, b = (rounded_to(name, matrix).astype(np.longdouble) for matrix in (a, b))
     total = np.zeros((len(a), b.shape[1]), sums)
     for k in range(a.shape[1]):
         total = (total + a[:, k, None] * b[None, k]).astype(sums)  # one rounding, as a fused multiply-add

@@ -8,6 +8,7 @@ from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
+from gpuexplore.model import Origin
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import parse_shape
 
@@ -21,14 +22,14 @@ PROMISED = {"fp32": 8e12, "bf16": 16e12}
 @pytest.fixture(scope="module")
 def rows():
     known = Known(calibrate(), times_s=TIMES)
-    return {one.dtype: one for one in what_if(WORKLOAD, [T4], dtypes=list(FORMATS), baseline="fp32", known=known)}
+    return {row.dtype: row for row in what_if(WORKLOAD, [T4], dtypes=list(FORMATS), baseline="fp32", known=known)}
 
 
 def test_notebooks_layer_has_its_flops():
     assert WORKLOAD.flop_count == pytest.approx(8.796e12, rel=1e-4)
 
 
-def test_fp32_stands_against_what_was_promised_and_against_the_datasheet(rows):
+def test_fp32_is_compared_with_what_was_promised_and_with_the_datasheet(rows):
     fp32, _ = claims(WORKLOAD, list(rows.values()), PROMISED)
 
     assert fp32.flop_per_s == pytest.approx(5.077e12, rel=1e-3)
@@ -39,7 +40,7 @@ def test_fp32_stands_against_what_was_promised_and_against_the_datasheet(rows):
     assert "inputs all ones" in fp32.known_as.source
 
 
-def test_bf16_is_emulated_slower_and_held_against_the_units_that_did_the_work(rows):
+def test_bf16_is_emulated_slower_and_compared_with_the_units_that_did_the_work(rows):
     _, bf16 = claims(WORKLOAD, list(rows.values()), PROMISED)
 
     assert bf16.of_promised == pytest.approx(0.142, abs=5e-4)
@@ -51,11 +52,11 @@ def test_bf16_is_emulated_slower_and_held_against_the_units_that_did_the_work(ro
 def test_fp16_is_predicted_from_its_peak(rows):
     fp16 = rows["fp16"]
 
-    assert (fp16.origin, fp16.support, fp16.peak.flop_per_s) == ("predicted", "native", 65e12)
+    assert (fp16.origin, fp16.support, fp16.peak.flop_per_s) == (Origin.PREDICTED, "native", 65e12)
     assert fp16.time.low < fp16.time.value < fp16.time.high < TIMES["fp32"]
 
 
-def test_a_promised_peak_without_a_time_is_held_against_the_prediction(rows):
+def test_a_promised_peak_without_a_time_is_compared_with_the_prediction(rows):
     (found,) = [claim for claim in claims(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if claim.row.dtype == "fp16"]
 
     assert found.of_promised == pytest.approx(found.of_peak / 2)

@@ -10,7 +10,7 @@ from gpuexplore.analysis.what_if.what_if import Known, Span, fastest, format_in,
 from gpuexplore.analysis.what_if.workload import Layer, Workload
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import DTYPES, FORMATS
-from gpuexplore.model import Accuracy, Options, Peak, Shape
+from gpuexplore.model import Accuracy, Options, Origin, Peak, Shape
 from tests.analysis.made import device, ok
 
 SIZE = 1000
@@ -42,7 +42,7 @@ def core(monkeypatch):
 
 def rows(workload=ONE, on=None, *, dtypes=("fp32", "bf16"), baseline="fp32", **known):
     found = what_if(workload, [on or device()], dtypes=dtypes, baseline=baseline, known=Known(calibrate(), **known))
-    return {one.dtype: one for one in found}
+    return {row.dtype: row for row in found}
 
 
 def test_speedup_is_the_baselines_time_over_this_with_the_widest_interval_both_allow():
@@ -61,7 +61,7 @@ def test_baseline_need_not_be_shown():
     assert found["bf16"].speedup.value == pytest.approx(8)
 
 
-def test_mfu_holds_the_workloads_flops_against_the_peak_of_its_heaviest_layer():
+def test_mfu_is_the_workloads_flops_relative_to_the_peak_of_its_heaviest_layer():
     assert rows()["bf16"].mfu == pytest.approx(FLOPS / 1e-3 / 1e12)
     assert rows(TWO)["bf16"].mfu == pytest.approx((2 * FLOPS + 10**6) / 3e-3 / 1e12)
 
@@ -74,10 +74,10 @@ def test_measured_here_replaces_the_prediction():
     result = ok(2e-3, size=SIZE, dtype="bf16", spread=0.1)
     found = rows(measured=[result])["bf16"]
 
-    assert (found.origin, found.basis) == ("measured", "measured here with torch")
+    assert (found.origin, found.basis) == (Origin.LIVE, "measured here with torch")
     assert found.time == Span(2e-3, *(pytest.approx(ci95_) for ci95_ in result.measurement.ci95_s))
     assert found.peak.flop_per_s == 4e12  # of the device it was measured on
-    assert rows(measured=[result])["fp32"].origin == "predicted"
+    assert rows(measured=[result])["fp32"].origin is Origin.PREDICTED
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ def test_other_cases_and_other_devices_are_no_measurement_of_this_one(other):
         spec = replace(result.environment.device, name=name)
         result = replace(result, environment=replace(result.environment, device=spec))
 
-    assert rows(measured=[result])["bf16"].origin == "predicted"
+    assert rows(measured=[result])["bf16"].origin is Origin.PREDICTED
 
 
 def test_processor_of_the_same_name_with_other_cores_is_another_device():
     result = ok(2e-3, size=SIZE, dtype="bf16")
     two = replace(result, environment=replace(result.environment, device=replace(device(), cores=2)))
 
-    assert rows(on=replace(device(), cores=2), recorded=[two])["bf16"].origin == "recorded"
-    assert rows(on=replace(device(), cores=64), recorded=[two])["bf16"].origin == "predicted"
+    assert rows(on=replace(device(), cores=2), recorded=[two])["bf16"].origin is Origin.RECORDED
+    assert rows(on=replace(device(), cores=64), recorded=[two])["bf16"].origin is Origin.PREDICTED
 
 
 def test_time_that_hardware_cannot_reach_is_not_the_fastest():
@@ -126,14 +126,14 @@ def test_a_row_of_the_table_is_known_by_its_key_and_recorded_results_say_so():
     recorded = replace(result, environment=replace(result.environment, device=t4))
     found = rows(on=T4, recorded=[recorded])["bf16"]
 
-    assert (found.origin, found.basis) == ("recorded", "recorded on such a device with torch")
-    assert rows(recorded=[recorded])["bf16"].origin == "predicted"  # the made-up processor is no T4
+    assert (found.origin, found.basis) == (Origin.RECORDED, "recorded on such a device with torch")
+    assert rows(recorded=[recorded])["bf16"].origin is Origin.PREDICTED  # the made-up processor is no T4
 
 
 def test_one_predicted_layer_makes_it_a_prediction_that_counts_the_measured_ones():
     found = rows(TWO, measured=[ok(2e-3, size=SIZE, dtype="bf16")])["bf16"]
 
-    assert found.origin == "predicted"
+    assert found.origin is Origin.PREDICTED
     assert found.basis == "1 of 2 layers measured here; made up"
     assert found.time.value == pytest.approx(2 * 2e-3 + 1e-3)
 
@@ -143,7 +143,7 @@ def test_an_entered_time_counts_for_the_first_device_only():
         ONE, [device(), T4], dtypes=["fp32"], baseline="fp32", known=Known(calibrate(), times_s={"fp32": 1.0})
     )
 
-    assert [one.origin for one in found] == ["entered", "predicted"]
+    assert [row.origin for row in found] == [Origin.ENTERED, Origin.PREDICTED]
     assert found[0].time == Span(1, 1, 1)
     assert found[0].mfu == pytest.approx(FLOPS / 1e12)
 
@@ -153,8 +153,8 @@ def test_a_format_without_a_time_has_no_figures_that_follow_from_one_and_says_wh
 
     assert (found["fp8"].support, found["fp8"].reason) == ("unsupported", "no fp8 units")
     assert (found["tf32"].support, found["tf32"].reason) == ("native", "no peak is known")
-    for one in found.values():
-        assert (one.time, one.speedup, one.mfu, one.energy_j, one.cost, one.origin) == (None,) * 6
+    for row in found.values():
+        assert (row.time, row.speedup, row.mfu, row.energy_j, row.cost, row.origin) == (None,) * 6
 
 
 def test_layers_that_do_not_exist_in_a_format_run_beside_it():

@@ -21,7 +21,9 @@ def test_a_blocks_products_cost_two_flops_for_each_parameter_and_token():
     assert found["Queries, keys, values"] == 2 * tokens * 3 * 64
     assert found["Output projection"] == 2 * tokens * 64
     assert found["Perceptron, up"] == found["Perceptron, down"] == 2 * tokens * 256
-    products = [one for name, one in found.items() if name not in ("Layer norms", "Attention", "Residual sums")]
+    products = [
+        flop_count for name, flop_count in found.items() if name not in ("Layer norms", "Attention", "Residual sums")
+    ]
     assert sum(products) == 2 * parameters * tokens
 
 

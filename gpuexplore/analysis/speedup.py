@@ -5,59 +5,51 @@ ratio is free of drift that hits both. Across dtypes or devices nothing is paire
 medians, and its interval the widest that the two intervals of the medians allow.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from gpuexplore.analysis.model import Speedup
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Case, Measurement, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.statistics import median, median_interval
 
-
-@dataclass(frozen=True, slots=True)
-class Speedup:
-    """Baseline time / this time; above 1 is faster.
-
-    Attributes:
-        baseline: what it is compared with, for a reader.
-        ci95: 95 % interval of the ratio; None under six samples.
-        paired: whether the ratio was taken round by round.
-    """
-
-    baseline: str
-    ratio: float
-    ci95: tuple[float, float] | None
-    paired: bool
-
-    @property
-    def distinct(self) -> bool:
-        """Whether the interval excludes 1, so that one may be called faster."""
-        return self.ci95 is not None and not self.ci95[0] <= 1 <= self.ci95[1]
+TIE_WITHIN = 1.1  # medians further apart are never called a tie, however scattered their samples
 
 
-def default_baseline(results: Sequence[Result]) -> str | None:
-    """Return the first implementation, in the operation's order, that `results` ask for."""
-    if not results:
-        return None
-    asked = {result.case.implementation for result in results}
-    names = (implementation.name for implementation in operation_named(results[0].case.operation).implementations)
+def default_baseline(operation: str, implementations: Iterable[str]) -> str | None:
+    """Return the first of `implementations` in the order of `operation`; None where there are none."""
+    asked = set(implementations)
+    names = (implementation.name for implementation in operation_named(operation).implementations)
     return next((name for name in names if name in asked), None)
 
 
-def speedups(results: Sequence[Result], baseline: str) -> dict[Case, Speedup]:
+def speedups(results: Sequence[Result], baseline: str, elsewhere: Sequence[Result] = ()) -> dict[Case, Speedup]:
     """Return the speedup of every measured case that has a measured baseline.
 
     Args:
         baseline: an implementation (same dtype, shape and device; where it cannot run on that device,
             its result on another one) or a dtype (same implementation, shape and device).
+        elsewhere: results measured apart from these, whose baseline counts where `results` have none; never paired.
     """
-    measured = {result.case: result for result in results if result.measurement is not None}
-    against = {case: _baseline_case(case, baseline, measured) for case in measured}
-    return {
-        case: speedup(measured[case], measured[other], name=_name(case, other, baseline))
-        for case, other in against.items()
-        if other is not None
-    }
+    measured = {result.case: result for result in results if result.measurement}
+    anywhere = _without_device(results)
+    apart = {} if baseline in DTYPES else _without_device(elsewhere)
+    found: dict[Case, Speedup] = {}
+    for case, result in measured.items():
+        wanted = replace(case, dtype=baseline) if baseline in DTYPES else replace(case, implementation=baseline)
+        nearest = measured.get(wanted) or (None if baseline in DTYPES else anywhere.get(replace(wanted, device="")))
+        if nearest is not None:
+            found[case] = speedup(result, nearest, name=_name(case, nearest.case, baseline))
+        elif (other := apart.get(replace(wanted, device=""))) and result.measurement and other.measurement:
+            found[case] = ratio(result.measurement, other.measurement, f"{baseline} on {other.case.device}")
+    return found
+
+
+def _without_device(results: Sequence[Result]) -> dict[Case, Result]:
+    """Return the first measured result of each case, whatever the device."""
+    measured = [result for result in results if result.measurement]
+    return {replace(result.case, device=""): result for result in reversed(measured)}
 
 
 def speedup(result: Result, baseline: Result, *, name: str | None = None) -> Speedup:
@@ -87,29 +79,28 @@ def ratio(this: Measurement, other: Measurement, name: str) -> Speedup:
     return Speedup(name, other.median_s / this.median_s, interval, paired=False)
 
 
-def about_as_fast(result: Result, other: Result) -> bool:
-    """Return whether two measured results cannot be told apart at 95 %.
+def is_separable(result: Result, other: Result) -> bool:
+    """Return whether the times of two measured results differ statistically, at 95 %.
 
-    With too few samples for an interval: whether their samples overlap.
+    With too few samples for an interval: whether their samples do not overlap.
     """
     found = speedup(result, other)
-    return _overlap(result.measurement, other.measurement) if found.ci95 is None else not found.distinct
+    return not _overlap(result.measurement, other.measurement) if found.ci95 is None else found.distinct
+
+
+def is_tie(result: Result, other: Result) -> bool:
+    """Return whether two measured results cannot be separated, and their medians are within a factor of TIE_WITHIN."""
+    this, that = result.measurement, other.measurement
+    if this is None or that is None:
+        return False
+    near = max(this.median_s, that.median_s) <= TIE_WITHIN * min(this.median_s, that.median_s)
+    return near and not is_separable(result, other)
 
 
 def _overlap(this: Measurement | None, other: Measurement | None) -> bool:
     if this is None or other is None:
         return False
     return this.min_s <= max(other.samples_s) and other.min_s <= max(this.samples_s)
-
-
-def _baseline_case(case: Case, baseline: str, measured: Mapping[Case, Result]) -> Case | None:
-    if baseline in DTYPES:
-        wanted = replace(case, dtype=baseline)
-        return wanted if wanted in measured else None
-    wanted = replace(case, implementation=baseline)
-    if wanted in measured:
-        return wanted
-    return next((result for result in measured if replace(result, device=case.device) == wanted), None)
 
 
 def _name(case: Case, other: Case, baseline: str) -> str:

@@ -1,8 +1,19 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.analysis.run.speedup import about_as_fast, default_baseline, paired_speedup, ratio, speedup, speedups
+from gpuexplore.analysis.speedup import (
+    TIE_WITHIN,
+    default_baseline,
+    is_separable,
+    is_tie,
+    paired_speedup,
+    ratio,
+    speedup,
+    speedups,
+)
 from gpuexplore.model import Measurement
 from tests.analysis.made import case, failed, ok
 
@@ -15,7 +26,7 @@ def measured(*samples_s):
 
 def test_rounds_are_paired_so_drift_cancels():
     drifting = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
-    found = paired_speedup(measured(*drifting), measured(*(3 * one for one in drifting)), "numpy")
+    found = paired_speedup(measured(*drifting), measured(*(3 * seconds for seconds in drifting)), "numpy")
     assert found.ratio == pytest.approx(3)
     assert found.ci95 == pytest.approx((3, 3))
 
@@ -46,8 +57,8 @@ def test_the_ratio_lies_in_its_interval(this, other):
 
 
 @given(SAMPLES)
-def test_nothing_is_faster_than_itself(one):
-    assert paired_speedup(one, one, "a").ratio == 1
+def test_nothing_is_faster_than_itself(measurement):
+    assert paired_speedup(measurement, measurement, "a").ratio == 1
 
 
 def test_an_implementation_is_the_baseline_of_its_own_dtype_and_shape():
@@ -82,16 +93,55 @@ def test_a_speedup_of_what_was_not_measured_is_an_error():
 
 
 def test_the_default_baseline_is_first_in_the_operation_not_in_the_run():
-    assert default_baseline([ok(), ok(implementation="numpy")]) == "numpy"
-    assert default_baseline([ok()]) == "torch"
-    assert default_baseline([]) is None
+    assert default_baseline("matmul", ["torch", "numpy"]) == "numpy"
+    assert default_baseline("matmul", ["torch"]) == "torch"
+    assert default_baseline("matmul", []) is None
 
 
-def test_overlapping_intervals_are_about_as_fast():
-    assert about_as_fast(ok(1e-3, spread=0.2, dtype="bf16"), ok(1.05e-3, spread=0.2))
-    assert not about_as_fast(ok(1e-3, dtype="bf16"), ok(2e-3))
+def sampled(*samples_s, **about):
+    """Return a result with these samples."""
+    return replace(ok(**about), measurement=measured(*samples_s))
 
 
-def test_few_samples_are_told_apart_by_their_ranges():
-    assert not about_as_fast(ok(1e-3, count=3), ok(0.3, count=3, implementation="numpy"))
-    assert about_as_fast(ok(1e-3, count=3), ok(1.001e-3, count=3, implementation="numpy"))
+def test_overlapping_intervals_near_each_other_are_a_tie():
+    assert is_tie(ok(1e-3, spread=0.2, dtype="bf16"), ok(1.05e-3, spread=0.2))
+    assert not is_tie(ok(1e-3, dtype="bf16"), ok(2e-3))
+
+
+def test_few_samples_are_separated_by_their_ranges():
+    assert not is_tie(ok(1e-3, count=3), ok(0.3, count=3, implementation="numpy"))
+    assert is_tie(ok(1e-3, count=3), ok(1.001e-3, count=3, implementation="numpy"))
+
+
+def test_touching_intervals_of_medians_far_apart_are_no_tie():
+    fast, slow = ok(49.8e-3, spread=0.6, dtype="bf16"), ok(83.2e-3, spread=0.6)
+    assert fast.measurement.ci95_s[1] > slow.measurement.ci95_s[0]
+    assert not is_separable(slow, fast)
+    assert not is_tie(slow, fast)
+
+
+def test_results_73_times_apart_are_no_tie_though_their_samples_overlap():
+    fast, slow = sampled(1e-3, 1e-3, 0.1), sampled(73e-3, 74e-3, 2e-3, implementation="numpy")
+    assert not is_separable(slow, fast)
+    assert not is_tie(slow, fast)
+    assert not is_tie(fast, slow)
+
+
+def test_medians_far_apart_are_no_tie_though_most_rounds_are_equal():
+    fast, slow = sampled(1, 1, 1, 1, 9, 9, 9), sampled(1, 1, 1, 9, 9, 9, 9, implementation="numpy")
+    assert speedup(slow, fast).ratio == 1
+    assert (fast.measurement.median_s, slow.measurement.median_s) == (1, 9)
+    assert not is_tie(slow, fast)
+
+
+@pytest.mark.parametrize(("factor", "tie"), [(0.99 * TIE_WITHIN, True), (1.01 * TIE_WITHIN, False)])
+def test_a_tie_ends_at_its_factor_in_both_directions(factor, tie):
+    fast, slow = ok(1e-3, spread=0.5, dtype="bf16"), ok(factor * 1e-3, spread=0.5)
+    assert not is_separable(slow, fast)
+    assert (is_tie(slow, fast), is_tie(fast, slow)) == (tie, tie)
+
+
+def test_medians_close_to_each_other_are_no_tie_when_their_intervals_are_apart():
+    fast, slow = ok(1e-3, spread=1e-3, dtype="bf16"), ok(1.05e-3, spread=1e-3)
+    assert is_separable(slow, fast)
+    assert not is_tie(slow, fast)

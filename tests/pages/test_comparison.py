@@ -1,4 +1,4 @@
-"""The choice of what results are held against, on the page of a run."""
+"""The choice of what results are compared with, on the page of a run."""
 
 from dataclasses import replace
 
@@ -37,13 +37,13 @@ def offered(app):
 
 def test_what_exists_comes_first_and_what_is_unknown_carries_a_dash(page, gpu_run):
     assert offered(page("benchmark", run=gpu_run)) == [
-        "the datasheet peak (usual)",
-        "the datasheet peak",
-        "the peak computed from cores and clock",
-        "the peak at the clock that was held",
-        "the measured ceiling",
-        "the best published result: —",
-        "the peak you entered: —",
+        "Datasheet peak (default)",
+        "Datasheet peak",
+        "Peak computed from cores and clock",
+        "Peak at the measured clock",
+        "Measured peak",
+        "Best published result: —",
+        "Custom peak: —",
     ]
 
 
@@ -51,16 +51,16 @@ def test_the_choice_reaches_headline_chart_table_and_url(page, gpu_run):
     app = page("benchmark", run=gpu_run)
     before = app.dataframe[0].value["MFU"][0]
     app.selectbox(key=KEY).set_value("held_clock").run()
-    assert "of the peak at the clock that was held" in texts(app.markdown)
+    assert "of the peak at the measured clock" in texts(app.markdown)
     assert app.dataframe[0].value["MFU"][0] != before
     assert "at 1.70 GHz, read as the sampling ended, instead of 1.83 GHz" in app.dataframe[0].value["Peak"][0]
-    assert any("% of the peak at the clock that was held" in one.proto.spec for one in app.get("vega_lite_chart"))
+    assert any("% of the peak at the measured clock" in one.proto.spec for one in app.get("vega_lite_chart"))
     assert app.query_params["peak"] in ("held_clock", ["held_clock"])
 
 
-def test_a_link_carries_the_choice_and_the_usual_one_is_not_in_it(page, gpu_run):
+def test_a_link_carries_the_choice_and_the_default_is_not_in_it(page, gpu_run):
     app = page("benchmark", run=gpu_run, peak="measured_ceiling")
-    assert "100 % of the measured ceiling" in texts(app.markdown)
+    assert "100 % of the measured peak" in texts(app.markdown)
     app.selectbox(key=KEY).set_value("").run()
     assert "peak" not in app.query_params
 
@@ -75,33 +75,33 @@ def test_a_link_with_an_unknown_kind_is_told_what_is_accepted(page, gpu_run):
 
 def test_an_unknown_choice_is_a_dash_with_its_reason(page, gpu_run):
     app = page("benchmark", run=gpu_run, peak="own")
-    assert app.dataframe[0].value["MFU"][0] == "—"
-    assert "you entered none for bf16: the page Devices takes one" in app.dataframe[0].value["Peak"][0]
-    assert "There is no MFU against the peak you entered" in texts(app.markdown)
+    assert "MFU" not in app.dataframe[0].value
+    assert "you entered none for bf16 on NVIDIA H200: the page Devices takes one" in app.dataframe[0].value["Peak"][0]
+    assert "There is no MFU relative to the custom peak" in texts(app.markdown)
     assert len(app.get("vega_lite_chart")) == 3
     assert "There is no chart of MFU" in texts(app.caption)
 
 
-def test_every_denominator_is_listed_with_its_source_or_reason(page, gpu_run):
+def test_every_known_peak_is_listed_with_its_source_or_reason(page, gpu_run):
     compute, memory = (one.value for one in page("benchmark", run=gpu_run).table)
-    assert list(compute.columns) == ["Held against", "Peak", "MFU", "Source, or why it is unknown"]
+    assert list(compute.columns) == ["Relative to", "Peak", "MFU", "Source, or why it is unknown"]
     assert len(compute) == len(memory) == 6
     assert all(compute["Source, or why it is unknown"].str.len() > 10)
     unknown = compute[compute["Peak"] == "—"]
-    assert set(unknown["Held against"]) == {"best published result", "peak you entered"}
+    assert set(unknown["Relative to"]) == {"best published result", "custom peak"}
     assert set(unknown["MFU"]) == {"—"}
 
 
 def test_an_earlier_run_of_the_same_device_gives_the_measured_ceiling(page, store):
     kept(store, on_gpu(ok(5e-4, shape=LARGE, dtype="bf16")))
     slower = kept(store, on_gpu(ok(1e-3, shape=LARGE, dtype="bf16")))
-    assert "50.0 % of the measured ceiling" in texts(page("benchmark", run=slower, peak="measured_ceiling").markdown)
+    assert "50.0 % of the measured peak" in texts(page("benchmark", run=slower, peak="measured_ceiling").markdown)
 
 
 def test_above_100_percent_is_explained_in_the_sentence_and_the_table(page, store):
     fast = on_gpu(ok(2 * 4096**3 / 175e12, shape=LARGE, dtype="bf16"), "NVIDIA GeForce RTX 4090", held_hz=2.73e9)
     app = page("benchmark", run=kept(store, fast))
-    why = "106 % of the datasheet peak: it held 2.73 GHz, and the peak is printed for 2.52 GHz"
+    why = "106 % of the datasheet peak: it ran at 2.73 GHz, and the peak is rated for 2.52 GHz"
     assert why in texts(app.markdown)
     assert why in app.dataframe[0].value["Remarks"][0]
     assert any(
@@ -114,17 +114,17 @@ def test_ones_own_numbers_are_choices_too(page, store, gpu_run):
         store.set_own_peak(OWNER, "NVIDIA H200", peak=Peak("bf16", unit, 5e14, "own", "a talk"))
     store.set_own_bandwidth(OWNER, "NVIDIA H200", bandwidth=Bandwidth(4e12, "own", "a talk"))
     app = page("benchmark", run=gpu_run)
-    assert offered(app)[0] == "the peak you entered (usual)"
+    assert offered(app)[0] == "Custom peak (default)"
     assert "a talk" in app.table[1].value.iloc[-1].to_list()
     app = page("benchmark", run=gpu_run, peak="datasheet")
     assert "of the datasheet peak" in texts(app.markdown)
 
 
-def test_an_operation_without_flops_is_held_against_the_memory(page, store):
+def test_an_operation_without_flops_is_compared_with_the_memory(page, store):
     n = 10**8
     copied = on_gpu(ok(2e-4, operation="copy", shape=Shape.of(n=n)))
     app = page("benchmark", run=kept(store, copied))
-    assert offered(app)[0] == "the datasheet's memory bandwidth (usual)"
+    assert offered(app)[0] == "Datasheet's memory bandwidth (default)"
     assert len(app.table) == 1
 
 

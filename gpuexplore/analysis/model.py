@@ -1,0 +1,290 @@
+"""The values of an analysis: what results are compared with, what is known beside them, and what follows from them.
+
+`gpuexplore.analysis.run.analyze` makes them, once for a run; charts, tables, files and sentences only read them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Bandwidth, Case, Device, Flag, FlagName, Measurement, Origin, Peak, PeakKind, Result, Shape
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Implementation, Operation
+
+P = TypeVar("P", Peak, Bandwidth)
+Bound = Literal["compute", "memory", "cache", "overhead"]
+DiagnosisKind = Literal[
+    "not_measured",
+    "over_peak",
+    "over_bandwidth",
+    "emulated",
+    "slow_blas",
+    "launch_bound",
+    "compute_bound",
+    "memory_bound",
+    "cache_bound",
+    "no_peak",
+    "wave_tail",
+    "too_few_threads",
+    "tf32",
+    "transfer_dominates",
+    "throttled",
+    "contended",
+    "noisy",
+]
+Severity = Literal["explains", "doubt", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What results are compared with.
+
+    Attributes:
+        baseline: an implementation or a dtype; None is the first implementation, in the operation's order.
+        peak_kind: the kind of peak of MFU and bandwidth utilization; None is the default: a custom peak where there is
+            one, else the device's.
+    """
+
+    baseline: str | None = None
+    peak_kind: PeakKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CustomPeaks:
+    """The peaks a user entered for one device."""
+
+    compute: tuple[Peak, ...] = ()
+    bandwidth: Bandwidth | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known beside the results of a run.
+
+    Attributes:
+        custom_peaks: what a user entered, by the name of the device.
+        earlier: measured results, of these devices or others, that a measured ceiling may be taken from.
+        beside: results of a recording that are shown beside those of the run.
+        origin: where the results of the run come from.
+    """
+
+    custom_peaks: Mapping[str, CustomPeaks] = field(default_factory=dict, hash=False)
+    earlier: tuple[Result, ...] = ()
+    beside: tuple[Result, ...] = ()
+    origin: Origin = Origin.LIVE
+
+    def custom(self, device: Device | None) -> CustomPeaks:
+        """Return what the user entered for `device`."""
+        return self.custom_peaks.get(device.name, CustomPeaks()) if device else CustomPeaks()
+
+
+@dataclass(frozen=True, slots=True)
+class PeakChoice(Generic[P]):
+    """One peak that a result can be compared with.
+
+    Attributes:
+        kind: what it is; `datasheet` where not even the default one is known.
+        peak: None is unknown.
+        reason: why it is unknown, in a sentence without its full stop.
+    """
+
+    kind: PeakKind
+    peak: P | None = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.peak is None) != bool(self.reason):
+            raise InvalidInput("a choice of a peak has the peak, or else a reason why it is unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """Baseline time / this time; above 1 is faster.
+
+    Attributes:
+        baseline: what it is compared with, for a reader.
+        ci95: 95 % interval of the ratio; None under six samples.
+        paired: whether the ratio was taken round by round.
+    """
+
+    baseline: str
+    ratio: float
+    ci95: tuple[float, float] | None
+    paired: bool
+
+    @property
+    def distinct(self) -> bool:
+        """Whether the interval excludes 1, so that one may be called faster."""
+        return self.ci95 is not None and not self.ci95[0] <= 1 <= self.ci95[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One thing a result shows.
+
+    Attributes:
+        kind: which rule found it.
+        sentence: what it means and what to do, in plain words.
+        evidence: the figures it rests on.
+        severity: `explains` the time, casts `doubt` on it, or says what is `wrong`.
+    """
+
+    kind: DiagnosisKind
+    sentence: str
+    evidence: str
+    severity: Severity = "explains"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What results say.
+
+    Attributes:
+        headline: one sentence.
+        details: further sentences, the most important first.
+    """
+
+    headline: str
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join((self.headline, *self.details))
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzedResult:
+    """One result and what follows from it; None is unknown or not applicable.
+
+    Attributes:
+        label: how a sentence names it, e.g. ``torch in bf16``, with its device where there are several.
+        device_label: how labels call its device: the id of one of this server, the name of a recorded one.
+        flop_count: FLOPs of one call.
+        byte_count: bytes one call moves at least.
+        peak: the compute peak it is compared with.
+        bandwidth: the memory bandwidth it is compared with.
+        mfu: fraction of `peak` that was reached, 0 to 1; above 1 is above the peak.
+        bandwidth_utilization: fraction of `bandwidth`; None when a cache delivered the data.
+        above_peak, above_bandwidth: why the fraction is above 1, where it is.
+        default_peak, default_bandwidth: what bounds it, whatever it is compared with.
+        serving_bandwidth: of what delivers its data: the smallest cache that holds them, else memory.
+        cache_resident_reason: why memory bandwidth does not bound it: its data stay in a cache.
+        bound: what limits it at best.
+        speedup: over the baseline of the run.
+        siblings: results of the run of the same shape and device.
+        diagnoses: what explains it or casts doubt on it, the most important first.
+    """
+
+    result: Result
+    origin: Origin
+    label: str
+    device_label: str
+    flop_count: int
+    byte_count: int
+    flop_per_s: float | None
+    bytes_per_s: float | None
+    peak: PeakChoice[Peak]
+    bandwidth: PeakChoice[Bandwidth]
+    mfu: float | None
+    bandwidth_utilization: float | None
+    above_peak: str | None
+    above_bandwidth: str | None
+    default_peak: Peak | None
+    default_bandwidth: Bandwidth | None
+    serving_bandwidth: Bandwidth | None
+    cache_resident_reason: str | None
+    bound: Bound | None
+    speedup: Speedup | None
+    siblings: tuple[Result, ...] = field(default=(), repr=False)
+    diagnoses: tuple[Diagnosis, ...] = ()
+
+    @property
+    def case(self) -> Case:
+        """What was measured."""
+        return self.result.case
+
+    @property
+    def operation(self) -> Operation:
+        """The operation that was computed."""
+        return operation_named(self.case.operation)
+
+    @property
+    def implementation(self) -> Implementation:
+        """The way it was computed."""
+        return self.operation.implementation_named(self.case.implementation)
+
+    @property
+    def device(self) -> Device | None:
+        """Where it was computed, as the device was then; None when the result does not name it."""
+        return self.result.environment.device if self.result.environment else None
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """The samples; None without any."""
+        return self.result.measurement
+
+    @property
+    def median_s(self) -> float | None:
+        """Median seconds per call; None without a measurement."""
+        return self.measurement.median_s if self.measurement else None
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity in FLOP/byte, with each array moved once."""
+        return self.flop_count / self.byte_count
+
+    @property
+    def default_mfu(self) -> float | None:
+        """Fraction of the default peak that was reached."""
+        return self.flop_per_s / self.default_peak.flop_per_s if self.flop_per_s and self.default_peak else None
+
+    @property
+    def default_bandwidth_utilization(self) -> float | None:
+        """Fraction of the default bandwidth that was reached; None when a cache delivered the data."""
+        if self.bytes_per_s is None or self.default_bandwidth is None or self.cache_resident_reason:
+            return None
+        return self.bytes_per_s / self.default_bandwidth.bytes_per_s
+
+    def flag(self, name: FlagName) -> Flag | None:
+        """Return the flag called `name`; None when the result does not carry it."""
+        return next((flag for flag in self.result.flags if flag.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnalysis:
+    """What follows from the results of one run.
+
+    Attributes:
+        results: every result, in the order given.
+        beside: those of the recording shown beside the run, analyzed the same way.
+        comparison: what they are compared with, the baseline named; None only where nothing was asked for.
+        context: what was known beside them.
+        largest_shape: the measured shape with the most work; None without a measurement.
+        at_largest_shape: the measured results there, the fastest first.
+        ties: those of `at_largest_shape` that cannot be separated from the fastest, itself first.
+        summary: what the run says in sentences.
+    """
+
+    results: tuple[AnalyzedResult, ...]
+    beside: tuple[AnalyzedResult, ...]
+    comparison: Comparison
+    context: Context
+    largest_shape: Shape | None
+    at_largest_shape: tuple[AnalyzedResult, ...]
+    ties: tuple[AnalyzedResult, ...]
+    summary: Summary = Summary("")
+
+    @property
+    def shown(self) -> tuple[AnalyzedResult, ...]:
+        """Every result that charts draw."""
+        return (*self.results, *self.beside)
+
+    @property
+    def fastest(self) -> AnalyzedResult | None:
+        """The result with the smallest median at the largest measured shape."""
+        return next(iter(self.at_largest_shape), None)
+
+    @property
+    def headline_result(self) -> AnalyzedResult | None:
+        """The result that is worth explaining first: the fastest, else the first there is."""
+        return self.fastest or next(iter(self.results), None)

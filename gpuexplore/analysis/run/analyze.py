@@ -1,0 +1,147 @@
+"""From results to everything that follows from them: the one place where a run is analyzed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpuexplore.analysis.diagnosis import diagnose
+from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, RunAnalysis, Speedup
+from gpuexplore.analysis.roofline.bound import bound_of
+from gpuexplore.analysis.run.summary import summarize
+from gpuexplore.analysis.speedup import default_baseline, is_tie, speedups
+from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
+from gpuexplore.analysis.utilization.best_results import with_measured_ceilings
+from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
+from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_count, flop_per_s, shapes_by_work
+from gpuexplore.analysis.utilization.utilization import (
+    bandwidth_utilization,
+    cache_resident_reason,
+    default_bandwidth,
+    default_peak,
+    device_of,
+    mfu,
+    serving_bandwidth,
+)
+from gpuexplore.model import Case, Origin, Result
+
+_Group = tuple[object, ...]
+
+
+def analyze(
+    results: Sequence[Result],
+    comparison: Comparison = Comparison(),
+    context: Context = Context(),
+    *,
+    running: bool = False,
+) -> RunAnalysis:
+    """Return what follows from the results of one run.
+
+    Args:
+        results: of one operation, in the order they are to be shown.
+        comparison: a baseline of None is the first implementation in the operation's order.
+        context: `results` join its earlier ones, so that they can be a measured peak.
+        running: whether further results are to come; sentences then speak of what is there.
+    """
+    comparison = replace(comparison, baseline=comparison.baseline or _default_baseline(results))
+    context = with_measured_ceilings(context, results)
+    own = _analyzed(results, comparison, context)
+    beside = _analyzed(context.beside, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
+    measured = [analyzed for analyzed in own if analyzed.measurement]
+    shapes = shapes_by_work([analyzed.result for analyzed in measured])
+    largest = shapes[-1] if shapes else None
+    there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)
+    ties = tuple(analyzed for analyzed in there if analyzed is there[0] or is_tie(analyzed.result, there[0].result))
+    found = RunAnalysis(own, beside, comparison, context, largest, tuple(there), ties)
+    return replace(found, summary=summarize(found, running=running))
+
+
+def analyze_alone(result: Result, context: Context = Context()) -> AnalyzedResult:
+    """Return what follows from a result without those of its run: everything but a speedup."""
+    (analyzed,) = _analyzed((result,), Comparison(), context)
+    return analyzed
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What the results that are analyzed together share: device labels by id, groups of siblings, speedups by case."""
+
+    comparison: Comparison
+    context: Context
+    device_labels: Mapping[str, str]
+    groups: Mapping[_Group, tuple[Result, ...]]
+    speedups: Mapping[Case, Speedup]
+
+
+def _analyzed(
+    results: Sequence[Result], comparison: Comparison, context: Context, *, elsewhere: Sequence[Result] = ()
+) -> tuple[AnalyzedResult, ...]:
+    ratios = speedups(results, comparison.baseline, elsewhere) if comparison.baseline else {}
+    shared = _Shared(comparison, context, _device_labels(results, context.origin), _groups(results), ratios)
+    return tuple(_one(result, shared) for result in results)
+
+
+def _one(result: Result, shared: _Shared) -> AnalyzedResult:
+    context, device_label = shared.context, shared.device_labels[result.case.device]
+    custom = context.custom(device_of(result))
+    peak, bandwidth = default_peak(result, custom.compute), default_bandwidth(result, custom.bandwidth)
+    chosen_peak = reference_peak(result, shared.comparison, context)
+    chosen_bandwidth = reference_bandwidth(result, shared.comparison, context)
+    name = f"{result.case.implementation} in {result.case.dtype}"
+    found = AnalyzedResult(
+        result=result,
+        origin=context.origin,
+        label=f"{name} on {device_label}" if len(shared.device_labels) > 1 else name,
+        device_label=device_label,
+        flop_count=flop_count(result.case),
+        byte_count=byte_count(result.case),
+        flop_per_s=flop_per_s(result),
+        bytes_per_s=bytes_per_s(result),
+        peak=chosen_peak,
+        bandwidth=chosen_bandwidth,
+        mfu=mfu(result, chosen_peak.peak),
+        bandwidth_utilization=bandwidth_utilization(result, chosen_bandwidth.peak),
+        above_peak=why_above_peak(result, chosen_peak.peak),
+        above_bandwidth=why_above_bandwidth(result, chosen_bandwidth.peak),
+        default_peak=peak,
+        default_bandwidth=bandwidth,
+        serving_bandwidth=serving_bandwidth(result, bandwidth),
+        cache_resident_reason=cache_resident_reason(result),
+        bound=bound_of(result, peak, bandwidth),
+        speedup=shared.speedups.get(result.case),
+        siblings=shared.groups[_group(result.case)],
+    )
+    return replace(found, diagnoses=diagnose(found))
+
+
+def _default_baseline(results: Sequence[Result]) -> str | None:
+    if not results:
+        return None
+    return default_baseline(results[0].case.operation, (result.case.implementation for result in results))
+
+
+def _device_labels(results: Sequence[Result], origin: Origin) -> dict[str, str]:
+    """Return how labels call each device: a recorded one by its name, as its id means another device here."""
+    ids = dict.fromkeys(result.case.device for result in results)
+    if origin is not Origin.RECORDED:
+        return {name: name for name in ids}
+    names = {result.case.device: device.name for result in results if (device := device_of(result))}
+    repeated = Counter(names.values())
+    return {
+        name: names.get(name, name) if repeated[names.get(name, name)] < 2 else f"{names[name]} ({name})"
+        for name in ids
+    }
+
+
+def _group(case: Case) -> _Group:
+    return (case.shape, case.device, case.options)
+
+
+def _groups(results: Sequence[Result]) -> dict[_Group, tuple[Result, ...]]:
+    found: dict[_Group, list[Result]] = defaultdict(list)
+    for result in results:
+        found[_group(result.case)].append(result)
+    return {group: tuple(members) for group, members in found.items()}
+
+
+def _median_s(analyzed: AnalyzedResult) -> float:
+    return analyzed.median_s or float("inf")

@@ -1,0 +1,207 @@
+"""Every kind of peak that a result can be compared with, one row each: what it is called, how it is found, its limits.
+
+MFU is a fraction, and whoever reads one must know its denominator. The default one is the device's own peak; the others
+answer other questions: what the measured clock allowed, what was ever reached here, what others reached.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal
+
+from gpuexplore.analysis.model import Context
+from gpuexplore.analysis.utilization.measured_ceiling import measured_bandwidth, measured_peak, same_units
+from gpuexplore.analysis.utilization.published import best_published
+from gpuexplore.analysis.utilization.rated_clock import measured_over_rated, rated_clock_hz
+from gpuexplore.analysis.utilization.utilization import (
+    arithmetic_of,
+    custom_peak,
+    default_peak,
+    measured_clock_hz,
+)
+from gpuexplore.devices import formula_peaks
+from gpuexplore.measure.flags import FAR_ABOVE
+from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Result
+from gpuexplore.units import format_percent, format_si
+
+Basis = Literal["rated", "measured", "other"]
+FindPeak = Callable[[Result, Device, Context], Peak | str]
+FindBandwidth = Callable[[Result, Device, Context], Bandwidth | str]
+CLOCK_READ_ERROR = 1.03  # a clock moves while it is read
+
+
+@dataclass(frozen=True, slots=True)
+class PeakSource:
+    """One kind of peak.
+
+    Attributes:
+        kind: what links and the command line call it.
+        label: of the compute peak, to stand after "the".
+        bandwidth_label: of the memory bandwidth, to stand after "the".
+        find_peak: returns the peak of a result's arithmetic on its device, or why it is unknown; asked where the
+            device's own peak is of another kind.
+        find_bandwidth: the same for memory.
+        why_above: returns why a compute rate can be above this peak, given the fraction that was reached.
+        why_above_bandwidth: why a memory rate can be, beside caches.
+        basis: `rated` for a clock, with which it scales; `measured` by loops; or neither.
+    """
+
+    kind: PeakKind
+    label: str
+    bandwidth_label: str
+    find_peak: FindPeak
+    find_bandwidth: FindBandwidth
+    why_above: Callable[[Result, Peak, float], str]
+    why_above_bandwidth: str = "the figure is too low"
+    basis: Basis = "other"
+
+
+def _arithmetic(result: Result) -> str:
+    dtype, unit = arithmetic_of(result)
+    return f"{dtype} on {unit} units"
+
+
+def _unknown(reason: str) -> Callable[[Result, Device, Context], str]:
+    return lambda *_: reason
+
+
+def _always(reason: str) -> Callable[[Result, Peak, float], str]:
+    return lambda *_: reason
+
+
+def _datasheet(result: Result, device: Device, _: Context) -> str:
+    if device.spec_key is None:
+        return f"no datasheet in the table is of {device.name}"
+    return f"the datasheet of {device.name} lists no rate for {_arithmetic(result)}"
+
+
+def _formula(result: Result, device: Device, _: Context) -> Peak | str:
+    found = formula_peaks(
+        device.name,
+        compute_capability=device.compute_capability,
+        multiprocessors=device.cores,
+        clock_hz=device.clock_hz,
+    )
+    peak = next((peak for peak in found if (peak.dtype, peak.unit) == arithmetic_of(result)), None)
+    return peak or f"rate per clock, multiprocessors and clock are not all known for {_arithmetic(result)}"
+
+
+def _measured_clock(result: Result, device: Device, _: Context) -> Peak | str:
+    peak = default_peak(result)
+    if peak is None:
+        return f"no peak is known for {_arithmetic(result)} that could be scaled"
+    if PEAK_SOURCES[peak.kind].basis != "rated":
+        return "a measured peak was reached at whatever clock held then, so it cannot be scaled to another"
+    measured_hz, rated_hz = measured_clock_hz(result), rated_clock_hz(device, peak)
+    if measured_hz is None or rated_hz is None:
+        return "the driver stated no clock " + ("while this ran" if measured_hz is None else "the peak is rated for")
+    at = f"at {format_si(measured_hz, 'Hz')}, read as the sampling ended, instead of {format_si(rated_hz, 'Hz')}"
+    rate = peak.flop_per_s * measured_hz / rated_hz
+    return replace(peak, flop_per_s=rate, kind="held_clock", source=f"{peak.source}; {at}")
+
+
+def _measured(result: Result, device: Device, context: Context) -> Peak | str:
+    best = measured_peak(device, *arithmetic_of(result), context.earlier)
+    return best or f"no large product in {_arithmetic(result)} was measured on this device: run one, of 2,048 and more"
+
+
+def _measured_bandwidth(_: Result, device: Device, context: Context) -> Bandwidth | str:
+    return measured_bandwidth(device, context.earlier) or (
+        "nothing was measured on this device that moves four times its cache: run copy or triad, at a large size"
+    )
+
+
+def _published(result: Result, device: Device, _: Context) -> Peak | str:
+    dtype, unit = arithmetic_of(result)
+    if unit == "vector" and not same_units(device, dtype):
+        return "published results are of products on matrix units, and this ran on vector units"
+    best = best_published(device.spec_key, dtype)
+    return replace(best, unit=unit) if best else f"nobody's products in {dtype} on this device are in our table"
+
+
+def _custom(result: Result, device: Device, context: Context) -> Peak | str:
+    dtype = arithmetic_of(result)[0]
+    return custom_peak(result, context.custom(device).compute) or (
+        f"you entered none for {dtype} on {device.name}: the page Devices takes one"
+    )
+
+
+def _custom_bandwidth(_: Result, device: Device, context: Context) -> Bandwidth | str:
+    return context.custom(device).bandwidth or f"you entered none for {device.name}: the page Devices takes one"
+
+
+def _above_rated(result: Result, peak: Peak, fraction: float) -> str:
+    """Explain a peak that is rated for a clock, with the measured clock where it is known."""
+    boost, measured_hz = measured_over_rated(result, peak), measured_clock_hz(result)
+    if boost is None or measured_hz is None:
+        if fraction > FAR_ABOVE:
+            return "no device boosts so far past its rated clock, so the measurement or the peak is wrong"
+        return "devices, GeForce cards most of all, run faster than the clock their peak is rated for"
+    measured, rated = format_si(measured_hz, "Hz"), format_si(measured_hz / boost, "Hz")
+    corrected = fraction / boost
+    if corrected <= CLOCK_READ_ERROR:
+        return (
+            f"it ran at {measured}, and the peak is rated for {rated}; "
+            f"at the measured clock it is {format_percent(corrected)}"
+        )
+    return f"the clock it ran at, {measured} instead of {rated}, explains too little: measurement or peak is wrong"
+
+
+_ROWS = (
+    PeakSource(
+        "datasheet",
+        "datasheet peak",
+        "datasheet's memory bandwidth",
+        _datasheet,
+        _unknown("no datasheet in the table states this device's bandwidth"),
+        _above_rated,
+        "the measurement is wrong",
+        basis="rated",
+    ),
+    PeakSource(
+        "formula",
+        "peak computed from cores and clock",
+        "memory bandwidth computed from clock and bus width",
+        _formula,
+        _unknown("memory clock and bus width are taken only for devices in no table"),
+        _above_rated,
+        "the memory clock the driver states is too low",
+        basis="rated",
+    ),
+    PeakSource(
+        "held_clock",
+        "peak at the measured clock",
+        "memory bandwidth at the measured clock",
+        _measured_clock,
+        _unknown("no driver stated the memory's clock while this ran"),
+        _always("the clock was read once, as the sampling ended, and may have been higher before"),
+    ),
+    PeakSource(
+        "measured_ceiling",
+        "measured peak",
+        "measured memory bandwidth",
+        _measured,
+        _measured_bandwidth,
+        _always("a measured peak is the best that was measured before, and this is better"),
+        "the measured peak is too low: it is the best that was measured before",
+        basis="measured",
+    ),
+    PeakSource(
+        "published",
+        "best published result",
+        "best published memory bandwidth",
+        _published,
+        _unknown("our table of published results holds products only"),
+        _always("others published less, for another shape, at another clock or with an older library"),
+    ),
+    PeakSource(
+        "own",
+        "custom peak",
+        "custom memory bandwidth",
+        _custom,
+        _custom_bandwidth,
+        _always("the number you entered is below what this device does, so check it"),
+        "the number you entered is too low",
+    ),
+)
+PEAK_SOURCES: Mapping[PeakKind, PeakSource] = MappingProxyType({row.kind: row for row in _ROWS})

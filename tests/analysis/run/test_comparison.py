@@ -1,0 +1,48 @@
+"""What a user typed becomes a comparison, or an error that names what is accepted."""
+
+import pytest
+
+from gpuexplore.analysis.model import Comparison
+from gpuexplore.analysis.run.comparison import baselines, comparison_for
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Experiment, Shape
+
+SHAPES = (Shape.of(m=8, k=8, n=8),)
+
+
+def experiment(*implementations, dtypes=("fp32", "bf16")):
+    return Experiment("matmul", SHAPES, dtypes, implementations)
+
+
+@pytest.mark.parametrize("implementations", [("numpy", "torch"), ("torch", "numpy")])
+def test_the_default_baseline_is_first_in_the_operation_whatever_arrives_first(implementations):
+    assert comparison_for(experiment(*implementations)) == Comparison("numpy", None)
+
+
+def test_without_the_first_of_the_operation_the_next_one_is_the_default():
+    assert comparison_for(experiment("torch", "numba-cpu")).baseline == "numba-cpu"
+
+
+def test_the_default_stands_first_then_the_other_implementations_then_the_dtypes():
+    assert baselines(experiment("torch", "numba-cpu", "numpy")) == ("numpy", "torch", "numba-cpu", "fp32", "bf16")
+
+
+@pytest.mark.parametrize("baseline", ["numpy", "torch", "fp32", "bf16"])
+def test_every_implementation_and_dtype_can_be_the_baseline(baseline):
+    assert comparison_for(experiment("torch", "numpy"), baseline).baseline == baseline
+
+
+@pytest.mark.parametrize("baseline", ["numba-cpu", "fp64", "best"])
+def test_a_bad_baseline_is_named_with_the_accepted_ones(baseline):
+    with pytest.raises(InvalidInput, match=f"^baseline '{baseline}': accepted are numpy, torch, fp32, bf16$"):
+        comparison_for(experiment("torch", "numpy"), baseline)
+
+
+def test_a_kind_of_peak_is_kept():
+    assert comparison_for(experiment("torch"), peak="published") == Comparison("torch", "published")
+
+
+def test_a_bad_kind_of_peak_is_named_with_the_accepted_ones():
+    accepted = "datasheet, formula, held_clock, measured_ceiling, published, own"
+    with pytest.raises(InvalidInput, match=f"^kind of peak 'best': accepted are {accepted}$"):
+        comparison_for(experiment("torch"), peak="best")
