@@ -32,7 +32,7 @@ PALETTE = 7  # colours of the theme: series that many places apart look alike
 
 def as_recorded(results: Sequence[Result]) -> tuple[Result, ...]:
     """Return results with devices named ``recorded: NVIDIA L4``, which no device of this machine is."""
-    names = {result.case.device: result.environment.device.name for result in results if result.environment}
+    names = {result.case.device: result.environment.device.title for result in results if result.environment}
     told = list(names.values())
     labels = {place: name if told.count(name) == 1 else f"{name} ({place})" for place, name in names.items()}
     return tuple(

@@ -9,14 +9,14 @@ from gpuexplore.analysis.roofline.bound import intensity, ridge_point
 from gpuexplore.analysis.utilization.plausibility import bytes_from_memory, is_plausible
 from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_count, flop_per_s, shape_label
 from gpuexplore.analysis.utilization.utilization import applicable_peak, arithmetic_of, device_of, known_bandwidth
-from gpuexplore.devices.identity import same_unit
+from gpuexplore.devices.identity import UnitKey, same_unit, unit_key
 from gpuexplore.model import Bandwidth, Device, Peak, Result, Unit
 from gpuexplore.operations import operation_named
 
 TILE_FLOP_COUNT = 2 * 128 * 128 * 2048  # one tile for each core: with fewer, cores have no work
 FROM_MEMORY = 0.75  # of the bytes of a stream: STREAM's rule of arrays of four caches
 
-_Key = tuple[str, str | None, int | None, str | None, Unit | None]
+_Key = tuple[UnitKey, str | None, Unit | None]
 
 
 def best_of(results: Iterable[Result]) -> tuple[Result, ...]:
@@ -94,8 +94,8 @@ def _key(result: Result) -> _Key | None:
     if device is None:
         return None
     if is_large_product(result):
-        return (device.name, device.uuid, device.cores, *arithmetic_of(result))
-    return (device.name, device.uuid, device.cores, None, None) if is_stream(result) else None
+        return (unit_key(device), *arithmetic_of(result))
+    return (unit_key(device), None, None) if is_stream(result) else None
 
 
 def _is_product(result: Result) -> bool:

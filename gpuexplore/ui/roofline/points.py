@@ -1,6 +1,5 @@
 """What a roofline shows: the roofs of a device, and the results of this server, of recordings and of others on it."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpuexplore.analysis.roofline.points import Origin, Point, place, published_points, without_flops
@@ -37,7 +36,7 @@ class View:
 
 def view_of(choice: RooflineChoice) -> View:
     """Return what the choices ask for."""
-    everybody = _on(choice.device, store().measured_results(choice.device, limit=MOST_RESULTS))
+    everybody = store().measured_results(choice.device, limit=MOST_RESULTS)
     recorded = _recorded(choice.device)
     live = _live(choice, everybody)
     shown: dict[Origin, Found] = {"live": live, "recorded": recorded if choice.recorded else ()}
@@ -60,15 +59,15 @@ def _live(choice: RooflineChoice, everybody: Found) -> Found:
         return ()
     if choice.runs == "all":
         return everybody
-    return _on(choice.device, store().measured_results(choice.device, owner=owner(), limit=MOST_RESULTS))
+    return store().measured_results(choice.device, owner=owner(), limit=MOST_RESULTS)
 
 
 def _recorded(device: Device) -> Found:
-    return _on(device, ((run_id(recording, one), one) for recording, one in recorded_results()))
-
-
-def _on(device: Device, found: Iterable[tuple[str, Result]]) -> Found:
-    return tuple((run, one) for run, one in found if same_device(device_of(one), device))
+    return tuple(
+        (run_id(recording, result), result)
+        for recording, result in recorded_results()
+        if same_device(device_of(result), device)
+    )
 
 
 def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:

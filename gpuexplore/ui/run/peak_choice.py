@@ -25,6 +25,7 @@ from gpuexplore.analysis.utilization.utilization import (
     cache_resident_reason,
     compute_share,
 )
+from gpuexplore.devices.identity import device_key
 from gpuexplore.model import Bandwidth, Device, Peak, Result, Run
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import own_bandwidth, own_peaks, store
@@ -71,12 +72,12 @@ def _answers(result: Result, against: Against) -> tuple[Denominator[Peak] | Deno
 
 def usual_against(run: Run) -> Against:
     """Return the visitor's own peaks, where all results are of one device, and what was measured there before."""
-    devices = {device.name: device for device in _devices(run.results)}
+    devices = {device_key(device): device for device in _devices(run.results)}
     known = best_of(result for device in devices.values() for result in _earlier(run, device))
     if len(devices) != 1:  # one's own peak of one device must not be used for another
         return Against(known=known)
-    (name,) = devices
-    return Against(None, own_peaks(name), own_bandwidth(name), known)
+    (device,) = devices.values()
+    return Against(None, own_peaks(device), own_bandwidth(device), known)
 
 
 def show_denominators(result: Result, against: Against) -> None:
@@ -132,7 +133,7 @@ def _earlier(run: Run, device: Device) -> tuple[Result, ...]:
     """Return what earlier runs measured on a device without measured ceilings; read once for each run on the page."""
     if any(peak.kind == "measured_ceiling" for peak in device.peaks):
         return ()
-    key = f"against.{run.id}.{device.name}.{run.active}"
+    key = f"against.{run.id}.{device_key(device)}.{run.active}"
     if key not in st.session_state:
         st.session_state[key] = best_of(result for _, result in store().measured_results(device))
     found: tuple[Result, ...] = st.session_state[key]

@@ -15,6 +15,7 @@ from gpuexplore.analysis.utilization.rates import flop_count
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.charts.speedup import speedup_left_out
+from gpuexplore.devices.identity import device_key
 from gpuexplore.model import Result, Run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.ui.run.conditions import show_conditions
@@ -82,8 +83,8 @@ def _charts(run: Run, chosen: Against, beside: Beside) -> None:
 
 def _against_all(shown: Sequence[Result], chosen: Against) -> Against:
     """Return the choice without one's own peaks where devices differ: they are one device's."""
-    names = {one.environment.device.name for one in shown if one.environment}
-    return chosen if len(names) == 1 else replace(chosen, own_peaks=(), own_bandwidth=None)
+    devices = {device_key(result.environment.device) for result in shown if result.environment}
+    return chosen if len(devices) == 1 else replace(chosen, own_peaks=(), own_bandwidth=None)
 
 
 def _bandwidth_drawing(results: Sequence[Result], against: Against, setting: Hashable) -> Drawing:
