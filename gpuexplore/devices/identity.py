@@ -7,6 +7,7 @@ from gpuexplore.model import Device, Identity
 from gpuexplore.units import format_flop_per_s
 
 UnitKey = tuple[str, str | None, float | None]
+OTHER_PROCESSOR = "another processor of this name"
 CEILING_TOLERANCE = 0.15  # of two measured ceilings of one processor; Zen 4 and Zen 5 differ by 120 %
 FACTS: Mapping[str, str] = {  # of an identity, in words: two that are known and differ make two devices
     "vendor": "vendor",
@@ -37,7 +38,7 @@ def why_other_device(device: Device | None, other: Device) -> str | None:
     if (device.kind, device.name) != (other.kind, other.name):
         return f"it was measured on {device.title}"
     found = _unlike(device, other)
-    return found and f"another processor of this name: {found}"
+    return found and f"{OTHER_PROCESSOR}: {found}"
 
 
 def same_unit(device: Device | None, other: Device) -> bool:

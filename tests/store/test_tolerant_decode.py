@@ -114,9 +114,9 @@ def test_a_run_this_version_does_not_know_is_left_out_of_the_history(store, run,
 )
 def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(store, payload):
     peak = Peak("fp32", "matrix", 1e12, "own", "a letter")
-    store.set_own_peak("me", "a device", peak=peak)
-    store.set_own_peak("me", "a device", peak=replace(peak, dtype="bf16"))
-    store.set_own_bandwidth("me", "a device", bandwidth=Bandwidth(1e11, "own", "a letter"))
+    store.set_own_peak("me", device(), peak=peak)
+    store.set_own_peak("me", device(), peak=replace(peak, dtype="bf16"))
+    store.set_own_bandwidth("me", device(), bandwidth=Bandwidth(1e11, "own", "a letter"))
     changed = json.loads(payload)
     if changed:
         changed = encode(peak) | changed if isinstance(changed, dict) else changed
@@ -125,5 +125,5 @@ def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(s
         connection.execute(text("update own_peaks set payload = :new where dtype = 'bf16'"), spoilt)
         connection.execute(text("update own_bandwidths set payload = :new"), spoilt)
 
-    assert store.own_peaks("me") == {"a device": (peak,)}
-    assert store.own_bandwidths("me") == {}
+    assert store.own_peaks("me", device()) == (peak,)
+    assert store.own_bandwidth("me", device()) is None

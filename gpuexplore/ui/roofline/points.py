@@ -1,11 +1,13 @@
 """What a roofline shows: the roofs of a device, and the results of this server, of recordings and of others on it."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gpuexplore.analysis.roofline.points import Origin, Point, place, published_points, without_flops
 from gpuexplore.analysis.roofline.roofs import Roof, roofs
 from gpuexplore.analysis.utilization.utilization import device_of
-from gpuexplore.devices.identity import same_device
+from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_device
 from gpuexplore.model import Device, Result
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui.roofline.choice import RooflineChoice
@@ -25,6 +27,7 @@ class View:
         measured: results of this device there are, whatever was chosen.
         without_flops: chosen results that compute nothing and so have no place.
         truncated: there are older results that are not shown.
+        other_processors: recorded results of other processors of this name, counted by how they differ.
     """
 
     roofs: tuple[Roof, ...]
@@ -32,6 +35,7 @@ class View:
     measured: int
     without_flops: int
     truncated: bool
+    other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
 def view_of(choice: RooflineChoice) -> View:
@@ -51,6 +55,7 @@ def view_of(choice: RooflineChoice) -> View:
             one for found in shown.values() for _, one in found if _wanted(one.case.dtype, one.case.operation, choice)
         ),
         truncated=max(len(everybody), len(live)) == MOST_RESULTS,
+        other_processors=_other_processors(choice.device) if choice.recorded else {},
     )
 
 
@@ -68,6 +73,11 @@ def _recorded(device: Device) -> Found:
         for recording, result in recorded_results()
         if same_device(device_of(result), device)
     )
+
+
+def _other_processors(device: Device) -> Mapping[str, int]:
+    reasons = (why_other_device(device_of(result), device) for _, result in recorded_results())
+    return Counter(reason for reason in reasons if reason and reason.startswith(OTHER_PROCESSOR))
 
 
 def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:

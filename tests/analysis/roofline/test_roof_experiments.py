@@ -49,4 +49,4 @@ def test_both_ask_for_what_is_usual_on_the_device_and_are_not_refused():
     assert (product.implementations, triad.implementations) == (("numpy", "numba-cpu", "torch"),) * 2
     for one in (product, triad):
         refuse(one, [here])
-    assert "numba-cuda" in roof_experiments(device(identity="cuda:0"))[0].implementations
+    assert "numba-cuda" in roof_experiments(device(device_id="cuda:0"))[0].implementations
