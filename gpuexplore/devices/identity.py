@@ -63,8 +63,8 @@ def device_key(device: Device) -> str:
     if device.spec_key is not None:
         return device.spec_key
     facts = [getattr(device.identity, name, None) for name in FACTS]
-    told = (device.name, device.cores, device.cache_bytes, device.compute_capability, *facts)
-    return f"{device.kind}-{hashlib.sha256(repr(told).encode()).hexdigest()[:16]}"
+    facts += [device.name, device.cores, device.cache_bytes, device.compute_capability]
+    return f"{device.kind}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
 
 
 def unit_key(device: Device) -> UnitKey:
@@ -93,9 +93,8 @@ def _unlike(device: Device, other: Device) -> str | None:
 
 
 def _unlike_identity(identity: Identity, other: Identity) -> str | None:
-    told = (identity.microarchitecture, other.microarchitecture)
-    if None not in told and told[0] != told[1]:
-        return f"it is {told[0]}, not {told[1]}"
+    if not _agree(identity.microarchitecture, other.microarchitecture):
+        return f"it is {identity.microarchitecture}, not {other.microarchitecture}"
     unlike = [word for name, word in FACTS.items() if not _agree(getattr(identity, name), getattr(other, name))]
     return f"other {', '.join(unlike)}" if unlike else None
 

@@ -1,4 +1,4 @@
-"""The clock a peak is printed for: what a rate at another clock is scaled from."""
+"""The clock a peak is rated at: what a rate at another clock is scaled from."""
 
 from gpuexplore.devices.accelerators import Accelerator, row_of
 from gpuexplore.devices.formula import SLOWED_FIELDS, tensor_clock_share
@@ -11,8 +11,8 @@ SCALES_WITH_CLOCK = ("datasheet", "formula")
 def printed_clock_hz(device: Device, peak: Peak) -> float | None:
     """Return the clock in Hz that `peak` of `device` counts on; None where nothing states it.
 
-    Matrix units of the largest GPUs are rated below the boost clock, and their peaks are printed for that clock. A
-    measured ceiling was reached at a clock nobody prints.
+    Matrix units of the largest GPUs are rated below the boost clock, and their datasheets' peaks are at that clock. A
+    measured ceiling was reached at a clock no datasheet lists.
     """
     if peak.kind not in SCALES_WITH_CLOCK or device.clock_hz is None:
         return None

@@ -80,7 +80,7 @@ def _by_name(found: P) -> P:
 
 
 def _usable(kind: type[P], row: Row[Any]) -> P | None:
-    """Return what was entered; None, with a line in the log, for a row nobody can have entered."""
+    """Return what was entered; None, with a line in the log, for a row that no form can have written."""
     try:
         found = decode(kind, row.payload)
         rate = found.flop_per_s if isinstance(found, Peak) else found.bytes_per_s

@@ -89,7 +89,7 @@ def history(
     if states:
         wanted = wanted.where(RUNS.c.state.in_(states))
     with database.reading() as connection:
-        return tuple(_understood_runs(connection.execute(wanted)))
+        return tuple(_decodable_runs(connection.execute(wanted)))
 
 
 def measured_results(
@@ -180,7 +180,7 @@ def _one_run(connection: Connection, run_id: str) -> Row[Any]:
     return row
 
 
-def _understood_runs(rows: Iterable[Row[Any]]) -> Iterator[Run]:
+def _decodable_runs(rows: Iterable[Row[Any]]) -> Iterator[Run]:
     for row in rows:
         try:
             yield _to_run(row)

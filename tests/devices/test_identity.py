@@ -1,11 +1,13 @@
 """Which results say something about which device."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from gpuexplore.devices.identity import device_key, same_device, same_unit, unit_key, why_other_device
-from gpuexplore.model import Identity
+from gpuexplore.model import Device, Identity
+from gpuexplore.serialization import decode, encode
 from tests.analysis.made import device
 from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, ceilings
 
@@ -49,6 +51,10 @@ def test_processor_is_the_same_whatever_its_ceilings_are_today():
 
     assert same_device(ZEN_4, later)
     assert device_key(ZEN_4) == device_key(later)
+
+
+def test_key_is_the_same_after_a_way_through_a_file():
+    assert device_key(decode(Device, json.loads(json.dumps(encode(ZEN_4))))) == device_key(ZEN_4)
 
 
 @pytest.mark.parametrize(

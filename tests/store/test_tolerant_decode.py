@@ -9,7 +9,7 @@ from sqlalchemy import text
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
 from gpuexplore.serialization import encode
-from gpuexplore.store.tolerant_decode import refuse_unknown
+from gpuexplore.store.tolerant_decode import check_known
 from tests.analysis.made import device, ok
 
 CHANGES = {
@@ -75,7 +75,7 @@ def test_a_run_with_a_result_nobody_can_read_is_named_where_it_is_asked_for(stor
 )
 def test_an_experiment_of_another_version_is_refused_by_name(experiment, changed):
     with pytest.raises(NotFound, match="run abc holds what this version of gpuexplore does not know"):
-        refuse_unknown("abc", replace(experiment, **changed))
+        check_known("abc", replace(experiment, **changed))
 
 
 def test_one_bad_result_does_not_hide_the_good_ones(store, run, experiment):
