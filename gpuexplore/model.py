@@ -10,7 +10,43 @@ from math import isfinite
 from typing import Literal
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, Unit
 from gpuexplore.statistics import check_samples, median, median_interval, quantile
+
+__all__ = [
+    "CACHE_MODES",
+    "DATA_MODES",
+    "DEFAULT_BUDGET_S",
+    "LARGEST_BUDGET_S",
+    "SCHEMA_VERSION",
+    "Accuracy",
+    "Bandwidth",
+    "CacheMode",
+    "CacheRoof",
+    "CacheState",
+    "Case",
+    "Condition",
+    "Contrast",
+    "DataMode",
+    "Device",
+    "Environment",
+    "Experiment",
+    "Flag",
+    "FlagName",
+    "Identity",
+    "Measurement",
+    "Options",
+    "Peak",
+    "PeakKind",
+    "Progress",
+    "Result",
+    "Run",
+    "RunState",
+    "Shape",
+    "Status",
+    "Telemetry",
+    "Unit",
+]
 
 SCHEMA_VERSION = 1
 
@@ -18,9 +54,7 @@ CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
 Condition = Literal["cold", "warm", "graph"]
 DataMode = Literal["normal", "zeros", "ones"]
-Unit = Literal["vector", "matrix"]
 FlagName = Literal["noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm"]
-PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 DEFAULT_BUDGET_S = 0.1
@@ -266,74 +300,6 @@ class Flag:
 
     name: FlagName
     evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Peak:
-    """The most FLOP/s one dtype can reach on one kind of unit, and who says so."""
-
-    dtype: str
-    unit: Unit
-    flop_per_s: float
-    kind: PeakKind
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bandwidth:
-    """The most bytes/s the device's memory can move, and who says so."""
-
-    bytes_per_s: float
-    kind: PeakKind
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class CacheRoof:
-    """One level of a CPU's caches: the bytes it holds for all threads together, and how fast they move."""
-
-    level: int
-    size_bytes: int
-    bandwidth: Bandwidth
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A processor of this machine as it was when it was looked at.
-
-    Attributes:
-        id: `cpu` or `cuda:0`.
-        kind: the part of the id before the colon.
-        cores: physical cores of a CPU, multiprocessors of a GPU.
-        cache_bytes: last-level cache, flushed for `cold` measurements.
-        clock_hz: boost clock the driver or the table states; None where nothing states it.
-        native: dtypes with arithmetic units of their own; others are emulated.
-        spec_key: row of accelerators.csv that was matched and trusted.
-        peaks: compute peaks; a dtype and unit without a row is unknown.
-        caches: levels whose bandwidth was measured, the fastest first.
-        notes: what a reader should know about these figures, a sentence each.
-    """
-
-    id: str
-    kind: str
-    name: str
-    cores: int | None = None
-    memory_bytes: int | None = None
-    cache_bytes: int | None = None
-    clock_hz: float | None = None
-    compute_capability: str | None = None
-    driver: str | None = None
-    uuid: str | None = None
-    native: tuple[str, ...] = ()
-    spec_key: str | None = None
-    peaks: tuple[Peak, ...] = ()
-    bandwidth: Bandwidth | None = None
-    caches: tuple[CacheRoof, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def peak(self, dtype: str, unit: Unit) -> Peak | None:
-        """Return the peak of `dtype` on `unit`; None when unknown, never a neighbour's."""
-        return next((one for one in self.peaks if one.dtype == dtype and one.unit == unit), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,14 +28,14 @@ if choice.here:
 
 if not view.roofs:
     st.info(
-        f"No roof of {choice.device.name} is known. A CPU's are measured before its first run, a GPU's stand in the "
+        f"No roof of {choice.device.title} is known. A CPU's are measured before its first run, a GPU's stand in the "
         "table of accelerators once its driver names it.",
         icon=":material/roofing:",
     )
     open_benchmark()
     st.stop()
 if not choice.here and not view.measured:
-    st.info(nothing_here(choice.device.name, view.points), icon=":material/info:")
+    st.info(nothing_here(choice.device.title, view.points), icon=":material/info:")
 show_roofline(view, choice)
 if all(device.kind == "cpu" for device in devices):
     st.caption("No CUDA device was found here; every GPU of the table can be chosen above.")

@@ -33,7 +33,7 @@ COLUMNS = [
 def _home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     cpu = cpu_device()
-    save_ceiling(Ceiling(cpu.name, cpu.cores, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00"))
+    save_ceiling(cpu, Ceiling(cpu.name, cpu.cores, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00"))
 
 
 @pytest.fixture

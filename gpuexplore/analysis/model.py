@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
+from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Case, Device, Flag, FlagName, Measurement, Origin, Peak, PeakKind, Result, Shape
 from gpuexplore.operations import operation_named
@@ -63,7 +64,7 @@ class Context:
     """What is known beside the results of a run.
 
     Attributes:
-        custom_peaks: what a user entered, by the name of the device.
+        custom_peaks: what a user entered, by the key of the device (`gpuexplore.devices.identity.device_key`).
         earlier: measured results, of these devices or others, that a measured ceiling may be taken from.
         beside: results of a recording that are shown beside those of the run.
         origin: where the results of the run come from.
@@ -76,7 +77,7 @@ class Context:
 
     def custom(self, device: Device | None) -> CustomPeaks:
         """Return what the user entered for `device`."""
-        return self.custom_peaks.get(device.name, CustomPeaks()) if device else CustomPeaks()
+        return self.custom_peaks.get(device_key(device), CustomPeaks()) if device else CustomPeaks()
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
     return {
         "row": row.dtype,
         "dtype": row.dtype,
-        "device": row.device.name,
+        "device": row.device.title,
         "value": span.value if span else None,
         "low": span.low if span else None,
         "high": span.high if span else None,

@@ -30,7 +30,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _print_device(device: Device) -> None:
     cores = "unknown" if device.cores is None else device.cores
-    print(f"{device.id}  {device.name}  {cores} cores  {format_bytes(device.memory_bytes)}")
+    print(f"{device.id}  {device.title}  {cores} cores  {format_bytes(device.memory_bytes)}")
     for peak in device.peaks:
         rate = format_flop_per_s(peak.flop_per_s)
         print(f"  {peak.dtype:5} {peak.unit:7} {rate:>14}  {peak.kind}: {peak.source}")

@@ -7,11 +7,9 @@ from typing import Any
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.devices.identity import same_device
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.model import Device, Result
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -54,8 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _own_results(here: Sequence[Device]) -> tuple[Result, ...]:
     """Return what was measured on these devices, newest last."""
     with open_store() as store:
-        found = ((device, one) for device in here for _, one in reversed(store.measured_results(device)))
-        return tuple(one for device, one in found if same_device(device_of(one), device))
+        return tuple(result for device in here for _, result in reversed(store.measured_results(device)))
 
 
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
@@ -90,14 +87,14 @@ def _print(found: Sequence[Prediction]) -> None:
     for too_large in dict.fromkeys(map(_too_large, found)):
         if too_large:
             print(f"  {too_large}")
-    for basis in dict.fromkeys(f"{one.device.name}: calibrated on {one.basis}" for one in found if one.time_s):
+    for basis in dict.fromkeys(f"{one.device.title}: calibrated on {one.basis}" for one in found if one.time_s):
         print(f"  {basis}")
 
 
 def _columns(prediction: Prediction) -> tuple[str, ...]:
     bytes_per_s = _bytes_per_s(prediction)
     return (
-        prediction.device.name,
+        prediction.device.title,
         shape_label(prediction.case.shape),
         prediction.case.dtype,
         format_seconds(prediction.time_s),
@@ -130,6 +127,5 @@ def _too_large(prediction: Prediction) -> str | None:
     if _fits(prediction) is not False:
         return None
     needed, there = format_bytes(_bytes(prediction)), format_bytes(prediction.device.memory_bytes)
-    return (
-        f"{prediction.case.dtype}: the arrays need {needed}, and {prediction.device.name} has {there}: it would not fit"
-    )
+    device, dtype = prediction.device.title, prediction.case.dtype
+    return f"{dtype}: the arrays need {needed}, and {device} has {there}: it would not fit"

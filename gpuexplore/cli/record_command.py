@@ -149,7 +149,7 @@ def _summary(recording: Recording) -> list[str]:
     flags = Counter(str(flag.name) for result in results for flag in result.flags)
     return [
         f"{recording.name}: recorded {told.recorded_utc} by {told.recorded_by}, {told.method}, commit {told.commit}",
-        *(f"{device.id}: {device.name}, driver {device.driver or 'none'}" for device in told.devices),
+        *(f"{device.id}: {device.title}, driver {device.driver or 'none'}" for device in told.devices),
         ", ".join(f"{name} {version}" for name, version in told.libraries.items()),
         *(
             f"{run.experiment.operation}: {run.progress.done} of {run.progress.total} cases"

@@ -25,9 +25,9 @@ class Accelerator:
         compute_capability: CUDA's number, or the architecture name other vendors use.
         rate_class: row of flop_per_clock.csv.
         multiprocessors: streaming multiprocessors, compute units, Xe-cores or Apple cores.
-        tensor_clock_hz: clock the matrix peaks are printed for, where it is another than the boost clock.
+        tensor_clock_hz: clock the datasheet rates the matrix peaks at, where it is another than the boost clock.
         rates: dense FLOP/s (int8: operations/s) by column; a column that is not there is no unit.
-        derived: columns that no vendor printed: rate x multiprocessors x clock.
+        derived: columns that no datasheet lists: rate x multiprocessors x clock.
         confidence: `low`, `medium` or `high`; `notes` say why.
     """
 
@@ -129,7 +129,7 @@ def trusted(accelerator: Accelerator, multiprocessors: int | None, memory_bytes:
 
 
 def peaks_of(accelerator: Accelerator) -> tuple[Peak, ...]:
-    """Return the dense peaks of a row: `datasheet` where the maker prints them, else `formula`."""
+    """Return the dense peaks of a row: `datasheet` where the vendor lists them, else `formula`."""
     return peaks_from(lambda name: _rate(accelerator, name), lambda name: name not in accelerator.rates)
 
 

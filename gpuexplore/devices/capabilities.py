@@ -1,7 +1,7 @@
 """What a CUDA multiprocessor can hold, by compute capability: one row of compute_capabilities.csv each.
 
 Sizes are NVIDIA's technical specifications, linked in each row. The units in which registers, warps and shared
-memory are handed out are printed nowhere but in cuda_occupancy.h, a header of the CUDA runtime:
+memory are handed out are documented nowhere but in cuda_occupancy.h, a header of the CUDA runtime:
 https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
 """
 
@@ -38,7 +38,7 @@ class ComputeCapability:
         max_shared_bytes_per_block_opt_in: the same for a kernel that opts in, which takes dynamic shared memory.
         shared_unit_bytes: shared memory is given to a block in multiples of this.
         reserved_shared_bytes_per_block: shared memory the driver takes for itself beside each block's own.
-        source_url: where NVIDIA prints it.
+        source_url: where NVIDIA documents it.
     """
 
     compute_capability: str

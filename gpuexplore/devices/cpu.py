@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from gpuexplore.model import Device
+from gpuexplore.devices.microarchitectures import microarchitecture_of
+from gpuexplore.model import Device, Identity
 
 ROOT = Path("/")
 # A dtype is native with any one of these sets of flags.
@@ -21,6 +22,12 @@ NATIVE_FLAGS: dict[str, tuple[frozenset[str], ...]] = {
     "bf16": (frozenset({"avx512_bf16"}), frozenset({"amx_bf16"}), frozenset({"bf16"})),
     "fp16": (frozenset({"avx512_fp16"}), frozenset({"amx_fp16"}), frozenset({"fphp", "asimdhp"})),
 }
+# Of all flags, those that decide how fast products and streams are.
+INSTRUCTION_SETS = (
+    *("avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
+    *("avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16", "amx_int8"),
+    *("asimd", "asimdhp", "asimddp", "fphp", "bf16", "i8mm", "sve", "sve2", "svebf16", "svei8mm", "sme"),
+)
 
 
 def cpu_device(root: Path = ROOT) -> Device:
@@ -35,7 +42,42 @@ def cpu_device(root: Path = ROOT) -> Device:
         cache_bytes=cache_bytes(root),
         clock_hz=_khz(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
         native=native_dtypes(root),
+        identity=cpu_identity(root),
     )
+
+
+def cpu_identity(root: Path = ROOT) -> Identity | None:
+    """Return who the first core says it is; None where Linux's files do not tell, as on other systems."""
+    vendor = _cpuinfo(root, "vendor_id", "CPU implementer")
+    family = _number(_cpuinfo(root, "cpu family", "CPU architecture"))
+    model = _number(_cpuinfo(root, "model", "CPU part"))
+    if vendor is None or family is None or model is None:
+        return None
+    stepping = _stepping(root)
+    flags = _flags(root)
+    return Identity(
+        vendor=vendor,
+        family=family,
+        model=model,
+        stepping=stepping,
+        instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags) if flags else None,
+        cache_sizes_bytes=tuple(level.size_bytes for level in cache_levels(root)) or None,
+        microarchitecture=microarchitecture_of(vendor, family, model, stepping),
+    )
+
+
+def _stepping(root: Path) -> int | None:
+    variant, revision = _number(_cpuinfo(root, "CPU variant")), _number(_cpuinfo(root, "CPU revision"))
+    return _number(_cpuinfo(root, "stepping")) if variant is None or revision is None else 16 * variant + revision
+
+
+def _number(text: str | None) -> int | None:
+    """Return a number written in decimal or, after 0x, in hexadecimal."""
+    return int(text, 16 if "x" in text else 10) if text and re.fullmatch(r"\d+|0x[0-9a-f]+", text) else None
+
+
+def _flags(root: Path) -> frozenset[str]:
+    return frozenset((_cpuinfo(root, "flags", "Features") or "").split())
 
 
 def read_line(path: Path) -> str | None:
@@ -129,7 +171,7 @@ def cache_levels(root: Path = ROOT) -> tuple[CacheLevel, ...]:
     """Return the caches for data of the first core, the nearest first; a level of unknown size is left out."""
     folders = (root / "sys/devices/system/cpu/cpu0/cache").glob("index*")
     found = (_cache_level(folder) for folder in folders if read_line(folder / "type") != "Instruction")
-    return tuple(sorted((one for one in found if one is not None), key=lambda one: one.level))
+    return tuple(sorted((level for level in found if level is not None), key=lambda level: level.level))
 
 
 def _cache_level(folder: Path) -> CacheLevel | None:
@@ -143,7 +185,7 @@ def _cache_level(folder: Path) -> CacheLevel | None:
 def _listed(text: str) -> tuple[int, ...]:
     """Return the numbers of a list like ``0-3,8-11``."""
     ranges = (part.partition("-") for part in text.split(","))
-    return tuple(one for first, _, last in ranges for one in range(int(first), int(last or first) + 1))
+    return tuple(number for first, _, last in ranges for number in range(int(first), int(last or first) + 1))
 
 
 def cache_bytes(root: Path = ROOT) -> int | None:
@@ -154,5 +196,5 @@ def cache_bytes(root: Path = ROOT) -> int | None:
 
 def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
     """Return the dtypes the CPU has arithmetic for, by its flags."""
-    flags = set((_cpuinfo(root, "flags", "Features") or "").split())
+    flags = _flags(root)
     return tuple(dtype for dtype, sets in NATIVE_FLAGS.items() if any(needed <= flags for needed in sets))

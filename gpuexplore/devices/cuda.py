@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpuexplore.devices.accelerators import Accelerator, bandwidth_of, match, native_dtypes, peaks_of, trusted
 from gpuexplore.devices.formula import formula_bandwidth, formula_peaks, native_since
 from gpuexplore.devices.gpu_facts import GpuFacts
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Identity
 
 
 def device_from(index: int, facts: GpuFacts) -> Device:
@@ -40,7 +40,13 @@ def _plain(index: int, facts: GpuFacts) -> Device:
         driver=facts.driver,
         uuid=facts.uuid,
         native=native_since(facts.compute_capability),
+        identity=_identity(facts),
     )
+
+
+def _identity(facts: GpuFacts) -> Identity | None:
+    found = Identity(pci_id=facts.pci_id, power_limit_w=facts.power_limit_w)
+    return None if found == Identity() else found
 
 
 def _doubt(row: Accelerator | None, facts: GpuFacts) -> str | None:

@@ -54,7 +54,7 @@ def _with_notes(device: Device, notes: Iterable[str]) -> Device:
 def cpu_with_ceiling() -> Device:
     """Return the CPU with the ceilings measured earlier for one thread per core, if there are any."""
     cpu = cpu_device()
-    ceiling = load_ceiling(cpu.name, cpu.cores or 1)
+    ceiling = load_ceiling(cpu, cpu.cores or 1)
     return with_ceiling(cpu, ceiling) if ceiling else _with_notes(cpu, (NO_CEILING,))
 
 

@@ -1,25 +1,121 @@
 """Whether a result of one device says something about another: the only place that decides it."""
 
-from gpuexplore.model import Device
+import hashlib
+from collections.abc import Mapping
+
+from gpuexplore.model import Device, Identity
+from gpuexplore.units import format_flop_per_s
+
+UnitKey = tuple[str, str | None, float | None]
+OTHER_PROCESSOR = "another processor of this name"
+CEILING_TOLERANCE = 0.15  # of two measured ceilings of one processor; Zen 4 and Zen 5 differ by 120 %
+FACTS: Mapping[str, str] = {  # of an identity, in words: two that are known and differ make two devices
+    "vendor": "vendor",
+    "family": "family",
+    "model": "model",
+    "stepping": "stepping",
+    "instruction_sets": "instruction sets",
+    "cache_sizes_bytes": "caches",
+    "pci_id": "PCI id",
+}
 
 
 def same_device(device: Device | None, other: Device) -> bool:
-    """Return whether a result of `one` says something about `other`: the same row of the table, or the same processor.
+    """Return whether a result of `device` says something about `other`: the same row of the table, or processor."""
+    return why_other_device(device, other) is None
 
-    Virtual machines give many processors one name, so the cores have to agree too where both are known.
+
+def why_other_device(device: Device | None, other: Device) -> str | None:
+    """Return why a result of `device` says nothing about `other`; None where it does.
+
+    Processors of one name differ: virtual machines call a Zen 4 and a Zen 5 `AMD EPYC`. What a processor says of itself
+    decides; where one of the two is of a version that kept no identity, caches, formats and measured ceilings do.
     """
     if device is None:
-        return False
-    if device.spec_key is not None and device.spec_key == other.spec_key:
-        return True
-    cores = {device.cores, other.cores} - {None}
-    return (device.kind, device.name) == (other.kind, other.name) and len(cores) < 2
+        return "the result does not name its device"
+    if device == other or (device.spec_key is not None and device.spec_key == other.spec_key):
+        return None
+    if (device.kind, device.name) != (other.kind, other.name):
+        return f"it was measured on {device.title}"
+    found = _unlike(device, other)
+    return found and f"{OTHER_PROCESSOR}: {found}"
 
 
 def same_unit(device: Device | None, other: Device) -> bool:
-    """Return whether both are one piece of hardware, as far as is known: two of a kind differ by some percent."""
+    """Return whether both are one piece of hardware in one state, as far as is known, so that they share ceilings.
+
+    Two of a kind differ by some percent, and one under a lower power limit by more.
+    """
     return (
         device is not None
         and same_device(device, other)
-        and (device.uuid == other.uuid or not (device.uuid and other.uuid))
+        and _agree(device.uuid, other.uuid)
+        and _agree(device.compute_capability, other.compute_capability)
+        and _agree(_power_limit_w(device), _power_limit_w(other))
     )
+
+
+def device_key(device: Device) -> str:
+    """Return a short text that is the same for devices with the same facts, for whatever is stored by device.
+
+    Ceilings have no part in it: they change from one measurement to the next.
+    """
+    if device.spec_key is not None:
+        return device.spec_key
+    facts = [getattr(device.identity, name, None) for name in FACTS]
+    facts += [device.name, device.cores, device.cache_bytes, device.compute_capability]
+    return f"{device.kind}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+
+
+def unit_key(device: Device) -> UnitKey:
+    """Return what tells one piece of hardware in one state from others."""
+    return (device_key(device), device.uuid, _power_limit_w(device))
+
+
+def _power_limit_w(device: Device) -> float | None:
+    return device.identity.power_limit_w if device.identity else None
+
+
+def _agree(value: object, other: object) -> bool:
+    """Return whether two facts are equal, as far as both are known."""
+    return value is None or other is None or value == other
+
+
+def _unlike(device: Device, other: Device) -> str | None:
+    """Return how two processors of one name differ."""
+    if not _agree(device.cores, other.cores):
+        return f"it has {device.cores} cores, not {other.cores}"
+    if not _agree(device.compute_capability, other.compute_capability):
+        return f"its compute capability is {device.compute_capability}, not {other.compute_capability}"
+    if device.identity and other.identity:
+        return _unlike_identity(device.identity, other.identity)
+    return _unlike_figures(device, other) if device.kind == "cpu" else None
+
+
+def _unlike_identity(identity: Identity, other: Identity) -> str | None:
+    if not _agree(identity.microarchitecture, other.microarchitecture):
+        return f"it is {identity.microarchitecture}, not {other.microarchitecture}"
+    unlike = [word for name, word in FACTS.items() if not _agree(getattr(identity, name), getattr(other, name))]
+    return f"other {', '.join(unlike)}" if unlike else None
+
+
+def _unlike_figures(device: Device, other: Device) -> str | None:
+    """Return how two CPUs differ, of which at least one does not say who it is."""
+    if device.cache_bytes != other.cache_bytes:
+        return "its last-level cache is of another size"
+    if set(device.native) != set(other.native):
+        return f"its native formats are {', '.join(device.native)}, not {', '.join(other.native)}"
+    ceilings, others = _ceilings(device), _ceilings(other)
+    shared = [kind for kind in ceilings if kind in others]
+    if not shared:
+        return "it does not say which, and no ceiling was measured that would tell"
+    for dtype, unit in shared:
+        rate, its_rate = ceilings[dtype, unit], others[dtype, unit]
+        if abs(rate - its_rate) > CEILING_TOLERANCE * max(rate, its_rate):
+            return f"its {dtype} ceiling is {format_flop_per_s(rate)}, not {format_flop_per_s(its_rate)}"
+    return None
+
+
+def _ceilings(device: Device) -> dict[tuple[str, str], float]:
+    """Return the measured ceilings of a device by dtype and unit, FLOP/s."""
+    return {(peak.dtype, peak.unit): peak.flop_per_s for peak in device.peaks if peak.kind == "measured_ceiling"}

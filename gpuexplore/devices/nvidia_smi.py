@@ -4,9 +4,12 @@ import shutil
 import subprocess
 
 from gpuexplore.devices.cuda_visible_devices import visible_uuids
-from gpuexplore.devices.gpu_facts import GpuFacts
+from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of
 
-FIELDS = ("uuid", "name", "memory.total", "compute_cap", "clocks.max.sm", "clocks.max.memory", "driver_version")
+FIELDS = (
+    *("uuid", "name", "memory.total", "compute_cap", "clocks.max.sm", "clocks.max.memory", "driver_version"),
+    *("pci.device_id", "enforced.power.limit"),
+)
 TIMEOUT_S = 10.0
 
 
@@ -31,7 +34,7 @@ def parse_gpus(answer: str, visible: str | None) -> tuple[GpuFacts, ...]:
 
 
 def _facts(line: tuple[str, ...]) -> GpuFacts:
-    uuid, name, memory_mib, capability, clock_mhz, memory_clock_mhz, driver = line
+    uuid, name, memory_mib, capability, clock_mhz, memory_clock_mhz, driver, pci_device, watts = line
     return GpuFacts(
         name=name,
         uuid=uuid,
@@ -40,7 +43,13 @@ def _facts(line: tuple[str, ...]) -> GpuFacts:
         clock_hz=_whole(clock_mhz, 1_000_000),
         memory_clock_hz=_whole(memory_clock_mhz, 1_000_000),
         driver=driver,
+        pci_id=pci_id_of(int(pci_device, 16)) if pci_device.startswith("0x") else None,
+        power_limit_w=_watts(watts),
     )
+
+
+def _watts(text: str) -> float | None:
+    return float(text) if text.replace(".", "", 1).isdigit() else None
 
 
 def _whole(text: str, unit: int) -> int | None:

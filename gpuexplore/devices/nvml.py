@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuexplore.devices.cuda_visible_devices import visible_uuids
 from gpuexplore.devices.formula import multiprocessors_from_cores
-from gpuexplore.devices.gpu_facts import GpuFacts
+from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of
 
 
 @cache
@@ -70,6 +70,8 @@ def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
         memory_clock_hz=_clock(nvml, handle, "NVML_CLOCK_MEM"),
         bus_bits=ask(nvml, "nvmlDeviceGetMemoryBusWidth", handle),
         driver=text(ask(nvml, "nvmlSystemGetDriverVersion")),
+        pci_id=_pci_id(nvml, handle),
+        power_limit_w=_power_limit_w(nvml, handle),
         sliced=cut or uuid.startswith("MIG-"),
     )
 
@@ -83,6 +85,16 @@ def _multiprocessors(nvml: Any, handle: Any, capability: str | None) -> int | No
     attributes = ask(nvml, "nvmlDeviceGetAttributes", handle)
     counted = getattr(attributes, "multiprocessorCount", None)
     return counted or multiprocessors_from_cores(capability, ask(nvml, "nvmlDeviceGetNumGpuCores", handle))
+
+
+def _pci_id(nvml: Any, handle: Any) -> str | None:
+    number = getattr(ask(nvml, "nvmlDeviceGetPciInfo", handle), "pciDeviceId", None)
+    return None if number is None else pci_id_of(number)
+
+
+def _power_limit_w(nvml: Any, handle: Any) -> float | None:
+    milliwatts = ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
+    return milliwatts / 1e3 if milliwatts else None
 
 
 def _clock(nvml: Any, handle: Any, clock: str) -> float | None:

@@ -67,7 +67,7 @@ def peaks_from(rate_of: Callable[[str], Rate | None], absent: Callable[[str], bo
         absent: whether the unit of a column is known not to exist, so that its fallback counts.
     """
     found = (_peak(row, rate_of, absent) for row in PEAK_FIELDS)
-    return tuple(one for one in found if one is not None)
+    return tuple(peak for peak in found if peak is not None)
 
 
 def _peak(row: PeakField, rate_of: Callable[[str], Rate | None], absent: Callable[[str], bool]) -> Peak | None:

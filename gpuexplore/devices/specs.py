@@ -27,19 +27,19 @@ def accelerator_named(query: str) -> Accelerator | None:
 
 
 def target_named(query: str, here: Iterable[Device]) -> Device:
-    """Return the device a person means: one of `here` by its id or name, else a row of the table.
+    """Return the device a person means: one of `here` by its id, name or title, else a row of the table.
 
     Raises:
         InvalidInput: there is none; names those of the table that are near.
     """
     wanted = query.strip()
     places = tuple(here)
-    known = next((place for place in places if wanted in (place.id, place.name)), None)
+    known = next((place for place in places if wanted in (place.id, place.name, place.title)), None)
     if known is not None:
         return known
     row = accelerator_named(wanted)
     if row is None:
-        near = ", ".join(one.name for one in search(wanted)[:5])
+        near = ", ".join(row.name for row in search(wanted)[:5])
         ids = ", ".join(place.id for place in places) or "none"
         accepted = f"names and keys of `specs`{f', near: {near}' if near else ''}; devices of this machine: {ids}"
         raise InvalidInput.of("gpu", query, accepted)
@@ -49,8 +49,8 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
 def peaks_json(query: str) -> dict[str, Any]:
     """Return what `gpuexplore specs NAME --json` prints; `key` is None for an unknown name.
 
-    A dtype with both units is given with its matrix unit; `kind` is `formula` only when the maker
-    prints none of the peaks.
+    A dtype with both units is given with its matrix unit; `kind` is `formula` only when the
+    datasheet lists none of the peaks.
     """
     row = accelerator_named(query)
     peaks = peaks_of(row) if row else ()
@@ -58,7 +58,7 @@ def peaks_json(query: str) -> dict[str, Any]:
         "query": query,
         "key": row.key if row else None,
         "kind": _kind(peaks),
-        "peaks": {one.dtype: _peak_json(one) for one in _matrix_first(peaks)},
+        "peaks": {peak.dtype: _peak_json(peak) for peak in _matrix_first(peaks)},
         "bandwidth_bytes_per_s": row.bandwidth_bytes_per_s if row else None,
         "confidence": row.confidence if row else None,
     }

@@ -71,7 +71,7 @@ def _foreign_processes(nvml: Any, handle: Any) -> int | None:
     running = ask(nvml, "nvmlDeviceGetComputeRunningProcesses", handle)
     if running is None:
         return None
-    pids = {one.pid for one in running} - {os.getpid(), os.getppid()}
+    pids = {process.pid for process in running} - {os.getpid(), os.getppid()}
     return len(pids) if all(Path(f"/proc/{pid}").exists() for pid in pids) else None
 
 
@@ -93,7 +93,7 @@ def _cpu_temperature() -> float | None:
     if not hasattr(psutil, "sensors_temperatures"):  # Linux and FreeBSD only
         return None
     sensors = psutil.sensors_temperatures()
-    return max((one.current for name in CPU_SENSORS for one in sensors.get(name, ())), default=None)
+    return max((sensor.current for name in CPU_SENSORS for sensor in sensors.get(name, ())), default=None)
 
 
 def governor(root: Path = ROOT) -> str | None:

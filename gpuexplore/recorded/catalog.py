@@ -38,9 +38,9 @@ def recording_named(name: str, operation: str) -> Recording:
         InvalidInput: there is none; the text names those there are.
     """
     known = recordings_of(operation)
-    found = next((one for one in known if one.name == name), None)
+    found = next((recording for recording in known if recording.name == name), None)
     if found is None:
-        listed = ", ".join(one.name for one in known) or "none"
+        listed = ", ".join(recording.name for recording in known) or "none"
         raise InvalidInput.of("recording", name, f"those of {operation}: {listed}")
     return found
 
@@ -76,7 +76,7 @@ def _found(run_id: str) -> tuple[Recording, Run]:
 
 @cache
 def _runs(folder: Path) -> Mapping[str, tuple[Recording, Run]]:
-    return {run.id: (one, run) for one in _read(folder)[0] for run in one.as_runs()}
+    return {run.id: (recording, run) for recording in _read(folder)[0] for run in recording.as_runs()}
 
 
 @cache

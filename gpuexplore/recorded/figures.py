@@ -33,9 +33,9 @@ def check_shape(shape: Shape, operation: Operation) -> None:
 
 
 def check_device(device: Device) -> None:
-    """Raise when a figure of `device` is not above zero, or a peak is of a format nobody knows."""
+    """Raise when a figure of `device` is not above zero, or a peak is of an unknown format."""
     found = [(name, getattr(device, name)) for name in ("cores", "memory_bytes", "cache_bytes", "clock_hz")]
-    found += [(f"{one.unit} peak of {one.dtype}", one.flop_per_s) for one in device.peaks]
+    found += [(f"{peak.unit} peak of {peak.dtype}", peak.flop_per_s) for peak in device.peaks]
     found += [("bandwidth", device.bandwidth.bytes_per_s)] if device.bandwidth else []
     found += [(f"bandwidth of level {cache.level}", cache.bandwidth.bytes_per_s) for cache in device.caches]
     found += [(f"size of level {cache.level}", cache.size_bytes) for cache in device.caches]
@@ -63,5 +63,5 @@ def check_result(result: Result) -> None:
     if accuracy.tolerance > most * (1 + ROUNDING):
         raise InvalidInput.of("tolerance", accuracy.tolerance, f"up to {most}, which rounding explains")
     if measurement.first_call_s <= 0 or measurement.batch < 1:
-        told = f"{measurement.first_call_s}, {measurement.batch}"
-        raise InvalidInput.of("first call and batch", told, "seconds above 0, and whole numbers from 1")
+        values = f"{measurement.first_call_s}, {measurement.batch}"
+        raise InvalidInput.of("first call and batch", values, "seconds above 0, and whole numbers from 1")

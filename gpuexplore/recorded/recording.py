@@ -28,7 +28,7 @@ class Recording:
     @property
     def title(self) -> str:
         """The devices and the day, for a reader who chooses: ``NVIDIA L4, 2026-01-02``."""
-        names = dict.fromkeys(device.name for device in self.provenance.devices)
+        names = dict.fromkeys(device.title for device in self.provenance.devices)
         return f"{', '.join(names)}, {self.date}"
 
     @property

@@ -16,7 +16,9 @@ from gpuexplore.recorded.provenance import Provenance, missing_provenance
 from gpuexplore.recorded.recording import Recording
 from gpuexplore.serialization import decode
 
-SAME_AS_IN_THE_HEADER = ("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key")
+SAME_AS_IN_THE_HEADER = (
+    *("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity"),
+)
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
@@ -106,11 +108,11 @@ def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[
     found = decode(tuple[Experiment, ...], line.get("experiments") or ())
     if not found:
         raise InvalidInput("no experiments: without them the results cannot be told from a selection")
-    names = [one.operation for one in found]
+    names = [experiment.operation for experiment in found]
     if len(set(names)) != len(names):
         raise InvalidInput(f"operations repeat: {', '.join(names)}; a recording holds each once")
-    for one in found:
-        _check_names(one, device_ids)
+    for experiment in found:
+        _check_names(experiment, device_ids)
     return found
 
 
@@ -146,11 +148,11 @@ def _check_environment(result: Result, provenance: Provenance, now: datetime) ->
 
 
 def _check_device(device: Device, case: Case, provenance: Provenance) -> None:
-    told = next(one for one in provenance.devices if one.id == case.device)
+    in_header = next(known for known in provenance.devices if known.id == case.device)
     for name in SAME_AS_IN_THE_HEADER:
-        here, there = getattr(device, name), getattr(told, name)
-        if here != there:
-            raise InvalidInput(f"{name} of the device is {here!r}, in the header {there!r}")
+        value, expected = getattr(device, name), getattr(in_header, name)
+        if value != expected:
+            raise InvalidInput(f"{name} of the device is {value!r}, in the header {expected!r}")
     check_device(device)
 
 

@@ -34,7 +34,7 @@ class Store(Database):
     own_peaks = peaks.own_peaks
     set_own_peak = peaks.set_own_peak
     delete_own_peak = peaks.delete_own_peak
-    own_bandwidths = peaks.own_bandwidths
+    own_bandwidth = peaks.own_bandwidth
     set_own_bandwidth = peaks.set_own_bandwidth
     delete_own_bandwidth = peaks.delete_own_bandwidth
     # anybody

@@ -1,102 +1,119 @@
-"""Peaks and memory bandwidths that users entered for devices, by owner and the device's name."""
+"""Peaks and memory bandwidths that users entered for devices, by owner and device.
 
-from collections.abc import Mapping
+Earlier versions knew a device by its name alone. What was entered then applies to every device of that name for which
+nothing else was entered since, and its source says so.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Table, and_, delete, insert, select
+from sqlalchemy import ColumnElement, Row, Table, and_, delete, insert, select
 
+from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Bandwidth, Peak, PeakKind, Unit
+from gpuexplore.model import Bandwidth, Device, Peak, PeakKind, Unit
 from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, warn
 
 P = TypeVar("P", Peak, Bandwidth)
+BY_NAME = "entered earlier, for any processor of this name"
 
 
-def own_peaks(database: Database, owner: str) -> Mapping[str, tuple[Peak, ...]]:
-    """Return the peaks `owner` entered, by the device's name."""
-    wanted = select(OWN_PEAKS).where(OWN_PEAKS.c.owner == owner)
-    order = (OWN_PEAKS.c.device_name, OWN_PEAKS.c.dtype, OWN_PEAKS.c.unit)
-    found: dict[str, tuple[Peak, ...]] = {}
-    with database.reading() as connection:
-        for row in connection.execute(wanted.order_by(*order)):
-            if peak := _usable(Peak, row.payload):
-                found[row.device_name] = (*found.get(row.device_name, ()), peak)
-    return found
+def own_peaks(database: Database, owner: str, device: Device) -> tuple[Peak, ...]:
+    """Return the peaks `owner` entered for a device, by dtype and unit."""
+    found = {(peak.dtype, peak.unit): peak for peak in _entered(database, OWN_PEAKS, owner, device, kind=Peak)}
+    return tuple(found[key] for key in sorted(found))
 
 
-def set_own_peak(database: Database, owner: str, device_name: str, *, peak: Peak) -> None:
+def set_own_peak(database: Database, owner: str, device: Device, *, peak: Peak) -> None:
     """Keep `peak` for this owner and device, in place of one for the same dtype and unit.
 
     Raises:
         InvalidInput: the peak's kind is not `own`, or its rate is no positive number.
     """
-    _refuse(peak.kind, "peak", peak.flop_per_s, "FLOP/s")
-    key = {"owner": owner, "device_name": device_name, "dtype": peak.dtype, "unit": peak.unit}
-    _replace(database, OWN_PEAKS, key, encode(peak))
+    _check(peak.kind, "peak", peak.flop_per_s, "FLOP/s")
+    key = {"owner": owner, "dtype": peak.dtype, "unit": peak.unit}
+    _replace(database, OWN_PEAKS, device, key=key, entered=peak)
 
 
-def delete_own_peak(database: Database, owner: str, device_name: str, *, dtype: str, unit: Unit) -> None:
+def delete_own_peak(database: Database, owner: str, device: Device, *, dtype: str, unit: Unit) -> None:
     """Forget a peak; nothing happens when there is none."""
-    key = {"owner": owner, "device_name": device_name, "dtype": dtype, "unit": unit}
-    _delete(database, OWN_PEAKS, key)
+    _delete(database, OWN_PEAKS, device, {"owner": owner, "dtype": dtype, "unit": unit})
 
 
-def own_bandwidths(database: Database, owner: str) -> Mapping[str, Bandwidth]:
-    """Return the memory bandwidths `owner` entered, by the device's name."""
-    wanted = select(OWN_BANDWIDTHS).where(OWN_BANDWIDTHS.c.owner == owner).order_by(OWN_BANDWIDTHS.c.device_name)
-    with database.reading() as connection:
-        found = {row.device_name: _usable(Bandwidth, row.payload) for row in connection.execute(wanted)}
-    return {name: one for name, one in found.items() if one}
+def own_bandwidth(database: Database, owner: str, device: Device) -> Bandwidth | None:
+    """Return the memory bandwidth `owner` entered for a device, or None."""
+    found = (None, *_entered(database, OWN_BANDWIDTHS, owner, device, kind=Bandwidth))
+    return found[-1]
 
 
-def set_own_bandwidth(database: Database, owner: str, device_name: str, *, bandwidth: Bandwidth) -> None:
+def set_own_bandwidth(database: Database, owner: str, device: Device, *, bandwidth: Bandwidth) -> None:
     """Keep `bandwidth` for this owner and device, in place of an earlier one.
 
     Raises:
         InvalidInput: its kind is not `own`, or its rate is no positive number.
     """
-    _refuse(bandwidth.kind, "bandwidth", bandwidth.bytes_per_s, "bytes/s")
-    _replace(database, OWN_BANDWIDTHS, {"owner": owner, "device_name": device_name}, encode(bandwidth))
+    _check(bandwidth.kind, "bandwidth", bandwidth.bytes_per_s, "bytes/s")
+    _replace(database, OWN_BANDWIDTHS, device, key={"owner": owner}, entered=bandwidth)
 
 
-def delete_own_bandwidth(database: Database, owner: str, device_name: str) -> None:
+def delete_own_bandwidth(database: Database, owner: str, device: Device) -> None:
     """Forget a bandwidth; nothing happens when there is none."""
-    _delete(database, OWN_BANDWIDTHS, {"owner": owner, "device_name": device_name})
+    _delete(database, OWN_BANDWIDTHS, device, {"owner": owner})
 
 
-def _usable(kind: type[P], payload: Any) -> P | None:
-    """Return what was entered; None, with a line in the log, for a row nobody can have entered."""
+def _entered(database: Database, table: Table, owner: str, device: Device, *, kind: type[P]) -> Iterator[P]:
+    """Yield what `owner` entered for the device's name, then for the device itself, which counts."""
+    with database.reading() as connection:
+        rows = connection.execute(select(table).where(_is(table, {"owner": owner}), _is_of(table, device))).all()
+    for row in sorted(rows, key=lambda row: row.device_key == device_key(device)):
+        if found := _usable(kind, row):
+            yield found if row.device_key == device_key(device) else _by_name(found)
+
+
+def _by_name(found: P) -> P:
+    return replace(found, source=f"{found.source} ({BY_NAME})")
+
+
+def _usable(kind: type[P], row: Row[Any]) -> P | None:
+    """Return what was entered; None, with a line in the log, for a row that no form can have written."""
     try:
-        found = decode(kind, payload)
+        found = decode(kind, row.payload)
         rate = found.flop_per_s if isinstance(found, Peak) else found.bytes_per_s
-        _refuse(found.kind, kind.__name__.lower(), rate, "a second")
+        _check(found.kind, kind.__name__.lower(), rate, "a second")
     except DECODE_ERRORS as error:
-        warn(f"own {kind.__name__.lower()} {str(payload)[:60]!r}: {type(error).__name__}: {error}")
+        warn(f"own {kind.__name__.lower()} {str(row.payload)[:60]!r}: {type(error).__name__}: {error}")
         return None
     return found
 
 
-def _refuse(kind: PeakKind, what: str, rate: float, unit: str) -> None:
+def _check(kind: PeakKind, what: str, rate: float, unit: str) -> None:
     if kind != "own":
         raise InvalidInput.of(f"kind of {what}", kind, ("own",))
     if not (isfinite(rate) and rate > 0):
         raise InvalidInput.of(what, rate, f"positive numbers of {unit}")
 
 
-def _replace(database: Database, table: Table, key: Mapping[str, str], payload: Any) -> None:
+def _replace(database: Database, table: Table, device: Device, *, key: Mapping[str, str], entered: object) -> None:
+    place = {**key, "device_key": device_key(device)}
     with database.writing() as connection:
-        connection.execute(delete(table).where(_is(table, key)))
-        connection.execute(insert(table).values(**key, payload=payload))
+        connection.execute(delete(table).where(_is(table, place)))
+        connection.execute(insert(table).values(**place, payload=encode(entered)))
 
 
-def _delete(database: Database, table: Table, key: Mapping[str, str]) -> None:
+def _delete(database: Database, table: Table, device: Device, key: Mapping[str, str]) -> None:
+    """Delete what was entered for the device, and what was entered for its name: else that would come back."""
     with database.writing() as connection:
-        connection.execute(delete(table).where(_is(table, key)))
+        connection.execute(delete(table).where(_is(table, key), _is_of(table, device)))
 
 
 def _is(table: Table, key: Mapping[str, str]) -> ColumnElement[bool]:
     return and_(*(table.c[name] == value for name, value in key.items()))
+
+
+def _is_of(table: Table, device: Device) -> ColumnElement[bool]:
+    return table.c.device_key.in_((device_key(device), device.name))

@@ -3,11 +3,13 @@
 import secrets
 import string
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, or_, select, update
 from sqlalchemy import case as choose
 
+from gpuexplore.devices.identity import same_device
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import encode
@@ -87,7 +89,7 @@ def history(
     if states:
         wanted = wanted.where(RUNS.c.state.in_(states))
     with database.reading() as connection:
-        return tuple(_understood_runs(connection.execute(wanted)))
+        return tuple(_decodable_runs(connection.execute(wanted)))
 
 
 def measured_results(
@@ -95,7 +97,7 @@ def measured_results(
 ) -> tuple[tuple[str, Result], ...]:
     """Return results with a measurement on `device`, each with its run's id, newest first.
 
-    A device is known by the name its driver reports, or by its row in the table of accelerators.
+    Which devices count as this one is decided by `gpuexplore.devices.identity`.
 
     Args:
         owner: whose runs; None is everybody's.
@@ -105,15 +107,21 @@ def measured_results(
     newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(runs)
     if owner is not None:
         newest = newest.where(RUNS.c.owner == owner)
-    on = RESULTS.c.payload[("environment", "device", "name")].as_string() == device.name
+    named = RESULTS.c.payload[("environment", "device", "name")].as_string() == device.name
     if device.spec_key is not None:
-        on = or_(on, RESULTS.c.payload[("environment", "device", "spec_key")].as_string() == device.spec_key)
+        named = or_(named, RESULTS.c.payload[("environment", "device", "spec_key")].as_string() == device.spec_key)
     measured = RESULTS.c.payload["status"].as_string() == Status.OK.value
     looked_at = newest.subquery()
     wanted = select(RESULTS.c.run_id, RESULTS.c.payload).join(looked_at, looked_at.c.id == RESULTS.c.run_id)
     with database.reading() as connection:
-        found = connection.execute(wanted.where(measured, on).order_by(RESULTS.c.number.desc()).limit(limit))
-        return tuple(decodable((row.run_id, row.payload) for row in found))
+        rows = connection.execute(wanted.where(measured, named).order_by(RESULTS.c.number.desc()))
+        found = decodable((row.run_id, row.payload) for row in rows)
+        on_device = ((run_id, result) for run_id, result in found if _measured_on(device, result))
+        return tuple(islice(on_device, limit))
+
+
+def _measured_on(device: Device, result: Result) -> bool:
+    return result.environment is not None and same_device(result.environment.device, device)
 
 
 def request_cancel(database: Database, run_id: str, owner: str) -> None:
@@ -172,7 +180,7 @@ def _one_run(connection: Connection, run_id: str) -> Row[Any]:
     return row
 
 
-def _understood_runs(rows: Iterable[Row[Any]]) -> Iterator[Run]:
+def _decodable_runs(rows: Iterable[Row[Any]]) -> Iterator[Run]:
     for row in rows:
         try:
             yield _to_run(row)

@@ -70,20 +70,20 @@ OWN_PEAKS = Table(
     "own_peaks",
     METADATA,
     Column("owner", String(64), nullable=False),
-    Column("device_name", String(255), nullable=False),
+    Column("device_key", String(255), nullable=False),  # what versions before 0.2 wrote is the device's name
     Column("dtype", String(16), nullable=False),
     Column("unit", String(16), nullable=False),
     Column("payload", JSON, nullable=False),
-    PrimaryKeyConstraint("owner", "device_name", "dtype", "unit"),
+    PrimaryKeyConstraint("owner", "device_key", "dtype", "unit"),
 )
 
 OWN_BANDWIDTHS = Table(
     "own_bandwidths",
     METADATA,
     Column("owner", String(64), nullable=False),
-    Column("device_name", String(255), nullable=False),
+    Column("device_key", String(255), nullable=False),  # what versions before 0.2 wrote is the device's name
     Column("payload", JSON, nullable=False),
-    PrimaryKeyConstraint("owner", "device_name"),
+    PrimaryKeyConstraint("owner", "device_key"),
 )
 
 SUPERVISORS = Table(

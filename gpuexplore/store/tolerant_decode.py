@@ -39,7 +39,7 @@ def result_of(run_id: str, payload: Any) -> Result:
         return decode(Result, payload)
 
 
-def refuse_unknown(run_id: str, experiment: Experiment) -> None:
+def check_known(run_id: str, experiment: Experiment) -> None:
     """Raise NotFound when an experiment names what this version does not know, so that nothing can be said of it."""
     with _named(run_id):
         check_names(experiment)
@@ -50,14 +50,14 @@ def decodable(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Result]]:
     for run_id, payload in rows:
         try:
             found = result_of(run_id, payload)
-            _refuse_unknown_result(run_id, found)
+            _check_known_result(run_id, found)
         except NotFound as error:
             warn(str(error))
         else:
             yield run_id, found
 
 
-def _refuse_unknown_result(run_id: str, result: Result) -> None:
+def _check_known_result(run_id: str, result: Result) -> None:
     with _named(run_id):
         operation = operation_named(result.case.operation)
         operation.implementation_named(result.case.implementation)
@@ -79,5 +79,5 @@ def _named(run_id: str) -> Iterator[None]:
     try:
         yield
     except DECODE_ERRORS as error:
-        told = f"{type(error).__name__}: {error}"
-        raise NotFound(f"run {run_id} holds what this version of gpuexplore does not know ({told})") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise NotFound(f"run {run_id} holds what this version of gpuexplore does not know ({reason})") from error

@@ -40,11 +40,11 @@ def known_devices() -> tuple[Device, ...]:
     return measuring.devices if measuring and measuring.devices else discover()
 
 
-def own_peaks(device_name: str) -> tuple[Peak, ...]:
+def own_peaks(device: Device) -> tuple[Peak, ...]:
     """Return the peaks this browser's owner entered for a device."""
-    return store().own_peaks(owner()).get(device_name, ())
+    return store().own_peaks(owner(), device)
 
 
-def own_bandwidth(device_name: str) -> Bandwidth | None:
+def own_bandwidth(device: Device) -> Bandwidth | None:
     """Return the memory bandwidth this browser's owner entered for a device."""
-    return store().own_bandwidths(owner()).get(device_name)
+    return store().own_bandwidth(owner(), device)

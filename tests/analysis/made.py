@@ -14,10 +14,10 @@ PEAKS = (
 )
 
 
-def device(*, identity="cpu", cache_bytes=1000, peaks=PEAKS, bandwidth=1e11, memory_bytes=None):
+def device(*, device_id="cpu", cache_bytes=1000, peaks=PEAKS, bandwidth=1e11, memory_bytes=None):
     return Device(
-        identity,
-        identity.split(":")[0],
+        device_id,
+        device_id.split(":")[0],
         NAME,
         cache_bytes=cache_bytes,
         memory_bytes=memory_bytes,
@@ -33,7 +33,7 @@ def case(*, size=100, shape=None, dtype="fp32", implementation="torch", on="cpu"
 
 def environment(on="cpu", **spec):
     versions = {"numpy": "2.4"}
-    return Environment(device(identity=on, **spec), "2026-01-02T00:00:00Z", "1", "abc", "3.12", "linux", versions)
+    return Environment(device(device_id=on, **spec), "2026-01-02T00:00:00Z", "1", "abc", "3.12", "linux", versions)
 
 
 def ok(median_s=1e-3, *, spread=0.01, count=9, flags=(), spec=None, **about):

@@ -12,7 +12,7 @@ def test_each_dtype_with_a_peak_for_products_has_a_bar():
 
 
 def test_several_devices_are_told_apart():
-    assert [row for row, _ in rows(peaks([device(), device(identity="cuda:0")]))][::2] == ["cpu, fp32", "cuda:0, fp32"]
+    assert [row for row, _ in rows(peaks([device(), device(device_id="cuda:0")]))][::2] == ["cpu, fp32", "cuda:0, fp32"]
 
 
 def test_an_unknown_peak_has_no_bar():

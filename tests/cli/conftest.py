@@ -18,7 +18,7 @@ def home(tmp_path, monkeypatch):
     for name, value in process_settings().items():  # main() sets them for good otherwise
         monkeypatch.setenv(name, value)
     cpu = cpu_device()
-    save_ceiling(Ceiling(cpu.name, cpu.cores, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00"))
+    save_ceiling(cpu, Ceiling(cpu.name, cpu.cores, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00"))
     return tmp_path / "home"
 
 

@@ -21,6 +21,8 @@ class FakeGpu:
     mig: bool = False
     reasons: int = 0
     pids: tuple[int, ...] = ()
+    pci_device: int | None = None
+    milliwatts: int | None = None
 
 
 @dataclass
@@ -59,6 +61,12 @@ class FakeNvml:
 
     def nvmlDeviceGetMemoryBusWidth(self, gpu):  # noqa: N802
         return known(gpu.bus_bits)
+
+    def nvmlDeviceGetPciInfo(self, gpu):  # noqa: N802
+        return SimpleNamespace(pciDeviceId=known(gpu.pci_device))
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, gpu):  # noqa: N802
+        return known(gpu.milliwatts)
 
     def nvmlDeviceGetMigMode(self, gpu):  # noqa: N802
         return (int(gpu.mig), int(gpu.mig))

@@ -7,10 +7,12 @@ from gpuexplore.devices.cpu import (
     cache_bytes,
     cache_levels,
     cpu_device,
+    cpu_identity,
     cpu_name,
     native_dtypes,
     physical_cores,
 )
+from gpuexplore.model import Identity
 
 
 @pytest.fixture
@@ -32,8 +34,50 @@ def test_the_name_is_the_model_name(lay_out):
 def test_an_empty_machine_still_has_a_cpu(tmp_path):
     cpu = cpu_device(tmp_path)
     assert (cpu.id, cpu.native, cpu.cache_bytes, cpu.clock_hz) == ("cpu", ("fp64", "fp32"), None, None)
+    assert cpu.identity is None
     assert cpu.name
     assert cpu.cores >= 1
+
+
+X86 = """processor\t: 0
+vendor_id\t: AuthenticAMD
+cpu family\t: 25
+model\t\t: 17
+model name\t: AMD EPYC
+stepping\t: 1
+flags\t\t: fpu avx fma avx2 avx512f avx512_bf16 hypervisor
+"""
+ARM = """processor\t: 0
+Features\t: fp asimd asimdhp sve crc32
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x1
+CPU part\t: 0xd40
+CPU revision\t: 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "identity"),
+    [
+        (X86, Identity("AuthenticAMD", 25, 17, 1, ("avx", "avx2", "fma", "avx512f", "avx512_bf16"), None, "Zen 4")),
+        (ARM, Identity("0x41", 8, 0xD40, 0x12, ("asimd", "asimdhp", "sve"), None, "Neoverse V1")),
+        (X86.replace("model\t\t: 17", "model\t\t: 255").partition("stepping")[0],
+         Identity("AuthenticAMD", 25, 255)),
+        ("vendor_id : GenuineIntel\n", None),
+        ("CPU implementer : 0x41\nCPU architecture: AArch64\nCPU part : 0xd0c\n", None),
+    ],
+)  # fmt: skip
+def test_cpu_says_who_it_is(lay_out, cpuinfo, identity):
+    assert cpu_identity(lay_out(proc__cpuinfo=cpuinfo)) == identity
+
+
+def test_identity_holds_the_caches_of_a_core(lay_out):
+    folder = "sys__devices__system__cpu__cpu0__cache__index"
+    sizes = {f"{folder}{index}__size": f"{size}K" for index, size in enumerate((48, 2048))}
+    levels = {f"{folder}{index}__level": str(index + 1) for index in range(2)}
+
+    assert cpu_identity(lay_out(proc__cpuinfo=X86, **sizes, **levels)).cache_sizes_bytes == (48 * 2**10, 2**21)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,20 @@
 """What is found on machines that fakes describe."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.devices import device_named, discover, discover_with
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Identity
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
 CPU = Device("cpu", "cpu", "a CPU")
 A100 = FakeGpu("NVIDIA A100-SXM4-40GB", "GPU-aaaa-1", 40 * 2**30, cores=6912)
 ODD = FakeGpu("NVIDIA GeForce RTX 3080", "GPU-bbbb-2", 12 * 2**30, cores=8960, capability=(8, 6), bus_bits=384)
 NAMELESS = FakeGpu("NVIDIA Graphics Device", "GPU-cccc-3", 8 * 2**30, capability=(99, 0), sm_mhz=None)
-SMI = """GPU-aaaa-1, NVIDIA A100-SXM4-40GB, 40960, 8.0, 1410, 1215, 580.65.06
-GPU-dddd-4, NVIDIA Thing, [N/A], [N/A], [N/A], [N/A], 580.65.06
+SMI = """GPU-aaaa-1, NVIDIA A100-SXM4-40GB, 40960, 8.0, 1410, 1215, 580.65.06, 0x20B010DE, 400.00
+GPU-dddd-4, NVIDIA Thing, [N/A], [N/A], [N/A], [N/A], 580.65.06, [N/A], [N/A]
 """
 
 
@@ -39,6 +41,12 @@ def test_a_known_gpu_gets_its_row():
     assert gpu.peak("bf16", "matrix").flop_per_s == 312e12
     assert gpu.bandwidth.bytes_per_s == 1555e9
     assert "row a100-sxm4-40gb" in gpu.notes[0]
+
+
+def test_a_gpu_says_who_it_is():
+    gpu = found(replace(A100, pci_device=0x20B010DE, milliwatts=350_000))[1]
+    assert gpu.identity == Identity(pci_id="10de:20b0", power_limit_w=350.0)
+    assert found(A100)[1].identity is None
 
 
 def test_a_row_that_the_driver_contradicts_gives_way_to_the_formula():
@@ -90,7 +98,8 @@ def test_unlike_gpus_may_be_numbered_otherwise_by_cuda():
 def test_without_nvml_the_drivers_command_is_asked():
     devices = found(smi=SMI)[1:]
     assert [device.spec_key for device in devices] == ["a100-sxm4-40gb", None]
-    assert devices[1].memory_bytes is None
+    assert devices[0].identity == Identity(pci_id="10de:20b0", power_limit_w=400.0)
+    assert (devices[1].memory_bytes, devices[1].identity) == (None, None)
     assert found(smi=SMI, CUDA_VISIBLE_DEVICES="1")[1].name == "NVIDIA Thing"
 
 

@@ -2,13 +2,18 @@
 
 import pytest
 
-from gpuexplore.devices import ACCELERATORS, match, peaks_json, search
+from gpuexplore.devices import ACCELERATORS, match, peaks_json, search, target_named
+from tests.devices.processors import ZEN_4, ZEN_5
 from tests.devices.variants import HELD, NAMED, NEVER_HELD, SOMETIMES_HELD, typed_names
 
 
 @pytest.mark.parametrize("query", ["NVIDIA L4", "l4", "L4", " l4 "])
 def test_a_driver_name_a_key_and_a_display_name_find_the_row(query):
     assert peaks_json(query)["key"] == "l4"
+
+
+def test_processors_of_one_name_are_told_apart_by_their_titles():
+    assert target_named("AMD EPYC (Zen 5)", [ZEN_4, ZEN_5]) is ZEN_5
 
 
 def test_specs_have_exactly_the_promised_form():

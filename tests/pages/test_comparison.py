@@ -110,9 +110,10 @@ def test_above_100_percent_is_explained_in_the_sentence_and_the_table(page, stor
 
 
 def test_ones_own_numbers_are_choices_too(page, store, gpu_run):
+    device = store.load(gpu_run).results[0].environment.device
     for unit in ("matrix", "vector"):
-        store.set_own_peak(OWNER, "NVIDIA H200", peak=Peak("bf16", unit, 5e14, "own", "a talk"))
-    store.set_own_bandwidth(OWNER, "NVIDIA H200", bandwidth=Bandwidth(4e12, "own", "a talk"))
+        store.set_own_peak(OWNER, device, peak=Peak("bf16", unit, 5e14, "own", "a talk"))
+    store.set_own_bandwidth(OWNER, device, bandwidth=Bandwidth(4e12, "own", "a talk"))
     app = page("benchmark", run=gpu_run)
     assert offered(app)[0] == "Custom peak (default)"
     assert "a talk" in app.table[1].value.iloc[-1].to_list()

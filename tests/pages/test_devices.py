@@ -62,11 +62,10 @@ def enter(app, rate, source="data sheet"):
 def test_an_own_peak_is_kept_for_its_owner_alone(page, store):
     app = enter(page("devices"), "0.53")
     assert "Kept: 530 GFLOP/s in fp32" in texts(app.success)
-    (name,) = store.own_peaks(OWNER)
-    assert [(peak.dtype, peak.unit, peak.flop_per_s) for peak in store.own_peaks(OWNER)[name]] == [
+    assert [(peak.dtype, peak.unit, peak.flop_per_s) for peak in store.own_peaks(OWNER, device())] == [
         ("fp32", "matrix", 0.53e12)
     ]
-    assert store.own_peaks("somebody else") == {}
+    assert store.own_peaks("somebody else", device()) == ()
 
 
 def test_a_peak_of_the_vector_units_is_another_one(page, store):
@@ -74,8 +73,10 @@ def test_a_peak_of_the_vector_units_is_another_one(page, store):
     next(one for one in app.selectbox if one.label == "Of").set_value("vector")
     enter(app, "0.26")
     enter(page("devices"), "0.53")
-    ((_, kept),) = store.own_peaks(OWNER).items()
-    assert {one.unit: one.flop_per_s for one in kept} == {"vector": 0.26e12, "matrix": 0.53e12}
+    assert {peak.unit: peak.flop_per_s for peak in store.own_peaks(OWNER, device())} == {
+        "vector": 0.26e12,
+        "matrix": 0.53e12,
+    }
     assert "element by element (vector units): 260 GFLOP/s" in texts(page("devices").markdown)
 
 
@@ -83,14 +84,14 @@ def test_an_own_peak_can_be_deleted(page, store):
     enter(page("devices"), "0.53")
     app = page("devices")
     next(one for one in app.button if one.label == "Delete").click().run()
-    assert store.own_peaks(OWNER) == {}
+    assert store.own_peaks(OWNER, device()) == ()
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "fast", "", "nan", "inf", "1e9"])
 def test_a_bad_own_peak_is_named_and_nothing_is_kept(page, store, rate):
     app = enter(page("devices"), rate)
     assert f"peak {rate!r}: accepted are numbers above 0" in texts(app.error)
-    assert store.own_peaks(OWNER) == {}
+    assert store.own_peaks(OWNER, device()) == ()
 
 
 def test_an_own_peak_becomes_the_denominator_of_the_mfu(page, finished):
@@ -109,16 +110,16 @@ def enter_bandwidth(app, rate, source=""):
 def test_an_own_bandwidth_is_kept_shown_and_deleted(page, store):
     app = enter_bandwidth(page("devices"), "3350")
     assert "Kept: 3.35 TB/s of memory" in texts(app.success)
-    (kept,) = store.own_bandwidths(OWNER).values()
+    kept = store.own_bandwidth(OWNER, device())
     assert (kept.bytes_per_s, kept.kind, kept.source) == (3.35e12, "own", "entered by you")
     app = page("devices")
     assert "memory**: 3.35 TB/s, entered by you" in texts(app.markdown)
     next(one for one in app.button if one.label == "Delete").click().run()
-    assert store.own_bandwidths(OWNER) == {}
+    assert store.own_bandwidth(OWNER, device()) is None
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", "fast", "", "nan", "inf", "1e9"])
 def test_a_bad_own_bandwidth_is_named_and_nothing_is_kept(page, store, rate):
     app = enter_bandwidth(page("devices"), rate)
     assert f"bandwidth {rate!r}: accepted are numbers above 0, up to 1e+06 (GB/s)" in texts(app.error)
-    assert store.own_bandwidths(OWNER) == {}
+    assert store.own_bandwidth(OWNER, device()) is None

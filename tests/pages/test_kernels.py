@@ -159,7 +159,7 @@ def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
 
 @pytest.fixture
 def a100(monkeypatch):
-    made = device(identity="cuda:0", memory_bytes=2**36)
+    made = device(device_id="cuda:0", memory_bytes=2**36)
     found = replace(made, spec_key="a100-sxm4-80gb", compute_capability="8.0", native=("fp32",))
     monkeypatch.setattr(session, "discover", lambda: (found,))
     return found

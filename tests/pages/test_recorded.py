@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from gpuexplore.model import Experiment, Peak
+from tests.analysis.made import device
 from tests.pages.conftest import OWNER, texts
 from tests.pages.test_benchmark import button, charts
 from tests.recorded import made
@@ -217,7 +218,7 @@ def test_a_file_that_was_dropped_in_without_provenance_is_named_and_the_page_sta
 @pytest.mark.usefixtures("recorded")
 def test_a_custom_peak_is_never_compared_with_another_device(page, store, finished):
     for dtype, unit in product(("fp32", "bf16"), ("matrix", "vector")):
-        store.set_own_peak(OWNER, "a made-up processor", peak=Peak(dtype, unit, 2e12, "own", "a leaflet"))
+        store.set_own_peak(OWNER, device(), peak=Peak(dtype, unit, 2e12, "own", "a leaflet"))
     alone, both = page("benchmark", run=finished), page("benchmark", run=finished, **{"with": "gpu"})
 
     assert "MFU, % of the custom peak" in charts(alone)[2].proto.spec

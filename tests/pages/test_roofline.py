@@ -11,6 +11,7 @@ from gpuexplore.ui import session
 from gpuexplore.ui.roofline import points
 from gpuexplore.ui.roofline.view import LEFT, run_of
 from tests.analysis.made import device, ok
+from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
 
 
@@ -124,6 +125,20 @@ def test_results_recorded_on_a_device_of_the_table_are_told_apart_from_published
     assert roofs.loc["best matmul in bf16, matrix units", "Source"].startswith("recorded: Matrix multiplication, 2,000")
 
 
+def test_recorded_results_of_another_processor_of_this_name_are_not_drawn_and_the_page_says_why(page, monkeypatch):
+    recorded = measured_on(OLD_ZEN_4, ok(5e-2, size=1000))
+    monkeypatch.setattr(points, "recorded_results", lambda: (("a recording", recorded),))
+    monkeypatch.setattr(points, "run_id", lambda *_: "rec")
+    drawn = {}
+    for processor in (ZEN_4, ZEN_5):
+        monkeypatch.setattr(session, "discover", lambda found=processor: (found,))
+        drawn[processor.title] = page("roofline")
+
+    assert from_column(drawn["AMD EPYC (Zen 4)"]) == {"recorded"}
+    assert len(drawn["AMD EPYC (Zen 5)"].dataframe) == 1
+    assert "1 recorded, left out: another processor of this name" in texts(drawn["AMD EPYC (Zen 5)"].caption)
+
+
 def test_recorded_results_can_be_hidden(page, monkeypatch):
     monkeypatch.setattr(points, "recorded_results", lambda: (("a recording", ok(size=200)),))
     monkeypatch.setattr(points, "run_id", lambda recording, _: f"of {recording}")
@@ -140,7 +155,7 @@ def test_machine_without_a_gpu_is_told_where_gpus_are(page):
 
 
 def test_gpu_of_this_machine_is_a_device_too(page, monkeypatch):
-    gpu = replace(device(identity="cuda:0"), name="a made-up GPU")
+    gpu = replace(device(device_id="cuda:0"), name="a made-up GPU")
     monkeypatch.setattr(session, "discover", lambda: (device(), gpu))
 
     app = page("roofline", device="cuda:0")

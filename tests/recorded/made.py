@@ -12,8 +12,8 @@ BEGAN, MEASURED, COMMIT = "2026-01-02T03:04:05+00:00", "2026-01-02T03:05:00+00:0
 SIZES = (64, 128)
 
 
-def gpu(identity="cuda:0", name="a made-up GPU") -> Device:
-    return replace(device(identity=identity, peaks=PEAKS), name=name, driver="999.1")
+def gpu(device_id="cuda:0", name="a made-up GPU") -> Device:
+    return replace(device(device_id=device_id, peaks=PEAKS), name=name, driver="999.1")
 
 
 def experiment(operation="matmul", on=("cuda:0",), implementations=("numba-cuda", "torch")) -> Experiment:

@@ -8,6 +8,8 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.recorded import Provenance, validate
+from gpuexplore.serialization import encode
+from tests.devices.processors import ZEN_4, ZEN_5
 from tests.recorded import made
 
 
@@ -281,6 +283,24 @@ def test_a_device_that_changed_since_the_header_is_refused(tmp_path, field, valu
 def test_a_result_of_other_code_or_of_unknown_libraries_is_refused(tmp_path, values, said):
     environment = made.lines()[1]["environment"] | values
     assert said in refused(tmp_path, changed(2, environment=environment))
+
+
+def test_a_result_from_another_processor_of_the_headers_name_is_refused(tmp_path):
+    written = made.lines(made.experiment(on=("cpu",)), told=made.provenance(ZEN_4))
+    written[1]["environment"]["device"]["identity"] = encode(ZEN_5.identity)
+    assert "line 2: identity of the device is" in refused(tmp_path, written)
+
+
+def test_a_recording_tells_which_processor_it_is_of_and_an_older_one_still_opens(tmp_path):
+    written = made.lines(made.experiment(on=("cpu",)), told=made.provenance(ZEN_4))
+    assert validate(made.write(tmp_path / "new.jsonl", written)).title == "AMD EPYC (Zen 4), 2026-01-02"
+    for device in (*written[0]["devices"], *(line["environment"]["device"] for line in written[1:])):
+        del device["identity"]
+
+    old = validate(made.write(tmp_path / "old.jsonl", written))
+
+    assert old.title == "AMD EPYC, 2026-01-02"
+    assert {result.environment.device.identity for result in old.results} == {None}
 
 
 def test_devices_that_share_an_id_are_refused(tmp_path):

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select, update
 
 from gpuexplore.model import Experiment
+from gpuexplore.store.tables import RESULTS
 from tests.analysis.made import device, failed, ok
+from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 
 HERE = device()
 
@@ -55,6 +57,24 @@ def test_a_device_of_the_table_is_known_by_its_row(store, record):
     row = replace(HERE, id="h200-sxm", kind="table", name="H200 SXM", spec_key="h200-sxm")
 
     assert [one.case.shape["m"] for _, one in store.measured_results(row)] == [10]
+
+
+def test_results_of_another_processor_of_this_name_are_left_out_before_the_limit_counts(store, record):
+    places = enumerate((ZEN_4, OLD_ZEN_4, ZEN_5, ZEN_5), start=10)
+    record(*(measured_on(place, ok(size=size)) for size, place in places))
+
+    assert [one.case.shape["m"] for _, one in store.measured_results(ZEN_4, limit=2)] == [11, 10]
+    assert [one.case.shape["m"] for _, one in store.measured_results(ZEN_5)] == [13, 12]
+
+
+def test_row_of_a_version_without_identities_still_opens(store, record):
+    record(ok(size=10))
+    with store.writing() as connection:
+        (payload,) = connection.execute(select(RESULTS.c.payload)).scalars()
+        del payload["environment"]["device"]["identity"]
+        connection.execute(update(RESULTS).values(payload=payload))
+
+    assert [one for _, one in store.measured_results(HERE)] == [ok(size=10)]
 
 
 def test_one_owner_can_be_asked_for(store, record):

@@ -1,5 +1,6 @@
 """The database is what the code expects, however many processes start at once."""
 
+import json
 import subprocess
 import sys
 
@@ -7,11 +8,11 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 
-from gpuexplore.model import Bandwidth, Peak
-from gpuexplore.store import Store, open_store
-from gpuexplore.store.database import connect, utc_now
+from gpuexplore.model import Bandwidth, Device
+from gpuexplore.store import open_store
+from gpuexplore.store.database import connect
 from gpuexplore.store.tables import METADATA
 from gpuexplore.store.upgrade import migration_config, upgrade
 
@@ -38,15 +39,17 @@ def test_a_database_of_the_first_release_keeps_its_peaks_and_takes_bandwidths(ho
     engine = connect(f"sqlite:///{home}/old.sqlite3")
     with engine.begin() as connection:
         command.upgrade(migration_config(connection), "0001")
-    peak, bandwidth = Peak("fp32", "matrix", 1e12, "own", "me"), Bandwidth(1e11, "own", "me")
-    with Store(engine, utc_now) as old:
-        old.set_own_peak("ada", "GPU X", peak=peak)
+        old_row = {"dtype": "fp32", "unit": "matrix", "flop_per_s": 1e12, "kind": "own", "source": "me"}
+        entered = "INSERT INTO own_peaks VALUES ('ada', 'GPU X', 'fp32', 'matrix', :payload)"
+        connection.execute(text(entered), {"payload": json.dumps(old_row)})
+    engine.dispose()
+    gpu, bandwidth = Device("cuda:0", "cuda", "GPU X"), Bandwidth(1e11, "own", "me")
 
     with open_store(f"sqlite:///{home}/old.sqlite3") as new:
-        new.set_own_bandwidth("ada", "GPU X", bandwidth=bandwidth)
+        new.set_own_bandwidth("ada", gpu, bandwidth=bandwidth)
 
-        assert new.own_peaks("ada") == {"GPU X": (peak,)}
-        assert new.own_bandwidths("ada") == {"GPU X": bandwidth}
+        assert [peak.flop_per_s for peak in new.own_peaks("ada", gpu)] == [1e12]
+        assert new.own_bandwidth("ada", gpu) == bandwidth
 
 
 def test_opening_again_keeps_what_is_there(store, experiment):

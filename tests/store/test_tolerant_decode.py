@@ -9,7 +9,7 @@ from sqlalchemy import text
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
 from gpuexplore.serialization import encode
-from gpuexplore.store.tolerant_decode import refuse_unknown
+from gpuexplore.store.tolerant_decode import check_known
 from tests.analysis.made import device, ok
 
 CHANGES = {
@@ -75,7 +75,7 @@ def test_a_run_with_a_result_nobody_can_read_is_named_where_it_is_asked_for(stor
 )
 def test_an_experiment_of_another_version_is_refused_by_name(experiment, changed):
     with pytest.raises(NotFound, match="run abc holds what this version of gpuexplore does not know"):
-        refuse_unknown("abc", replace(experiment, **changed))
+        check_known("abc", replace(experiment, **changed))
 
 
 def test_one_bad_result_does_not_hide_the_good_ones(store, run, experiment):
@@ -114,9 +114,9 @@ def test_a_run_this_version_does_not_know_is_left_out_of_the_history(store, run,
 )
 def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(store, payload):
     peak = Peak("fp32", "matrix", 1e12, "own", "a letter")
-    store.set_own_peak("me", "a device", peak=peak)
-    store.set_own_peak("me", "a device", peak=replace(peak, dtype="bf16"))
-    store.set_own_bandwidth("me", "a device", bandwidth=Bandwidth(1e11, "own", "a letter"))
+    store.set_own_peak("me", device(), peak=peak)
+    store.set_own_peak("me", device(), peak=replace(peak, dtype="bf16"))
+    store.set_own_bandwidth("me", device(), bandwidth=Bandwidth(1e11, "own", "a letter"))
     changed = json.loads(payload)
     if changed:
         changed = encode(peak) | changed if isinstance(changed, dict) else changed
@@ -125,5 +125,5 @@ def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(s
         connection.execute(text("update own_peaks set payload = :new where dtype = 'bf16'"), spoilt)
         connection.execute(text("update own_bandwidths set payload = :new"), spoilt)
 
-    assert store.own_peaks("me") == {"a device": (peak,)}
-    assert store.own_bandwidths("me") == {}
+    assert store.own_peaks("me", device()) == (peak,)
+    assert store.own_bandwidth("me", device()) is None

@@ -109,7 +109,8 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
         return Prediction(case, device, units.support, reason, peak=units.peak)
     kind = kind_of(case, device, units, best)
     luck = 0.0 if searched else UNSEARCHED_NOISE
-    found = calibration.process(kind).estimate(features_of(case, device, units, best), hypot(NOISE, luck))
+    features = {**features_of(case, device, units, best), "device": calibration.device_key(device)}
+    found = calibration.process(kind).estimate(features, hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
     middle = max(best.time_s / prior_of(kind).efficiency * exp(-found.mean), floor_s)
     spread = exp(DEVIATIONS * found.deviation)
@@ -135,7 +136,7 @@ def _basis(kind: Kind, found: Estimate, seen: Sequence[Observation]) -> str:
         return f"nothing like it: {_assumption(kind)}"
     counts = Counter(one.origin for one in near)
     told = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
-    names = list(dict.fromkeys(one.label for one in near))[:MOST_NAMED]
+    names = list(dict.fromkeys(one.device.title for one in near))[:MOST_NAMED]
     return f"{told}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"
 
 

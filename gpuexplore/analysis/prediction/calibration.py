@@ -19,6 +19,7 @@ from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
+from gpuexplore.devices.identity import device_key, same_device
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Case, Device, Measurement, Result
 from gpuexplore.operations import operation_named
@@ -39,7 +40,7 @@ class Observation:
     """One measured efficiency.
 
     Attributes:
-        label: for a reader: the device it was measured on.
+        device: what it was measured on.
         origin: who measured it.
         features: what it is like.
         value: natural logarithm of ideal / measured time, less what is expected of its kind.
@@ -47,7 +48,7 @@ class Observation:
     """
 
     kind: Kind
-    label: str
+    device: Device
     origin: Origin
     features: Features = field(hash=False)
     value: float
@@ -59,17 +60,24 @@ class Calibration:
     """Observations by the partition they tell of, and the process of each partition, made when it is first asked."""
 
     observations: Mapping[str, tuple[Observation, ...]] = field(hash=False)
+    devices: tuple[Device, ...] = ()
     processes: dict[str, Process] = field(default_factory=dict, hash=False, compare=False)
 
     def seen(self, kind: Kind) -> tuple[Observation, ...]:
         """Return the observations that tell of this kind."""
         return self.observations.get(partition(kind), ())
 
+    def device_key(self, device: Device) -> str:
+        """Return what stands for a device among the features: the key of the first observed one that is the same."""
+        return device_key(next((seen for seen in self.devices if same_device(seen, device)), device))
+
     def process(self, kind: Kind) -> Process:
         """Return the process that this kind of case belongs to."""
         name, found = partition(kind), self.seen(kind)
         if name not in self.processes:
-            features, values = [one.features for one in found], [one.value for one in found]
+            keys = {device: self.device_key(device) for device in dict.fromkeys(one.device for one in found)}
+            features = [{**one.features, "device": keys[one.device]} for one in found]
+            values = [one.value for one in found]
             self.processes[name] = observe(components_of(kind), features, values, [one.noise for one in found])
         return self.processes[name]
 
@@ -77,9 +85,11 @@ class Calibration:
 def calibrate(observations: Iterable[Observation]) -> Calibration:
     """Return the calibration on `observations`, at most the last MOST_OBSERVATIONS of a partition."""
     found: dict[str, list[Observation]] = defaultdict(list)
-    for one in observations:
-        found[partition(one.kind)].append(one)
-    return Calibration({name: tuple(some[-MOST_OBSERVATIONS:]) for name, some in found.items()})
+    devices: dict[Device, None] = {}
+    for observation in observations:
+        found[partition(observation.kind)].append(observation)
+        devices[observation.device] = None
+    return Calibration({name: tuple(some[-MOST_OBSERVATIONS:]) for name, some in found.items()}, tuple(devices))
 
 
 def kind_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Kind:
@@ -94,7 +104,7 @@ def kind_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Kind:
 
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
-    """Return what a case on a device is like."""
+    """Return what a case on a device is like, all but which device that is: see `Calibration.device_key`."""
     row, peak, kind = row_of(device), units.peak, kind_of(case, device, units, best)
     operation = operation_named(case.operation)
     flop_count = operation.flop_count(case.shape)
@@ -103,7 +113,6 @@ def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> F
         "kind": "/".join(kind),
         "bound": kind.bound,
         "deviation": prior_of(kind).deviation,
-        "device": device.spec_key or device.name,
         "vendor": row.vendor if row else None,
         "architecture": row.architecture if row else None,
         "rate_class": row.rate_class if row else None,
@@ -136,7 +145,7 @@ def observation(
         return None
     kind, features = kind_of(case, device, units, best), features_of(case, device, units, best)
     value = log(best.time_s / time_s / prior_of(kind).efficiency)
-    return Observation(kind, device.name, origin, features, value, noise)
+    return Observation(kind, device, origin, features, value, noise)
 
 
 def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Observation, ...]:
@@ -193,7 +202,7 @@ def from_results(results: Iterable[Result], origin: Origin = "own") -> tuple[Obs
 def _place(result: Result) -> tuple[object, ...]:
     """Return what is measured again when it is measured on the same device again."""
     device = device_of(result)
-    return (result.case, device and (device.name, device.spec_key, device.cores))
+    return (result.case, device and device_key(device))
 
 
 def _result(result: Result, origin: Origin) -> Observation | None:

@@ -79,4 +79,4 @@ def _refuse_elsewhere(operation: Operation, implementation: Implementation, devi
 
 def _runs_on(implementation: Implementation, device: Device) -> bool:
     kinds = implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS
-    return ("cuda" if device.kind == "table" else device.kind) in kinds
+    return ("cuda" if device.is_hypothetical else device.kind) in kinds

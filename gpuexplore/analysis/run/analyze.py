@@ -124,7 +124,7 @@ def _device_labels(results: Sequence[Result], origin: Origin) -> dict[str, str]:
     ids = dict.fromkeys(result.case.device for result in results)
     if origin is not Origin.RECORDED:
         return {name: name for name in ids}
-    names = {result.case.device: device.name for result in results if (device := device_of(result))}
+    names = {result.case.device: device.title for result in results if (device := device_of(result))}
     repeated = Counter(names.values())
     return {
         name: names.get(name, name) if repeated[names.get(name, name)] < 2 else f"{names[name]} ({name})"

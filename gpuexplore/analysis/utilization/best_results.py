@@ -7,9 +7,10 @@ from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.utilization.measured_ceiling import best_rate, is_large_product, is_stream
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, device_of
+from gpuexplore.devices.identity import UnitKey, unit_key
 from gpuexplore.model import Result, Unit
 
-_Key = tuple[str, str | None, int | None, str | None, Unit | None]
+_Key = tuple[UnitKey, str | None, Unit | None]
 
 
 def best_of(results: Iterable[Result]) -> tuple[Result, ...]:
@@ -32,5 +33,5 @@ def _key(result: Result) -> _Key | None:
     if device is None:
         return None
     if is_large_product(result):
-        return (device.name, device.uuid, device.cores, *arithmetic_of(result))
-    return (device.name, device.uuid, device.cores, None, None) if is_stream(result) else None
+        return (unit_key(device), *arithmetic_of(result))
+    return (unit_key(device), None, None) if is_stream(result) else None

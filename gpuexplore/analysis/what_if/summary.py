@@ -31,7 +31,7 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
 def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
     if not rows:
         return "Choose at least one dtype."
-    place = f"On {rows[0].device.name}"
+    place = f"On {rows[0].device.title}"
     others = [row for row in rows if row.speedup and row.dtype != baseline]
     best = max(others, key=lambda other: other.speedup.value if other.speedup else 0.0, default=None)
     if best is not None and best.speedup is not None:

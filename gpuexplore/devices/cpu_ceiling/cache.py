@@ -3,7 +3,6 @@
 What is measured is in `gpuexplore.devices.cpu_ceiling.measure`, which compiles machine code and is loaded on demand.
 """
 
-import hashlib
 import json
 import os
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.directories import cache_directory
+from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Unit
 from gpuexplore.serialization import decode, encode
@@ -22,26 +22,26 @@ UNITS: tuple[Unit, ...] = ("matrix", "vector")
 DOT_PRODUCT = frozenset({"bf16"})  # its instruction sums pairs of products: of no use element by element
 
 
-def load_ceiling(cpu_name: str, threads: int) -> Ceiling | None:
+def load_ceiling(cpu: Device, threads: int) -> Ceiling | None:
     """Return the ceiling saved for this CPU and thread count; None without a readable file."""
     try:
-        saved = json.loads(_path(cpu_name, threads).read_text(encoding="utf-8"))
+        saved = json.loads(_path(cpu, threads).read_text(encoding="utf-8"))
         return decode(Ceiling, saved)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, GpuExploreError):
         return None  # it is measured again
 
 
-def save_ceiling(ceiling: Ceiling) -> None:
-    """Save `ceiling` in one step, so that no other process reads half a file."""
-    path = _path(ceiling.cpu_name, ceiling.threads)
+def save_ceiling(cpu: Device, ceiling: Ceiling) -> None:
+    """Save the ceiling of `cpu` in one step, so that no other process reads half a file."""
+    path = _path(cpu, ceiling.threads)
     draft = path.with_suffix(f".{os.getpid()}.tmp")
     draft.write_text(json.dumps(encode(ceiling)), encoding="utf-8")
     draft.replace(path)
 
 
-def _path(cpu_name: str, threads: int) -> Path:
-    identity = hashlib.sha256(f"{cpu_name}|{threads}|{CEILING_VERSION}".encode()).hexdigest()[:16]
-    return cache_directory() / f"ceiling-{identity}.json"
+def _path(cpu: Device, threads: int) -> Path:
+    """Return the file of this processor: machines that share a home share no ceilings."""
+    return cache_directory() / f"ceiling-{device_key(cpu)}-{threads}-v{CEILING_VERSION}.json"
 
 
 def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = False) -> Device:
@@ -58,19 +58,19 @@ def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = 
     if device.kind != "cpu":
         return device
     count = threads or device.cores or 1
-    saved = load_ceiling(device.name, count)
+    saved = load_ceiling(device, count)
     if saved is not None and not again and (not saved.contended or saved.attempts >= ATTEMPTS):
         return with_ceiling(device, saved)
     from gpuexplore.devices.cpu_ceiling.measure import measure_ceiling
 
-    return with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.name)))
+    return with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
 
 
 def with_saved(device: Device, ceiling: Ceiling) -> Device:
     """Return `device` with the peaks of `ceiling`, which is saved for the next process."""
     measured = with_ceiling(device, ceiling)
     try:
-        save_ceiling(ceiling)
+        save_ceiling(device, ceiling)
     except OSError as error:
         note = f"The ceiling could not be saved, so every process measures it again: {error}."
         return replace(measured, notes=(*measured.notes, note))
@@ -93,9 +93,8 @@ def best_of(saved: Ceiling | None, new: Ceiling) -> Ceiling:
 
 
 def _best_cache(new: CacheRoof, saved: Ceiling) -> CacheRoof:
-    return max(
-        (one for one in (new, *saved.caches) if one.level == new.level), key=lambda one: one.bandwidth.bytes_per_s
-    )
+    same_level = (cache for cache in (new, *saved.caches) if cache.level == new.level)
+    return max(same_level, key=lambda cache: cache.bandwidth.bytes_per_s)
 
 
 def with_ceiling(device: Device, ceiling: Ceiling) -> Device:

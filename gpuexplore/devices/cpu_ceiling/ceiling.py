@@ -13,6 +13,7 @@ class Ceiling:
     """The best rates short loops reached on all threads of one CPU.
 
     Attributes:
+        cpu_name: for a reader of the file; another processor may have the same.
         flop_per_s: by dtype, for those with instructions of their own.
         unreached: dtypes with a faster unit these loops do not drive (AMX tiles, Arm matrix instructions).
         bytes_per_s: STREAM triad, three arrays counted.

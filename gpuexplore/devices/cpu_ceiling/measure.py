@@ -136,7 +136,7 @@ def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team:
         best_s[number] = _best_seconds(function, turns, dtype)
 
     team.seconds(part)
-    return sum(turns * flop_count / best_ for best_ in best_s)
+    return sum(turns * flop_count / thread_s for thread_s in best_s)
 
 
 def _best_seconds(function: Callable[..., None], turns: int, dtype: str) -> float:
@@ -192,7 +192,7 @@ def _cache_roof(function: Callable[..., None], plan: CachePlan, team: Team) -> C
         best_s[number] = min(trial() for _ in range(TRIALS))
 
     team.seconds(part)
-    rate = sum(turns * TRIAD_ARRAYS * 8 * length / best_ for best_ in best_s)
+    rate = sum(turns * TRIAD_ARRAYS * 8 * length / thread_s for thread_s in best_s)
     source = f"triad over {format_bytes(TRIAD_ARRAYS * 8 * length)} a thread, stores into the cache"
     return CacheRoof(plan.level, plan.size_bytes, Bandwidth(rate, "measured_ceiling", source))
 

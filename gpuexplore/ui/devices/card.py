@@ -13,7 +13,7 @@ HEADLINES = ("fp32", "bf16", "fp16")
 def show_device(device: Device) -> None:
     """Show a device as a card."""
     with st.container(border=True):
-        st.subheader(f"{device.name}", anchor=device.id.replace(":", "-"))
+        st.subheader(device.title, anchor=device.id.replace(":", "-"))
         st.caption(" · ".join(_facts(device)))
         columns = st.columns(len(HEADLINES) + 1)
         for column, dtype in zip(columns, HEADLINES, strict=False):
@@ -29,7 +29,7 @@ def show_device(device: Device) -> None:
             st.caption(note)
         if device.peaks:
             with st.expander("Every peak and its source", icon=":material/receipt_long:"):
-                st.dataframe(_peaks(device), hide_index=True, alt=f"Peaks of {device.name} with kind and source")
+                st.dataframe(_peaks(device), hide_index=True, alt=f"Peaks of {device.title} with kind and source")
 
 
 def _facts(device: Device) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
@@ -29,9 +30,9 @@ def edit_own_peaks(devices: Sequence[Device]) -> None:
     with memory:
         _memory_form(devices)
     for device in devices:
-        for peak in own_peaks(device.name):
+        for peak in own_peaks(device):
             _compute_row(device, peak)
-        if found := own_bandwidth(device.name):
+        if found := own_bandwidth(device):
             _memory_row(device, found)
 
 
@@ -67,7 +68,7 @@ def _parse(text: str, what: str, unit: str) -> float:
 def _compute_form(devices: Sequence[Device]) -> None:
     with st.form("own_peak", clear_on_submit=True):
         place, dtype, units, rate, source = st.columns([3, 2, 3, 2, 3])
-        name = place.selectbox("Device", [device.name for device in devices])
+        device = _choose(place, devices)
         format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
         unit = units.selectbox("Of", list(UNITS), format_func=UNITS.__getitem__)
         text = rate.text_input("TFLOP/s", placeholder="0.53")
@@ -75,7 +76,7 @@ def _compute_form(devices: Sequence[Device]) -> None:
         if st.form_submit_button("Keep this peak", icon=":material/save:"):
             _keep(
                 lambda: _keep_peak(
-                    name, Peak(format_name, unit, parse_tflop_per_s(text), "own", said_by.strip() or DEFAULT_SOURCE)
+                    device, Peak(format_name, unit, parse_tflop_per_s(text), "own", said_by.strip() or DEFAULT_SOURCE)
                 )
             )
 
@@ -83,11 +84,17 @@ def _compute_form(devices: Sequence[Device]) -> None:
 def _memory_form(devices: Sequence[Device]) -> None:
     with st.form("own_bandwidth", clear_on_submit=True):
         place, rate, source = st.columns([5, 2, 4])
-        name = place.selectbox("Device", [device.name for device in devices])
+        device = _choose(place, devices)
         text = rate.text_input("GB/s", placeholder="3350")
         said_by = source.text_input("Source", placeholder="data sheet, page 2")
         if st.form_submit_button("Keep this bandwidth", icon=":material/save:"):
-            _keep(lambda: _keep_bandwidth(name, text, said_by.strip() or DEFAULT_SOURCE))
+            _keep(lambda: _keep_bandwidth(device, text, said_by.strip() or DEFAULT_SOURCE))
+
+
+def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
+    """Draw the choice of a device by its id: a device itself changes as its ceilings are measured."""
+    by_id = {device.id: device for device in devices}
+    return by_id[place.selectbox("Device", list(by_id), format_func=lambda device_id: by_id[device_id].title)]
 
 
 def _keep(keep: Callable[[], str]) -> None:
@@ -99,29 +106,29 @@ def _keep(keep: Callable[[], str]) -> None:
         st.success(f"Kept: {kept}", icon=":material/check:")
 
 
-def _keep_peak(device_name: str, peak: Peak) -> str:
-    store().set_own_peak(owner(), device_name, peak=peak)
-    return f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {UNITS[peak.unit]}, for {device_name}"
+def _keep_peak(device: Device, peak: Peak) -> str:
+    store().set_own_peak(owner(), device, peak=peak)
+    return f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {UNITS[peak.unit]}, for {device.title}"
 
 
-def _keep_bandwidth(device_name: str, text: str, source: str) -> str:
+def _keep_bandwidth(device: Device, text: str, source: str) -> str:
     bytes_per_s = parse_gb_per_s(text)
-    store().set_own_bandwidth(owner(), device_name, bandwidth=Bandwidth(bytes_per_s, "own", source))
-    return f"{format_bytes_per_s(bytes_per_s)} of memory for {device_name}"
+    store().set_own_bandwidth(owner(), device, bandwidth=Bandwidth(bytes_per_s, "own", source))
+    return f"{format_bytes_per_s(bytes_per_s)} of memory for {device.title}"
 
 
 def _compute_row(device: Device, peak: Peak) -> None:
     def delete() -> None:
-        store().delete_own_peak(owner(), device.name, dtype=peak.dtype, unit=peak.unit)
+        store().delete_own_peak(owner(), device, dtype=peak.dtype, unit=peak.unit)
 
     what = f"**{peak.dtype}**, {UNITS[peak.unit]}"
-    said = f"{device.name}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
+    said = f"{device.title}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
     _row(said, f"delete.{device.id}.{peak.dtype}.{peak.unit}", delete)
 
 
 def _memory_row(device: Device, bandwidth: Bandwidth) -> None:
-    said = f"{device.name}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
-    _row(said, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device.name))
+    said = f"{device.title}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
+    _row(said, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device))
 
 
 def _row(said: str, key: str, delete: Callable[[], None]) -> None:

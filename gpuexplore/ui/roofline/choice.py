@@ -71,7 +71,7 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
 
 
 def _label(name: str, known: dict[str, Device]) -> str:
-    return f"{known[name].name} (this machine, {name})" if name in known else TABLE[name].name
+    return f"{known[name].title} (this machine, {name})" if name in known else TABLE[name].name
 
 
 def _title(name: str) -> str:

@@ -1,14 +1,15 @@
 """What a roofline shows: the roofs of a device, and the results of this server, of recordings and of others on it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.roofline.points import Point, place, published_points, without_flops
 from gpuexplore.analysis.roofline.roofs import Roof, roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.utilization import device_of
-from gpuexplore.devices.identity import same_device
+from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_device
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui.roofline.choice import RooflineChoice
@@ -28,6 +29,7 @@ class View:
         measured: results of this device there are, whatever was chosen.
         without_flops: chosen results that compute nothing and so have no place.
         truncated: there are older results that are not shown.
+        other_processors: recorded results of other processors of this name, counted by how they differ.
     """
 
     roofs: tuple[Roof, ...]
@@ -35,11 +37,12 @@ class View:
     measured: int
     without_flops: int
     truncated: bool
+    other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
 def view_of(choice: RooflineChoice) -> View:
     """Return what the choices ask for."""
-    everybody = _on(choice.device, store().measured_results(choice.device, limit=MOST_RESULTS))
+    everybody = store().measured_results(choice.device, limit=MOST_RESULTS)
     recorded = _recorded(choice.device)
     live = _live(choice, everybody)
     shown: dict[Origin, Found] = {Origin.LIVE: live, Origin.RECORDED: recorded if choice.recorded else ()}
@@ -59,6 +62,7 @@ def view_of(choice: RooflineChoice) -> View:
             if _wanted(result.case.dtype, result.case.operation, choice)
         ),
         truncated=max(len(everybody), len(live)) == MOST_RESULTS,
+        other_processors=_other_processors(choice.device) if choice.recorded else {},
     )
 
 
@@ -67,15 +71,20 @@ def _live(choice: RooflineChoice, everybody: Found) -> Found:
         return ()
     if choice.runs == "all":
         return everybody
-    return _on(choice.device, store().measured_results(choice.device, owner=owner(), limit=MOST_RESULTS))
+    return store().measured_results(choice.device, owner=owner(), limit=MOST_RESULTS)
 
 
 def _recorded(device: Device) -> Found:
-    return _on(device, ((run_id(recording, result), result) for recording, result in recorded_results()))
+    return tuple(
+        (run_id(recording, result), result)
+        for recording, result in recorded_results()
+        if same_device(device_of(result), device)
+    )
 
 
-def _on(device: Device, found: Iterable[tuple[str, Result]]) -> Found:
-    return tuple((run, result) for run, result in found if same_device(device_of(result), device))
+def _other_processors(device: Device) -> Mapping[str, int]:
+    reasons = (why_other_device(device_of(result), device) for _, result in recorded_results())
+    return Counter(reason for reason in reasons if reason and reason.startswith(OTHER_PROCESSOR))
 
 
 def _placed(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:

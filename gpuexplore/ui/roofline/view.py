@@ -86,7 +86,8 @@ def left_out(view: View) -> tuple[str, ...]:
     count, many = view.without_flops, view.without_flops > 1
     none = f"{count} result{'s'[:many]} without FLOPs, such as copies, {'have' if many else 'has'} no place here."
     bounded = f"Shown are at most the newest {MOST_RESULTS} results; older ones are not."
-    return (*((none,) if count else ()), *((bounded,) if view.truncated else ()))
+    others = (f"{number} recorded, left out: {reason}." for reason, number in view.other_processors.items())
+    return (*((none,) if count else ()), *((bounded,) if view.truncated else ()), *others)
 
 
 def open_benchmark() -> None:

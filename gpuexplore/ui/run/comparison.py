@@ -10,6 +10,7 @@ from gpuexplore.analysis.run.comparison import baselines, comparison_for
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.devices.identity import device_key
 from gpuexplore.model import Bandwidth, Device, Peak, Result, Run
 from gpuexplore.ui.run.recorded import Beside, choose_beside, origin_of
 from gpuexplore.ui.session import own_bandwidth, own_peaks, store
@@ -71,8 +72,10 @@ def _analysis(run: Run, comparison: Comparison, context: Context) -> RunAnalysis
 
 def _context(run: Run, beside: Beside) -> Context:
     """Return the visitor's custom peaks, what was measured on these devices before, and what is shown beside."""
-    devices = {device.name: device for device in _devices((*run.results, *beside.results))}
-    custom = {name: CustomPeaks(own_peaks(name), own_bandwidth(name)) for name in devices}
+    devices = {device_key(device): device for device in _devices((*run.results, *beside.results))}
+    custom = {
+        key: CustomPeaks(own_peaks(device), own_bandwidth(device)) for key, device in devices.items()
+    }
     earlier = best_of(result for device in devices.values() for result in _earlier(run, device))
     return Context(custom, earlier, beside.results, origin_of(run))
 
@@ -85,7 +88,7 @@ def _earlier(run: Run, device: Device) -> tuple[Result, ...]:
     """Return what earlier runs measured on a device without measured ceilings; read once for each run on the page."""
     if any(peak.kind == "measured_ceiling" for peak in device.peaks):
         return ()
-    key = f"earlier.{run.id}.{device.name}.{run.active}"
+    key = f"earlier.{run.id}.{device_key(device)}.{run.active}"
     if key not in st.session_state:
         st.session_state[key] = best_of(result for _, result in store().measured_results(device))
     found: tuple[Result, ...] = st.session_state[key]

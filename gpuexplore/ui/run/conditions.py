@@ -22,7 +22,7 @@ def show_conditions(run: Run) -> None:
 def _facts(environment: Environment) -> list[tuple[str, str]]:
     settings = ", ".join(f"`{name}={value}`" for name, value in environment.settings.items())
     return [
-        ("Device", f"{environment.device.name} (`{environment.device.id}`)"),
+        ("Device", f"{environment.device.title} (`{environment.device.id}`)"),
         ("Measured", f"{environment.started_utc.replace('T', ' ').removesuffix('+00:00')} UTC"),
         ("Threads", str(environment.threads or "unknown")),
         ("Governor", environment.governor or "unknown"),

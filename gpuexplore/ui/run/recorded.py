@@ -142,7 +142,7 @@ def _beside(run: Run, recording: Recording) -> Beside:
 
 
 def _devices(recording: Recording, ids: Sequence[str]) -> str:
-    return ", ".join(f"**{plain(device.name)}**" for device in recording.provenance.devices if device.id in ids)
+    return ", ".join(f"**{plain(device.title)}**" for device in recording.provenance.devices if device.id in ids)
 
 
 def _signed(recording: Recording) -> str:
@@ -151,7 +151,7 @@ def _signed(recording: Recording) -> str:
 
 
 def _with_driver(device: Device) -> str:
-    return f"`{device.id}` {plain(device.name)}, driver {device.driver or 'none'}"
+    return f"`{device.id}` {plain(device.title)}, driver {device.driver or 'none'}"
 
 
 def _moment(text: str) -> str:

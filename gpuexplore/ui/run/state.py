@@ -9,7 +9,7 @@ import streamlit as st
 from gpuexplore.model import Result, Run
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment, split
-from gpuexplore.store.tolerant_decode import refuse_unknown
+from gpuexplore.store.tolerant_decode import check_known
 from gpuexplore.ui.session import store
 
 
@@ -23,7 +23,7 @@ def fetch(run_id: str) -> Run:
         return recorded_run(run_id)
     seen: tuple[Result, ...] = st.session_state.get(_key(run_id), ())
     summary = store().load_summary(run_id)
-    refuse_unknown(run_id, summary.experiment)
+    check_known(run_id, summary.experiment)
     seen = (*seen, *store().results_after(run_id, len(seen)))
     st.session_state[_key(run_id)] = seen
     place = {case: index for index, case in enumerate(summary.experiment.cases())}

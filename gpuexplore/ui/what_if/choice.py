@@ -89,7 +89,7 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
     names = [USUAL_DEVICE, *known, *(key for key in TABLE if key != USUAL_DEVICE)]
 
     def shown(name: str) -> str:
-        return f"{known[name].name} ({name}, here)" if name in known else TABLE[name].name
+        return f"{known[name].title} ({name}, here)" if name in known else TABLE[name].name
 
     def device_of(name: str) -> Device:
         return known[name] if name in known else as_device(TABLE[name])

@@ -7,10 +7,8 @@ from functools import lru_cache
 import streamlit as st
 
 from gpuexplore.analysis.prediction import Calibration, calibrate, library_of
-from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, fastest, format_in
 from gpuexplore.analysis.what_if.workload import Layer, Workload
-from gpuexplore.devices.identity import same_device
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
@@ -35,7 +33,6 @@ def known(here: Sequence[Device], places: Places) -> Known:
         (run_id, result)
         for device in here
         for run_id, result in reversed(store().measured_results(device))  # newest last
-        if same_device(device_of(result), device)
     ]
     measured = _Measured(tuple((run_id, result.case) for run_id, result in found), tuple(one for _, one in found))
     return Known(
@@ -57,7 +54,7 @@ def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequen
     runs = started()
     show_what_ended(runs, measured)
     if not any(run.active for run in runs):
-        for device in dict.fromkeys(row.device for row in rows if row.device.kind != "table"):
+        for device in dict.fromkeys(row.device for row in rows if not row.device.is_hypothetical):
             dtypes = [row.dtype for row in rows if row.device == device and row.support != "unsupported"]
             _offer(experiments(workload, device, dtypes, measured), device)
     for run in runs:

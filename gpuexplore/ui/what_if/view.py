@@ -213,7 +213,7 @@ def _columns() -> dict[str, Any]:
 
 
 def _alt(rows: Sequence[WhatIf]) -> str:
-    return f"Table of {len(rows)} dtypes on {rows[0].device.name} with time, speedup, MFU, memory and error"
+    return f"Table of {len(rows)} dtypes on {rows[0].device.title} with time, speedup, MFU, memory and error"
 
 
 def show_devices(rows: Sequence[WhatIf], places: Places) -> None:
@@ -228,7 +228,7 @@ def show_devices(rows: Sequence[WhatIf], places: Places) -> None:
             st.caption(f"Not drawn: {plain(', '.join(names))}: {per.missing}.")
     else:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
-    frame = pd.DataFrame([{"Device": row.device.name, **_shown(row)} for row in rows])
+    frame = pd.DataFrame([{"Device": row.device.title, **_shown(row)} for row in rows])
     shown = ["Device", "Dtype", "Support", "Time", "From", "Speedup", "MFU", "Memory", "Energy", "Peak", "Basis"]
     if any(row.cost is not None for row in rows):
         shown.insert(-1, "Cost of a million")
@@ -238,6 +238,6 @@ def show_devices(rows: Sequence[WhatIf], places: Places) -> None:
 
 
 def _left_out(rows: Sequence[WhatIf], per: Quantity) -> list[str]:
-    devices = dict.fromkeys(row.device.name for row in rows)
-    drawn = {row.device.name for row in rows if per.of(row)}
+    devices = dict.fromkeys(row.device.title for row in rows)
+    drawn = {row.device.title for row in rows if per.of(row)}
     return [device for device in devices if device not in drawn]

@@ -10,7 +10,7 @@ from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape
 from gpuexplore.operations.contract import Product
 from tests.analysis.made import case, device
 
-GPU = device(identity="cuda:0", peaks=(Peak("fp32", "matrix", 1e12, "datasheet", "a test"),), bandwidth=1e11)
+GPU = device(device_id="cuda:0", peaks=(Peak("fp32", "matrix", 1e12, "datasheet", "a test"),), bandwidth=1e11)
 LEVELS = ((1, 10**5, 5e10), (2, 5 * 10**5, 3e10), (3, 10**7, 2e10))
 UNITS = Arithmetic("native", None, GPU.peaks[0])
 

@@ -15,6 +15,7 @@ from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Case, Flag, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from tests.analysis.made import case, device, ok
+from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 
 NOTEBOOK = Shape.of(b=16384, d=32768, k=8192)
 HERE = calibrate()
@@ -91,6 +92,24 @@ def test_ones_own_runs_make_a_prediction_near_them_certain():
     assert taught.high_s / taught.low_s < blind.high_s / blind.low_s
     assert "3 results of this machine" in taught.basis
     assert taught.mfu == pytest.approx(0.5, rel=0.1)
+
+
+def test_a_processor_learns_as_its_own_what_it_measured_and_not_what_another_of_its_name_did():
+    measured = ok(12e-3, size=1024)
+
+    def spread(target, place):
+        found = predict(case(size=1024), target, calibrated_on(from_results([measured_on(place, measured)])))
+        return found.high_s / found.low_s
+
+    assert spread(ZEN_4, OLD_ZEN_4) == pytest.approx(spread(ZEN_4, ZEN_4))
+    assert spread(ZEN_5, ZEN_4) > 1.2 * spread(ZEN_4, ZEN_4)
+    assert spread(ZEN_5, OLD_ZEN_4) > 1.2 * spread(ZEN_4, OLD_ZEN_4)
+
+
+def test_a_prediction_says_which_processor_of_a_name_it_is_calibrated_on():
+    found = predict(case(size=1024), ZEN_5, calibrated_on(from_results([measured_on(ZEN_5, ok(12e-3, size=1024))])))
+
+    assert found.basis == "1 result of this machine, on AMD EPYC (Zen 5)"
 
 
 def test_a_disturbed_run_counts_less():

@@ -49,4 +49,4 @@ def test_both_ask_for_the_default_implementations_of_the_device_and_are_not_refu
     assert (product.implementations, triad.implementations) == (("numpy", "numba-cpu", "torch"),) * 2
     for experiment in (product, triad):
         check_limits(experiment, [here])
-    assert "numba-cuda" in roof_experiments(device(identity="cuda:0"))[0].implementations
+    assert "numba-cuda" in roof_experiments(device(device_id="cuda:0"))[0].implementations

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.roofline.roofs import compute_roof, memory_roof, ridges, roofs
+from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import device, failed, ok
@@ -18,8 +19,9 @@ def on(result, **changes):
     return replace(result, environment=replace(result.environment, device=replace(device(), **changes)))
 
 
-def reached(*results, on_device=CPU):
-    return [roof for roof in roofs(on_device, results) if roof.reached]
+def reached(*results, on_device=None):
+    """Return what results on one device reached, by default on theirs."""
+    return [roof for roof in roofs(on_device or device_of(results[0]), results) if roof.reached]
 
 
 def test_every_peak_cache_and_memory_is_a_roof():
@@ -118,7 +120,7 @@ def test_what_a_flushed_cache_cannot_have_delivered_shows_a_bandwidth_at_any_siz
 
 
 def test_results_of_another_device_are_left_out():
-    assert reached(on(ok(size=600), name="another")) == []
+    assert reached(on(ok(size=600), name="another"), on_device=CPU) == []
     assert reached(on(ok(size=600), cores=4), on_device=replace(CPU, cores=2)) == []
 
 

@@ -37,7 +37,7 @@ def test_too_large_for_a_device_names_both_figures():
 
 
 def test_unknown_memory_and_other_devices_refuse_nothing():
-    check_limits(experiment(), [device(), device(identity="cuda:0", memory_bytes=1)])
+    check_limits(experiment(), [device(), device(device_id="cuda:0", memory_bytes=1)])
 
 
 def test_too_many_cases_are_counted_before_they_are_made():

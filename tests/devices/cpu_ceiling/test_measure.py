@@ -1,5 +1,6 @@
 """The loops behind the CPU's ceiling: vector registers are used, and what they reach is kept."""
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -22,6 +23,8 @@ from gpuexplore.devices.cpu_ceiling.loops import loops_for
 from gpuexplore.devices.cpu_ceiling.measure import compile_loops, host_features, measure_ceiling
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, CacheRoof, Device
+from gpuexplore.serialization import encode
+from tests.devices.processors import ZEN_4, ZEN_5
 
 KIB, MIB = 2**10, 2**20
 
@@ -124,18 +127,34 @@ def test_a_turn_counts_two_flops_per_multiply_add():
 
 
 def test_a_saved_ceiling_comes_back():
-    save_ceiling(QUIET)
-    assert load_ceiling("a CPU", 2) == QUIET
-    assert load_ceiling("a CPU", 4) is load_ceiling("another", 2) is None
+    save_ceiling(CPU, QUIET)
+    assert load_ceiling(CPU, 2) == QUIET
+    assert load_ceiling(CPU, 4) is load_ceiling(replace(CPU, name="another"), 2) is None
+
+
+def test_two_processors_of_one_name_that_share_a_home_share_no_ceiling():
+    save_ceiling(ZEN_4, QUIET)
+
+    assert load_ceiling(ZEN_4, 2) == load_ceiling(replace(ZEN_4, peaks=()), 2) == QUIET
+    assert load_ceiling(ZEN_5, 2) is None
+
+
+def test_a_file_that_names_its_cpu_alone_is_not_read(home):
+    """Version 0.1 hashed the name: nobody knows which processor of that name it measured."""
+    written = hashlib.sha256(f"{ZEN_5.name}|2|{CEILING_VERSION}".encode()).hexdigest()[:16]
+    (home / "cache").mkdir()
+    (home / "cache" / f"ceiling-{written}.json").write_text(json.dumps(encode(replace(QUIET, cpu_name=ZEN_5.name))))
+
+    assert load_ceiling(ZEN_5, 2) is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "null", '{"flop_per_s": {"fp32": "much"}}', '{"cpu_name": "a CPU"}', '{"flop_per_s": 3}']
 )
 def test_a_corrupt_file_is_as_good_as_none(home, text):
-    save_ceiling(QUIET)
+    save_ceiling(CPU, QUIET)
     next((home / "cache").glob("*.json")).write_text(text)
-    assert load_ceiling("a CPU", 2) is None
+    assert load_ceiling(CPU, 2) is None
 
 
 @pytest.mark.parametrize("rates", [{}, {"fp64": 1e11, "fp32": 0.0}, {"fp64": 1e11, "fp32": float("nan")}])
@@ -153,25 +172,25 @@ def test_a_directory_that_cannot_be_written_costs_a_note_and_not_the_peaks(monke
 
 
 def test_saving_leaves_no_draft_behind(home):
-    save_ceiling(QUIET)
+    save_ceiling(CPU, QUIET)
     assert [json.loads(path.read_text())["threads"] for path in (home / "cache").iterdir()] == [2]
 
 
 def test_a_saved_ceiling_is_not_measured_again():
-    save_ceiling(QUIET)
+    save_ceiling(CPU, QUIET)
     assert ensure_ceiling(CPU) == with_ceiling(CPU, QUIET)
 
 
 def test_a_ceiling_measured_beside_others_is_used_after_enough_attempts():
-    save_ceiling(replace(QUIET, contended=True, attempts=ATTEMPTS))
+    save_ceiling(CPU, replace(QUIET, contended=True, attempts=ATTEMPTS))
     assert "Others used the CPU" in ensure_ceiling(CPU).notes[1]
 
 
 @pytest.mark.slow
 def test_a_contended_ceiling_is_measured_again_and_its_best_kept():
-    save_ceiling(replace(QUIET, bytes_per_s=1e15, contended=True))
+    save_ceiling(CPU, replace(QUIET, bytes_per_s=1e15, contended=True))
     assert ensure_ceiling(CPU).bandwidth.bytes_per_s == 1e15
-    assert load_ceiling("a CPU", 2).attempts == 2
+    assert load_ceiling(CPU, 2).attempts == 2
 
 
 def test_the_best_of_two_ceilings_takes_each_rate_at_its_highest():
@@ -188,7 +207,7 @@ def test_the_best_of_two_ceilings_keeps_each_cache_at_its_fastest():
 
 
 def test_caches_come_back_from_the_file_and_become_roofs_with_their_source():
-    save_ceiling(replace(QUIET, caches=CACHES))
+    save_ceiling(CPU, replace(QUIET, caches=CACHES))
 
     found = ensure_ceiling(CPU).caches
 
@@ -205,9 +224,9 @@ def test_a_cache_that_is_not_faster_than_what_lies_behind_it_is_no_roof():
 
 def test_a_file_from_before_the_caches_were_measured_is_not_read(monkeypatch):
     monkeypatch.setattr("gpuexplore.devices.cpu_ceiling.cache.CEILING_VERSION", CEILING_VERSION - 1)
-    save_ceiling(QUIET)
+    save_ceiling(CPU, QUIET)
     monkeypatch.setattr("gpuexplore.devices.cpu_ceiling.cache.CEILING_VERSION", CEILING_VERSION)
-    assert load_ceiling("a CPU", 2) is None
+    assert load_ceiling(CPU, 2) is None
 
 
 def test_a_gpu_has_no_ceiling_to_measure():

@@ -17,7 +17,7 @@ LIMITS = Limits(start_s=120, build_s=60, per_budget=0, grace_s=0.3)
 def measured(tmp_path, monkeypatch):
     """Return how to measure implementations in a worker; its ceiling is made up, so that nothing waits for one."""
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
-    save_ceiling(Ceiling(CPU.name, CPU.cores, {"fp64": 1e30, "fp32": 1e30}, 1e30, 1, "2026-01-02T03:04:05+00:00"))
+    save_ceiling(CPU, Ceiling(CPU.name, CPU.cores, {"fp64": 1e30, "fp32": 1e30}, 1e30, 1, "2026-01-02T03:04:05+00:00"))
 
     def measure(*names, build_s=LIMITS.build_s):
         cases = [Case("vector_add", Shape.of(n=257), "fp32", name, "cpu", Options(budget_s=1.0)) for name in names]

@@ -1,0 +1,117 @@
+"""What a processor is: who it is, and how fast it could be at most. Import these values from `gpuexplore.model`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["vector", "matrix"]
+PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most FLOP/s one dtype can reach on one kind of unit, and who says so."""
+
+    dtype: str
+    unit: Unit
+    flop_per_s: float
+    kind: PeakKind
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """The most bytes/s the device's memory can move, and who says so."""
+
+    bytes_per_s: float
+    kind: PeakKind
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRoof:
+    """One level of a CPU's caches: the bytes it holds for all threads together, and how fast they move."""
+
+    level: int
+    size_bytes: int
+    bandwidth: Bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells a processor from another of its name; cores, UUID, compute capability and driver are in `Device`.
+
+    Attributes:
+        vendor: as a CPU states it, e.g. `AuthenticAMD`; of an Arm CPU the implementer, e.g. `0x41`.
+        family: of a CPU; of an Arm CPU the architecture.
+        model: of a CPU; of an Arm CPU the part.
+        stepping: of a CPU; of an Arm CPU variant and revision, e.g. 0x31 for r3p1.
+        instruction_sets: those of a CPU that decide how fast it computes, by Linux's names.
+        cache_sizes_bytes: of the caches for data that one core of a CPU uses, the nearest first.
+        microarchitecture: of a CPU, e.g. `Zen 4`; None where no table has it.
+        pci_id: vendor and device of a GPU, e.g. `10de:2335`.
+        power_limit_w: what the driver allows a GPU.
+    """
+
+    vendor: str | None = None
+    family: int | None = None
+    model: int | None = None
+    stepping: int | None = None
+    instruction_sets: tuple[str, ...] | None = None
+    cache_sizes_bytes: tuple[int, ...] | None = None
+    microarchitecture: str | None = None
+    pci_id: str | None = None
+    power_limit_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A processor of this machine as it was when it was looked at.
+
+    Attributes:
+        id: `cpu` or `cuda:0`.
+        kind: the part of the id before the colon.
+        cores: physical cores of a CPU, multiprocessors of a GPU.
+        cache_bytes: last-level cache, flushed for `cold` measurements.
+        clock_hz: boost clock the driver or the table states; None where nothing states it.
+        native: dtypes with arithmetic units of their own; others are emulated.
+        spec_key: row of accelerators.csv that was matched and trusted.
+        peaks: compute peaks; a dtype and unit without a row is unknown.
+        caches: levels whose bandwidth was measured, the fastest first.
+        notes: what a reader should know about these figures, a sentence each.
+        identity: what tells it from others of its name; None where nothing is known, as in results of earlier versions.
+    """
+
+    id: str
+    kind: str
+    name: str
+    cores: int | None = None
+    memory_bytes: int | None = None
+    cache_bytes: int | None = None
+    clock_hz: float | None = None
+    compute_capability: str | None = None
+    driver: str | None = None
+    uuid: str | None = None
+    native: tuple[str, ...] = ()
+    spec_key: str | None = None
+    peaks: tuple[Peak, ...] = ()
+    bandwidth: Bandwidth | None = None
+    caches: tuple[CacheRoof, ...] = ()
+    notes: tuple[str, ...] = ()
+    identity: Identity | None = None
+
+    @property
+    def title(self) -> str:
+        """The name for a reader, with the microarchitecture where it is known: ``AMD EPYC (Zen 4)``."""
+        microarchitecture = self.identity.microarchitecture if self.identity else None
+        if microarchitecture is None or microarchitecture.casefold() in self.name.casefold():
+            return self.name
+        return f"{self.name} ({microarchitecture})"
+
+    @property
+    def is_hypothetical(self) -> bool:
+        """Whether it is a row of the table of accelerators: nothing can be measured on it."""
+        return self.kind == "table"
+
+    def peak(self, dtype: str, unit: Unit) -> Peak | None:
+        """Return the peak of `dtype` on `unit`; None when unknown, never a neighbour's."""
+        return next((peak for peak in self.peaks if (peak.dtype, peak.unit) == (dtype, unit)), None)
