@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, CustomPeaks, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze, analyze_alone
+from gpuexplore.devices.identity import device_key
 from gpuexplore.model import Bandwidth, Case, Device, Environment, Measurement, Options, Peak, Result, Shape, Status
 
 NAME = "a made-up processor"
@@ -68,6 +69,6 @@ def alone(result, **known) -> AnalyzedResult:
     return analyze_alone(result, Context(**known))
 
 
-def custom(*peaks, bandwidth=None, name=NAME):
-    """Return the peaks a user entered for one device."""
-    return {name: CustomPeaks(peaks, bandwidth)}
+def custom(*peaks, bandwidth=None, on=None):
+    """Return the peaks a user entered for one device: the made-up one, or the one that is given."""
+    return {device_key(on or device()): CustomPeaks(peaks, bandwidth)}

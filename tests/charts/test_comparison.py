@@ -3,15 +3,14 @@
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.model import Comparison, Context, CustomPeaks
+from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.model import Bandwidth, Peak
-from tests.analysis.made import ok
+from tests.analysis.made import custom, ok
 from tests.analysis.utilization.test_peak_choice import LARGE, on_gpu
 from tests.charts.test_charts import data_of, layers, points_of, rules_of
 
-CUSTOM = CustomPeaks((Peak("fp32", "matrix", 5e11, "own", "me"),), Bandwidth(2e10, "own", "me"))
-CONTEXT = Context({"a made-up processor": CUSTOM})
+CONTEXT = Context(custom(Peak("fp32", "matrix", 5e11, "own", "me"), bandwidth=Bandwidth(2e10, "own", "me")))
 
 
 def compared(*results, kind=None, context=Context()):

@@ -73,9 +73,7 @@ def _analysis(run: Run, comparison: Comparison, context: Context) -> RunAnalysis
 def _context(run: Run, beside: Beside) -> Context:
     """Return the visitor's custom peaks, what was measured on these devices before, and what is shown beside."""
     devices = {device_key(device): device for device in _devices((*run.results, *beside.results))}
-    custom = {
-        key: CustomPeaks(own_peaks(device), own_bandwidth(device)) for key, device in devices.items()
-    }
+    custom = {key: CustomPeaks(own_peaks(device), own_bandwidth(device)) for key, device in devices.items()}
     earlier = best_of(result for device in devices.values() for result in _earlier(run, device))
     return Context(custom, earlier, beside.results, origin_of(run))
 

@@ -91,8 +91,15 @@ def test_custom_peaks_asked_for_say_which_device_has_none():
 def test_each_device_has_its_own_custom_peaks():
     here, there = ok(1e-5), named(ok(1e-5, on="cuda:0"), "another")
     other = replace(CUSTOM, flop_per_s=4e11)
-    found = analyzed(here, there, custom_peaks=custom(CUSTOM) | custom(other, name="another"))
+    found = analyzed(here, there, custom_peaks=custom(CUSTOM) | custom(other, on=there.environment.device))
     assert [analyzed_result.mfu for analyzed_result in found.results] == pytest.approx([20, 0.5])
+
+
+def test_processors_of_one_name_do_not_share_custom_peaks():
+    here, there = ok(1e-5), ok(1e-5, on="cpu:1", spec={"cache_bytes": 2000})
+    found = analyzed(here, there, custom_peaks=custom(CUSTOM)).results
+    assert here.environment.device.name == there.environment.device.name
+    assert [analyzed_result.peak.kind for analyzed_result in found] == ["own", "measured_ceiling"]
 
 
 def test_siblings_are_of_one_shape_device_and_options():

@@ -14,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.model import Comparison, Context, CustomPeaks
+from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.comparison import baselines
 from gpuexplore.analysis.run.flat_rows import rows
@@ -27,14 +27,15 @@ from gpuexplore.cli.run_command import table_row
 from gpuexplore.model import Bandwidth, Experiment, Flag, Peak, Shape, Status
 from gpuexplore.ui.run.table import shown_row
 from gpuexplore.units import UNKNOWN, format_percent, format_ratio
-from tests.analysis.made import failed, ok
+from tests.analysis.made import custom, failed, ok
 
 PHASES = (Phase.explicit, Phase.generate)  # shrinking would draw charts for minutes
 CHARTS = (chart.time, chart.speedup, chart.mfu, chart.throughput, chart.bandwidth)
 SIZES, DTYPES, IMPLEMENTATIONS = (30, 600), ("fp32", "bf16"), ("numpy", "torch")
 EXPERIMENT = Experiment("matmul", tuple(Shape.of(m=n, k=n, n=n) for n in SIZES), DTYPES, IMPLEMENTATIONS)
 FLAGS = st.lists(st.sampled_from([Flag("noisy", "IQR 20 %"), Flag("contended", "others ran"), Flag("cold", "flushed")]))
-CUSTOM = CustomPeaks(tuple(Peak(dtype, "matrix", 3e12, "own", "me") for dtype in DTYPES), Bandwidth(7e10, "own", "me"))
+PEAKS = [Peak(dtype, "matrix", 3e12, "own", "me") for dtype in DTYPES]
+CUSTOM = custom(*PEAKS, bandwidth=Bandwidth(7e10, "own", "me"))
 
 
 @st.composite
@@ -54,7 +55,7 @@ COMPARISONS = st.builds(
 )
 CONTEXTS = st.builds(
     Context,
-    st.sampled_from([{}, {"a made-up processor": CUSTOM}]),
+    st.sampled_from([{}, CUSTOM]),
     st.just(()),
     st.one_of(st.just(()), results_of().map(tuple)),
 )

@@ -106,7 +106,7 @@ def test_a_clock_scales_only_what_is_rated_for_one():
 )
 @pytest.mark.parametrize("entered", [(), (CUSTOM,)])
 def test_the_default_is_the_devices_own_or_what_a_user_entered(result, entered):
-    context = Context(custom(*entered, name=result.environment.device.name))
+    context = Context(custom(*entered, on=result.environment.device))
     assert reference_peak(result, Comparison(), context).peak == default_peak(result, entered)
     assert reference_bandwidth(result, Comparison(), context).peak == default_bandwidth(result)
 
@@ -125,7 +125,7 @@ def test_a_custom_bandwidth_replaces_the_devices():
 
 
 def test_custom_peaks_are_of_the_device_they_were_entered_for():
-    context = Context(custom(CUSTOM, bandwidth=Bandwidth(5e10, "own", "me"), name="another"))
+    context = Context(custom(CUSTOM, bandwidth=Bandwidth(5e10, "own", "me"), on=replace(device(), name="another")))
     assert reference_peak(ok(), Comparison(), context).peak == default_peak(ok())
     assert of("own", known_peaks(ok(), context)).reason.startswith("you entered none for fp32 on a made-up processor")
     assert of("own", known_bandwidths(ok(), context)).reason.startswith("you entered none for a made-up processor")
