@@ -9,7 +9,7 @@ NEAR = 1.05  # lines of devices that differ by less lie on each other: they shar
 
 
 class PeakLine(NamedTuple):
-    """A peak that some results are held against; the dtype is empty where it has none, the rate is per second."""
+    """A peak that some results are compared with; the dtype is empty where it has none, the rate is per second."""
 
     device: str
     dtype: str

@@ -16,7 +16,7 @@ COLUMNS = ("row", "dtype", "against", "share", "said", "told")
 
 
 def claim_shares(claims: Sequence[Claim]) -> alt.LayerChart:
-    """Return a bar for each claim and each peak it can be held against; the line is 100 %."""
+    """Return a bar for each claim and each peak it can be compared with; the line is 100 %."""
     frame = _frame(claims)
     rows = list(frame["row"])
     y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))

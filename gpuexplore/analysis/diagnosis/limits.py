@@ -31,43 +31,36 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that arithmetic limits it, and how near it is to the peak."""
-    peak, share = analyzed.default_peak, analyzed.default_mfu
-    if analyzed.bound != "compute" or peak is None or share is None or share > 1:
+    peak, fraction = analyzed.default_peak, analyzed.default_mfu
+    if analyzed.bound != "compute" or peak is None or fraction is None or fraction > 1:
         return None
-    in_headline = analyzed.peak.peak == peak
-    used = "" if in_headline else f"{format_percent(share)} of the {PEAK_SOURCES[peak.kind].label}; "
-    near = _near("compute-bound", share, used, beyond="a narrower dtype or a faster device would help")
-    evidence = (
-        f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)} "
-        f"(the {PEAK_SOURCES[peak.kind].label}), {format_percent(share)}; {_place(analyzed)}"
-    )
+    label = f"the {PEAK_SOURCES[peak.kind].label}"
+    near = _near("compute-bound", fraction, label, beyond="a narrower dtype or a faster device would help")
+    rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
+    evidence = f"{rates} ({label}), {format_percent(fraction)}; {_place(analyzed)}"
     return Diagnosis("compute_bound", f"{analyzed.label} {near}.", evidence)
 
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that memory limits it, and how near it is to the bandwidth."""
-    share, bandwidth = analyzed.default_bandwidth_utilization, analyzed.default_bandwidth
-    if analyzed.bound != "memory" or bandwidth is None or share is None or share > 1:
+    fraction, bandwidth = analyzed.default_bandwidth_utilization, analyzed.default_bandwidth
+    if analyzed.bound != "memory" or bandwidth is None or fraction is None or fraction > 1:
         return None
-    used = f"{format_percent(share)} of the memory bandwidth"
-    near = _near("memory-bound", share, f"{used}; ", beyond=FEWER_BYTES)
-    evidence = (
-        f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(bandwidth.bytes_per_s)}; {_place(analyzed)}"
-    )
-    return Diagnosis("memory_bound", f"{analyzed.label} {near}.", evidence)
+    near = _near("memory-bound", fraction, "the memory bandwidth", beyond=FEWER_BYTES)
+    rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(bandwidth.bytes_per_s)}"
+    return Diagnosis("memory_bound", f"{analyzed.label} {near}.", f"{rates}; {_place(analyzed)}")
 
 
 def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
     if analyzed.bound != "cache":
         return None
-    rate, most, held = analyzed.bytes_per_s, analyzed.serving_bandwidth, analyzed.cache_resident_reason
+    rate, most, resident = analyzed.bytes_per_s, analyzed.serving_bandwidth, analyzed.cache_resident_reason
     if rate is None or most is None:
-        said = f"{analyzed.label} is fed by caches: {held}; with cold caches it would be"
-        return Diagnosis("cache_bound", f"{said}.", f"{format_bytes_per_s(rate)} from a cache; {_place(analyzed)}")
-    share = rate / most.bytes_per_s
-    near = _near("bound by a cache", share, f"{format_percent(share)} of its bandwidth; ", beyond=FEWER_BYTES)
-    evidence = f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {held}; {_place(analyzed)}"
+        sentence = f"{analyzed.label} is served by caches: {resident}; with cold caches it would be."
+        return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_place(analyzed)}")
+    near = _near("cache-bound", rate / most.bytes_per_s, "the cache's bandwidth", beyond=FEWER_BYTES)
+    evidence = f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {resident}; {_place(analyzed)}"
     return Diagnosis("cache_bound", f"{analyzed.label} {near}.", evidence)
 
 
@@ -80,14 +73,14 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("no_peak", said, f"its arithmetic is in {dtype} on {unit} units")
 
 
-def _near(limit: str, share: float, used: str = "", *, beyond: str) -> str:
-    """Return how near a share is to its limit, and what would help: less work near it, another kernel far below."""
-    if share >= CLOSE_TO_A_PEAK:
-        return f"is {limit}, and close to that limit: {used}{beyond}"
-    gain = f"at the limit it would be {format_ratio(1 / share)} as fast"
-    if share >= FAR_FROM_A_PEAK:
-        return f"is {limit} and reaches {format_percent(share)} of that limit: {used}{gain}"
-    return f"should be {limit} but reaches only {format_percent(share)} of that limit: {gain}, its time goes elsewhere"
+def _near(limit: str, fraction: float, of: str, *, beyond: str) -> str:
+    """Return how near a fraction is to its limit, and what would help: less work near it, another kernel far below."""
+    reached, gain = f"{format_percent(fraction)} of {of}", f"it would be {format_ratio(1 / fraction)} as fast"
+    if fraction >= CLOSE_TO_A_PEAK:
+        return f"is {limit} and close to the limit, {reached}: {beyond}"
+    if fraction >= FAR_FROM_A_PEAK:
+        return f"is {limit} and reaches {reached}: at the limit {gain}"
+    return f"should be {limit}, but reaches only {reached}: most of its time goes elsewhere, and at the limit {gain}"
 
 
 def _place(analyzed: AnalyzedResult) -> str:

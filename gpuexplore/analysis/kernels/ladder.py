@@ -1,6 +1,6 @@
 """A kernel ladder: our own kernels of one operation from the naive one up, as shares of the vendor's library.
 
-The libraries are the implementations that have no rungs: what a rung has to be measured against is the
+The libraries are the implementations that have no rungs: what a rung is compared with is the
 fastest of them in the same dtype, at the same shape, on the same device, in the same rounds.
 """
 
@@ -23,7 +23,7 @@ class Rung:
     Attributes:
         implementation: its row; `about` says what it changed.
         result: what became of it; None where it was not measured.
-        baseline: name of the library it is held against; None without a measurement of one.
+        baseline: name of the library it is compared with; None without a measurement of one.
         share: library's time over this kernel's, of one; above 1 it is faster.
         ci95: interval of the share; None where too few samples pair.
     """
@@ -42,7 +42,7 @@ def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
 
 
 def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
-    """Return the implementations a ladder is held against: those of other people that run where it runs."""
+    """Return the implementations a ladder is compared with: those of other people that run where it runs."""
     own = {implementation.backend for implementation in operation.implementations if implementation.hand_written}
     places = set(load_backend(backend).DEVICE_KINDS)
     others = (

@@ -2,7 +2,7 @@
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Summary
 from gpuexplore.analysis.run.missing import missing_sentence
-from gpuexplore.analysis.run.summary_rules import RULES
+from gpuexplore.analysis.run.summary_rules import RULES, undecided
 from gpuexplore.analysis.speedup import TIE_WITHIN
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label
@@ -29,7 +29,8 @@ def _leaders(analysis: RunAnalysis) -> str:
     """Return who is the fastest, or who cannot be separated from the fastest, and within which factor."""
     names = [analyzed.label for analyzed in analysis.ties]
     if len(names) == 1:
-        return f"{names[0]} {'is the fastest:' if len(analysis.at_largest_shape) > 1 else 'takes'}"
+        claim = "has the smallest median:" if undecided(analysis) else "is the fastest:"
+        return f"{names[0]} {claim if len(analysis.at_largest_shape) > 1 else 'takes'}"
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
     who = f"all {len(names)} results" if len(names) == len(analysis.at_largest_shape) > 2 else listed
     return f"{who} cannot be separated statistically (within {format_percent(TIE_WITHIN - 1)}):"

@@ -87,14 +87,17 @@ def _lead(best: AnalyzedResult, analysis: RunAnalysis) -> str | None:
     return f"The next in {best.case.dtype}, {rival.case.implementation}, takes {times} as long."
 
 
+def undecided(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
+    """Return the results that look slower than the fastest, but vary too much to be called slower."""
+    fastest, ties = analysis.fastest, analysis.ties
+    apart = [analyzed for analyzed in analysis.at_largest_shape if analyzed not in ties]
+    return tuple(other for other in apart if fastest and not is_separable(other.result, fastest.result))
+
+
 def not_separated(analysis: RunAnalysis) -> str | None:
-    """Say which results look much slower than the fastest, but vary too much to be called slower."""
-    fastest = analysis.fastest
-    if fastest is None:
-        return None
-    apart = [analyzed for analyzed in analysis.at_largest_shape if analyzed not in analysis.ties]
-    doubtful = [analyzed for analyzed in apart if not is_separable(analyzed.result, fastest.result)]
-    if not doubtful:
+    """Say which results look slower than the fastest, but vary too much to be called slower."""
+    fastest, doubtful = analysis.fastest, undecided(analysis)
+    if fastest is None or not doubtful:
         return None
     names = ", ".join(
         f"{analyzed.label} ({format_ratio(_measurement(analyzed).median_s / _measurement(fastest).median_s)} as long)"

@@ -16,7 +16,7 @@ SAME = 2e-3  # published rates have three or four digits
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One time held against every peak somebody names for its dtype.
+    """One time relative to every peak that is named for its dtype.
 
     Attributes:
         row: the time, and the peak of the arithmetic that ran.

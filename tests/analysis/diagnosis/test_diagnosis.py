@@ -106,17 +106,17 @@ SPEAKS = {
     ],
     "launch_bound": [(ok(flags=[Flag("launch_bound", "a call on one element takes 5 µs")]), "is launch-bound")],
     "compute_bound": [
-        (ok(5e-4, size=600), "close to that limit: a narrower dtype"),
+        (ok(5e-4, size=600), "86.4 % of the measured peak: a narrower dtype"),
         (TWO_THIRDS_OF_THE_PEAK, "reaches 66.5 % of that limit: at the limit it would be 1.50× as fast"),
     ],
     "memory_bound": [
-        (ok(1.2e-7, size=30), "close to that limit: 90.0 % of the memory bandwidth; fewer bytes"),
+        (ok(1.2e-7, size=30), "close to the limit, 90.0 % of the memory bandwidth: fewer bytes"),
         (
             ok(1.2e-6, size=30),
             "should be memory-bound but reaches only 9.0 % of that limit: at the limit it would be 11.1× as fast",
         ),
     ],
-    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay")],
+    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is served by caches: its 10.5 KiB stay")],
     "no_peak": [(ok(dtype="fp64"), "No peak is known for torch in fp64 here")],
     "wave_tail": [
         # 108 multiprocessors run 109 tiles
@@ -284,8 +284,8 @@ def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
     cache = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
     (found,) = diagnoses(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(cache,)))
     assert found.sentence == (
-        "torch in fp32 should be bound by a cache but reaches only 8.6 % of that limit: "
-        "at the limit it would be 11.6× as fast, its time goes elsewhere."
+        "torch in fp32 should be cache-bound, but reaches only 8.6 % of the cache's bandwidth: "
+        "most of its time goes elsewhere, and at the limit it would be 11.6× as fast."
     )
     assert found.evidence == (
         "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the last-level cache (977 KiB), so memory bandwidth is not what "

@@ -108,17 +108,17 @@ def test_an_emulated_dtype_is_slower_and_says_why():
 @pytest.mark.parametrize(
     ("result", "said"),
     [
-        (ok(5e-4, size=600), "is compute-bound, and close to that limit"),
-        (ok(5e-4 * 1.5, size=600, on="cuda:0"), "is compute-bound and reaches 57.6 % of that limit"),
+        (ok(5e-4, size=600), "is compute-bound and close to the limit, 86.4 % of the measured peak"),
+        (ok(5e-4 * 1.5, size=600, on="cuda:0"), "is compute-bound and reaches 57.6 % of the measured peak"),
         (ok(5e-3, size=600), "torch in fp32 reaches only 8.6 % of the measured peak"),
         (ok(1e-4, size=600), "is far above the measured peak, so the measurement is wrong"),
         (
             ok(4e-4, size=600),
             "reached 108 % of the measured peak: a measured peak is the best that was measured before",
         ),
-        (ok(1.2e-7, size=30), "is memory-bound, and close to that limit: 90.0 % of the memory bandwidth"),
+        (ok(1.2e-7, size=30), "is memory-bound and close to the limit, 90.0 % of the memory bandwidth"),
         (ok(1e-7, size=30), "reached 108 % of the measured memory bandwidth: caches delivered part of the bytes"),
-        (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is fed by caches: its 10.5 KiB stay"),
+        (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is served by caches: its 10.5 KiB stay"),
         (ok(flags=[Flag("launch_bound", "5 µs")]), "is launch-bound"),
         (ok(dtype="fp64"), "No peak is known for torch in fp64 here"),
     ],
