@@ -107,13 +107,13 @@ SPEAKS = {
     "launch_bound": [(ok(flags=[Flag("launch_bound", "a call on one element takes 5 µs")]), "is launch-bound")],
     "compute_bound": [
         (ok(5e-4, size=600), "86.4 % of the measured peak: a narrower dtype"),
-        (TWO_THIRDS_OF_THE_PEAK, "reaches 66.5 % of that limit: at the limit it would be 1.50× as fast"),
+        (TWO_THIRDS_OF_THE_PEAK, "reaches 66.5 % of the measured peak: at the limit it would be 1.50× as fast"),
     ],
     "memory_bound": [
         (ok(1.2e-7, size=30), "close to the limit, 90.0 % of the memory bandwidth: fewer bytes"),
         (
             ok(1.2e-6, size=30),
-            "should be memory-bound but reaches only 9.0 % of that limit: at the limit it would be 11.1× as fast",
+            "should be memory-bound, but reaches only 9.0 % of the memory bandwidth: most of its time goes elsewhere",
         ),
     ],
     "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is served by caches: its 10.5 KiB stay")],
