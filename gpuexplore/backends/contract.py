@@ -5,6 +5,7 @@ functions, so that the web process can ask a backend for facts without loading t
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,19 @@ import numpy.typing as npt
 from gpuexplore.backends.timer import Clock, Run, Timer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
+
+
+@dataclass(frozen=True, slots=True)
+class DriverFacts:
+    """What CUDA says of a device through one library; unknown is None.
+
+    Attributes:
+        uuid: of the GPU this library computes on, without the prefix of NVML's: libraries may number GPUs otherwise.
+        cache_bytes: its L2 cache.
+    """
+
+    uuid: str | None = None
+    cache_bytes: int | None = None
 
 
 class Backend(Protocol):
@@ -27,6 +41,10 @@ class Backend(Protocol):
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why this library cannot compute in `dtype` on `device`, or None when it can."""
+        ...
+
+    def driver_facts(self, device: str) -> DriverFacts:
+        """Return what CUDA says of `device` to this library; nothing for a CPU, or where it finds no GPU."""
         ...
 
     def to_device(self, values: Stored, dtype: DType, device: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.timer import Clock, HostTimer, Run
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Environment
@@ -26,6 +27,11 @@ def version_of(distribution: str) -> str | None:
         return version(distribution)
     except PackageNotFoundError:
         return None
+
+
+def driver_facts(device: str) -> DriverFacts:
+    """Return nothing: CUDA knows no host memory."""
+    return DriverFacts()
 
 
 def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -4,6 +4,7 @@ A timer never warms up, decides or drops anything: it runs what it is told and r
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from math import ceil
 from typing import Any, Protocol
 
@@ -67,16 +68,31 @@ class HostTimer:
 
 
 class EventTimer:
-    """A pair of device events around every call, on the library's own stream; one wait at the end."""
+    """A pair of device events around every call, on the library's own stream; one wait at the end.
+
+    Args:
+        new_event: returns an event that records the time.
+        elapsed_s: seconds between two recorded events.
+        wait: returns when the device has done everything.
+        on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
+    """
 
     one_sample_per_call = True
     ROUND_S = 1e-3  # device time of one round: long against the wait at its end
     MOST_CALLS = 32
 
-    def __init__(self, new_event: Callable[[], Any], elapsed_s: Callable[[Any, Any], float], wait: Run) -> None:
+    def __init__(
+        self,
+        new_event: Callable[[], Any],
+        elapsed_s: Callable[[Any, Any], float],
+        *,
+        wait: Run,
+        on_device: Callable[[], AbstractContextManager[object]],
+    ) -> None:
         self._new_event = new_event
         self._elapsed_s = elapsed_s
         self._wait = wait
+        self._on_device = on_device
 
     def calls_per_round(self, call_s: float) -> int:
         """Return as many calls as fill a round."""
@@ -84,9 +100,10 @@ class EventTimer:
 
     def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
         """Return one sample per call."""
-        pairs = [self._recorded(run, flush) for _ in range(calls)]
-        self._wait()
-        return [self._elapsed_s(start, end) for start, end in pairs]
+        with self._on_device():
+            pairs = [self._recorded(run, flush) for _ in range(calls)]
+            self._wait()
+            return [self._elapsed_s(start, end) for start, end in pairs]
 
     def _recorded(self, run: Run, flush: Run | None) -> tuple[Any, Any]:
         start, end = self._new_event(), self._new_event()

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import host
+from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Clock, EventTimer, HostTimer, Run, Timer
 from gpuexplore.dtypes import DType, Stored
@@ -31,6 +32,16 @@ def unsupported(dtype: DType, device: Device) -> str | None:
     if dtype.name not in device.native:
         return f"{dtype.name} needs compute capability 8.0; {device.name} has {device.compute_capability}"
     return None
+
+
+def driver_facts(device: str) -> DriverFacts:
+    """Return what torch's CUDA says of `device`."""
+    import torch
+
+    if not _is_cuda(device) or not torch.cuda.is_available():
+        return DriverFacts()
+    found = torch.cuda.get_device_properties(_place(device))
+    return DriverFacts(uuid=str(found.uuid), cache_bytes=found.L2_cache_size or None)
 
 
 def to_device(values: Stored, dtype: DType, device: str) -> Any:
@@ -71,7 +82,7 @@ def synchronize(device: str) -> None:
 
 
 def timer(device: str, clock: Clock) -> Timer:
-    """Return CUDA events on torch's current stream, or the wall clock on the CPU."""
+    """Return CUDA events on the device's current stream, or the wall clock on the CPU."""
     if not _is_cuda(device):
         return HostTimer(clock)
     import torch
@@ -82,7 +93,9 @@ def timer(device: str, clock: Clock) -> Timer:
     def elapsed_s(start: Any, end: Any) -> float:
         return float(start.elapsed_time(end)) * 1e-3
 
-    return EventTimer(new_event, elapsed_s, lambda: synchronize(device))
+    return EventTimer(
+        new_event, elapsed_s, wait=lambda: synchronize(device), on_device=lambda: torch.cuda.device(_place(device))
+    )
 
 
 def flusher(device: str, size_bytes: int) -> Run:
@@ -103,7 +116,8 @@ def capture(run: Run, device: str, calls: int) -> Run | None:
     import torch
 
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.device(_place(device)), torch.cuda.graph(graph):
+    # a stream of this device: torch keeps one for all captures, of the device that was captured on first
+    with torch.cuda.device(_place(device)), torch.cuda.graph(graph, stream=torch.cuda.Stream()):
         for _ in range(calls):
             run()
     replay: Run = graph.replay
@@ -123,7 +137,7 @@ def versions() -> Mapping[str, str]:
     import torch
 
     found = {"torch": torch.__version__, "torch_cuda": torch.version.cuda}
-    return {name: str(one) for name, one in found.items() if one}
+    return {name: str(version) for name, version in found.items() if version}
 
 
 def slow_product(dtype: DType, environment: Environment) -> str | None:

@@ -18,6 +18,7 @@ INSTALL = torch_backend.INSTALL
 DEVICE_KINDS = torch_backend.DEVICE_KINDS
 
 is_available = torch_backend.is_available
+driver_facts = torch_backend.driver_facts
 to_device = torch_backend.to_device
 empty = torch_backend.empty
 poison = torch_backend.poison

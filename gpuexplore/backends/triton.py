@@ -12,6 +12,7 @@ INSTALL = "pip install triton"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 OLDEST = (8, 0)  # https://github.com/triton-lang/triton#compatibility
 
+driver_facts = torch_backend.driver_facts
 to_device = torch_backend.to_device
 poison = torch_backend.poison
 to_host = torch_backend.to_host
@@ -51,4 +52,4 @@ def set_threads(count: int) -> None:
 def versions() -> Mapping[str, str]:
     """Return the versions of Triton and torch, without loading either."""
     found = {name: host.version_of(name) for name in ("triton", "torch")}
-    return {name: one for name, one in found.items() if one}
+    return {name: version for name, version in found.items() if version}

@@ -1,5 +1,7 @@
 """Timers read their clock where they should, flush outside of it, and keep every sample."""
 
+import contextlib
+
 import pytest
 
 from gpuexplore.backends.timer import LONG_ENOUGH_S, EventTimer, HostTimer
@@ -56,7 +58,9 @@ class FakeStream:
         return Recorded(self)
 
     def timer(self):
-        return EventTimer(self.event, self.elapsed_s, lambda: self.log.append("wait"))
+        return EventTimer(
+            self.event, self.elapsed_s, wait=lambda: self.log.append("wait"), on_device=contextlib.nullcontext
+        )
 
     def elapsed_s(self, start, end):
         assert "wait" in self.log
