@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpuexplore.dtypes import DType
-from gpuexplore.measure.candidate import cache_mode
+from gpuexplore.measure.candidate import cache_mode, flush_bytes
 from gpuexplore.model import Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
@@ -51,9 +51,10 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
 
 
 def _cache(case: Case, device: Device) -> Flag:
-    if cache_mode(case, device) == "cold":
-        return Flag("cold", f"{format_bytes(2 * (device.cache_bytes or 0))} overwritten before each call")
-    return Flag("warm", "called again and again on the same data, which stays in the caches it fits in")
+    if cache_mode(case, device) == "warm":
+        return Flag("warm", "called again and again on the same data, which stays in the caches it fits in")
+    assumed = "" if device.cache_bytes else ": assumed to be enough, the size of the last-level cache is unknown"
+    return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{assumed}")
 
 
 def _noisy(measurement: Measurement) -> Flag | None:

@@ -91,7 +91,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | Non
         measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts)
         lost_cpu_share = cpu_lost_share(before, read_cpu_times())
         overhead_s = call_overhead_s(case, group) if measurement.median_s < SHORT_CALL_S else None
-        device = with_fair_ceiling(case, measurement, group)
+        device = with_fair_ceiling(sampling.candidate, measurement)
         environment = replace(group.environment, device=device, after=after)
         measured = Measured(case, measurement, environment, overhead_s, lost_cpu_share)
         flags = find_flags(measured, group.operation, group.dtype)

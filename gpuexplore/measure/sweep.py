@@ -19,7 +19,7 @@ def sweep(
     devices: Sequence[Device],
     *,
     report: Report,
-    turn: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
+    turn: Callable[[Device], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> None:
     """Measure every case of `experiment` and report one `Result` for each, small shapes first.
 
@@ -31,5 +31,5 @@ def sweep(
     """
     for group in groups_of(experiment.cases()):
         device = device_named(group[0].device, devices)
-        with turn(device.id):
+        with turn(device):
             measure_group(group, device, report=report)

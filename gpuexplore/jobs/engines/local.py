@@ -59,7 +59,7 @@ class LocalEngine:
         if device.id not in self._processes:
             raise InvalidInput.of("device", device.id, self._processes)
         process = self._processes[device.id]
-        with self._alone_on(device.id, self._closing.is_set) as alone:
+        with self._alone_on(process.device, self._closing.is_set) as alone:
             if not alone or self._closing.is_set():
                 raise GpuExploreError(f"{device.id} was not warmed up: the engine is closing")
             task = process.schedule(warm_up, self._runner, encode(device))
@@ -80,7 +80,7 @@ class LocalEngine:
             reason = str(InvalidInput.of("device", cases[0].device, self._processes))
             _end_all(cases, Failure(Status.UNSUPPORTED, reason), on_event)
             return
-        with self._alone_on(process.device.id, cancelled) as alone:
+        with self._alone_on(process.device, cancelled) as alone:
             if alone:
                 self._measure(process, cases, on_event=on_event, cancelled=cancelled)
             else:
@@ -95,7 +95,7 @@ class LocalEngine:
         self._starter.shutdown()
 
     @contextmanager
-    def _alone_on(self, device: str, stop: Cancelled) -> Iterator[bool]:
+    def _alone_on(self, device: Device, stop: Cancelled) -> Iterator[bool]:
         """Wait for the device; give whether it is ours, which it is not when `stop` came first."""
         lock = device_lock(device)
         with self._turn:

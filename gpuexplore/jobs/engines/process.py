@@ -65,14 +65,7 @@ def worker_environment(device: Device) -> Mapping[str, str]:
     """Return the variables that must be set before numpy or CUDA is loaded: threads and visible devices."""
     threads = str(psutil.cpu_count(logical=False) or os.cpu_count() or 1)
     visible = device.uuid or device.id.partition(":")[2] if device.kind == "cuda" else ""
-    return (
-        dict.fromkeys(THREAD_VARIABLES, threads)
-        | dict(process_settings())
-        | {
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of NVML
-            "CUDA_VISIBLE_DEVICES": visible,
-        }
-    )
+    return {**dict.fromkeys(THREAD_VARIABLES, threads), **process_settings(), "CUDA_VISIBLE_DEVICES": visible}
 
 
 def kill_tree(pid: int) -> None:
