@@ -6,10 +6,12 @@ from functools import cached_property
 
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.measure.candidate import Candidate, build_candidate
+from gpuexplore.measure.cuda_context import cause_of
 from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.failure import failed
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.model import Case, DataMode, Device, Environment, Shape
+from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
@@ -44,6 +46,10 @@ class Group:
     def inputs(self, shape: Shape, data: DataMode = "normal") -> tuple[Stored, ...]:
         """Return inputs of `shape` in this group's dtype."""
         return make_inputs(self.operation, shape, self.dtype, data)
+
+    def failed(self, case: Case, error: Exception) -> Result:
+        """Return the result of a case that ended with `error`."""
+        return failed(case, cause_of(error, case, self.device), self.environment)
 
     def _reference(self, data: DataMode) -> Reference:
         return Reference(self.operation, self.dtype, self.inputs(self.shape, data))

@@ -17,7 +17,7 @@ from gpuexplore.measure import first_call_cost
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.contrast import SHORT_CALL_S, take_contrasts
-from gpuexplore.measure.failure import failed
+from gpuexplore.measure.cuda_context import check_context, is_broken
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
 from gpuexplore.measure.idle_threads import Timekeeper
@@ -56,26 +56,27 @@ def measure_group(
         try:
             ready[case] = _prepared(case, group, cancelled)
         except Exception as error:
-            report(failed(case, error, group.environment))
+            report(group.failed(case, error))
     plan_rounds([one.sampling for one in ready.values()])
     before = read_cpu_times()
 
     def settle(case: Case, error: Exception | None) -> None:
         prepared = ready.pop(case)
-        report(failed(case, error, group.environment) if error else _finish(case, prepared, group, before))
+        report(group.failed(case, error) if error else _finish(case, prepared, group, before))
 
     sample_in_rounds(
         {case: one.sampling for case, one in ready.items()},
         time=time,
         random=Random(len(cases)),
-        cancelled=cancelled,
+        cancelled=lambda: cancelled() or is_broken(device),
         settle=settle,
     )
     for case in ready:
-        report(failed(case, Cancelled("cancelled while it was being measured"), group.environment))
+        report(group.failed(case, Cancelled("cancelled while it was being measured")))
 
 
 def _prepared(case: Case, group: Group, cancelled: Callable[[], bool]) -> Prepared:
+    check_context(group.device)
     if cancelled():
         raise Cancelled("cancelled before it was measured")
     return prepare(case, group)
@@ -96,7 +97,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | Non
         measured = Measured(case, measurement, environment, overhead_s, lost_cpu_share)
         flags = find_flags(measured, group.operation, group.dtype)
     except Exception as error:
-        return failed(case, error, group.environment)
+        return group.failed(case, error)
     return Result(case, Status.OK, None, measurement, prepared.accuracy, flags, environment)
 
 

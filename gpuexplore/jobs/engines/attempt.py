@@ -84,7 +84,7 @@ class Attempt:
                 return late
             wait((task,), timeout=TICK_S)
         self._pass_on(journal)
-        return failure_of(task)
+        return failure_of(task) or _context_failure(task.result())
 
     def suspects(self) -> list[Case]:
         """Return the cases one of which may have ended the worker: those it took up, or the only one left."""
@@ -115,6 +115,11 @@ class Attempt:
         if time.monotonic() - since_s <= limit_s:
             return None
         return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}")
+
+
+def _context_failure(reason: str | None) -> Failure | None:
+    """Return what `measure_to_journal` tells of a CUDA context that broke."""
+    return None if reason is None else Failure(Status.ERROR, reason)
 
 
 def failure_of(task: Future[Any]) -> Failure | None:

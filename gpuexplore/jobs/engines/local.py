@@ -125,7 +125,8 @@ class LocalEngine:
         """Try until every case has a result.
 
         A failure is put down to a case when no other can have caused it. The implementations of a group
-        take turns, so the one that was taken up last is first tried alone, in a fresh process.
+        take turns, so the one that was taken up last, or met the error of a broken CUDA context, is first tried
+        alone, in a fresh process.
         """
         to_try, false_starts = [list(cases)], 0
         while to_try:
