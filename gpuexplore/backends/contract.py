@@ -36,7 +36,7 @@ class Backend(Protocol):
     DEVICE_KINDS: tuple[str, ...]
 
     def is_available(self) -> bool:
-        """Return whether the library is installed; loads nothing heavy."""
+        """Return whether the library is installed; imports nothing heavy."""
         ...
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
@@ -56,7 +56,7 @@ class Backend(Protocol):
         ...
 
     def poison(self, array: Any) -> None:
-        """Fill `array` with NaN, so that an element nobody writes shows."""
+        """Fill `array` with NaN, so that an element that is never written shows."""
         ...
 
     def to_host(self, array: Any, dtype: DType) -> npt.NDArray[np.float64]:

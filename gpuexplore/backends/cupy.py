@@ -112,7 +112,7 @@ def capture(run: Run, device: str, calls: int) -> Run:
 
 
 def set_threads(count: int) -> None:
-    """Return: a GPU library has no CPU threads."""
+    """Do nothing: a GPU library has no CPU threads."""
 
 
 def versions() -> Mapping[str, str]:

@@ -49,7 +49,7 @@ def timer(device: str, clock: Clock) -> HostTimer:
 
 
 def capture(run: Run, device: str, calls: int) -> None:
-    """Return None: host memory knows no graphs."""
+    """Return None: a CPU has no graphs."""
 
 
 def flusher(device: str, size_bytes: int) -> Run:

@@ -107,7 +107,7 @@ def capture(run: Run, device: str, calls: int) -> None:
 
 
 def set_threads(count: int) -> None:
-    """Return: a GPU kernel has no CPU threads."""
+    """Do nothing: a GPU kernel has no CPU threads."""
 
 
 def versions() -> Mapping[str, str]:

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 Run = Callable[[], object]
 Clock = Callable[[], int]  # nanoseconds, monotonic
 
-# perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, for a median of single calls can miss
-# the slow ones of a skewed lot
-LONG_ENOUGH_S = 100e-6
+# perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, because a median of single calls can
+# miss the slow ones of a skewed distribution
+MIN_BATCH_S = 100e-6
 
 
 class Timer(Protocol):
@@ -45,8 +45,8 @@ class HostTimer:
         self._clock = clock
 
     def calls_per_round(self, call_s: float) -> int:
-        """Return the batch that makes the clock not matter."""
-        return max(1, ceil(LONG_ENOUGH_S / max(call_s, 1e-9)))
+        """Return the calls of a batch that is long against the cost of reading the clock."""
+        return max(1, ceil(MIN_BATCH_S / max(call_s, 1e-9)))
 
     def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
         """Return one sample: the mean over the batch."""
@@ -79,7 +79,7 @@ class EventTimer:
 
     one_sample_per_call = True
     ROUND_S = 1e-3  # device time of one round: long against the wait at its end
-    MOST_CALLS = 32
+    MAX_CALLS = 32
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class EventTimer:
 
     def calls_per_round(self, call_s: float) -> int:
         """Return as many calls as fill a round."""
-        return max(1, min(self.MOST_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
+        return max(1, min(self.MAX_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
 
     def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
         """Return one sample per call."""

@@ -1,4 +1,4 @@
-"""A measured ceiling that a result passes was measured in a bad moment: it is measured again, once."""
+"""A measured ceiling that a result exceeds was measured on a disturbed machine: it is measured again."""
 
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.measure.candidate import Candidate

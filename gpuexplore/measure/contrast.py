@@ -1,6 +1,6 @@
-"""The same call under other conditions: with the caches the other way, and without the launch.
+"""The same call under other conditions: with the caches in the other state, and without launches.
 
-Taken after the case itself has settled, on its own, with the same timer and the same stopping rule.
+Taken after the case itself has settled, with the same timer and the same stopping rule.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
             replayed = sample_alone(
                 replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time
             )
-            yield Contrast("graph", tuple(one / GRAPH_CALLS for one in replayed))
+            yield Contrast("graph", tuple(sample_s / GRAPH_CALLS for sample_s in replayed))
 
 
 def other_cache(candidate: Candidate, group: Group) -> CacheState | None:

@@ -1,4 +1,4 @@
-"""Conditions a reader must know of before trusting a number, each with its evidence."""
+"""Conditions that limit how far a number can be trusted, each with its evidence."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
 
 NOISY_ABOVE = 0.10
-NEAR_OVERHEAD = 3.0
+LAUNCH_BOUND_BELOW = 3.0
 THROTTLED_BELOW = 0.75
-FAR_ABOVE = 1.2  # times a printed peak: more than boards boost
+FAR_ABOVE = 1.2  # times a rated peak: more than boards boost
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measurement and what is known of the moment it was taken in.
+    """A measurement and the conditions it was taken under.
 
     Attributes:
         case: what was measured.
@@ -34,7 +34,7 @@ class Measured:
 
 
 def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
-    """Return every flag this measurement of `operation` in `dtype` earns."""
+    """Return every flag that applies to this measurement of `operation` in `dtype`."""
     case, measurement, environment = measured.case, measured.measurement, measured.environment
     device, implementation = environment.device, operation.implementation_named(case.implementation)
     flop_count = operation.flop_count(case.shape)
@@ -103,6 +103,6 @@ def _over_peak(flop_per_s: float, implementation: Implementation, dtype: DType, 
 
 
 def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | None:
-    if overhead_s is None or measurement.median_s >= NEAR_OVERHEAD * overhead_s:
+    if overhead_s is None or measurement.median_s >= LAUNCH_BOUND_BELOW * overhead_s:
         return None
     return Flag("launch_bound", f"a call on one element already takes {format_seconds(overhead_s)}")

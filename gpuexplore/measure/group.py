@@ -1,4 +1,4 @@
-"""What the cases of one group share: operation, dtype, device, the inputs and the right answer."""
+"""What the cases of one group share: operation, dtype, device, inputs and reference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from gpuexplore.operations.contract import Operation
 
 @dataclass(frozen=True)
 class Group:
-    """The common ground of one `measure_group` call."""
+    """What the cases of one `measure_group` call share."""
 
     operation: Operation
     dtype: DType
@@ -35,7 +35,7 @@ class Group:
 
     @cached_property
     def timed_reference(self) -> Reference:
-        """The reference on the data that are timed: the same object unless zeros or ones were asked for."""
+        """The reference for the data that are timed: the same object unless zeros or ones were asked for."""
         return self.checked_reference if self.data == "normal" else self._reference(self.data)
 
     def build(self, case: Case, shape: Shape, inputs: tuple[Stored, ...]) -> Candidate:
@@ -56,7 +56,7 @@ class Group:
 
 
 def open_group(cases: Sequence[Case], device: Device, time: Timekeeper) -> Group:
-    """Return the common ground of `cases`, which share `Case.group`."""
+    """Return what `cases`, which agree in `Case.group`, share."""
     first = cases[0]
     if any(case.group != first.group for case in cases):
         raise ValueError("the cases of a group differ in more than the implementation")

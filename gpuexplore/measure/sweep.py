@@ -27,7 +27,7 @@ def sweep(
         experiment: what is asked for.
         devices: those of this machine.
         report: called with cases and results, as by `measure_group`.
-        turn: held while a group is measured on the device it is called with.
+        turn: returns the lock of a device, which is held while a group is measured on it.
     """
     for group in groups_of(experiment.cases()):
         device = device_named(group[0].device, devices)

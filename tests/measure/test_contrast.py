@@ -11,7 +11,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.measure import contrast
 from gpuexplore.measure.contrast import GRAPH_CALLS, other_cache, take_contrasts
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.timing import FEWEST_SAMPLES, Sampling
+from gpuexplore.measure.timing import MIN_SAMPLES, Sampling
 from gpuexplore.model import Contrast, Shape
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, candidate, case
@@ -59,7 +59,7 @@ def test_other_state_gets_samples_of_its_own_until_it_has_settled():
     found = take_contrasts(sampled(work, cache="both"), group(clock=work.clock))
 
     assert [one.condition for one in found] == ["cold"]
-    assert len(found[0].samples_s) >= FEWEST_SAMPLES
+    assert len(found[0].samples_s) >= MIN_SAMPLES
     assert found[0].median_s == pytest.approx(CALL_S)
 
 

@@ -1,4 +1,4 @@
-"""One device's worker: a warm process that is replaced, with everything it started, when it misbehaves."""
+"""One device's worker: a warm process that is killed, with everything it started, and replaced when it fails."""
 
 import multiprocessing
 import os
@@ -71,9 +71,9 @@ def worker_environment(device: Device) -> Mapping[str, str]:
 def kill_tree(pid: int) -> None:
     """Kill a worker, its descendants, and what is left of its process group when it is already dead."""
     with suppress(psutil.NoSuchProcess):
-        for one in psutil.Process(pid).children(recursive=True):
+        for child in psutil.Process(pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                child.kill()
         psutil.Process(pid).kill()
     if os.name == "posix":
         with suppress(ProcessLookupError):
