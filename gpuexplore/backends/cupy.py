@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from gpuexplore.model import Device
 INSTALL = "pip install cupy-cuda13x"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
-UUID_BYTES = 16
 
 slow_product = host.slow_product
 
@@ -37,14 +35,13 @@ def unsupported(dtype: DType, device: Device) -> str | None:
 
 
 def driver_facts(device: str) -> DriverFacts:
-    """Return what CuPy's CUDA says of `device`; CuPy cuts a UUID short where a byte is zero."""
+    """Return what CuPy's CUDA says of `device`; its UUID ends where a byte is zero."""
     import cupy
 
     if not cupy.is_available():
         return DriverFacts()
     found = cupy.cuda.runtime.getDeviceProperties(index_in_this_process(device))
-    uuid = found["uuid"]
-    return DriverFacts(str(UUID(bytes=uuid)) if len(uuid) == UUID_BYTES else None, found["l2CacheSize"] or None)
+    return DriverFacts(found["uuid"].hex() or None, found["l2CacheSize"] or None)
 
 
 def to_device(values: Stored, dtype: DType, device: str) -> Any:

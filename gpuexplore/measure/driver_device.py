@@ -28,7 +28,11 @@ def device_for(backend: Backend, device: Device) -> Device:
 
 
 def _is_same_gpu(known: str, uuid: str) -> bool:
-    """Return whether CUDA's `uuid` is not another GPU's than the `known` one; of an instance that cannot be told."""
-    if known.removeprefix(GPU_PREFIX).lower() == uuid.lower():
-        return True
-    return not known.startswith(GPU_PREFIX) or is_cut_into_instances(known)
+    """Return whether CUDA's `uuid` is the `known` one, or cannot be compared: a MIG instance's, or a truncated one."""
+    digits, known_digits = _digits(uuid), _digits(known.removeprefix(GPU_PREFIX))
+    comparable = known.startswith(GPU_PREFIX) and len(digits) == len(known_digits)
+    return digits == known_digits or not comparable or is_cut_into_instances(known)
+
+
+def _digits(uuid: str) -> str:
+    return uuid.replace("-", "").lower()

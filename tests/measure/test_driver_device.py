@@ -61,8 +61,8 @@ class FakeLibrary:
         return SimpleNamespace()
 
 
-@pytest.mark.parametrize("uuid", [MINE, MINE.upper(), None])
-def test_gpu_that_cuda_calls_the_same_or_does_not_name_is_measured(uuid):
+@pytest.mark.parametrize("uuid", [MINE, MINE.upper(), MINE.replace("-", ""), "aaaaaaaa", None])
+def test_gpu_that_cuda_calls_the_same_or_does_not_name_in_full_is_measured(uuid):
     assert device_for(FakeLibrary(uuid), HERE) == HERE
 
 
