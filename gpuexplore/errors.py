@@ -11,6 +11,8 @@ GpuExploreError
 
 from collections.abc import Iterable
 
+CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries, and each of its cases
+
 
 class GpuExploreError(Exception):
     """Root of the tree; its text is fit to be shown to a user."""

@@ -5,6 +5,7 @@ functions, so that the web process can ask a backend for facts without loading t
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +16,19 @@ from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
 
 
+@dataclass(frozen=True, slots=True)
+class DriverFacts:
+    """What CUDA says of a device through one library; unknown is None.
+
+    Attributes:
+        uuid: of the GPU this library computes on, without the prefix of NVML's: libraries may number GPUs otherwise.
+        cache_bytes: its L2 cache.
+    """
+
+    uuid: str | None = None
+    cache_bytes: int | None = None
+
+
 class Backend(Protocol):
     """A library that holds arrays on a device and runs on them."""
 
@@ -22,11 +36,15 @@ class Backend(Protocol):
     DEVICE_KINDS: tuple[str, ...]
 
     def is_available(self) -> bool:
-        """Return whether the library is installed; loads nothing heavy."""
+        """Return whether the library is installed; imports nothing heavy."""
         ...
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why this library cannot compute in `dtype` on `device`, or None when it can."""
+        ...
+
+    def driver_facts(self, device: str) -> DriverFacts:
+        """Return what CUDA says of `device` to this library; nothing for a CPU, or where it finds no GPU."""
         ...
 
     def to_device(self, values: Stored, dtype: DType, device: str) -> Any:
@@ -38,7 +56,7 @@ class Backend(Protocol):
         ...
 
     def poison(self, array: Any) -> None:
-        """Fill `array` with NaN, so that an element nobody writes shows."""
+        """Fill `array` with NaN, so that an element that is never written shows."""
         ...
 
     def to_host(self, array: Any, dtype: DType) -> npt.NDArray[np.float64]:

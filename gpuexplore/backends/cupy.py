@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import host
+from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Clock, EventTimer, Run
 from gpuexplore.dtypes import DType, Stored
@@ -33,11 +34,21 @@ def unsupported(dtype: DType, device: Device) -> str | None:
     return None
 
 
+def driver_facts(device: str) -> DriverFacts:
+    """Return what CuPy's CUDA says of `device`; its UUID ends where a byte is zero."""
+    import cupy
+
+    if not cupy.is_available():
+        return DriverFacts()
+    found = cupy.cuda.runtime.getDeviceProperties(index_in_this_process(device))
+    return DriverFacts(found["uuid"].hex() or None, found["l2CacheSize"] or None)
+
+
 def to_device(values: Stored, dtype: DType, device: str) -> Any:
     """Return a contiguous device array in the dtype's storage."""
     import cupy
 
-    _select(device)
+    _gpu(device).use()
     return cupy.array(values, order="C")
 
 
@@ -45,7 +56,7 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     """Return an uninitialised device array."""
     import cupy
 
-    _select(device)
+    _gpu(device).use()
     return cupy.empty(shape, dtype.storage)
 
 
@@ -61,26 +72,24 @@ def to_host(array: Any, dtype: DType) -> npt.NDArray[np.float64]:
 
 def synchronize(device: str) -> None:
     """Wait for the device's queue to drain."""
-    import cupy
-
-    cupy.cuda.Device(index_in_this_process(device)).synchronize()
+    _gpu(device).synchronize()
 
 
 def timer(device: str, clock: Clock) -> EventTimer:
-    """Return CUDA events on CuPy's current stream."""
+    """Return CUDA events on the device's current stream."""
     import cupy
 
     def elapsed_s(start: Any, end: Any) -> float:
         return float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3
 
-    return EventTimer(cupy.cuda.Event, elapsed_s, lambda: synchronize(device))
+    return EventTimer(cupy.cuda.Event, elapsed_s, wait=lambda: synchronize(device), on_device=lambda: _gpu(device))
 
 
 def flusher(device: str, size_bytes: int) -> Run:
     """Return a call that overwrites `size_bytes` on `device`."""
     import cupy
 
-    _select(device)
+    _gpu(device).use()
     buffer = cupy.empty(max(1, size_bytes), np.int8)
     return lambda: buffer.fill(0)
 
@@ -89,7 +98,7 @@ def capture(run: Run, device: str, calls: int) -> Run:
     """Return the replay of a CUDA graph that holds `run` `calls` times."""
     import cupy
 
-    _select(device)
+    _gpu(device).use()
     with cupy.cuda.Stream(non_blocking=True) as stream:  # the default stream cannot be captured
         stream.begin_capture()
         for _ in range(calls):
@@ -100,16 +109,17 @@ def capture(run: Run, device: str, calls: int) -> Run:
 
 
 def set_threads(count: int) -> None:
-    """Return: a GPU library has no CPU threads."""
+    """Do nothing: a GPU library has no CPU threads."""
 
 
 def versions() -> Mapping[str, str]:
     """Return CuPy's version; its wheel is named after the CUDA it is for."""
     found = {name: host.version_of(name) for name in WHEELS}
-    return {name: one for name, one in found.items() if one}
+    return {name: version for name, version in found.items() if version}
 
 
-def _select(device: str) -> None:
+def _gpu(device: str) -> Any:
+    """Return CuPy's device, which is also the context that makes it the current one."""
     import cupy
 
-    cupy.cuda.Device(index_in_this_process(device)).use()
+    return cupy.cuda.Device(index_in_this_process(device))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.timer import Clock, HostTimer, Run
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Environment
@@ -28,6 +29,11 @@ def version_of(distribution: str) -> str | None:
         return None
 
 
+def driver_facts(device: str) -> DriverFacts:
+    """Return nothing: CUDA knows no host memory."""
+    return DriverFacts()
+
+
 def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a C-contiguous copy of `values`."""
     return np.array(values, order="C", copy=True)
@@ -43,7 +49,7 @@ def timer(device: str, clock: Clock) -> HostTimer:
 
 
 def capture(run: Run, device: str, calls: int) -> None:
-    """Return None: host memory knows no graphs."""
+    """Return None: a CPU has no graphs."""
 
 
 def flusher(device: str, size_bytes: int) -> Run:

@@ -19,6 +19,7 @@ INSTALL = "pip install numba"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)
 KERNEL_TYPES: Mapping[np.dtype, np.dtype] = {np.dtype(np.float16): np.dtype(np.int16)}
 
+driver_facts = host.driver_facts
 synchronize = host.synchronize
 timer = host.timer
 flusher = host.flusher
@@ -74,7 +75,7 @@ def set_threads(count: int) -> None:
 def versions() -> Mapping[str, str]:
     """Return the versions of Numba and the LLVM binding."""
     found = {name: host.version_of(name) for name in ("numba", "llvmlite")}
-    return {name: one for name, one in found.items() if one}
+    return {name: version for name, version in found.items() if version}
 
 
 def _kernel_type(dtype: DType) -> np.dtype:

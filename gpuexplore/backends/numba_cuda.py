@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import host
+from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Clock, EventTimer, Run
 from gpuexplore.dtypes import DType, Stored
@@ -29,6 +30,17 @@ def is_available() -> bool:
 def unsupported(dtype: DType, device: Device) -> str | None:
     """Return None: what a kernel has no code for, its implementation says."""
     return None
+
+
+def driver_facts(device: str) -> DriverFacts:
+    """Return what Numba's CUDA says of `device`; its simulator says nothing."""
+    from numba import cuda
+
+    if not cuda.is_available():
+        return DriverFacts()
+    gpu = cuda.gpus[index_in_this_process(device)]
+    uuid = getattr(gpu, "uuid", None)
+    return DriverFacts(uuid and uuid.removeprefix("GPU-"), getattr(gpu, "L2_CACHE_SIZE", None) or None)
 
 
 def to_device(values: Stored, dtype: DType, device: str) -> Any:
@@ -67,7 +79,7 @@ def synchronize(device: str) -> None:
 
 
 def timer(device: str, clock: Clock) -> EventTimer:
-    """Return CUDA events on Numba's default stream."""
+    """Return CUDA events on the device's default stream."""
     from numba import cuda
 
     def new_event() -> Any:
@@ -76,7 +88,8 @@ def timer(device: str, clock: Clock) -> EventTimer:
     def elapsed_s(start: Any, end: Any) -> float:
         return float(start.elapsed_time(end)) * 1e-3
 
-    return EventTimer(new_event, elapsed_s, lambda: synchronize(device))
+    index = index_in_this_process(device)
+    return EventTimer(new_event, elapsed_s, wait=cuda.synchronize, on_device=lambda: cuda.gpus[index])
 
 
 def flusher(device: str, size_bytes: int) -> Run:
@@ -94,13 +107,13 @@ def capture(run: Run, device: str, calls: int) -> None:
 
 
 def set_threads(count: int) -> None:
-    """Return: a GPU kernel has no CPU threads."""
+    """Do nothing: a GPU kernel has no CPU threads."""
 
 
 def versions() -> Mapping[str, str]:
     """Return the versions of Numba and its CUDA target."""
     found = {name: host.version_of(name) for name in ("numba", "numba-cuda")}
-    return {name: one for name, one in found.items() if one}
+    return {name: version for name, version in found.items() if version}
 
 
 def _select(device: str) -> None:

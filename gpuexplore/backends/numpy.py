@@ -21,6 +21,7 @@ OPENBLAS_PIN = "scipy_openblas_set_num_threads64_"
 AVX512_NAMES = frozenset({"X86_V4", "AVX512F", "AVX512_SKX"})  # what NumPy calls it, by version
 AVX512_KERNELS = ("skylakex", "cooperlake", "sapphirerapids")
 
+driver_facts = host.driver_facts
 synchronize = host.synchronize
 timer = host.timer
 flusher = host.flusher

@@ -4,15 +4,16 @@ A timer never warms up, decides or drops anything: it runs what it is told and r
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from math import ceil
 from typing import Any, Protocol
 
 Run = Callable[[], object]
 Clock = Callable[[], int]  # nanoseconds, monotonic
 
-# perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, for a median of single calls can miss
-# the slow ones of a skewed lot
-LONG_ENOUGH_S = 100e-6
+# perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, because a median of single calls can
+# miss the slow ones of a skewed distribution
+MIN_BATCH_S = 100e-6
 
 
 class Timer(Protocol):
@@ -44,8 +45,8 @@ class HostTimer:
         self._clock = clock
 
     def calls_per_round(self, call_s: float) -> int:
-        """Return the batch that makes the clock not matter."""
-        return max(1, ceil(LONG_ENOUGH_S / max(call_s, 1e-9)))
+        """Return the calls of a batch that is long against the cost of reading the clock."""
+        return max(1, ceil(MIN_BATCH_S / max(call_s, 1e-9)))
 
     def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
         """Return one sample: the mean over the batch."""
@@ -67,26 +68,42 @@ class HostTimer:
 
 
 class EventTimer:
-    """A pair of device events around every call, on the library's own stream; one wait at the end."""
+    """A pair of device events around every call, on the library's own stream; one wait at the end.
+
+    Args:
+        new_event: returns an event that records the time.
+        elapsed_s: seconds between two recorded events.
+        wait: returns when the device has done everything.
+        on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
+    """
 
     one_sample_per_call = True
     ROUND_S = 1e-3  # device time of one round: long against the wait at its end
-    MOST_CALLS = 32
+    MAX_CALLS = 32
 
-    def __init__(self, new_event: Callable[[], Any], elapsed_s: Callable[[Any, Any], float], wait: Run) -> None:
+    def __init__(
+        self,
+        new_event: Callable[[], Any],
+        elapsed_s: Callable[[Any, Any], float],
+        *,
+        wait: Run,
+        on_device: Callable[[], AbstractContextManager[object]],
+    ) -> None:
         self._new_event = new_event
         self._elapsed_s = elapsed_s
         self._wait = wait
+        self._on_device = on_device
 
     def calls_per_round(self, call_s: float) -> int:
         """Return as many calls as fill a round."""
-        return max(1, min(self.MOST_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
+        return max(1, min(self.MAX_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
 
     def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
         """Return one sample per call."""
-        pairs = [self._recorded(run, flush) for _ in range(calls)]
-        self._wait()
-        return [self._elapsed_s(start, end) for start, end in pairs]
+        with self._on_device():
+            pairs = [self._recorded(run, flush) for _ in range(calls)]
+            self._wait()
+            return [self._elapsed_s(start, end) for start, end in pairs]
 
     def _recorded(self, run: Run, flush: Run | None) -> tuple[Any, Any]:
         start, end = self._new_event(), self._new_event()

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import host
+from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Clock, EventTimer, HostTimer, Run, Timer
 from gpuexplore.dtypes import DType, Stored
@@ -14,7 +15,7 @@ from gpuexplore.model import Device, Environment
 
 INSTALL = "pip install torch==2.13.0"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
-MKL_LEAST_BITS = 32  # narrower dtypes go to oneDNN
+MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
 
 
 def is_available() -> bool:
@@ -33,20 +34,30 @@ def unsupported(dtype: DType, device: Device) -> str | None:
     return None
 
 
+def driver_facts(device: str) -> DriverFacts:
+    """Return what torch's CUDA says of `device`."""
+    import torch
+
+    if not _is_cuda(device) or not torch.cuda.is_available():
+        return DriverFacts()
+    found = torch.cuda.get_device_properties(_torch_device(device))
+    return DriverFacts(uuid=str(found.uuid), cache_bytes=found.L2_cache_size or None)
+
+
 def to_device(values: Stored, dtype: DType, device: str) -> Any:
     """Return a contiguous tensor of `dtype` on `device`; bf16 crosses as its bits."""
     import torch
 
     kept = host.copy_of(values)
     tensor = torch.from_numpy(kept.view(np.int16) if kept.dtype.itemsize == 2 else kept)
-    return tensor.view(getattr(torch, dtype.array_name)).to(_place(device))
+    return tensor.view(getattr(torch, dtype.array_name)).to(_torch_device(device))
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     """Return an uninitialised tensor."""
     import torch
 
-    return torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_place(device))
+    return torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_torch_device(device))
 
 
 def poison(array: Any) -> None:
@@ -67,11 +78,11 @@ def synchronize(device: str) -> None:
     import torch
 
     if _is_cuda(device):
-        torch.cuda.synchronize(_place(device))
+        torch.cuda.synchronize(_torch_device(device))
 
 
 def timer(device: str, clock: Clock) -> Timer:
-    """Return CUDA events on torch's current stream, or the wall clock on the CPU."""
+    """Return CUDA events on the device's current stream, or the wall clock on the CPU."""
     if not _is_cuda(device):
         return HostTimer(clock)
     import torch
@@ -82,7 +93,12 @@ def timer(device: str, clock: Clock) -> Timer:
     def elapsed_s(start: Any, end: Any) -> float:
         return float(start.elapsed_time(end)) * 1e-3
 
-    return EventTimer(new_event, elapsed_s, lambda: synchronize(device))
+    return EventTimer(
+        new_event,
+        elapsed_s,
+        wait=lambda: synchronize(device),
+        on_device=lambda: torch.cuda.device(_torch_device(device)),
+    )
 
 
 def flusher(device: str, size_bytes: int) -> Run:
@@ -91,7 +107,7 @@ def flusher(device: str, size_bytes: int) -> Run:
         return host.flusher(device, size_bytes)
     import torch
 
-    buffer = torch.empty(max(1, size_bytes), dtype=torch.int8, device=_place(device))
+    buffer = torch.empty(max(1, size_bytes), dtype=torch.int8, device=_torch_device(device))
     zero: Run = buffer.zero_
     return zero
 
@@ -103,7 +119,8 @@ def capture(run: Run, device: str, calls: int) -> Run | None:
     import torch
 
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.device(_place(device)), torch.cuda.graph(graph):
+    # a stream of this device: torch keeps one for all captures, of the device that was captured on first
+    with torch.cuda.device(_torch_device(device)), torch.cuda.graph(graph, stream=torch.cuda.Stream()):
         for _ in range(calls):
             run()
     replay: Run = graph.replay
@@ -123,12 +140,12 @@ def versions() -> Mapping[str, str]:
     import torch
 
     found = {"torch": torch.__version__, "torch_cuda": torch.version.cuda}
-    return {name: str(one) for name, one in found.items() if one}
+    return {name: str(version) for name, version in found.items() if version}
 
 
 def slow_product(dtype: DType, environment: Environment) -> str | None:
     """Return what MKL or oneDNN, which compute torch's products, do on this CPU."""
-    if dtype.bits < MKL_LEAST_BITS:
+    if dtype.bits < MKL_MIN_BITS:
         return "oneDNN computes this dtype for torch; ONEDNN_VERBOSE=1 prints which of its kernels it chose"
     if "AMD" in environment.device.name:
         return "MKL, which computes it for torch, stays on AVX2 on an AMD CPU; OpenBLAS (numpy) can be faster there"
@@ -139,5 +156,5 @@ def _is_cuda(device: str) -> bool:
     return device.startswith("cuda")
 
 
-def _place(device: str) -> str:
+def _torch_device(device: str) -> str:
     return f"cuda:{index_in_this_process(device)}" if _is_cuda(device) else "cpu"

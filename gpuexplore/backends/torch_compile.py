@@ -6,6 +6,7 @@ disk, so that the first call of a later process is shorter.
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,8 +17,13 @@ from gpuexplore.model import Device
 
 INSTALL = torch_backend.INSTALL
 DEVICE_KINDS = torch_backend.DEVICE_KINDS
+SILENCED: tuple[tuple[str, type[Warning]], ...] = (
+    ("TensorFloat32 tensor cores", UserWarning),  # a hint for fp32; TF32 is a dtype of its own here
+    ("`torch.jit.script_method`", DeprecationWarning),  # torch's own use of it, where it loads Inductor
+)
 
 is_available = torch_backend.is_available
+driver_facts = torch_backend.driver_facts
 to_device = torch_backend.to_device
 empty = torch_backend.empty
 poison = torch_backend.poison
@@ -45,6 +51,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function`, to be compiled as one graph when it is first called."""
     import torch
 
+    for message, category in SILENCED:
+        warnings.filterwarnings("ignore", message, category)
     compile_graph: Any = torch.compile  # its hints leave out isolate_recompiles
     # without isolation every shape of a sweep counts against one limit of eight
     made: Callable[..., Any] = compile_graph(function, fullgraph=True, dynamic=False, isolate_recompiles=True)

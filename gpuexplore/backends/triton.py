@@ -10,8 +10,9 @@ from gpuexplore.model import Device
 
 INSTALL = "pip install triton"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
-OLDEST = (8, 0)  # https://github.com/triton-lang/triton#compatibility
+MIN_COMPUTE_CAPABILITY = (8, 0)  # https://github.com/triton-lang/triton#compatibility
 
+driver_facts = torch_backend.driver_facts
 to_device = torch_backend.to_device
 poison = torch_backend.poison
 to_host = torch_backend.to_host
@@ -39,16 +40,17 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
 def unsupported(dtype: DType, device: Device) -> str | None:
     """Return why Triton cannot compute on `device`: it is too old."""
     capability = device.compute_capability
-    if capability and tuple(map(int, capability.split("."))) < OLDEST:
-        return f"Triton needs compute capability {'.'.join(map(str, OLDEST))}; {device.name} has {capability}"
+    if capability and tuple(map(int, capability.split("."))) < MIN_COMPUTE_CAPABILITY:
+        needed = ".".join(map(str, MIN_COMPUTE_CAPABILITY))
+        return f"Triton needs compute capability {needed}; {device.name} has {capability}"
     return None
 
 
 def set_threads(count: int) -> None:
-    """Return: a GPU kernel has no CPU threads."""
+    """Do nothing: a GPU kernel has no CPU threads."""
 
 
 def versions() -> Mapping[str, str]:
     """Return the versions of Triton and torch, without loading either."""
     found = {name: host.version_of(name) for name in ("triton", "torch")}
-    return {name: one for name, one in found.items() if one}
+    return {name: version for name, version in found.items() if version}

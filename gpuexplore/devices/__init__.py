@@ -21,6 +21,7 @@ from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OV
 from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
+from gpuexplore.devices.nvml import is_cut_into_instances
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
 from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, free_gpu_bytes, governor, read, read_cpu_times
 
@@ -44,6 +45,7 @@ __all__ = [
     "formula_peaks",
     "free_gpu_bytes",
     "governor",
+    "is_cut_into_instances",
     "match",
     "native_dtypes",
     "peaks_json",

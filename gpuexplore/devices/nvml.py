@@ -48,6 +48,13 @@ def handle_of(nvml: Any, uuid: str) -> Any | None:
     return ask(nvml, "nvmlDeviceGetHandleByUUID", uuid) or ask(nvml, "nvmlDeviceGetHandleByUUID", uuid.encode())
 
 
+def is_cut_into_instances(uuid: str) -> bool:
+    """Return whether MIG cuts the GPU with this UUID into instances; CUDA then runs on one of them."""
+    nvml = load_nvml()
+    handle = None if nvml is None else handle_of(nvml, uuid)
+    return handle is not None and _is_cut(nvml, handle)
+
+
 def read_gpus(nvml: Any, visible: str | None) -> tuple[GpuFacts, ...]:
     """Return the GPUs that CUDA sees under CUDA_VISIBLE_DEVICES=`visible`, in CUDA's order."""
     count = ask(nvml, "nvmlDeviceGetCount") or 0
@@ -59,7 +66,7 @@ def read_gpus(nvml: Any, visible: str | None) -> tuple[GpuFacts, ...]:
 
 def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
     capability = _capability(ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle))
-    cut = bool((ask(nvml, "nvmlDeviceGetMigMode", handle) or (0,))[0])
+    cut = _is_cut(nvml, handle)
     return GpuFacts(
         name=text(ask(nvml, "nvmlDeviceGetName", handle)) or "NVIDIA GPU without a name",
         uuid=uuid,
@@ -74,6 +81,10 @@ def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
         power_limit_w=_power_limit_w(nvml, handle),
         sliced=cut or uuid.startswith("MIG-"),
     )
+
+
+def _is_cut(nvml: Any, handle: Any) -> bool:
+    return bool((ask(nvml, "nvmlDeviceGetMigMode", handle) or (0,))[0])
 
 
 def _capability(answer: tuple[int, int] | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Sees to it that this host has a supervisor: light enough for the web process.
+"""Starts this host's supervisor when there is none: light enough for the web process.
 
 The supervisor is a program of its own and not a child that multiprocessing spawns: Streamlit
 replaces `__main__`, which a spawned child would run again.
@@ -18,16 +18,16 @@ from gpuexplore.store import open_store
 from gpuexplore.store.database import URL_VARIABLE
 
 LOG = logging.getLogger(__name__)
-FRESH_S = 3.0
+MAX_HEARTBEAT_AGE_S = 3.0
 START_S = 10.0
-LOOK_S = 0.05
+POLL_S = 0.05
 COMMAND = (sys.executable, "-m", "gpuexplore.jobs.supervisor")
 
 
 def ensure_supervisor(database_url: str | None = None) -> subprocess.Popen[bytes] | None:
     """Start a supervisor unless one is alive or being started; return the process that was started.
 
-    It outlives this process. What it says goes to `logs/supervisor.log` in the data directory.
+    It outlives this process and logs to `logs/supervisor.log` in the data directory.
     """
     starting = starter_lock()
     try:
@@ -48,7 +48,7 @@ def is_supervised(database_url: str | None = None) -> bool:
     """Return whether a supervisor reported itself in the last seconds, or holds this host's lock."""
     with open_store(database_url) as store:
         alive = store.supervisor()
-    return (alive is not None and alive.age_s < FRESH_S) or _is_held(supervisor_lock())
+    return (alive is not None and alive.age_s < MAX_HEARTBEAT_AGE_S) or _is_held(supervisor_lock())
 
 
 def _start(database_url: str | None) -> subprocess.Popen[bytes]:
@@ -65,9 +65,9 @@ def _start(database_url: str | None) -> subprocess.Popen[bytes]:
 
 def _wait_until_locked(process: subprocess.Popen[bytes]) -> None:
     """Keep others from starting a second one until the first holds its lock."""
-    latest_s = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < latest_s and not _is_held(supervisor_lock()):
-        time.sleep(LOOK_S)
+    deadline_s = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < deadline_s and not _is_held(supervisor_lock()):
+        time.sleep(POLL_S)
 
 
 def _is_held(lock: BaseFileLock) -> bool:

@@ -1,4 +1,4 @@
-"""Compiles CUDA kernels for targets read from standard input and prints what became of them, as JSON.
+"""Compiles CUDA kernels for the targets on standard input and prints the results as JSON.
 
 A process of its own because it loads Numba, which the web process must not; no GPU is needed.
 """
@@ -22,10 +22,10 @@ def main() -> None:
 def _answer(target: dict[str, Any]) -> dict[str, Any]:
     operation = operation_named(target["operation"])
     implementation, block = operation.implementation_named(target["implementation"]), target["block"]
-    dtype, place = dtype_named(target["dtype"]), target["compute_capability"]
+    dtype, capability = dtype_named(target["dtype"]), target["compute_capability"]
     try:
-        made = compile_for(operation, implementation, dtype, tuple(block) if block else None, compute_capability=place)
-        return {"compiled": encode(made)}
+        kernel = compile_for(operation, implementation, dtype, tuple(block) if block else None, capability)
+        return {"compiled": encode(kernel)}
     except GpuExploreError as error:
         return {"reason": str(error)}
 

@@ -1,4 +1,4 @@
-"""CUDA kernels compiled for any target, in a process of their own; what was compiled once is kept on disk."""
+"""CUDA kernels compiled for any target, in a process of their own, and cached on disk."""
 
 import json
 import subprocess
@@ -52,10 +52,10 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
     """Return each target compiled, or the reason why it cannot be, in order; new ones in one process."""
     if not host.is_installed("numba", "numba_cuda"):
         return ['the compiler is not installed: pip install "numba-cuda[cu13]"'] * len(targets)
-    known = {target: _kept(target) for target in targets}
+    known = {target: _cached(target) for target in targets}
     missing = [target for target, answer in known.items() if answer is None]
     for target, answer in zip(missing, _compile(missing), strict=True):
-        _keep(target, answer)
+        _cache(target, answer)
         known[target] = answer
     return [_value(known[target]) for target in targets]
 
@@ -63,10 +63,10 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
 def _compile(targets: Sequence[Target]) -> list[dict[str, Any]]:
     if not targets:
         return []
-    asked = json.dumps([asdict(target) for target in targets])
+    request = json.dumps([asdict(target) for target in targets])
     command = [sys.executable, "-m", PROCESS]
     try:
-        done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        done = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
         return [{"reason": f"the compiler took longer than {format_seconds(LIMIT_S)}"} for _ in targets]
     if done.returncode:
@@ -82,15 +82,15 @@ def _value(answer: dict[str, Any] | None) -> CompiledKernel | str:
     return answer["reason"] if "reason" in answer else decode(CompiledKernel, answer["compiled"])
 
 
-def _kept(target: Target) -> dict[str, Any] | None:
+def _cached(target: Target) -> dict[str, Any] | None:
     try:
-        kept: dict[str, Any] = json.loads(_path(target).read_text(encoding="utf-8"))
+        cached: dict[str, Any] = json.loads(_path(target).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # never compiled, or cut off while it was written
         return None
-    return kept
+    return cached
 
 
-def _keep(target: Target, answer: dict[str, Any]) -> None:
+def _cache(target: Target, answer: dict[str, Any]) -> None:
     if "compiled" in answer:
         path = _path(target)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,8 +98,8 @@ def _keep(target: Target, answer: dict[str, Any]) -> None:
 
 
 def _path(target: Target) -> Path:
-    words = json.dumps([encode(target), _fingerprint()])
-    return cache_directory() / "kernels" / f"{sha256(words.encode()).hexdigest()[:24]}.json"
+    key = json.dumps([encode(target), _fingerprint()])
+    return cache_directory() / "kernels" / f"{sha256(key.encode()).hexdigest()[:24]}.json"
 
 
 @cache
@@ -111,5 +111,5 @@ def _fingerprint() -> list[str]:
     return [digest, *(f"{name} {host.version_of(name)}" for name in TOOLCHAIN)]
 
 
-def _python_files(place: Path) -> list[Path]:
-    return sorted(place.rglob("*.py")) if place.is_dir() else [place]
+def _python_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The file through which a worker tells, line by line, what it is doing.
+"""The file in which a worker reports, line by line, what it is doing.
 
 A line that was written survives the process that wrote it, whatever ends that; so the case that
 was being measured when a worker crashed is known.
@@ -34,7 +34,7 @@ def write_event(journal: IO[str], event: Event) -> None:
 
 
 class JournalReader:
-    """Reads what was added to a task's journal since the last look."""
+    """Reads what was added to a task's journal since the last call."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / JOURNAL
@@ -55,5 +55,5 @@ class JournalReader:
 
 def _event(line: dict[str, Any]) -> Event:
     kinds: Sequence[type[Event]] = (Begun, Case, Result)
-    kind = next(one for one in kinds if one.__name__ == line["kind"])
+    kind = next(kind for kind in kinds if kind.__name__ == line["kind"])
     return decode(kind, line["value"])

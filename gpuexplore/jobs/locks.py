@@ -5,6 +5,7 @@ import re
 from filelock import BaseFileLock, FileLock
 
 from gpuexplore.devices.directories import data_directory
+from gpuexplore.model import Device
 
 
 def supervisor_lock() -> BaseFileLock:
@@ -17,9 +18,12 @@ def starter_lock() -> BaseFileLock:
     return _lock("starter")
 
 
-def device_lock(device: str) -> BaseFileLock:
-    """Return the lock to hold while `device`, e.g. ``cuda:0``, is measured: numbers of two never mix."""
-    return _lock("device-" + re.sub(r"[^\w.-]", "-", device))
+def device_lock(device: Device) -> BaseFileLock:
+    """Return the lock to hold while `device` is measured: only one process of this host may at a time.
+
+    By its UUID, for CUDA_VISIBLE_DEVICES gives one GPU another number in each process.
+    """
+    return _lock("device-" + re.sub(r"[^\w.-]", "-", device.uuid or device.id))
 
 
 def _lock(name: str) -> BaseFileLock:

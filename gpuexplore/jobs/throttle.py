@@ -1,11 +1,11 @@
-"""Asks a costly question only now and then."""
+"""Limits how often a costly question is asked."""
 
 import time
 from collections.abc import Callable
 
 
 class Throttled:
-    """A question whose last answer is good for some seconds; the first call asks."""
+    """A question whose answer is reused for `every_s` seconds."""
 
     def __init__(self, ask: Callable[[], bool], every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._ask, self._every_s, self._clock = ask, every_s, clock

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import IO, Any
 
 from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, write_event
 from gpuexplore.model import Case, Device, Result, Status
@@ -44,41 +44,63 @@ def warm_up(runner: str, device: dict[str, Any]) -> dict[str, Any]:
     return encode(ready)  # type: ignore[no-any-return]
 
 
-def measure_to_journal(runner: str, cases: list[Any], device: dict[str, Any], directory: str) -> None:
+def measure_to_journal(runner: str, cases: list[Any], device: dict[str, Any], directory: str) -> str | None:
     """Measure a group with `runner`'s measure_group; the journal in `directory` tells how it goes.
 
     Every case ends with a result: what the runner leaves out, or loses in an exception, is an ERROR.
+
+    Returns:
+        The error that broke the CUDA context, and with it this process; the case that met it is then the last one
+        the journal tells of, and has no result. None when all went well.
     """
-    group = [decode(Case, one) for one in cases]
     place = Path(directory)
     with (place / JOURNAL).open("a", encoding="utf-8") as journal:
         write_event(journal, Begun(os.getpid()))
-        left = dict.fromkeys(group)
-
-        def report(event: Case | Result) -> None:
-            if isinstance(event, Result):
-                del left[event.case]
-            write_event(journal, event)
-
-        reason = _measure(runner, group, decode(Device, device), report=report, cancelled=(place / CANCEL).exists)
-        for case in tuple(left):
-            report(Result(case, Status.ERROR, reason))
+        reporter = _Reporter(journal, [decode(Case, case) for case in cases], decode(Device, device))
+        reason = _measure(runner, reporter, cancelled=(place / CANCEL).exists)
+        for case in tuple(reporter.left):
+            reporter.report(Result(case, Status.ERROR, reason))
+        return reporter.context_error
 
 
-def _measure(
-    runner: str,
-    group: list[Case],
-    device: Device,
-    *,
-    report: Callable[[Case | Result], None],
-    cancelled: Callable[[], bool],
-) -> str:
+class _Reporter:
+    """Writes what a runner reports, until a case breaks the CUDA context: what follows would blame the wrong ones.
+
+    Attributes:
+        left: the cases without a result.
+        context_error: what broke the context.
+    """
+
+    def __init__(self, journal: IO[str], group: list[Case], device: Device) -> None:
+        self.device = device
+        self.left = dict.fromkeys(group)
+        self.context_error: str | None = None
+        self._journal = journal
+
+    def report(self, event: Case | Result) -> None:
+        if self.context_error is not None:
+            return
+        if isinstance(event, Result):
+            if self._breaks_context(event):
+                self.context_error, event = event.reason, event.case
+            else:
+                del self.left[event.case]
+        write_event(self._journal, event)
+
+    def _breaks_context(self, result: Result) -> bool:
+        from gpuexplore.measure.cuda_context import breaks_context
+
+        return result.status is Status.ERROR and breaks_context(result.reason or "", self.device)
+
+
+def _measure(runner: str, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> str:
     """Return the reason for the cases that got no result."""
+    group = list(reporter.left)
     try:
         from gpuexplore.devices import ensure_ceiling
 
-        ready = ensure_ceiling(device, group[0].options.threads)
-        resolve_name(runner).measure_group(group, ready, report=report, cancelled=cancelled)
+        ready = ensure_ceiling(reporter.device, group[0].options.threads)
+        resolve_name(runner).measure_group(group, ready, report=reporter.report, cancelled=cancelled)
     except Exception as error:
         LOG.exception("Measuring %s failed", group[0].group)
         return f"{type(error).__name__}: {error}"

@@ -14,6 +14,9 @@ from numba import config, cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.geometry import Block, Geometry
 
+# small sizes are asked for on purpose, and measured as they are: numba-cuda would warn of every grid under 128 blocks
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+
 Kernel = Callable[..., None]
 # a call of a device function would make Numba compile it for the GPU at hand, if there is one
 inlined: Callable[[Kernel], Kernel] = cuda.jit(device=True, inline="always")

@@ -18,15 +18,22 @@ POOL_SETTINGS: Mapping[str, str] = MappingProxyType(
 )
 
 
+# CUDA would put the fastest GPU first; NVML, from which devices get their names and peaks, counts along the bus.
+GPU_NUMBERING: Mapping[str, str] = MappingProxyType({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+
+
 def prepare_process() -> None:
-    """Set what a process that measures needs, where nothing else is set; before libraries are loaded."""
+    """Set the variables of a process that measures, before libraries are loaded."""
     os.environ.update(process_settings())
 
 
 def process_settings() -> Mapping[str, str]:
-    """Return the variables of a process that measures: its pools' spinning, and where compiled kernels are kept."""
+    """Return the variables of a process that measures: spinning of its pools, numbers of GPUs, compiled kernels.
+
+    Where the environment has others they stay, but for the numbers of GPUs: `cuda:1` means one GPU everywhere.
+    """
     wanted = {**POOL_SETTINGS, KERNEL_CACHE_VARIABLE: str(cache_directory() / "numba" / shared_kernel_code())}
-    return {name: os.environ.get(name, value) for name, value in wanted.items()}
+    return {**{name: os.environ.get(name, value) for name, value in wanted.items()}, **GPU_NUMBERING}
 
 
 def shared_kernel_code() -> str:
@@ -34,6 +41,5 @@ def shared_kernel_code() -> str:
 
     Numba compiles a kernel again when its own file has changed, and does not notice what it calls elsewhere.
     """
-    package = Path(__file__).parents[1]
-    files = sorted([*(package / "backends").rglob("*.py"), *(package / "operations").glob("*.py")])
+    files = sorted((Path(__file__).parents[1] / "kernels").rglob("*.py"))
     return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]

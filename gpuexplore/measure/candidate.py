@@ -11,16 +11,23 @@ from gpuexplore.backends.contract import Backend
 from gpuexplore.backends.timer import Clock, Run, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
+from gpuexplore.measure.driver_device import device_for
 from gpuexplore.model import CacheState, Case, Device
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Implementation, Operation
 
+ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A `run` with its output, its timer and its flush; `run` alone is what is timed."""
+    """A `run` with its output, its timer and its flush; `run` alone is what is timed.
+
+    `device` is where it runs, with all that its library's driver knows of it.
+    """
 
     case: Case
+    device: Device
     backend: Backend
     dtype: DType
     run: Run
@@ -52,20 +59,22 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     """Return `case` built on `device`: inputs there, output allocated, nothing run yet.
 
     Raises:
-        Unsupported: the implementation, its library or the dtype does not exist on this device.
+        Unsupported: the implementation, its library or the dtype does not exist on this device, or its library
+            would use another one.
     """
     dtype = dtype_named(case.dtype)
     implementation = operation.implementation_named(case.implementation)
     backend = load_backend(implementation.backend)
     if reason := unsupported(operation, implementation, dtype, device):
         raise Unsupported(reason)
+    device = device_for(backend, device)
     backend.set_threads(case.options.threads or device.cores or 1)
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     chosen = {"block": case.options.block} if case.options.block else {}
     run = build(tuple(backend.to_device(array, dtype, case.device) for array in inputs), out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
-    return Candidate(case, backend, dtype, run, out, backend.timer(case.device, clock), flush)
+    return Candidate(case, device, backend, dtype, run, out, backend.timer(case.device, clock), flush)
 
 
 def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:
@@ -82,16 +91,13 @@ def unsupported(operation: Operation, implementation: Implementation, dtype: DTy
 
 
 def new_flush(cache: CacheState, device: Device, backend: Backend) -> Run | None:
-    """Return the flush before each cold call: twice the last-level cache, so that nothing survives.
+    """Return the flush before each cold call, or None for a warm one."""
+    return None if cache == "warm" else backend.flusher(device.id, flush_bytes(device))
 
-    Raises:
-        Unsupported: the size of the last-level cache is unknown.
-    """
-    if cache == "warm":
-        return None
-    if device.cache_bytes is None:
-        raise Unsupported(f"cold: the size of the last-level cache of {device.name} is unknown; use --cache warm")
-    return backend.flusher(device.id, 2 * device.cache_bytes)
+
+def flush_bytes(device: Device) -> int:
+    """Return the bytes to overwrite so that nothing survives in the last-level cache: twice its size."""
+    return 2 * device.cache_bytes if device.cache_bytes else ASSUMED_FLUSH_BYTES
 
 
 def cache_mode(case: Case, device: Device) -> CacheState:

@@ -1,17 +1,19 @@
-"""A measured ceiling that a result passes was measured in a bad moment: it is measured again, once."""
+"""A measured ceiling that a result exceeds was measured on a disturbed machine: it is measured again."""
 
 from gpuexplore.devices import ensure_ceiling
-from gpuexplore.measure.group import Group
-from gpuexplore.model import Case, Device, Measurement
+from gpuexplore.measure.candidate import Candidate
+from gpuexplore.model import Device, Measurement
+from gpuexplore.operations import operation_named
 
 ATTEMPTS = 3
 
 
-def with_fair_ceiling(case: Case, measurement: Measurement, group: Group) -> Device:
-    """Return the group's device, its ceiling measured again while `measurement` is above it."""
-    implementation = group.operation.implementation_named(case.implementation)
-    flop_per_s = group.operation.flop_count(case.shape) / measurement.median_s
-    device = group.device
+def with_fair_ceiling(candidate: Candidate, measurement: Measurement) -> Device:
+    """Return the candidate's device, its ceiling measured again while `measurement` is above it."""
+    case, device = candidate.case, candidate.device
+    operation = operation_named(case.operation)
+    implementation = operation.implementation_named(case.implementation)
+    flop_per_s = operation.flop_count(case.shape) / measurement.median_s
     for _ in range(ATTEMPTS):
         peak = implementation.peak(device, case.dtype)
         if peak is None or peak.kind != "measured_ceiling" or flop_per_s <= peak.flop_per_s:

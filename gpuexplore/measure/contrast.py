@@ -1,17 +1,17 @@
-"""The same call under other conditions: with the caches the other way, and without the launch.
+"""The same call under other conditions: with the caches in the other state, and without launches.
 
-Taken after the case itself has settled, on its own, with the same timer and the same stopping rule.
+Taken after the case itself has settled, with the same timer and the same stopping rule.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuexplore.measure.candidate import cache_mode, new_flush
+from gpuexplore.measure.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.failure import describe_error
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.guard import needed_bytes
 from gpuexplore.measure.timing import Sampling, sample_alone
-from gpuexplore.model import CacheState, Case, Contrast, Device
+from gpuexplore.model import CacheState, Contrast
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
 SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls
@@ -24,9 +24,9 @@ def take_contrasts(sampling: Sampling, group: Group) -> tuple[Contrast, ...]:
 
 def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
     candidate = sampling.candidate
-    other = other_cache(candidate.case, group)
+    other = other_cache(candidate, group)
     if other:
-        flush = new_flush(other, group.device, candidate.backend)
+        flush = new_flush(other, candidate.device, candidate.backend)
         yield Contrast(other, sample_alone(replace(candidate, flush=flush), sampling.call_s, group.time))
     if sampling.call_s < SHORT_CALL_S:
         try:
@@ -38,18 +38,20 @@ def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
             replayed = sample_alone(
                 replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time
             )
-            yield Contrast("graph", tuple(one / GRAPH_CALLS for one in replayed))
+            yield Contrast("graph", tuple(sample_s / GRAPH_CALLS for sample_s in replayed))
 
 
-def other_cache(case: Case, group: Group) -> CacheState | None:
+def other_cache(candidate: Candidate, group: Group) -> CacheState | None:
     """Return the state of the caches to measure as well: when both are asked for, and on a GPU for small cases."""
-    device, asked = group.device, case.options.cache
-    small = asked is None and device.kind != "cpu" and _fits_cache(case, group, device)
+    case, device = candidate.case, candidate.device
+    asked = case.options.cache
+    small = asked is None and device.kind != "cpu" and _fits_cache(candidate, group)
     if not (asked == "both" or small):
         return None
     return "warm" if cache_mode(case, device) == "cold" else "cold"
 
 
-def _fits_cache(case: Case, group: Group, device: Device) -> bool:
-    needed = needed_bytes(group.operation, case.shape, group.dtype.itemsize_bytes, device)
+def _fits_cache(candidate: Candidate, group: Group) -> bool:
+    device = candidate.device
+    needed = needed_bytes(group.operation, candidate.case.shape, group.dtype.itemsize_bytes, device)
     return device.cache_bytes is not None and needed <= device.cache_bytes

@@ -29,11 +29,11 @@ def isolate_core(tasks: Path = TASKS) -> Iterator[None]:
         return
     own = threading.get_native_id()
     before = {thread_id: mask for thread_id in _thread_ids(tasks) if (mask := _mask(thread_id))}
-    _place({one: {cpus[0]} if one == own else mask - {cpus[0]} for one, mask in before.items()})
+    _set_masks({thread: {cpus[0]} if thread == own else mask - {cpus[0]} for thread, mask in before.items()})
     try:
         yield
     finally:
-        _place(before)
+        _set_masks(before)
 
 
 def _thread_ids(tasks: Path) -> list[int]:
@@ -48,7 +48,7 @@ def _mask(thread: int) -> set[int]:
         return set()
 
 
-def _place(masks: Mapping[int, set[int]]) -> None:
+def _set_masks(masks: Mapping[int, set[int]]) -> None:
     for thread, mask in masks.items():
         if mask:
             with suppress(OSError):  # it has ended, or has a core prescribed from outside

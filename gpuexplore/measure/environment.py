@@ -1,4 +1,4 @@
-"""Everything around a number that could explain it; what is unknown stays None."""
+"""The software, settings and device state a result was measured with; what is unknown stays None."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ from gpuexplore.devices import read as read_telemetry
 from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import Device, Environment
 
-# variables that change how fast a library runs, and are easily forgotten
+# variables that change how fast a library runs
 SETTINGS = (
     "OPENBLAS_CORETYPE",
     "OPENBLAS_NUM_THREADS",
@@ -26,6 +26,7 @@ SETTINGS = (
     "NUMBA_ENABLE_CUDASIM",
     "NUMBA_DISABLE_JIT",
     *POOL_SETTINGS,
+    "CUDA_DEVICE_ORDER",
     "CUDA_VISIBLE_DEVICES",
     "CUDA_LAUNCH_BLOCKING",
     "NVIDIA_TF32_OVERRIDE",
@@ -65,7 +66,7 @@ def describe_environment(
 
 
 def _priority() -> dict[str, str]:
-    """Return the process's niceness where it is not the ordinary one."""
+    """Return the process's niceness unless it is 0."""
     nice = os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else 0
     return {"nice": str(nice)} if nice else {}
 

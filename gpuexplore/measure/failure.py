@@ -1,11 +1,11 @@
-"""Which status an exception means: the only place, besides the worker, that turns one into the other."""
+"""From an exception to the status of a result: only here and in the worker."""
 
 from gpuexplore.errors import Cancelled, GpuExploreError, TooLarge, TooSlow, Unsupported
 from gpuexplore.model import Accuracy, Case, Environment, Result, Status
 
 
 class IncorrectOutput(GpuExploreError):
-    """The output is not the right answer; it is stored and shown, and never timed."""
+    """The output is wrong; the case is stored and shown, and never timed."""
 
     def __init__(self, reason: str, accuracy: Accuracy) -> None:
         super().__init__(reason)
@@ -32,11 +32,11 @@ def failed(case: Case, error: Exception, environment: Environment | None = None)
 
 
 def describe_error(error: Exception) -> str:
-    """Return the type and the text of an error nobody expected."""
+    """Return the type and the text of an unexpected error."""
     return f"{type(error).__name__}: {str(error).strip() or type(error).__name__}"
 
 
 def _status_by_name(error: Exception) -> Status:
-    """Tell a library's own out-of-memory error by its words: its class must not be imported here."""
+    """Recognise a library's own out-of-memory error by its text: its class must not be imported here."""
     said = f"{type(error).__name__} {error}".lower().replace("_", " ")
     return Status.OUT_OF_MEMORY if "outofmemory" in said or "out of memory" in said else Status.ERROR

@@ -1,7 +1,7 @@
 """What the very first call of an implementation cost in this process: compilation, loading of libraries and caches.
 
-Noted where a call of one element came first, as in a worker that warms up, and told once: with the first case that
-uses the implementation afterwards.
+Noted when that call was one on a single element, as in a worker that warms up, and reported once: with the first case
+that uses the implementation afterwards.
 """
 
 from gpuexplore.model import Case
@@ -10,7 +10,7 @@ _noted_s: dict[tuple[str, str, str, str], float] = {}
 
 
 def note(case: Case, first_s: float, next_s: float) -> None:
-    """Keep what the first call of the implementation of `case` took longer than the next one."""
+    """Keep how much longer the first call of the implementation of `case` took than the next one."""
     _noted_s[_key(case)] = max(0.0, first_s - next_s)
 
 

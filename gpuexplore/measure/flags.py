@@ -1,22 +1,22 @@
-"""Conditions a reader must know of before trusting a number, each with its evidence."""
+"""Conditions that limit how far a number can be trusted, each with its evidence."""
 
 from dataclasses import dataclass
 
 from gpuexplore.dtypes import DType
-from gpuexplore.measure.candidate import cache_mode
+from gpuexplore.measure.candidate import cache_mode, flush_bytes
 from gpuexplore.model import Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
 
 NOISY_ABOVE = 0.10
-NEAR_OVERHEAD = 3.0
+LAUNCH_BOUND_BELOW = 3.0
 THROTTLED_BELOW = 0.75
-FAR_ABOVE = 1.2  # times a printed peak: more than boards boost
+FAR_ABOVE = 1.2  # times a rated peak: more than boards boost
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measurement and what is known of the moment it was taken in.
+    """A measurement and the conditions it was taken under.
 
     Attributes:
         case: what was measured.
@@ -34,7 +34,7 @@ class Measured:
 
 
 def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
-    """Return every flag this measurement of `operation` in `dtype` earns."""
+    """Return every flag that applies to this measurement of `operation` in `dtype`."""
     case, measurement, environment = measured.case, measured.measurement, measured.environment
     device, implementation = environment.device, operation.implementation_named(case.implementation)
     flop_count = operation.flop_count(case.shape)
@@ -51,9 +51,10 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
 
 
 def _cache(case: Case, device: Device) -> Flag:
-    if cache_mode(case, device) == "cold":
-        return Flag("cold", f"{format_bytes(2 * (device.cache_bytes or 0))} overwritten before each call")
-    return Flag("warm", "called again and again on the same data, which stays in the caches it fits in")
+    if cache_mode(case, device) == "warm":
+        return Flag("warm", "called again and again on the same data, which stays in the caches it fits in")
+    assumed = "" if device.cache_bytes else ": assumed to be enough, the size of the last-level cache is unknown"
+    return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{assumed}")
 
 
 def _noisy(measurement: Measurement) -> Flag | None:
@@ -102,6 +103,6 @@ def _over_peak(flop_per_s: float, implementation: Implementation, dtype: DType, 
 
 
 def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | None:
-    if overhead_s is None or measurement.median_s >= NEAR_OVERHEAD * overhead_s:
+    if overhead_s is None or measurement.median_s >= LAUNCH_BOUND_BELOW * overhead_s:
         return None
     return Flag("launch_bound", f"a call on one element already takes {format_seconds(overhead_s)}")

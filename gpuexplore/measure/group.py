@@ -1,4 +1,4 @@
-"""What the cases of one group share: operation, dtype, device, the inputs and the right answer."""
+"""What the cases of one group share: operation, dtype, device, inputs and reference."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,17 +6,19 @@ from functools import cached_property
 
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.measure.candidate import Candidate, build_candidate
+from gpuexplore.measure.cuda_context import cause_of
 from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.failure import failed
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.model import Case, DataMode, Device, Environment, Shape
+from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
 
 @dataclass(frozen=True)
 class Group:
-    """The common ground of one `measure_group` call."""
+    """What the cases of one `measure_group` call share."""
 
     operation: Operation
     dtype: DType
@@ -33,7 +35,7 @@ class Group:
 
     @cached_property
     def timed_reference(self) -> Reference:
-        """The reference on the data that are timed: the same object unless zeros or ones were asked for."""
+        """The reference for the data that are timed: the same object unless zeros or ones were asked for."""
         return self.checked_reference if self.data == "normal" else self._reference(self.data)
 
     def build(self, case: Case, shape: Shape, inputs: tuple[Stored, ...]) -> Candidate:
@@ -45,12 +47,16 @@ class Group:
         """Return inputs of `shape` in this group's dtype."""
         return make_inputs(self.operation, shape, self.dtype, data)
 
+    def failed(self, case: Case, error: Exception) -> Result:
+        """Return the result of a case that ended with `error`."""
+        return failed(case, cause_of(error, case, self.device), self.environment)
+
     def _reference(self, data: DataMode) -> Reference:
         return Reference(self.operation, self.dtype, self.inputs(self.shape, data))
 
 
 def open_group(cases: Sequence[Case], device: Device, time: Timekeeper) -> Group:
-    """Return the common ground of `cases`, which share `Case.group`."""
+    """Return what `cases`, which agree in `Case.group`, share."""
     first = cases[0]
     if any(case.group != first.group for case in cases):
         raise ValueError("the cases of a group differ in more than the implementation")

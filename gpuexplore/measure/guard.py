@@ -1,7 +1,7 @@
-"""The cost guard: what a case would need in bytes and seconds, before it is started.
+"""The cost guard: the bytes and seconds a case would need, estimated before it is started.
 
-Seconds come from the same implementation on smaller shapes, scaled by the work; a probe grows until
-its call is long enough for overheads not to count, or until the case is plainly cheap enough.
+Seconds are extrapolated from the same implementation on smaller shapes, in proportion to the work. The probe grows
+until its call is long enough for overheads to be negligible, or until the estimate is well within the limit.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.units import format_bytes, format_seconds
 
 MAX_BUDGET_MULTIPLE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
-FEWEST_CALLS = 10  # one first call, three to warm up, six samples for a 95 % interval
+MIN_CALLS = 10  # one first call, three to warm up, six samples for a 95 % interval
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
 MIN_PROBE_S = 5e-3
 FLOAT64_BYTES = 8
@@ -24,7 +24,7 @@ def limit_s(case: Case) -> float:
 
 
 def work(operation: Operation, shape: Shape) -> int:
-    """Return FLOPs plus elements moved: what time is proportional to, whichever side of the roofline."""
+    """Return FLOPs plus elements moved, which time is taken to be proportional to, memory-bound or compute-bound."""
     return operation.flop_count(shape) + element_count(operation, shape)
 
 
@@ -45,17 +45,17 @@ def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, device
     return element_count(operation, shape) * (itemsize_bytes + host_copy)
 
 
-def refuse_if_too_large(needed: int, free: int | None, device: Device) -> None:
+def check_memory(needed: int, free: int | None, device: Device) -> None:
     """Raise TooLarge when `needed` bytes are more than the `free` ones."""
     if free is not None and needed > free:
         raise TooLarge(f"needs {format_bytes(needed)}, {device.id} has {format_bytes(free)} free")
 
 
-def refuse_if_too_slow(case: Case, call_s: float) -> None:
+def check_duration(case: Case, call_s: float) -> None:
     """Raise TooSlow when the fewest calls that give an interval take longer than the limit."""
-    if call_s * FEWEST_CALLS > limit_s(case):
+    if call_s * MIN_CALLS > limit_s(case):
         raise TooSlow(
-            f"one call would take about {format_seconds(call_s)} and {FEWEST_CALLS} are needed: over the limit of "
+            f"one call would take about {format_seconds(call_s)} and {MIN_CALLS} are needed: over the limit of "
             f"{format_seconds(limit_s(case))} ({MAX_BUDGET_MULTIPLE} × the budget of {case.options.budget_s:g} s)"
         )
 

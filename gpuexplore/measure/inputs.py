@@ -1,4 +1,4 @@
-"""What a case computes on: random normal numbers, rounded to the dtype before anybody sees them."""
+"""The inputs of a case, random normal numbers rounded to its dtype, and the reference computed from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ def make_inputs(operation: Operation, shape: Shape, dtype: DType, data: DataMode
 
 @dataclass(frozen=True)
 class Reference:
-    """The right answer in float64, from the very numbers the implementations get.
+    """The expected output in float64, computed from the very inputs the implementations get.
 
-    For large products only some rows and columns (`Operation.samples`) are computed.
+    Of large products only some rows and columns (`Operation.samples`) are computed.
     """
 
     operation: Operation
@@ -42,7 +42,7 @@ class Reference:
 
     @cached_property
     def parts(self) -> tuple[tuple[Any, npt.NDArray[np.float64]], ...]:
-        """Pairs of an index into the output and the right values there."""
+        """Pairs of an index into the output and the expected values there."""
         wide: Arrays = tuple(self.dtype.widen(array) for array in self.inputs)
         if self.operation.samples is None:
             return ((..., self.operation.reference(*wide)),)

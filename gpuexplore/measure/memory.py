@@ -5,13 +5,13 @@ import os
 from gpuexplore.devices import free_gpu_bytes
 from gpuexplore.model import Device
 
-KEEP_FREE = 0.9  # allocators and the driver need room of their own
+USABLE_SHARE = 0.9  # allocators and the driver need the rest
 
 
 def free_bytes(device: Device) -> int | None:
     """Return the bytes a case may use; None where nothing states them: no limit is invented."""
     free = _free_host_bytes() if device.kind == "cpu" else _free_device_bytes(device)
-    return None if free is None else int(free * KEEP_FREE)
+    return None if free is None else int(free * USABLE_SHARE)
 
 
 def _free_device_bytes(device: Device) -> int | None:

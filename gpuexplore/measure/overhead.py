@@ -1,6 +1,6 @@
-"""What a call costs before any work is done: one element, the same implementation.
+"""The fixed cost of a call: the same implementation on one element.
 
-It is sampled like any case: one batch, just when another library's threads spin, took a hundred times too long.
+It is sampled like any case: a single batch, taken while another library's threads spin, took a hundred times too long.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ def call_overhead_s(case: Case, group: Group) -> float:
 def _measured_s(case: Case, group: Group) -> float:
     smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
     candidate = replace(group.build(case, smallest, group.inputs(smallest)), flush=None)
-    group.time.quiet()
-    with group.time.apart():
+    group.time.wait_for_idle_threads()
+    with group.time.isolate_core():
         call_s, _ = warm_up(candidate, group.time.clock, WARM_UP_S)
     return median(sample_alone(candidate, call_s, group.time))

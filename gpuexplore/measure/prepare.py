@@ -1,7 +1,7 @@
 """From a case to something that can be sampled: guard, build, first call, check, warm up.
 
-Every step that can refuse a case raises; nothing here times anything that is reported, except the
-first call, which is kept apart.
+Every step that finds a case impossible raises. Of the times taken here only the first call is reported, as a
+figure of its own.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from gpuexplore.measure.correctness import check, describe, tolerance
 from gpuexplore.measure.failure import IncorrectOutput
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.guard import (
-    FEWEST_CALLS,
+    MIN_CALLS,
+    check_duration,
+    check_memory,
     estimate_call_s,
     limit_s,
     needed_bytes,
-    refuse_if_too_large,
-    refuse_if_too_slow,
 )
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.memory import free_bytes
@@ -30,7 +30,7 @@ PROBE_CALLS = 3
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked and warmed-up case, with how right it was."""
+    """A checked and warmed-up case, with its accuracy."""
 
     sampling: Sampling
     accuracy: Accuracy
@@ -42,18 +42,18 @@ def prepare(case: Case, group: Group) -> Prepared:
     Raises:
         Unsupported, TooLarge, TooSlow, IncorrectOutput: the case is not to be timed, and why.
     """
-    start_up_s = _refuse(case, group)
+    first_call_cost_s = _check_limits(case, group)
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
     candidate.poison()
-    group.time.quiet()
-    first_call_s = first_call_cost.take_s(case) + start_up_s + candidate.first_call_s(group.time.clock)
+    group.time.wait_for_idle_threads()
+    first_call_s = first_call_cost.take_s(case) + first_call_cost_s + candidate.first_call_s(group.time.clock)
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
     at_least_s = WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
-    with group.time.apart():
+    with group.time.isolate_core():
         call_s, fastest_s = warm_up(candidate, group.time.clock, at_least_s)
-    refuse_if_too_slow(case, fastest_s)  # a busy moment refuses nothing
+    check_duration(case, fastest_s)  # the fastest: a busy moment must not skip a case
     candidate.poison()  # so that the check after sampling sees what the timed calls wrote
     return Prepared(Sampling(candidate, call_s, first_call_s), accuracy)
 
@@ -70,32 +70,32 @@ def checked(candidate: Candidate, group: Group, reference: Reference) -> Accurac
     return accuracy
 
 
-def _refuse(case: Case, group: Group) -> float:
-    """Raise when the case cannot or must not be started; return start-up seconds the probe took."""
+def _check_limits(case: Case, group: Group) -> float:
+    """Raise when the case cannot or must not be started; return seconds that the probe's first call cost."""
     implementation = group.operation.implementation_named(case.implementation)
     if reason := unsupported(group.operation, implementation, group.dtype, group.device):
         raise Unsupported(reason)
     needed = needed_bytes(group.operation, case.shape, group.dtype.itemsize_bytes, group.device)
-    refuse_if_too_large(needed, free_bytes(group.device), group.device)
+    check_memory(needed, free_bytes(group.device), group.device)
     probe = _Probe(case, group)
-    enough_s = limit_s(case) / FEWEST_CALLS
-    refuse_if_too_slow(case, estimate_call_s(group.operation, case.shape, probe.time_call, enough_s))
-    return probe.start_up_s
+    enough_s = limit_s(case) / MIN_CALLS
+    check_duration(case, estimate_call_s(group.operation, case.shape, probe.time_call, enough_s))
+    return probe.first_call_cost_s
 
 
 class _Probe:
-    """Times calls of one implementation on small shapes, and keeps what its very first call cost."""
+    """Times calls of one implementation on small shapes, and adds up what their first calls cost."""
 
     def __init__(self, case: Case, group: Group) -> None:
         self._case = case
         self._group = group
-        self.start_up_s = 0.0
+        self.first_call_cost_s = 0.0
 
     def time_call(self, shape: Shape) -> float:
-        """Return seconds of a warmed-up call at `shape`: the fastest, so that a busy moment refuses nothing."""
+        """Return seconds of a warmed-up call at `shape`: the fastest, so that a busy moment skips no case."""
         candidate = self._group.build(self._case, shape, self._group.inputs(shape))
-        self._group.time.quiet()
+        self._group.time.wait_for_idle_threads()
         first_s = candidate.first_call_s(self._group.time.clock)
         call_s = min(candidate.first_call_s(self._group.time.clock) for _ in range(PROBE_CALLS))
-        self.start_up_s += max(0.0, first_s - call_s)
+        self.first_call_cost_s += max(0.0, first_s - call_s)
         return call_s

@@ -17,7 +17,7 @@ from gpuexplore.measure import first_call_cost
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.contrast import SHORT_CALL_S, take_contrasts
-from gpuexplore.measure.failure import failed
+from gpuexplore.measure.cuda_context import check_context, is_broken
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
 from gpuexplore.measure.idle_threads import Timekeeper
@@ -29,7 +29,7 @@ from gpuexplore.operations import OPERATIONS
 
 Report = Callable[[Case | Result], None]
 TIMEKEEPER = Timekeeper()
-USUAL_DTYPES = ("fp32", "bf16", "fp16")
+WARM_UP_DTYPES = ("fp32", "bf16", "fp16")
 
 
 def measure_group(
@@ -44,10 +44,10 @@ def measure_group(
 
     Args:
         cases: the implementations of one operation, shape, dtype and device.
-        device: where; its peaks decide flags.
+        device: where they run; its peaks decide flags.
         report: called with a case when work on it starts, and with its result when it ends.
         cancelled: polled between rounds; what is not done then is reported as CANCELLED.
-        time: the clock, and the wait for silence.
+        time: the clock, and the wait for idle pool threads.
     """
     group = open_group(cases, device, time)
     ready: dict[Case, Prepared] = {}
@@ -56,26 +56,27 @@ def measure_group(
         try:
             ready[case] = _prepared(case, group, cancelled)
         except Exception as error:
-            report(failed(case, error, group.environment))
-    plan_rounds([one.sampling for one in ready.values()])
+            report(group.failed(case, error))
+    plan_rounds([prepared.sampling for prepared in ready.values()])
     before = read_cpu_times()
 
     def settle(case: Case, error: Exception | None) -> None:
         prepared = ready.pop(case)
-        report(failed(case, error, group.environment) if error else _finish(case, prepared, group, before))
+        report(group.failed(case, error) if error else _finish(case, prepared, group, before))
 
     sample_in_rounds(
-        {case: one.sampling for case, one in ready.items()},
+        {case: prepared.sampling for case, prepared in ready.items()},
         time=time,
         random=Random(len(cases)),
-        cancelled=cancelled,
+        cancelled=lambda: cancelled() or is_broken(device),
         settle=settle,
     )
     for case in ready:
-        report(failed(case, Cancelled("cancelled while it was being measured"), group.environment))
+        report(group.failed(case, Cancelled("cancelled while it was being measured")))
 
 
 def _prepared(case: Case, group: Group, cancelled: Callable[[], bool]) -> Prepared:
+    check_context(group.device)
     if cancelled():
         raise Cancelled("cancelled before it was measured")
     return prepare(case, group)
@@ -91,17 +92,17 @@ def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | Non
         measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts)
         lost_cpu_share = cpu_lost_share(before, read_cpu_times())
         overhead_s = call_overhead_s(case, group) if measurement.median_s < SHORT_CALL_S else None
-        device = with_fair_ceiling(case, measurement, group)
+        device = with_fair_ceiling(sampling.candidate, measurement)
         environment = replace(group.environment, device=device, after=after)
         measured = Measured(case, measurement, environment, overhead_s, lost_cpu_share)
         flags = find_flags(measured, group.operation, group.dtype)
     except Exception as error:
-        return failed(case, error, group.environment)
+        return group.failed(case, error)
     return Result(case, Status.OK, None, measurement, prepared.accuracy, flags, environment)
 
 
 def warm_up(device: Device) -> None:
-    """Run every implementation `device` can run once on one element, so that the first user need not wait."""
+    """Run every implementation that `device` supports once on one element, so that the first user need not wait."""
     for case in _smallest_cases(device):
         group = open_group([case], device, TIMEKEEPER)
         candidate = group.build(case, case.shape, group.inputs(case.shape))
@@ -109,12 +110,12 @@ def warm_up(device: Device) -> None:
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:
-    """Return a case of one element for each usual implementation of the first operation, in the usual dtypes.
+    """Yield a case of one element for each default implementation of the first operation.
 
-    That loads every library; kernels of other operations are compiled when they are first asked for, which takes
-    seconds each on a new installation, and is told with their first result.
+    That loads every library. Kernels of other operations are compiled when they are first asked for, which takes
+    seconds each on a new installation and is reported as their first call.
     """
     operation = next(iter(OPERATIONS.values()))
-    for implementation, dtype in product(operation.usual, USUAL_DTYPES):
+    for implementation, dtype in product(operation.usual, WARM_UP_DTYPES):
         if unsupported(operation, implementation, dtype_named(dtype), device) is None:
             yield Case(operation.name, operation.shape_of_size(1), dtype, implementation.name, device.id)

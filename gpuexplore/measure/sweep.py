@@ -19,7 +19,7 @@ def sweep(
     devices: Sequence[Device],
     *,
     report: Report,
-    turn: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
+    turn: Callable[[Device], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> None:
     """Measure every case of `experiment` and report one `Result` for each, small shapes first.
 
@@ -27,9 +27,9 @@ def sweep(
         experiment: what is asked for.
         devices: those of this machine.
         report: called with cases and results, as by `measure_group`.
-        turn: held while a group is measured on the device it is called with.
+        turn: returns the lock of a device, which is held while a group is measured on it.
     """
     for group in groups_of(experiment.cases()):
         device = device_named(group[0].device, devices)
-        with turn(device.id):
+        with turn(device):
             measure_group(group, device, report=report)

@@ -5,8 +5,8 @@ group take one round each, in random order, until each has settled: the 95 % int
 within 1 % of it, not before ten samples and 30 ms, or its budget is spent. Every sample is kept.
 
 A round is two samples, because samples of one round resemble each other more (1 %) than rounds do (4 %):
-ten samples then come from five rounds, and the interval, which takes samples for independent, is not far
-too narrow. A round begins with untimed calls, because the first ones after a pause find threads asleep and
+ten samples then come from five rounds, and the interval, which assumes independent samples, is not far too
+narrow. A round begins with untimed calls, because the first ones after a pause find threads asleep and
 caches cold: torch's product of 32 x 32 takes 800, 4, 1.3 times as long, after ten calls 1.01 times; its product
 of 1024 x 1024 takes 18 % longer. They count towards the budget.
 """
@@ -25,14 +25,14 @@ from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_
 
 WARM_UP_S = 25e-3
 ROUND_SAMPLES = 2  # samples of one implementation before it is another's turn
-LONG_ROUND_SAMPLES = 5  # where the untimed call before them is dear
+LONG_ROUND_SAMPLES = 5  # where the untimed call before them takes long
 LONG_CALL_S = 5e-3
 WAKING_CALL_S = 40e-3  # waking threads, 2 ms, does not show in calls of this length: one sample a round, at once
 WAKE_S = 200e-6  # of untimed calls before a round, at least one
 WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
 WARM_UP_CALLS = 3
-FEWEST_SAMPLES = 10
-SPREAD_S = 30e-3  # from the first round to the last at least: disturbances last for milliseconds, and come in turns
+MIN_SAMPLES = 10
+MIN_SPAN_S = 30e-3  # from the first round to the last: disturbances last for milliseconds, and recur
 PRECISION = 0.01  # half width of the interval over the median
 
 
@@ -47,14 +47,14 @@ class Sampling:
     per_round: int = 1
     samples_s: list[float] = field(default_factory=list)
     spent_s: float = 0.0
-    spread_s: float = 0.0
-    began: int | None = None
+    span_s: float = 0.0
+    started_ns: int | None = None
 
     def take_round(self, time: Timekeeper) -> None:
-        """Add one round of samples, on a quiet machine and with the library's own threads awake."""
-        self.began = time.clock() if self.began is None else self.began
-        time.quiet()
-        with time.apart():
+        """Add one round of samples, with other libraries' threads asleep and the library's own awake."""
+        self.started_ns = time.clock() if self.started_ns is None else self.started_ns
+        time.wait_for_idle_threads()
+        with time.isolate_core():
             start = time.clock()
             self._wake()
             for _ in range(self.per_round):
@@ -63,7 +63,7 @@ class Sampling:
                 )
         now = time.clock()
         self.spent_s += (now - start) * 1e-9
-        self.spread_s = (now - self.began) * 1e-9
+        self.span_s = (now - self.started_ns) * 1e-9
 
     def _wake(self) -> None:
         """Call without timing, until waking threads and cold caches do not show any more."""
@@ -75,7 +75,7 @@ class Sampling:
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget is spent."""
         case, count = self.candidate.case, len(self.samples_s)
-        if count >= FEWEST_SAMPLES and self.spread_s >= SPREAD_S and _is_precise(self.samples_s):
+        if count >= MIN_SAMPLES and self.span_s >= MIN_SPAN_S and _is_precise(self.samples_s):
             return True
         has_interval = count >= SMALLEST_SAMPLE_WITH_INTERVAL
         return self.spent_s >= (case.options.budget_s if has_interval else limit_s(case))
@@ -99,7 +99,7 @@ def plan_rounds(samplings: Sequence[Sampling]) -> None:
         sampling.per_round = 1 if timer.one_sample_per_call or slowest_s >= WAKING_CALL_S else several
         batched = (
             timer.one_sample_per_call or sampling.candidate.flush is None
-        )  # a flush parts the calls: no batch to time
+        )  # flushes between the calls leave no batch to time
         sampling.calls = (
             timer.calls_per_round(slowest_s if timer.one_sample_per_call else sampling.call_s) if batched else 1
         )

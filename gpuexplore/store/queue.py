@@ -11,10 +11,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Subquery, func, or_, select, update
 from sqlalchemy import case as choose
 
-from gpuexplore.errors import NotFound
+from gpuexplore.errors import CANCELLED_BY_OWNER, NotFound
 from gpuexplore.model import Case, Experiment, RunState
 from gpuexplore.store.database import Database
-from gpuexplore.store.runs import CANCELLED_BY_OWNER
 from gpuexplore.store.tables import RESULTS, RUNS, SUPERVISORS
 from gpuexplore.store.tolerant_decode import experiment_of
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, func, insert, or_, select, update
 from sqlalchemy import case as choose
 
 from gpuexplore.devices.identity import same_device
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.errors import CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import encode
 from gpuexplore.store.database import Database
@@ -20,7 +20,6 @@ from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
 ALPHABET = string.ascii_lowercase + string.digits
 ACTIVE = (RunState.QUEUED, RunState.RUNNING)
-CANCELLED_BY_OWNER = "cancelled by its owner"
 
 
 def submit(database: Database, experiment: Experiment, owner: str) -> str:

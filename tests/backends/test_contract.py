@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
+import torch
 
-from gpuexplore.backends import BACKENDS, contract, host, load_backend, numba_cpu
+from gpuexplore.backends import BACKENDS, contract, host, load_backend, numba_cpu, torch_compile
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, Unsupported
@@ -322,3 +324,18 @@ def test_avx512_kernel_is_advised_only_where_it_would_run_and_does_not(kernel, v
 
     assert kernel in said
     assert ("OPENBLAS_CORETYPE=SkylakeX" in said) == advised
+
+
+@pytest.mark.slow  # loads Inductor
+@pytest.mark.parametrize("module", ["compile_fx", "fx_passes.fuse_attention"])
+def test_torch_compile_is_not_told_to_allow_tf32_for_fp32(monkeypatch, module):
+    """Inductor's own warning, as a GPU with TF32 gets it; pytest takes every warning for an error."""
+    torch_compile.compiled(torch.mm)
+    hint = import_module(f"torch._inductor.{module}")._warn_tf32_disabled.__wrapped__
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+
+    hint()
+
+    with pytest.warns(UserWarning, match="TensorFloat32"):  # which takes the filters away
+        hint()

@@ -1,8 +1,10 @@
 """Timers read their clock where they should, flush outside of it, and keep every sample."""
 
+import contextlib
+
 import pytest
 
-from gpuexplore.backends.timer import LONG_ENOUGH_S, EventTimer, HostTimer
+from gpuexplore.backends.timer import MIN_BATCH_S, EventTimer, HostTimer
 from tests.measure.fakes import FakeClock, FakeWork
 
 
@@ -27,7 +29,7 @@ def test_host_timer_flushes_before_every_call_and_outside_the_timed_part():
 
 
 @pytest.mark.parametrize(
-    ("call_s", "calls"), [(LONG_ENOUGH_S / 2, 2), (LONG_ENOUGH_S / 2.5, 3), (LONG_ENOUGH_S, 1), (9.0, 1)]
+    ("call_s", "calls"), [(MIN_BATCH_S / 2, 2), (MIN_BATCH_S / 2.5, 3), (MIN_BATCH_S, 1), (9.0, 1)]
 )
 def test_host_batch_is_as_long_as_the_clock_needs(call_s, calls):
     assert HostTimer(FakeClock()).calls_per_round(call_s) == calls
@@ -37,13 +39,13 @@ def test_host_batch_is_as_long_as_the_clock_needs(call_s, calls):
 def test_host_batch_is_long_enough_and_no_longer(call_s):
     calls = HostTimer(FakeClock()).calls_per_round(call_s)
 
-    assert LONG_ENOUGH_S * (1 - 1e-9) <= calls * call_s <= LONG_ENOUGH_S + call_s
+    assert MIN_BATCH_S * (1 - 1e-9) <= calls * call_s <= MIN_BATCH_S + call_s
 
 
 def test_host_batch_of_a_call_too_short_for_the_clock_is_that_of_a_nanosecond():
     timer = HostTimer(FakeClock())
 
-    assert timer.calls_per_round(0.0) == timer.calls_per_round(1e-9) == pytest.approx(LONG_ENOUGH_S / 1e-9, abs=1)
+    assert timer.calls_per_round(0.0) == timer.calls_per_round(1e-9) == pytest.approx(MIN_BATCH_S / 1e-9, abs=1)
 
 
 class FakeStream:
@@ -56,7 +58,9 @@ class FakeStream:
         return Recorded(self)
 
     def timer(self):
-        return EventTimer(self.event, self.elapsed_s, lambda: self.log.append("wait"))
+        return EventTimer(
+            self.event, self.elapsed_s, wait=lambda: self.log.append("wait"), on_device=contextlib.nullcontext
+        )
 
     def elapsed_s(self, start, end):
         assert "wait" in self.log

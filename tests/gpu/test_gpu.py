@@ -1,5 +1,6 @@
 """What only a real GPU can show: right answers, honest events, a device with peaks and their source."""
 
+import os
 from functools import cache
 from itertools import product
 
@@ -9,6 +10,7 @@ from gpuexplore.backends import load_backend
 from gpuexplore.cli import EXIT_OK, main
 from gpuexplore.devices import discover
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure import GPU_NUMBERING
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
@@ -44,6 +46,7 @@ def skip_without(backend):
 
 @pytest.fixture(scope="module")
 def gpu():
+    os.environ.update(GPU_NUMBERING)  # before anything loads CUDA
     found = [device for device in discover() if device.kind == "cuda"]
     if not found:
         pytest.skip("discovery finds no CUDA device")

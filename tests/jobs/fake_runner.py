@@ -10,6 +10,8 @@ import time
 from gpuexplore.model import Measurement, Result, Status
 
 HEAVY = {"numpy", "sqlalchemy", "streamlit", "torch"}
+ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
+_CONTEXT = {}
 _LOADED_AT_IMPORT = sorted(HEAVY & sys.modules.keys())
 
 
@@ -23,7 +25,7 @@ def warm_up(device):
 def measure_group(cases, device, *, report, cancelled):
     for case in cases:
         report(case)
-        outcome = BEHAVIOURS[case.implementation](case, cancelled)
+        outcome = sticky_error(case) or BEHAVIOURS[case.implementation](case, cancelled)
         if outcome is not None:
             report(outcome)
     _take_turns(cases, report)
@@ -34,8 +36,10 @@ def _take_turns(cases, report):
     if any(case.implementation == "crashes-in-turns" for case in cases):
         os._exit(3)
     for case in cases:
+        if case.implementation in ("illegal-in-turns", "late"):
+            report(illegal(case, None))
         if case.implementation == "takes-turns":
-            report(fine(case, None))
+            report(sticky_error(case) or fine(case, None))
 
 
 def nothing(case, cancelled):
@@ -55,6 +59,21 @@ def tell(case, cancelled):
 
 def out_of_memory(case, cancelled):
     return Result(case, Status.OUT_OF_MEMORY, "8 GiB of 4 GiB")
+
+
+def illegal(case, cancelled):
+    """Break the context of this process, as an illegal access does: all that follows gets the same error."""
+    _CONTEXT["error"] = f"CudaAPIError: [700] Call to cuEventSynchronize results in {ILLEGAL}"
+    return sticky_error(case)
+
+
+def late(case, cancelled):
+    """Break the context by a launch that nobody waits for: the next case meets the error."""
+    illegal(case, cancelled)
+
+
+def sticky_error(case):
+    return Result(case, Status.ERROR, _CONTEXT["error"]) if _CONTEXT else None
 
 
 def leave(case, cancelled):
@@ -91,7 +110,10 @@ BEHAVIOURS = {
     "fine": fine,
     "fine-too": fine,
     "hang": hang,
+    "illegal": illegal,
+    "illegal-in-turns": nothing,
     "kill": kill,
+    "late": late,
     "leave": leave,
     "out-of-memory": out_of_memory,
     "patient": patient,

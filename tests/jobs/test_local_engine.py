@@ -158,6 +158,29 @@ def test_gpu_that_ran_out_of_memory_gets_a_fresh_process(engine_with, cases_of):
     assert before != after
 
 
+@pytest.mark.parametrize(
+    "implementations",
+    [
+        ("fine", "illegal", "fine-too"),
+        ("illegal", "fine", "fine-too"),
+        ("illegal-in-turns", "takes-turns", "fine"),
+        ("takes-turns", "illegal-in-turns"),
+        ("takes-turns", "fine", "illegal"),
+        ("late", "takes-turns", "fine"),
+    ],
+)
+def test_illegal_access_ends_its_own_case_and_the_others_are_measured_in_a_fresh_process(
+    engine_with, cases_of, implementations
+):
+    """Every case after it in the same process would get its error: CUDA's context is broken for good."""
+    with engine_with(GPU) as engine:
+        results = measured(engine, cases_of(*implementations, device="cuda:1"))
+
+    (guilty,) = set(implementations) & {"illegal", "illegal-in-turns", "late"}
+    assert (results[guilty].status, "CUDA_ERROR_ILLEGAL_ADDRESS" in results[guilty].reason) == (Status.ERROR, True)
+    assert {result.status for name, result in results.items() if name != guilty} == {Status.OK}
+
+
 def test_worker_that_dies_between_two_groups_is_replaced(engine_with, cases_of):
     with engine_with() as engine:
         worker = psutil.Process(int(measured(engine, cases_of("fine"))["fine"].measurement.min_s))

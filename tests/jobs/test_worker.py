@@ -46,4 +46,5 @@ def test_worker_sees_its_own_device_only(device, visible):
     environment = worker_environment(device)
 
     assert environment["CUDA_VISIBLE_DEVICES"] == visible
+    assert environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert len({environment[thread_variable] for thread_variable in THREAD_VARIABLES}) == 1

@@ -94,9 +94,10 @@ def case(name="fake", *, operation="vector_add", dtype="fp32", device="cpu", sha
     return Case(operation, shape or Shape.of(n=8), dtype, name, device, Options(**options))
 
 
-def candidate(work, *, name="fake", timer: Any = None, flush=None, **options):
+def candidate(work, *, name="fake", timer: Any = None, flush=None, on=CPU, **options):
     return Candidate(
         case(name, **options),
+        on,
         numpy_backend,
         DTYPES["fp32"],
         work,

@@ -7,7 +7,6 @@ import pytest
 
 from gpuexplore.measure import ceiling
 from gpuexplore.model import Peak, Shape
-from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, case, measurement
 
 CASE = case("torch", operation="matmul", shape=Shape.of(m=10, k=10, n=10))  # 2000 FLOP/s in one second
@@ -29,8 +28,7 @@ def fair(monkeypatch):
             return with_peak(left.pop(0))
 
         monkeypatch.setattr(ceiling, "ensure_ceiling", again)
-        group = SimpleNamespace(operation=OPERATIONS["matmul"], device=device)
-        return ceiling.with_fair_ceiling(CASE, measurement(1.0), group), asked
+        return ceiling.with_fair_ceiling(SimpleNamespace(case=CASE, device=device), measurement(1.0)), asked
 
     return ask
 

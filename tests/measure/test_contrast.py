@@ -11,7 +11,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.measure import contrast
 from gpuexplore.measure.contrast import GRAPH_CALLS, other_cache, take_contrasts
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.timing import FEWEST_SAMPLES, Sampling
+from gpuexplore.measure.timing import MIN_SAMPLES, Sampling
 from gpuexplore.model import Contrast, Shape
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, candidate, case
@@ -19,9 +19,9 @@ from tests.measure.fakes import CPU, GPU, FakeClock, FakeEventTimer, FakeWork, c
 CALL_S = 10e-6
 
 
-def group(device=CPU, clock=None):
+def group(clock=None):
     time = Timekeeper(clock or FakeClock(), lambda: None)
-    return SimpleNamespace(operation=OPERATIONS["vector_add"], dtype=DTYPES["fp32"], device=device, time=time)
+    return SimpleNamespace(operation=OPERATIONS["vector_add"], dtype=DTYPES["fp32"], time=time)
 
 
 def sampled(work, *, capture=lambda *_: None, **about):
@@ -49,7 +49,9 @@ def sampled(work, *, capture=lambda *_: None, **about):
 def test_other_state_of_the_caches_is_measured_when_asked_for_and_for_small_cases_on_a_gpu(
     device, cache, length, other
 ):
-    assert other_cache(case(shape=Shape.of(n=length), device=device.id, cache=cache), group(device)) == other
+    asked = SimpleNamespace(case=case(shape=Shape.of(n=length), device=device.id, cache=cache), device=device)
+
+    assert other_cache(asked, group()) == other
 
 
 def test_other_state_gets_samples_of_its_own_until_it_has_settled():
@@ -57,7 +59,7 @@ def test_other_state_gets_samples_of_its_own_until_it_has_settled():
     found = take_contrasts(sampled(work, cache="both"), group(clock=work.clock))
 
     assert [one.condition for one in found] == ["cold"]
-    assert len(found[0].samples_s) >= FEWEST_SAMPLES
+    assert len(found[0].samples_s) >= MIN_SAMPLES
     assert found[0].median_s == pytest.approx(CALL_S)
 
 

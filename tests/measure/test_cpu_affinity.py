@@ -1,4 +1,4 @@
-"""Threads are placed apart while samples are taken, and stand afterwards where they stood."""
+"""The calling thread has a core to itself while samples are taken; afterwards every mask is as it was."""
 
 import os
 import threading

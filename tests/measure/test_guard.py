@@ -10,15 +10,15 @@ from gpuexplore.errors import TooLarge, TooSlow
 from gpuexplore.measure import memory
 from gpuexplore.measure.guard import (
     CHEAP_WORK,
-    FEWEST_CALLS,
     MAX_BUDGET_MULTIPLE,
+    MIN_CALLS,
     MIN_PROBE_S,
+    check_duration,
+    check_memory,
     estimate_call_s,
     limit_s,
     needed_bytes,
     probe_shapes,
-    refuse_if_too_large,
-    refuse_if_too_slow,
     work,
 )
 from gpuexplore.measure.memory import free_bytes
@@ -98,25 +98,25 @@ def test_probing_ends_with_the_largest_smaller_shape():
 def test_too_slow_names_the_estimate_the_limit_and_the_budget():
     one = case(budget_s=0.2)
 
-    refuse_if_too_slow(one, limit_s(one) / FEWEST_CALLS)
-    with pytest.raises(TooSlow, match=re.escape(f"about 2.50 s and {FEWEST_CALLS} are needed")) as error:
-        refuse_if_too_slow(one, 2.5)
+    check_duration(one, limit_s(one) / MIN_CALLS)
+    with pytest.raises(TooSlow, match=re.escape(f"about 2.50 s and {MIN_CALLS} are needed")) as error:
+        check_duration(one, 2.5)
     limit = format_seconds(MAX_BUDGET_MULTIPLE * 0.2)
     assert str(error.value).endswith(f"over the limit of {limit} ({MAX_BUDGET_MULTIPLE} × the budget of 0.2 s)")
 
 
 def test_larger_budget_allows_slower_calls():
-    refuse_if_too_slow(case(budget_s=1.0), 2.5)
+    check_duration(case(budget_s=1.0), 2.5)
 
 
 def test_too_large_names_both_figures():
-    refuse_if_too_large(2**30, 2**30, GPU)
+    check_memory(2**30, 2**30, GPU)
     with pytest.raises(TooLarge, match=re.escape("needs 8.00 GiB, cuda:0 has 1.00 GiB free")):
-        refuse_if_too_large(2**33, 2**30, GPU)
+        check_memory(2**33, 2**30, GPU)
 
 
 def test_unknown_memory_sets_no_limit():
-    refuse_if_too_large(2**60, None, GPU)
+    check_memory(2**60, None, GPU)
 
 
 def test_cpu_also_holds_the_float64_reference():

@@ -1,10 +1,10 @@
-"""The wait for silence, with a process clock that is made up."""
+"""The wait for idle pool threads, with a made-up process clock."""
 
 from itertools import accumulate, chain, repeat
 
 import pytest
 
-from gpuexplore.measure.idle_threads import LONGEST_WAIT_S, QUIET_SHARE, SLICE_S, wait_for_idle_threads
+from gpuexplore.measure.idle_threads import IDLE_SHARE, MAX_WAIT_S, SLICE_S, wait_for_idle_threads
 
 
 def slept(*busy_shares, then=0.0):
@@ -32,10 +32,10 @@ def test_wait_lasts_as_long_as_others_spin(spinning):
     assert slept(*[1.0] * spinning) == spinning + 1
 
 
-def test_half_a_core_is_not_silence_and_a_tenth_is():
+def test_half_a_core_is_not_idle_and_a_tenth_is():
     assert slept(0.5, 0.1) == 2
-    assert 0.1 < QUIET_SHARE < 0.5
+    assert 0.1 < IDLE_SHARE < 0.5
 
 
-def test_wait_ends_where_it_never_gets_quiet():
-    assert slept(then=2.0) == round(LONGEST_WAIT_S / SLICE_S)
+def test_wait_ends_where_threads_never_sleep():
+    assert slept(then=2.0) == round(MAX_WAIT_S / SLICE_S)

@@ -10,7 +10,7 @@ from gpuexplore.measure import first_call_cost, guard, memory, overhead, runner
 from gpuexplore.measure.group import open_group
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.measure.timing import FEWEST_SAMPLES, ROUND_SAMPLES
+from gpuexplore.measure.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
@@ -144,13 +144,13 @@ def test_missing_file_is_unsupported():
 
 
 def test_slow_implementation_is_skipped_with_an_estimate_before_it_runs():
-    real = Timekeeper(quiet=lambda: None)
+    real = Timekeeper(wait_for_idle_threads=lambda: None)
     _, results = measured(cases("slow", shape=Shape.of(n=2**23), budget_s=1e-3), time=real)
 
     assert results["slow"].status is Status.SKIPPED
     assert results["slow"].reason.startswith("one call would take about ")
     limit = f"{format_seconds(guard.MAX_BUDGET_MULTIPLE * 1e-3)} ({guard.MAX_BUDGET_MULTIPLE} × the budget of 0.001 s)"
-    assert results["slow"].reason.endswith(f"{guard.FEWEST_CALLS} are needed: over the limit of {limit}")
+    assert results["slow"].reason.endswith(f"{guard.MIN_CALLS} are needed: over the limit of {limit}")
 
 
 def test_implementation_that_is_slow_only_at_this_size_is_skipped_after_its_warm_up(monkeypatch):
@@ -182,11 +182,13 @@ def test_implementation_of_another_device_is_unsupported():
     assert results["fine"].reason == "fine runs on cpu devices, and cuda:0 is none"
 
 
-def test_cold_needs_to_know_the_cache_it_flushes():
-    _, results = measured(cases("fine", cache="cold"), device=replace(CPU, cache_bytes=None))
+def test_cold_on_an_unknown_cache_says_what_it_assumed():
+    result = measured(cases("fine", cache="cold"), device=replace(CPU, cache_bytes=None))[1]["fine"]
 
-    assert results["fine"].status is Status.UNSUPPORTED
-    assert "use --cache warm" in results["fine"].reason
+    assert result.status is Status.OK
+    assert result.flags[0].name == "cold"
+    assert result.flags[0].evidence.startswith("256 MiB overwritten before each call: assumed")
+    assert result.environment.device.cache_bytes is None
 
 
 def test_cold_result_is_flagged_cold():
@@ -212,7 +214,7 @@ def test_samples_of_a_group_can_be_paired():
     _, results = measured(cases("fine", "numpy"))
     counts = [len(result.measurement.samples_s) for result in results.values()]
 
-    assert min(counts) >= FEWEST_SAMPLES
+    assert min(counts) >= MIN_SAMPLES
     assert [count % ROUND_SAMPLES for count in counts] == [0, 0]
     assert max(counts) - min(counts) <= ROUND_SAMPLES  # whoever began the first round last may need one more
 

@@ -42,9 +42,9 @@ def test_device_is_held_while_a_group_is_measured_on_it_and_no_longer(monkeypatc
 
     @contextmanager
     def turn(device):
-        log.append(f"take {device}")
+        log.append(f"take {device.id}")
         yield
-        log.append(f"give {device}")
+        log.append(f"give {device.id}")
 
     sweep(EXPERIMENT, [CPU, GPU], report=print, turn=turn)
 

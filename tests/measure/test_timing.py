@@ -5,13 +5,13 @@ from random import Random
 
 import pytest
 
-from gpuexplore.backends.timer import LONG_ENOUGH_S, HostTimer
+from gpuexplore.backends.timer import MIN_BATCH_S, HostTimer
 from gpuexplore.measure.guard import limit_s
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.timing import (
-    FEWEST_SAMPLES,
+    MIN_SAMPLES,
+    MIN_SPAN_S,
     ROUND_SAMPLES,
-    SPREAD_S,
     WARM_UP_CALLS,
     Sampling,
     plan_rounds,
@@ -36,7 +36,7 @@ class Bench:
 
     def __init__(self, **durations_s):
         self.clock = FakeClock()
-        self.quiet_calls = 0
+        self.waits = 0
         self.works = {name: FakeWork(self.clock, times) for name, times in durations_s.items()}
         self.settled = []
         self.samplings = {}
@@ -46,12 +46,12 @@ class Bench:
         self.samplings[one.case] = Sampling(one, call_s, first_call_s=1.0)
         return self.samplings[one.case]
 
-    def be_quiet(self):
-        self.quiet_calls += 1
+    def wait(self):
+        self.waits += 1
 
     @property
     def time(self):
-        return Timekeeper(self.clock, self.be_quiet)
+        return Timekeeper(self.clock, self.wait)
 
     def run(self, *, cancelled=never, seed=1):
         def settle(case, error):
@@ -85,15 +85,15 @@ def test_steady_samples_stop_at_ten():
     sampling = bench.sampling("steady")
 
     assert bench.run() == [("steady", None)]
-    assert len(sampling.samples_s) == FEWEST_SAMPLES
-    assert sampling.samples_s == pytest.approx([LONG_S] * FEWEST_SAMPLES)
+    assert len(sampling.samples_s) == MIN_SAMPLES
+    assert sampling.samples_s == pytest.approx([LONG_S] * MIN_SAMPLES)
 
 
 @pytest.mark.parametrize(("spread", "precise"), [(0.009, True), (0.011, False)])
 def test_interval_of_the_median_must_be_within_one_percent(spread, precise):
     bench = Bench(one=[1.0])
     sampling = bench.sampling("one")
-    sampling.spread_s = SPREAD_S
+    sampling.span_s = MIN_SPAN_S
 
     sampling.samples_s = [1 - spread, 1 - spread, *[1.0] * 6, 1 + spread, 1 + spread]
 
@@ -102,19 +102,19 @@ def test_interval_of_the_median_must_be_within_one_percent(spread, precise):
 
 def test_nine_samples_are_never_enough_however_steady():
     sampling = Bench(one=[1.0]).sampling("one")
-    sampling.spread_s = SPREAD_S
+    sampling.span_s = MIN_SPAN_S
 
-    sampling.samples_s = [1.0] * (FEWEST_SAMPLES - 1)
+    sampling.samples_s = [1.0] * (MIN_SAMPLES - 1)
 
     assert not sampling.settled()
 
 
-@pytest.mark.parametrize(("spread_s", "settled"), [(0.0, False), (0.99 * SPREAD_S, False), (SPREAD_S, True)])
-def test_steady_samples_do_not_settle_before_the_spread(spread_s, settled):
+@pytest.mark.parametrize(("span_s", "settled"), [(0.0, False), (0.99 * MIN_SPAN_S, False), (MIN_SPAN_S, True)])
+def test_steady_samples_do_not_settle_before_the_spread(span_s, settled):
     sampling = Bench(one=[1.0]).sampling("one")
-    sampling.samples_s = [1.0] * FEWEST_SAMPLES
+    sampling.samples_s = [1.0] * MIN_SAMPLES
 
-    sampling.spread_s = spread_s
+    sampling.span_s = span_s
 
     assert sampling.settled() == settled
 
@@ -125,33 +125,33 @@ def test_steady_short_calls_go_on_until_the_spread():
 
     bench.run()
 
-    assert len(sampling.samples_s) == ceil(SPREAD_S / SHORT_S) > FEWEST_SAMPLES
-    assert sampling.spread_s - SHORT_S < SPREAD_S <= sampling.spread_s
+    assert len(sampling.samples_s) == ceil(MIN_SPAN_S / SHORT_S) > MIN_SAMPLES
+    assert sampling.span_s - SHORT_S < MIN_SPAN_S <= sampling.span_s
 
 
-def test_turns_of_others_and_waits_for_silence_count_for_the_spread_and_not_for_the_budget():
+def test_turns_of_others_and_waits_for_idle_threads_count_for_the_spread_and_not_for_the_budget():
     bench = Bench(one=[SHORT_S], other=[SHORT_S])
     one = bench.sampling("one")
     bench.sampling("other")
     wait_s = 1e-3
-    bench.be_quiet = lambda: bench.clock.spend(wait_s)
+    bench.wait = lambda: bench.clock.spend(wait_s)
 
     bench.run()
 
     assert one.spent_s == pytest.approx(len(one.samples_s) * SHORT_S)
     turns_between = len(one.samples_s) - 2  # of the other, at least
-    assert one.spread_s > one.spent_s + turns_between * (SHORT_S + wait_s)
+    assert one.span_s > one.spent_s + turns_between * (SHORT_S + wait_s)
 
 
 def test_budget_ends_before_the_spread():
     bench = Bench(short=[SHORT_S])
-    budget_s = 0.5 * SPREAD_S
+    budget_s = 0.5 * MIN_SPAN_S
     sampling = bench.sampling("short", budget_s=budget_s)
 
     bench.run()
 
     assert len(sampling.samples_s) == ceil(budget_s / SHORT_S) > SMALLEST_SAMPLE_WITH_INTERVAL
-    assert sampling.spread_s < SPREAD_S
+    assert sampling.span_s < MIN_SPAN_S
 
 
 def test_noisy_samples_stop_when_the_budget_is_spent_and_all_are_kept():
@@ -205,14 +205,14 @@ def test_waking_is_no_sample():
     assert sampling.samples_s == pytest.approx([1e-5])
 
 
-def test_every_round_waits_for_silence_first():
+def test_every_round_waits_for_idle_threads_first():
     bench = Bench(one=[LONG_S], other=[LONG_S])
     bench.sampling("one")
     bench.sampling("other")
 
     bench.run()
 
-    assert bench.quiet_calls == 2 * FEWEST_SAMPLES
+    assert bench.waits == 2 * MIN_SAMPLES
 
 
 def test_flush_is_called_before_every_timed_call_and_is_not_in_the_samples():
@@ -222,8 +222,8 @@ def test_flush_is_called_before_every_timed_call_and_is_not_in_the_samples():
 
     bench.run()
 
-    assert flush.calls == len(sampling.samples_s) == FEWEST_SAMPLES
-    assert sampling.samples_s == pytest.approx([LONG_S] * FEWEST_SAMPLES)
+    assert flush.calls == len(sampling.samples_s) == MIN_SAMPLES
+    assert sampling.samples_s == pytest.approx([LONG_S] * MIN_SAMPLES)
 
 
 def order_of_first_rounds(seed):
@@ -251,7 +251,7 @@ def test_everybody_has_one_turn_in_each_round_in_an_order_that_changes():
     order = order_of_first_rounds(seed=3)
     rounds = [order[start : start + 6] for start in range(0, len(order), 6)]
 
-    assert [sorted(round_) for round_ in rounds] == [list("abcdef")] * FEWEST_SAMPLES
+    assert [sorted(round_) for round_ in rounds] == [list("abcdef")] * MIN_SAMPLES
     assert len({tuple(round_) for round_ in rounds}) > 5
 
 
@@ -265,7 +265,7 @@ def test_those_that_have_settled_take_no_more_turns():
     steady, noisy = bench.sampling("steady"), bench.sampling("noisy", call_s=1.0, budget_s=30.0)
 
     assert [name for name, _ in bench.run()] == ["steady", "noisy"]
-    assert len(steady.samples_s) == FEWEST_SAMPLES < len(noisy.samples_s)
+    assert len(steady.samples_s) == MIN_SAMPLES < len(noisy.samples_s)
 
 
 def test_exception_ends_only_its_own_case():
@@ -278,7 +278,7 @@ def test_exception_ends_only_its_own_case():
 
     assert isinstance(settled["broken"], ValueError)
     assert settled["fine"] is None
-    assert len(fine.samples_s) == FEWEST_SAMPLES
+    assert len(fine.samples_s) == MIN_SAMPLES
 
 
 def test_cancel_stops_after_the_round_in_progress_and_settles_nobody():
@@ -310,7 +310,7 @@ def test_host_batches_fit_the_implementation_and_rounds_are_equal():
 
     plan_rounds([fast, slow])
 
-    assert (fast.calls, slow.calls) == (ceil(LONG_ENOUGH_S / 3e-6), 1)
+    assert (fast.calls, slow.calls) == (ceil(MIN_BATCH_S / 3e-6), 1)
     assert fast.calls > 1
     assert fast.per_round == slow.per_round == ROUND_SAMPLES > 1
 

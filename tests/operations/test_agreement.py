@@ -54,7 +54,6 @@ COMPILED = [
 
 
 @pytest.mark.slow  # a compilation takes seconds: one dtype at one size
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, where it loads Inductor
 @pytest.mark.parametrize(("operation", "implementation", "dtype"), COMPILED)
 def test_compiled_implementation_agrees_with_the_reference(monkeypatch, repository, operation, implementation, dtype):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(repository / ".pytest_cache" / "inductor"))

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import gpuexplore.measure
-from gpuexplore.measure import KERNEL_CACHE_VARIABLE, process_settings
+from gpuexplore.measure import KERNEL_CACHE_VARIABLE, process_settings, shared_kernel_code
 
 
 def started(place):
@@ -41,6 +41,19 @@ def test_kernels_are_kept_apart_for_every_state_of_the_code_they_share(tmp_path,
 
     assert one.startswith(str(tmp_path))
     assert process_settings()[KERNEL_CACHE_VARIABLE] not in (one, str(tmp_path))
+
+
+def test_state_of_the_shared_code_changes_with_the_code_that_kernels_of_several_files_call(tmp_path, monkeypatch):
+    for folder in ("kernels/cpu", "operations"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "code.py").write_text("before")
+    monkeypatch.setattr(gpuexplore.measure, "__file__", str(tmp_path / "measure" / "__init__.py"))
+    before = shared_kernel_code()
+
+    (tmp_path / "operations" / "code.py").write_text("after")
+    assert shared_kernel_code() == before
+    (tmp_path / "kernels" / "cpu" / "code.py").write_text("after")
+    assert shared_kernel_code() != before
 
 
 def test_a_place_that_is_set_stays(monkeypatch):

@@ -1,11 +1,9 @@
-"""What runs a group of cases somewhere: one interface, so that the supervisor does not care where."""
+"""What measures a group of cases, here or elsewhere: one interface for the supervisor."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gpuexplore.model import Case, Device, Result
-
-CANCELLED_BY_OWNER = "cancelled by its owner"
 
 
 class Engine(Protocol):

@@ -1,4 +1,4 @@
-"""One try to measure a group in a worker: follows its journal until it ends, or has to be ended."""
+"""One attempt to measure a group in a worker: follows its journal until it ends, or has to be ended."""
 
 import signal
 import time
@@ -10,7 +10,7 @@ from typing import Any
 
 from pebble import ProcessExpired
 
-from gpuexplore.jobs.engines import CANCELLED_BY_OWNER
+from gpuexplore.errors import CANCELLED_BY_OWNER
 from gpuexplore.jobs.journal import CANCEL, Begun, JournalReader
 from gpuexplore.measure.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.model import Case, Result, Status
@@ -48,7 +48,7 @@ class Failure:
     reason: str
 
 
-STOPPED = Failure(Status.CANCELLED, CANCELLED_BY_OWNER)
+CANCELLATION = Failure(Status.CANCELLED, CANCELLED_BY_OWNER)
 
 
 class Attempt:
@@ -71,20 +71,20 @@ class Attempt:
     def follow(
         self, task: Future[Any], directory: Path, *, limits: Limits, cancelled: Callable[[], bool]
     ) -> Failure | None:
-        """Pass on what the journal in `directory` says until the task ends; return what ended it, or must end it."""
-        journal, scheduled_s, asked_s = JournalReader(directory), time.monotonic(), None
+        """Pass on what the journal in `directory` says until the task ends or must end; return why it failed."""
+        journal, scheduled_s, cancelled_s = JournalReader(directory), time.monotonic(), None
         while not task.done():
             self._pass_on(journal)
-            if asked_s is None and cancelled():
+            if cancelled_s is None and cancelled():
                 (directory / CANCEL).touch()
-                asked_s = time.monotonic()
-            if asked_s is not None and time.monotonic() - asked_s > limits.grace_s:
-                return STOPPED
-            if late := self._late(scheduled_s, limits):
-                return late
+                cancelled_s = time.monotonic()
+            if cancelled_s is not None and time.monotonic() - cancelled_s > limits.grace_s:
+                return CANCELLATION
+            if timeout := self._timeout(scheduled_s, limits):
+                return timeout
             wait((task,), timeout=TICK_S)
         self._pass_on(journal)
-        return failure_of(task)
+        return failure_of(task) or _context_failure(task.result())
 
     def suspects(self) -> list[Case]:
         """Return the cases one of which may have ended the worker: those it took up, or the only one left."""
@@ -100,14 +100,14 @@ class Attempt:
 
     def _note(self, event: Case | Result) -> None:
         case = event.case if isinstance(event, Result) else event
-        self.started = [one for one in self.started if one != case]
+        self.started = [earlier for earlier in self.started if earlier != case]
         if isinstance(event, Result):
             self.pending.remove(case)
             self.statuses.add(event.status)
         else:
             self.started.append(case)
 
-    def _late(self, scheduled_s: float, limits: Limits) -> Failure | None:
+    def _timeout(self, scheduled_s: float, limits: Limits) -> Failure | None:
         if self._begun_s is None:
             since_s, limit_s, what = scheduled_s, limits.start_s, "the worker did not start"
         else:
@@ -115,6 +115,11 @@ class Attempt:
         if time.monotonic() - since_s <= limit_s:
             return None
         return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}")
+
+
+def _context_failure(reason: str | None) -> Failure | None:
+    """Return what `measure_to_journal` tells of a CUDA context that broke."""
+    return None if reason is None else Failure(Status.ERROR, reason)
 
 
 def failure_of(task: Future[Any]) -> Failure | None:

@@ -16,7 +16,7 @@ from typing import Any
 from filelock import Timeout
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.jobs.engines.attempt import STOPPED, Attempt, Failure, Limits, failure_of
+from gpuexplore.jobs.engines.attempt import CANCELLATION, Attempt, Failure, Limits, failure_of
 from gpuexplore.jobs.engines.process import DeviceProcess
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.jobs.worker import measure_to_journal, warm_up
@@ -24,7 +24,7 @@ from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.serialization import decode, encode
 
 RUNNER = "gpuexplore.measure.runner"
-LARGEST_FALSE_STARTS = 3
+MAX_FALSE_STARTS = 3
 BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusable afterwards
 CLOSING_S = 0.1  # how soon a warm-up notices that the engine closes
 
@@ -46,7 +46,7 @@ class LocalEngine:
         self._processes = {device.id: DeviceProcess(device, self._starter) for device in devices}
         self._runner = runner
         self._limits = limits or Limits()
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._closing = threading.Event()
 
     def warm(self, device: Device) -> Device:
@@ -59,8 +59,8 @@ class LocalEngine:
         if device.id not in self._processes:
             raise InvalidInput.of("device", device.id, self._processes)
         process = self._processes[device.id]
-        with self._alone_on(device.id, self._closing.is_set) as alone:
-            if not alone or self._closing.is_set():
+        with self._exclusive(process.device, self._closing.is_set) as acquired:
+            if not acquired or self._closing.is_set():
                 raise GpuExploreError(f"{device.id} was not warmed up: the engine is closing")
             task = process.schedule(warm_up, self._runner, encode(device))
             failure = self._finish_warming(task)
@@ -80,25 +80,25 @@ class LocalEngine:
             reason = str(InvalidInput.of("device", cases[0].device, self._processes))
             _end_all(cases, Failure(Status.UNSUPPORTED, reason), on_event)
             return
-        with self._alone_on(process.device.id, cancelled) as alone:
-            if alone:
+        with self._exclusive(process.device, cancelled) as acquired:
+            if acquired:
                 self._measure(process, cases, on_event=on_event, cancelled=cancelled)
             else:
-                _end_all(cases, STOPPED, on_event)
+                _end_all(cases, CANCELLATION, on_event)
 
     def close(self) -> None:
         """Kill the workers with everything they started."""
         self._closing.set()
-        with self._turn:
+        with self._lock:
             for process in self._processes.values():
                 process.discard()
         self._starter.shutdown()
 
     @contextmanager
-    def _alone_on(self, device: str, stop: Cancelled) -> Iterator[bool]:
-        """Wait for the device; give whether it is ours, which it is not when `stop` came first."""
+    def _exclusive(self, device: Device, stop: Cancelled) -> Iterator[bool]:
+        """Wait for the device's lock; yield whether it was acquired, which it is not when `stop` came first."""
         lock = device_lock(device)
-        with self._turn:
+        with self._lock:
             try:
                 lock.acquire(cancel_check=stop)
             except Timeout:
@@ -110,11 +110,11 @@ class LocalEngine:
                 lock.release()
 
     def _finish_warming(self, task: Future[Any]) -> Failure | None:
-        latest_s = time.monotonic() + self._limits.start_s
+        deadline_s = time.monotonic() + self._limits.start_s
         while not task.done():
             if self._closing.is_set():
                 return Failure(Status.CANCELLED, "the engine is closing")
-            if time.monotonic() > latest_s:
+            if time.monotonic() > deadline_s:
                 return Failure(Status.TIMEOUT, f"it took more than {self._limits.start_s:g} s")
             wait((task,), timeout=CLOSING_S)
         return failure_of(task)
@@ -124,13 +124,14 @@ class LocalEngine:
     ) -> None:
         """Try until every case has a result.
 
-        A failure is put down to a case when no other can have caused it. The implementations of a group
-        take turns, so the one that was taken up last is first tried alone, in a fresh process.
+        A failure is attributed to a case when no other can have caused it. The implementations of a group
+        take turns, so the one that was taken up last, or met the error of a broken CUDA context, is first tried
+        alone, in a fresh process.
         """
         to_try, false_starts = [list(cases)], 0
         while to_try:
             attempt = Attempt(to_try.pop(), on_event)
-            failure = STOPPED if cancelled() else self._try(process, attempt, cancelled)
+            failure = CANCELLATION if cancelled() else self._try(process, attempt, cancelled)
             if failure is None:
                 continue
             suspects = attempt.suspects()
@@ -144,9 +145,9 @@ class LocalEngine:
             else:
                 false_starts += 1
                 to_try.append(attempt.pending)
-            if false_starts == LARGEST_FALSE_STARTS:
+            if false_starts == MAX_FALSE_STARTS:
                 raise GpuExploreError(f"{failure.reason}, {false_starts} times before it took up a case")
-            to_try = [one for one in to_try if one]
+            to_try = [cases for cases in to_try if cases]
 
     def _try(self, process: DeviceProcess, attempt: Attempt, cancelled: Cancelled) -> Failure | None:
         """Let the worker measure once; afterwards it is warm, or gone when it cannot be trusted any more."""

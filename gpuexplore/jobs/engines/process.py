@@ -1,4 +1,4 @@
-"""One device's worker: a warm process that is replaced, with everything it started, when it misbehaves."""
+"""One device's worker: a warm process that is killed, with everything it started, and replaced when it fails."""
 
 import multiprocessing
 import os
@@ -65,22 +65,15 @@ def worker_environment(device: Device) -> Mapping[str, str]:
     """Return the variables that must be set before numpy or CUDA is loaded: threads and visible devices."""
     threads = str(psutil.cpu_count(logical=False) or os.cpu_count() or 1)
     visible = device.uuid or device.id.partition(":")[2] if device.kind == "cuda" else ""
-    return (
-        dict.fromkeys(THREAD_VARIABLES, threads)
-        | dict(process_settings())
-        | {
-            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of NVML
-            "CUDA_VISIBLE_DEVICES": visible,
-        }
-    )
+    return {**dict.fromkeys(THREAD_VARIABLES, threads), **process_settings(), "CUDA_VISIBLE_DEVICES": visible}
 
 
 def kill_tree(pid: int) -> None:
     """Kill a worker, its descendants, and what is left of its process group when it is already dead."""
     with suppress(psutil.NoSuchProcess):
-        for one in psutil.Process(pid).children(recursive=True):
+        for child in psutil.Process(pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                child.kill()
         psutil.Process(pid).kill()
     if os.name == "posix":
         with suppress(ProcessLookupError):

@@ -26,7 +26,7 @@ from gpuexplore.model import Device
 from gpuexplore.store import open_store
 
 LOG = logging.getLogger("gpuexplore.jobs.supervisor")
-LOCK_S = 1.0  # whoever only looks whether the lock is free holds it for a moment
+LOCK_S = 1.0  # testing whether the lock is free takes it for a moment
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,7 +61,7 @@ def supervise(database: str | None, *, stop: Event, once: bool = False) -> None:
 
 
 def warm_all(engine: Engine, heartbeat: Heartbeat, devices: Sequence[Device]) -> None:
-    """Load the workers' libraries one after the other; a device that cannot be used is only reported."""
+    """Load the workers' libraries one after the other; a device that cannot be used is logged."""
     try:
         for device in devices:
             try:

@@ -1,4 +1,4 @@
-"""Tells everybody, once a second, that the supervisor lives, what it does and on which devices."""
+"""Reports once a second that the supervisor is alive, what it does and on which devices."""
 
 import logging
 import os

@@ -4,8 +4,8 @@ import logging
 from itertools import groupby
 from threading import Event
 
-from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.engines import CANCELLED_BY_OWNER, Engine
+from gpuexplore.errors import CANCELLED_BY_OWNER, GpuExploreError
+from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Case, Result, RunState, Status
@@ -13,7 +13,7 @@ from gpuexplore.store import Claim, Store
 
 LOG = logging.getLogger(__name__)
 POLL_S = 0.05
-CANCEL_POLL_S = 0.2  # each look reads the database, and disturbs the measurement
+CANCEL_POLL_S = 0.2  # each poll reads the database, and disturbs the measurement
 ORPHANS_POLL_S = 30.0
 
 
@@ -74,20 +74,20 @@ class ClaimedRun:
         self.lost = self.lost or not kept
 
     def should_stop(self) -> bool:
-        """Return whether measuring this run makes no more sense."""
+        """Return whether this run need not be measured any further."""
         return self.lost or self._cancel_requested()
 
 
-def _measure_groups(engine: Engine, turn: ClaimedRun, stop: Event) -> None:
-    for _, group in groupby(turn.claim.remaining, key=lambda case: case.group):
-        if turn.lost:
-            LOG.warning("Run %s belongs to another attempt now", turn.claim.run_id)
+def _measure_groups(engine: Engine, run: ClaimedRun, stop: Event) -> None:
+    for _, group in groupby(run.claim.remaining, key=lambda case: case.group):
+        if run.lost:
+            LOG.warning("Run %s belongs to another attempt now", run.claim.run_id)
             return
         if stop.is_set():
-            turn.store.release(turn.claim)
+            run.store.release(run.claim)
             return
-        engine.measure(tuple(group), turn.take, turn.should_stop)
-    if turn.cancelled:
-        turn.store.finish(turn.claim, RunState.CANCELLED, reason=CANCELLED_BY_OWNER)
+        engine.measure(tuple(group), run.take, run.should_stop)
+    if run.cancelled:
+        run.store.finish(run.claim, RunState.CANCELLED, reason=CANCELLED_BY_OWNER)
     else:
-        turn.store.finish(turn.claim, RunState.DONE)
+        run.store.finish(run.claim, RunState.DONE)

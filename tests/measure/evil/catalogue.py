@@ -96,17 +96,22 @@ def unbuildable(inputs, out, dtype):
     raise RuntimeError("does not compile")
 
 
-def tiring(inputs, out, dtype):
+def tiring(inputs, out, dtype, message="tired"):
     """Raise in the middle of the samples: built, right and warm before."""
     calls = []
 
     def run():
         calls.append(1)
         if np.isnan(out).all() and len(calls) > 3:
-            raise RuntimeError("tired")
+            raise RuntimeError(message)
         np.add(*inputs, out=out)
 
     return run
+
+
+def straying(inputs, out, dtype):
+    """Break the context of a GPU in the middle of the samples, by torch's words."""
+    return tiring(inputs, out, dtype, "CUDA error: misaligned address")
 
 
 def out_of_memory(inputs, out, dtype):
@@ -158,6 +163,7 @@ BUILDERS = {
     "raising": raising,
     "unbuildable": unbuildable,
     "tiring": tiring,
+    "straying": straying,
     "out-of-memory": out_of_memory,
     "crashing": crashing,
     "endless": endless,

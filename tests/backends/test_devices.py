@@ -1,0 +1,77 @@
+"""Of two GPUs the one that was asked for: events, flushes, waits and facts, on a stand-in for the libraries."""
+
+import sys
+
+import numba
+import pytest
+
+from gpuexplore.backends import BACKENDS, load_backend
+from gpuexplore.backends.contract import DriverFacts
+from gpuexplore.dtypes import DTYPES
+from tests.backends import fake_cuda
+
+ON_CUDA = [name for name in BACKENDS if "cuda" in load_backend(name).DEVICE_KINDS]
+EACH = pytest.mark.parametrize("name", ON_CUDA)
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    return fake_cuda.install(monkeypatch)
+
+
+@EACH
+@pytest.mark.parametrize("device", ["cuda:0", "cuda:1"])
+def test_events_calls_and_flushes_of_a_device_go_to_it_whichever_is_the_current_one(cuda, name, device):
+    backend = load_backend(name)
+    timer, flush = backend.timer(device, lambda: 0), backend.flusher(device, 1000)
+    cuda.current = other = 1 - fake_cuda.index_of(device)
+
+    samples = timer.sample(lambda: cuda.note("call"), calls=2, flush=flush)
+
+    expected = [*["flush", "event", "call", "event"] * 2, "wait"]
+    assert cuda.log == [(what, fake_cuda.index_of(device)) for what in expected]
+    assert samples == [1e-3, 1e-3]
+    assert cuda.current == other
+
+
+@EACH
+def test_waiting_for_a_device_waits_for_it(cuda, name):
+    load_backend(name).synchronize("cuda:1")
+
+    assert cuda.log == [("wait", 1)]
+
+
+@pytest.mark.parametrize("name", ["torch", "torch_compile", "triton"])
+def test_graph_is_captured_on_a_stream_of_its_device(cuda, name):
+    """torch's own stream for captures is of the device that was captured on first: a graph of another stays empty."""
+    backend = load_backend(name)
+
+    for device in (0, 1):
+        backend.capture(lambda: cuda.note("call"), f"cuda:{device}", 2)
+
+    assert cuda.log == [
+        (what, device) for device in (0, 1) for what in (f"capture on a stream of {device}", "call", "call")
+    ]
+
+
+@pytest.mark.parametrize("name", ["numba_cuda", "triton", "cupy"])
+def test_library_that_launches_on_the_current_device_is_on_that_of_its_output(cuda, name):
+    load_backend(name).empty((3,), DTYPES["fp32"], "cuda:1")
+
+    assert cuda.current == 1
+
+
+@EACH
+def test_facts_are_those_of_the_device_that_was_asked_for(cuda, name):
+    facts = load_backend(name).driver_facts("cuda:1")
+
+    assert facts.uuid.replace("-", "") == fake_cuda.UUIDS[1].replace("-", "")
+    assert facts.cache_bytes == fake_cuda.CACHE_BYTES[1]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_library_that_finds_no_gpu_has_no_facts(cuda, name, monkeypatch):
+    for library in (sys.modules["torch"].cuda, sys.modules["cupy"], numba.cuda):
+        monkeypatch.setattr(library, "is_available", lambda: False)
+
+    assert load_backend(name).driver_facts("cuda:0") == DriverFacts()

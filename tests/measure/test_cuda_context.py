@@ -1,0 +1,93 @@
+"""An illegal access breaks the CUDA context of its process: only the case that made it is told off."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.backends import load_backend
+from gpuexplore.measure import cuda_context, overhead
+from gpuexplore.measure.cuda_context import breaks_context
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.runner import measure_group
+from gpuexplore.model import Result, Shape, Status
+from tests.measure.evil import catalogue
+from tests.measure.fakes import CPU, GPU, FakeClock, case
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "CudaAPIError: [700] Call to cuEventSynchronize results in UNKNOWN_CUDA_ERROR",
+        "CudaAPIError: [CUresult.CUDA_ERROR_ILLEGAL_ADDRESS] Call to cuMemcpyDtoH_v2 results in an error",
+        "CudaAPIError: [716] Call to cuCtxSynchronize results in CUDA_ERROR_MISALIGNED_ADDRESS",
+        "CudaAPIError: [719] Call to cuCtxSynchronize results in CUDA_ERROR_LAUNCH_FAILED",
+        "AcceleratorError: CUDA error: an illegal memory access was encountered",
+        "AcceleratorError: CUDA error: misaligned address",
+        "AcceleratorError: CUDA error: device-side assert triggered",
+        "AcceleratorError: CUDA error: unspecified launch failure",
+        "RuntimeError: CUDA error 714",
+        "CUDARuntimeError: cudaErrorHardwareStackError: hardware stack error",
+        "CUDARuntimeError: cudaErrorLaunchTimeout: the launch timed out and was terminated",
+        "RuntimeError: Triton Error [CUDA]: an illegal instruction was encountered",
+    ],
+)
+def test_error_after_which_no_call_succeeds_is_known_by_its_code_or_words(reason):
+    assert breaks_context(reason, GPU)
+    assert not breaks_context(reason, CPU)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "CudaAPIError: [2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY",
+        "CudaAPIError: [701] Call to cuLaunchKernel results in CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+        "ValueError: a of 700 x 719 elements",
+        "AssertionError: assertion failed",
+        "TypingError: no implementation of Function(<built-in function sum>)",
+    ],
+)
+def test_error_of_one_call_leaves_the_context(reason):
+    assert not breaks_context(reason, GPU)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Return a GPU whose implementations are the catalogue's, which run on the host."""
+    catalogue.register(monkeypatch.setattr, monkeypatch.setitem)
+    monkeypatch.setattr(cuda_context, "_broken", {})
+    monkeypatch.setattr(overhead, "_known", {})
+    monkeypatch.setattr(load_backend("numpy"), "DEVICE_KINDS", ("cpu", "cuda"))
+    return replace(GPU, cache_bytes=2**10, uuid=None)
+
+
+def measured(device, *names, length=257):
+    results, steady = {}, Timekeeper(FakeClock(tick_ns=100_000), lambda: None)
+
+    def take(event):
+        if isinstance(event, Result):
+            assert event.case.implementation not in results
+            results[event.case.implementation] = event
+
+    group = [case(name, shape=Shape.of(n=length), device=device.id) for name in names]
+    measure_group(group, device, report=take, time=steady)
+    return results
+
+
+@pytest.mark.parametrize(("guilty", "error"), [("raising", "illegal instruction"), ("straying", "misaligned address")])
+def test_in_one_process_nothing_is_measured_afterwards_and_every_case_says_why(gpu, guilty, error):
+    first, second = measured(gpu, "fine", guilty, "numpy"), measured(gpu, "fine", guilty, length=300)
+
+    assert first[guilty].status is Status.ERROR
+    assert error in first[guilty].reason
+    for result in (first["fine"], first["numpy"], second["fine"], second[guilty]):
+        assert result.status is Status.CANCELLED
+        assert result.reason == (
+            f"not measured: {guilty} broke the CUDA context of this process, and no call on cuda:0 succeeds afterwards"
+        )
+    assert measured(CPU, "fine")["fine"].status is Status.OK
+
+
+def test_error_that_leaves_the_context_stops_nothing(gpu):
+    results = measured(gpu, "fine", "tiring")
+
+    assert (results["tiring"].status, results["fine"].status) == (Status.ERROR, Status.OK)
