@@ -10,7 +10,7 @@ from math import exp, hypot
 from types import MappingProxyType
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic, library_of
+from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic
 from gpuexplore.analysis.prediction.calibration import (
     NOISE,
     UNSEARCHED_NOISE,
@@ -32,7 +32,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.units import format_percent, format_seconds
 
-__all__ = ["INTERVAL", "Calibration", "Prediction", "Support", "calibrate", "library_of", "predict"]
+__all__ = ["INTERVAL", "Calibration", "Prediction", "Support", "calibrate", "predict"]
 
 INTERVAL = 0.9
 DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import hypot, log, log2, sqrt
 from typing import Literal
 
-from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic, library_of
+from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic
 from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, place_of
 from gpuexplore.analysis.prediction.priors import Kind, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
@@ -174,7 +174,7 @@ def _device(spec_key: str) -> Device:
 def noted_case(one: NotedResult) -> Case:
     """Return the product a noted result is taken for."""
     shape = operation_named("matmul").shape_of_size(NOTED_SIZE)
-    return Case("matmul", shape, one.dtype, library_of(operation_named("matmul")).name, one.spec_key)
+    return Case("matmul", shape, one.dtype, operation_named("matmul").vendor_library.name, one.spec_key)
 
 
 def noted_time_s(one: NotedResult) -> float:
@@ -186,7 +186,7 @@ def noted_time_s(one: NotedResult) -> float:
 def published_case(published: PublishedResult) -> Case:
     """Return the case a published result stands for."""
     return Case(
-        "matmul", published.shape, published.dtype, library_of(operation_named("matmul")).name, published.spec_key
+        "matmul", published.shape, published.dtype, operation_named("matmul").vendor_library.name, published.spec_key
     )
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from numba import config, cuda
 
-WARP = 32
+from gpuexplore.kernels.geometry import WARP
+
 EVERY_LANE = 0xFFFFFFFF
 
 if config.ENABLE_CUDASIM:

@@ -11,9 +11,8 @@ from numba import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK, Block
 from gpuexplore.operations.layer_norm import EPSILON
-from gpuexplore.operations.layer_norm.geometry import ROW_PER_BLOCK
 
 
 def make(dtype: DType, block: Block) -> Kernel:

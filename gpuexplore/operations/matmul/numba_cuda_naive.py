@@ -9,7 +9,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matmul.geometry import ROWS_ALONG_X
+from gpuexplore.operations.matmul import ROWS_ALONG_X
 
 
 def make(dtype: DType, block: Block) -> Kernel:

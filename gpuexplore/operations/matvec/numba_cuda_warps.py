@@ -8,10 +8,10 @@ from numba import cuda
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, vector_length
-from gpuexplore.kernels.intrinsics.warps import WARP, warp_sum
-from gpuexplore.operations.matvec.geometry import ROW_PER_WARP
+from gpuexplore.kernels.intrinsics.warps import warp_sum
+from gpuexplore.operations.matvec import ROW_PER_WARP
 
 
 def make(dtype: DType, block: Block) -> Kernel:

@@ -8,8 +8,7 @@ from numba import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.reduce_sum.geometry import ROW_PER_BLOCK
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK, Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import INTERVAL, calibrate, library_of, predict
+from gpuexplore.analysis.prediction import INTERVAL, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calibration import from_published, from_results, published_case
 from gpuexplore.analysis.prediction.priors import PRIORS, components_of, prior_of
@@ -24,7 +24,7 @@ HERE = calibrate()
 def on(key, dtype, shape=NOTEBOOK, operation="linear", calibration=HERE):
     row = accelerator_named(key)
     assert row
-    name = library_of(operation_named(operation)).name
+    name = operation_named(operation).vendor_library.name
     return predict(Case(operation, shape, dtype, name, row.key), as_device(row), calibration)
 
 
@@ -139,7 +139,7 @@ def test_every_device_of_the_table_has_an_answer_for_every_operation_and_format(
     for operation in OPERATIONS.values():
         shape = operation.shape_of_size(operation.default_sizes[-1])
         for dtype in FORMATS:
-            found = predict(Case(operation.name, shape, dtype, library_of(operation).name, row.key), target, HERE)
+            found = predict(Case(operation.name, shape, dtype, operation.vendor_library.name, row.key), target, HERE)
             if found.time_s is None:
                 assert found.reason
             else:
