@@ -1,4 +1,4 @@
-"""Every operation gpuexplore measures: a folder each, listed here in the order users see."""
+"""Every operation gpuexplore measures: one folder each, listed here in the order users see."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module

@@ -30,7 +30,7 @@ class Implementation:
         name: what users type, e.g. `numba-cuda`.
         module: its file in the operation's folder; imported on demand, exports `build`.
         backend: its library's file in `gpuexplore.backends`.
-        unit: the units it computes on, which decides the peak it is held against.
+        unit: the units it computes on, which decides the peak it is compared with.
         about: one sentence for a reader; of a rung: what it changed, and why that helps.
         arithmetic: dtypes it stores but computes in another one, e.g. bf16 -> fp32.
         native: dtypes of `arithmetic` it computes in their own units where the device has them.
@@ -85,7 +85,7 @@ class Implementation:
         )
 
     def peak(self, device: Device, dtype: str) -> Peak | None:
-        """Return the compute peak this implementation is held against, or None when it is unknown."""
+        """Return the compute peak this implementation is compared with, or None when it is unknown."""
         return device.peak(*self.computes_in(dtype, device))
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
@@ -130,7 +130,7 @@ class Preset:
 
 
 class Example(NamedTuple):
-    """A shape whose costs somebody worked out by hand, which the formulas of the contract are compared with.
+    """A shape whose costs were worked out by hand, which the formulas of the contract are compared with.
 
     Attributes:
         shape: a small one, with different lengths.

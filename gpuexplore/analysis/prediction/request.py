@@ -54,11 +54,11 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     name = question.implementation
     implementation = operation.implementation_named(name) if name else operation.vendor_library
     known = tuple(here)
-    targets = tuple(dict.fromkeys(target_named(one, known) for one in split(question.gpus)))
+    targets = tuple(dict.fromkeys(target_named(name, known) for name in split(question.gpus)))
     if not dtypes or not targets:
         raise InvalidInput(f"nothing to predict: give at least one gpu and one dtype of {', '.join(FORMATS)}")
     for device in targets:
-        _refuse_elsewhere(operation, implementation, device)
+        _check_runs_on(operation, implementation, device)
     calibration = calibrate(own)
     return tuple(
         predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration)
@@ -68,7 +68,7 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     )
 
 
-def _refuse_elsewhere(operation: Operation, implementation: Implementation, device: Device) -> None:
+def _check_runs_on(operation: Operation, implementation: Implementation, device: Device) -> None:
     """Raise when `implementation` runs on another kind of device than `device` is."""
     if implementation.runs_on(device):
         return

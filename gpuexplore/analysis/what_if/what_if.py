@@ -148,10 +148,10 @@ def ratio(baseline: WhatIf, row: WhatIf) -> Span | None:
 
 
 def format_in(layer: Layer, dtype: DType) -> DType:
-    """Return the format a layer runs in when the workload is in `dtype`: the one beside it where it has no meaning."""
-    if dtype.beside is None or layer.contract.unsupported(dtype) is None:
+    """Return the format a layer runs in when the workload is in `dtype`: its output format where it has no meaning."""
+    if dtype.output_format is None or layer.contract.unsupported(dtype) is None:
         return dtype
-    return format_named(dtype.beside)
+    return format_named(dtype.output_format)
 
 
 def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str) -> Result | None:

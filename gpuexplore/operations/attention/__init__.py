@@ -1,6 +1,6 @@
 """Attention: softmax(q kᵀ / √d) v over (b, h, s, d), no mask, 4·b·h·s²·d FLOPs: the two products.
 
-The exponentials, b·h·s² of them, are not counted, as nobody counts them. On the roofline: the inputs hold
+The exponentials, b·h·s² of them, are not counted, as is usual. On the roofline: the inputs hold
 4·b·h·s·d numbers, so the intensity grows with s and long sequences are compute-bound, if the s × s scores
 never reach memory: a kernel that writes and reads them back is memory-bound at any length.
 """

@@ -1,4 +1,4 @@
-"""One warp a row with an online softmax: keys pass once, and sums are rescaled whenever a higher score comes.
+"""One warp per row with an online softmax: keys pass once, and sums are rescaled whenever a higher score comes.
 
 Each lane holds every 32nd number of the row, so keys and values are read as whole transactions; shuffles add
 the 32 parts of a score. Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.

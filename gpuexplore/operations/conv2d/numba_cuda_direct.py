@@ -1,4 +1,4 @@
-"""One thread an output: neighbouring threads read neighbouring numbers of the image, and all the same weight.
+"""One thread per output: neighbouring threads read neighbouring numbers of the image, and all the same weight.
 
 Nothing is kept in shared memory: the r × r neighbourhoods overlap, and the caches catch the repetitions.
 """

@@ -1,6 +1,6 @@
 """Layer normalisation: out = (x - mean) / sqrt(variance + 1e-5) · weight + bias, rows of (m, n), 8·m·n FLOPs.
 
-By convention 8 FLOPs an element: two additions for the mean and the variance, subtraction and square for the
+By convention 8 FLOPs per element: two additions for the mean and the variance, subtraction and square for the
 variance, then subtraction, scaling, weight and bias. J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer
 Normalization", https://arxiv.org/abs/1607.06450. On the roofline: 1 FLOP/byte in fp32, memory-bound where a
 row stays in a cache between its passes.

@@ -1,7 +1,7 @@
 """A CUDA kernel in Numba: the threads of a block stride through one row three times.
 
 Mean and variance come from trees in shared memory; after the first pass the row is read from a cache. Sums
-are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp a row.
+are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp per row.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The second step of the ladder: one thread an element, and neighbouring threads in neighbouring columns.
+"""The second step of the ladder: one thread per element, and neighbouring threads in neighbouring columns.
 
 A warp reads one element of A for all its threads and 32 neighbours of B, and writes 32 neighbours: whole transactions.
 """

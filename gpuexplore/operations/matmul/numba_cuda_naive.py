@@ -1,4 +1,4 @@
-"""The first step of the ladder: one thread an element, and neighbouring threads in different rows.
+"""The first step of the ladder: one thread per element, and neighbouring threads in different rows.
 
 A warp reads 32 rows of A and writes 32 rows of the product at a time: 32 transactions where 1 to 4 would do.
 """

@@ -1,6 +1,6 @@
 """The fifth step of the ladder: 128-bit loads, and the next tiles on their way while these are multiplied.
 
-A quarter of the load instructions, and one barrier a step instead of two: there are two pairs of tiles in shared
+A quarter of the load instructions, and one barrier per step instead of two: there are two pairs of tiles in shared
 memory, the one that is read and the one that is filled. A warp's threads stand 8 wide and 4 high, so that all of
 them together read 12 different vectors for 2048 multiply-adds.
 """

@@ -1,4 +1,4 @@
-"""One thread a row, the notebook's kernel: neighbouring threads read a whole row apart."""
+"""One thread per row, the notebook's kernel: neighbouring threads read a whole row apart."""
 
 from numba import cuda
 

@@ -1,4 +1,4 @@
-"""One warp a row: its threads read 512 neighbouring bytes at a time, and shuffles add their 32 sums.
+"""One warp per row: its threads read 512 neighbouring bytes at a time, and shuffles add their 32 sums.
 
 Rows that do not start at a multiple of 16 bytes are read element by element, still side by side.
 """

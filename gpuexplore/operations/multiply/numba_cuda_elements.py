@@ -1,4 +1,4 @@
-"""One thread an element, the matrices as lines."""
+"""One thread per element, the matrices as lines."""
 
 from numba import cuda
 

@@ -1,6 +1,6 @@
 """A CUDA kernel in Numba: the threads of a block stride through one row, then add their sums in a tree.
 
-Sums are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp a row.
+Sums are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp per row.
 """
 
 from numba import cuda

@@ -1,6 +1,6 @@
 """Softmax of rows: out = exp(x - max) / sum of exp(x - max), (m, n) -> (m, n), 5·m·n FLOPs.
 
-By convention 5 FLOPs an element: maximum, subtraction, exponential, addition, division; an exponential is
+By convention 5 FLOPs per element: maximum, subtraction, exponential, addition, division; an exponential is
 several instructions and counts as one. The maximum is subtracted so that no exponential overflows. On the
 roofline: 5/8 FLOP/byte in fp32, memory-bound where a row stays in a cache between its passes.
 """

@@ -1,4 +1,4 @@
-"""One thread an element, the notebook's kernel (which has blocks of 1024)."""
+"""One thread per element, the notebook's kernel (which has blocks of 1024)."""
 
 from numba import cuda
 

@@ -125,12 +125,18 @@ def test_what_is_unknown_is_none_with_its_reason():
     assert "memory bandwidth" in found.reason
 
 
-@pytest.mark.parametrize("kind", PRIORS, ids="/".join)
-def test_every_kind_of_case_is_uncertain_by_its_own_prior_first(kind):
-    features = dict.fromkeys(("kind", "bound", "device", "vendor", "architecture", "rate_class"), "x")
-    features |= {"dtype": "x", "implementation": "x", "family": "x", "unit": "x", "deviation": prior_of(kind).deviation}
+@pytest.mark.parametrize("regime", PRIORS, ids="/".join)
+def test_every_kind_of_case_is_uncertain_by_its_own_prior_first(regime):
+    features = dict.fromkeys(("regime", "bound", "device", "vendor", "architecture", "rate_class"), "x")
+    features |= {
+        "dtype": "x",
+        "implementation": "x",
+        "family": "x",
+        "unit": "x",
+        "deviation": prior_of(regime).deviation,
+    }
     features |= {"log2_flops": 1.0, "log2_bytes": 1.0, "log2_watts_per_peak": None}
-    assert covariance(components_of(kind), [features], [features])[0, 0] > prior_of(kind).deviation ** 2
+    assert covariance(components_of(regime), [features], [features])[0, 0] > prior_of(regime).deviation ** 2
 
 
 @pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
