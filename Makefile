@@ -10,7 +10,7 @@ VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test lint format bench screenshots clean
+.PHONY: help run test lint format bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -38,6 +38,12 @@ bench: $(VENV)/.dev  ## gpuexplore against its peers
 	$(BIN)/python -m benchmarks.measurement
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.prediction
+
+kernels: $(VENV)/.dev  ## compile every CUDA kernel and record its registers and spills
+	$(BIN)/python -m scripts.compiled_kernels
+
+docs: $(VENV)/.dev  ## write docs/support.md from the tables again
+	$(BIN)/python -m scripts.support_matrix
 
 screenshots: $(VENV)/.dev  ## take the pictures of the documentation again
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \

@@ -26,7 +26,7 @@ class DType:
         matrix_only: exists only in matrix units (no element-wise arithmetic).
         cut_from_fp32: an fp32 with low significand bits rounded off.
         largest: the largest value, of formats that products of usual numbers can overflow.
-        beside: the format beside it: of its products' outputs, and of operations it does not exist for; None: itself.
+        output_format: of its products' outputs, and of operations it does not exist for; None: itself.
     """
 
     name: str
@@ -37,7 +37,7 @@ class DType:
     about: str
     matrix_only: bool = False
     cut_from_fp32: bool = False
-    beside: str | None = None
+    output_format: str | None = None
     largest: float | None = None
 
     @property
@@ -91,7 +91,7 @@ _ROWS = (
         "TensorFloat-32: fp32's range with 11 significand bits, inside NVIDIA's tensor cores only",
         matrix_only=True,
         cut_from_fp32=True,
-        beside="fp32",
+        output_format="fp32",
     ),
     DType("bf16", "bfloat16", 16, 8, "fp32", "bfloat16: fp32's range with 8 significand bits", cut_from_fp32=True),
     DType("fp16", "float16", 16, 11, "fp32", "half precision: 11 significand bits, up to 65504", largest=65504.0),
@@ -106,7 +106,7 @@ _NOT_MEASURED = (
         "fp32",
         "8-bit floating point, E4M3: up to 448",
         matrix_only=True,
-        beside="bf16",
+        output_format="bf16",
         largest=448.0,
     ),
 )

@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 from itertools import takewhile
 from typing import Any
 
-from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
@@ -121,11 +120,7 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
         return replace(request, devices=devices)
     operation = operation_named(request.operation)
     kinds = {device.partition(":")[0] for device in split(devices)}
-    fitting = [
-        implementation
-        for implementation in operation.usual
-        if kinds & set(implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS)
-    ]
+    fitting = [implementation for implementation in operation.usual if kinds & set(implementation.runs_on_kinds)]
     sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
     return replace(
         request,

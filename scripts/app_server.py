@@ -51,9 +51,9 @@ def served(home: Path, *, warm: bool = True) -> Iterator[str]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _wait(process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:

@@ -1,7 +1,7 @@
 """Writes what the compiler makes of every CUDA kernel at its default block: registers, shared memory and spills.
 
-Usage: python -m scripts.compiled_kernels. A test recompiles and says what differs, so that a change of a kernel
-that costs registers is seen without a GPU.
+Usage: python -m scripts.compiled_kernels, or make kernels. A test recompiles and says what differs, so that a change of
+a kernel that costs registers is seen without a GPU.
 """
 
 import json
@@ -52,12 +52,12 @@ def compiled(operation: Operation, implementation: Implementation, dtype: DType)
 def facts(made: list[CompiledKernel]) -> dict[str, dict[str, int]]:
     """Return what is kept of a compiled kernel, by compute capability."""
     return {
-        one.compute_capability: {
-            "registers_per_thread": one.registers_per_thread,
-            "shared_bytes": one.shared_bytes,
-            "spill_bytes": one.spill_bytes,
+        kernel.compute_capability: {
+            "registers_per_thread": kernel.registers_per_thread,
+            "shared_bytes": kernel.shared_bytes,
+            "spill_bytes": kernel.spill_bytes,
         }
-        for one in made
+        for kernel in made
     }
 
 
@@ -67,8 +67,8 @@ def _text(record: Mapping[str, Any]) -> str:
     for last, (name, by_capability) in _marked(record["kernels"]):
         lines.append(f"    {json.dumps(name)}: {{")
         lines += [
-            f"      {json.dumps(capability)}: {json.dumps(one)}{'' if end else ','}"
-            for end, (capability, one) in _marked(by_capability)
+            f"      {json.dumps(capability)}: {json.dumps(values)}{'' if end else ','}"
+            for end, (capability, values) in _marked(by_capability)
         ]
         lines.append("    }" if last else "    },")
     return "\n".join(["{", *lines, "  }", "}"]) + "\n"
@@ -83,7 +83,7 @@ def main() -> None:
     found = {}
     for kernel in kernels():
         found[key(*kernel)] = facts(compiled(*kernel))
-        print(key(*kernel), found[key(*kernel)]["9.0"])
+        print(key(*kernel), *found[key(*kernel)].items())
     FILE.write_text(_text({"toolchain": toolchain(), "kernels": found}), encoding="utf-8")
 
 

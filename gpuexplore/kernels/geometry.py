@@ -1,6 +1,7 @@
 """How a CUDA kernel covers its output: the block shapes it takes, the elements a block writes, the grid that follows.
 
-Light: the web process computes grids from it without loading Numba.
+Below them the launches that kernels of several operations share. Light: the web process computes grids from it
+without loading Numba.
 """
 
 from collections.abc import Callable
@@ -104,3 +105,25 @@ def _three(lengths: tuple[int, ...]) -> tuple[int, int, int]:
 
 def _text(block: Block) -> str:
     return ",".join(map(str, block))
+
+
+WARP = 32  # threads that run together
+MOST_BLOCKS = 4096  # a few waves on any GPU: above, threads take further elements
+
+
+def grid_stride(blocks: tuple[Block, ...], each: int = 1) -> Geometry:
+    """Return the launch of a grid that strides through a vector, each thread `each` elements at a time."""
+
+    def strided(domain: Lengths, block: Block) -> int:
+        return min(MOST_BLOCKS, ceil(prod(domain) / (each * prod(block))))
+
+    return Geometry(blocks, tile=lambda _: None, strided_blocks=strided)
+
+
+GRID_STRIDE = grid_stride(((256,), (64,), (128,), (512,), (1024,)))
+ELEMENT_PER_THREAD = Geometry(
+    ((256,), (128,), (512,), (1024,)), tile=lambda block: (block[0],), domain=lambda output: (prod(output),)
+)
+ROW_PER_BLOCK = Geometry(  # a block of 32 is one warp per row
+    ((256,), (32,), (64,), (128,), (512,), (1024,)), tile=lambda _: (1,), domain=lambda output: output[:1]
+)

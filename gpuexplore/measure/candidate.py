@@ -80,9 +80,8 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
 def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:
     """Return why this combination cannot run here, or None when it can; loads nothing heavy."""
     backend = load_backend(implementation.backend)
-    if device.kind not in backend.DEVICE_KINDS:
-        kinds = " and ".join(backend.DEVICE_KINDS)
-        return f"{implementation.name} runs on {kinds} devices, and {device.id} is none"
+    if not implementation.runs_on(device):
+        return implementation.unsupported(dtype, device)
     if not backend.is_available():
         return f"{implementation.name} is not installed: {backend.INSTALL}"
     return (

@@ -1,4 +1,4 @@
-"""Every operation gpuexplore measures: a folder each, listed here in the order users see."""
+"""Every operation gpuexplore measures: one folder each, listed here in the order users see."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,37 +6,32 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.operations.attention import OPERATION as ATTENTION
-from gpuexplore.operations.batched_matmul import OPERATION as BATCHED_MATMUL
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.operations.conv2d import OPERATION as CONV2D
-from gpuexplore.operations.copy import OPERATION as COPY
-from gpuexplore.operations.layer_norm import OPERATION as LAYER_NORM
-from gpuexplore.operations.linear import OPERATION as LINEAR
-from gpuexplore.operations.matmul import OPERATION as MATMUL
-from gpuexplore.operations.matvec import OPERATION as MATVEC
-from gpuexplore.operations.multiply import OPERATION as MULTIPLY
-from gpuexplore.operations.reduce_sum import OPERATION as REDUCE_SUM
-from gpuexplore.operations.softmax import OPERATION as SOFTMAX
-from gpuexplore.operations.triad import OPERATION as TRIAD
-from gpuexplore.operations.vector_add import OPERATION as VECTOR_ADD
 
-_LISTED = (
-    MATMUL,
-    BATCHED_MATMUL,
-    LINEAR,
-    MATVEC,
-    ATTENTION,
-    CONV2D,
-    VECTOR_ADD,
-    MULTIPLY,
-    TRIAD,
-    COPY,
-    REDUCE_SUM,
-    SOFTMAX,
-    LAYER_NORM,
+NAMES = (
+    "matmul",
+    "batched_matmul",
+    "linear",
+    "matvec",
+    "attention",
+    "conv2d",
+    "vector_add",
+    "multiply",
+    "triad",
+    "copy",
+    "reduce_sum",
+    "softmax",
+    "layer_norm",
 )
-OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for one in _LISTED})
+
+
+def _contract_of(name: str) -> Operation:
+    module: Any = import_module(f"gpuexplore.operations.{name}")
+    operation: Operation = module.OPERATION
+    return operation
+
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({name: _contract_of(name) for name in NAMES})
 
 Build = Callable[..., Callable[[], object]]
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
-from gpuexplore.kernels.geometry import Geometry
+from gpuexplore.kernels.geometry import Geometry, Lengths
 from gpuexplore.model import Device, Peak, Shape, Unit
 
 Array = npt.NDArray[np.float64]
@@ -29,7 +30,7 @@ class Implementation:
         name: what users type, e.g. `numba-cuda`.
         module: its file in the operation's folder; imported on demand, exports `build`.
         backend: its library's file in `gpuexplore.backends`.
-        unit: the units it computes on, which decides the peak it is held against.
+        unit: the units it computes on, which decides the peak it is compared with.
         about: one sentence for a reader; of a rung: what it changed, and why that helps.
         arithmetic: dtypes it stores but computes in another one, e.g. bf16 -> fp32.
         native: dtypes of `arithmetic` it computes in their own units where the device has them.
@@ -38,6 +39,7 @@ class Implementation:
         compute_capability: the least a CUDA device needs for `on_matrix_units`, e.g. `8.0`; None: any.
         otherwise: the implementation to use below `compute_capability`.
         device_kinds: the only devices it differs on from another implementation; empty: all that its library knows.
+        vendor_library: it calls the library of the device's vendor, which predictions stand for; one of an operation.
         rung: a step of a kernel ladder, measured when asked for by name and not by default.
         optional: its library is an extra: measured when asked for by name and not by default.
         geometry: how a CUDA kernel of ours covers its output; None for everything else.
@@ -55,6 +57,7 @@ class Implementation:
     compute_capability: str | None = None
     otherwise: str | None = None
     device_kinds: tuple[str, ...] = ()
+    vendor_library: bool = False
     rung: bool = False
     optional: bool = False
     geometry: Geometry | None = None
@@ -63,6 +66,15 @@ class Implementation:
     def hand_written(self) -> bool:
         """Whether it is a Numba kernel of ours; the others call a library."""
         return self.backend in HAND_WRITTEN
+
+    @property
+    def runs_on_kinds(self) -> tuple[str, ...]:
+        """The kinds of devices it runs on."""
+        return self.device_kinds or load_backend(self.backend).DEVICE_KINDS
+
+    def runs_on(self, device: Device) -> bool:
+        """Return whether it runs on devices of this kind; a row of the table of accelerators is a GPU."""
+        return ("cuda" if device.is_hypothetical else device.kind) in self.runs_on_kinds
 
     def computes_in(self, dtype: str, device: Device | None) -> tuple[str, Unit]:
         """Return the dtype and the units of the arithmetic on `device` when arrays are in `dtype`."""
@@ -73,13 +85,13 @@ class Implementation:
         )
 
     def peak(self, device: Device, dtype: str) -> Peak | None:
-        """Return the compute peak this implementation is held against, or None when it is unknown."""
+        """Return the compute peak this implementation is compared with, or None when it is unknown."""
         return device.peak(*self.computes_in(dtype, device))
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why it has no code for `dtype` on `device`, or None when it has."""
-        if self.device_kinds and device.kind not in self.device_kinds:
-            return f"{self.name} runs on {' and '.join(self.device_kinds)} devices, and {device.id} is none"
+        if not self.runs_on(device):
+            return f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, and {device.id} is none"
         if self.dtypes and dtype.name not in self.dtypes:
             return f"{self.name} has code for {', '.join(self.dtypes)} only"
         if device.kind != "cuda" or (self.geometry is None and self.compute_capability is None):
@@ -117,6 +129,22 @@ class Preset:
     about: str
 
 
+class Example(NamedTuple):
+    """A shape whose costs were worked out by hand, which the formulas of the contract are compared with.
+
+    Attributes:
+        shape: a small one, with different lengths.
+        flop_count: what `flop_count` has to say.
+        fp32_bytes: what `byte_count` has to say in fp32.
+        terms: what `reduction_length` has to say.
+    """
+
+    shape: Shape
+    flop_count: int
+    fp32_bytes: int
+    terms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """The contract of one operation; everything else treats it as data.
@@ -136,11 +164,15 @@ class Operation:
         reference: the right answer in float64 from float64 inputs.
         reduction_length: terms summed into one output element.
         implementations: every way we compute it, the baseline first.
+        examples: shapes whose costs were worked out by hand, at least one.
         products: the matrix products in it, which matrix units can compute; None: it has none.
         presets: shapes with a name.
         problem: why a shape has no meaning although every axis is within its limit, or None.
         halved: a shape of the same proportions for a cheaper trial.
         samples: parts of a large product to check: (index into the output, inputs that give that part).
+        awkward: lengths of the axes at which implementations are tested; empty: those of its number of axes.
+        simulated: the same for CUDA kernels in the simulator, which is slow: one element, and a block's work and one
+            more along each axis; empty: those of its number of axes.
     """
 
     name: str
@@ -157,11 +189,19 @@ class Operation:
     reference: Callable[..., Array]
     reduction_length: Callable[[Shape], int]
     implementations: tuple[Implementation, ...]
+    examples: tuple[Example, ...]
     products: Callable[[Shape], tuple[Product, ...]] | None = None
     presets: tuple[Preset, ...] = ()
     problem: Callable[[Shape], str | None] = lambda _: None
     halved: Callable[[Shape], Shape] = lambda shape: shape.scaled(0.5)
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
+    awkward: tuple[Lengths, ...] = ()
+    simulated: tuple[Lengths, ...] = ()
+
+    @property
+    def vendor_library(self) -> Implementation:
+        """The implementation that stands for the library of a device's vendor."""
+        return next(implementation for implementation in self.implementations if implementation.vendor_library)
 
     @property
     def usual(self) -> tuple[Implementation, ...]:

@@ -74,7 +74,7 @@ def compile_for_each(  # noqa: PLR0917 the five things that decide
     shapes = (*operation.inputs(shape), operation.output(shape))
     return compile_kernels(
         kernel.make(dtype, chosen),
-        [array_type(dtype.storage.name, 1 if kernel.flat else len(one)) for one in shapes],
+        [array_type(dtype.storage.name, 1 if kernel.flat else len(lengths)) for lengths in shapes],
         compute_capabilities=compute_capabilities,
         options=kernel.jit_options(dtype, chosen),
     )

@@ -35,8 +35,8 @@ BUILT_OTHERWISE = {
 }
 
 
-def test_the_table_holds_118_devices_under_unique_keys():
-    assert len(ACCELERATORS) == len({row.key for row in ACCELERATORS}) == 118
+def test_the_table_holds_each_device_under_a_key_of_its_own():
+    assert len(ACCELERATORS) == len({row.key for row in ACCELERATORS}) > 100
 
 
 @pytest.mark.parametrize(("name", "key"), NAMES)

@@ -18,7 +18,7 @@ from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
-from gpuexplore.operations.matmul.geometry import REGISTER_TILES
+from gpuexplore.operations.matmul import REGISTER_TILES
 from tests.measure.fakes import GPU
 from tests.operations.shapes import simulated_shapes
 

@@ -70,8 +70,11 @@ def test_combination_that_does_not_run_here_says_why(operation, implementation, 
 
 def expected_reason(operation, implementation, dtype):
     """Return the sentence for what cannot run on a CPU: a GPU's implementation, or a GPU's number format."""
-    if "cpu" not in (implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS):
+    if not implementation.runs_on(CPU):
         return f"{implementation.name} runs on cuda devices, and cpu is none"
+    backend = load_backend(implementation.backend)
+    if not backend.is_available():
+        return f"{implementation.name} is not installed: {backend.INSTALL}"
     if not dtype.matrix_only:
         return "torch.compile needs a C++ compiler on a CPU, and g++ is not here"
     if not operation.is_matrix_product:
@@ -85,18 +88,23 @@ def simulated():
     return simulate()
 
 
+KERNELS = [
+    pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
+    for operation in OPERATIONS.values()
+    for implementation in operation.implementations
+    if implementation.backend == "numba_cuda"
+]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", list(DTYPES.values()), ids=list(DTYPES))
-@pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=list(OPERATIONS))
-def test_cuda_kernel_agrees_with_the_reference_in_the_simulator(simulated, operation, dtype):
-    kernels = [implementation for implementation in operation.implementations if implementation.backend == "numba_cuda"]
-    assert kernels, f"{operation.name} has no CUDA kernel"
+@pytest.mark.parametrize(("operation", "kernel"), KERNELS)
+def test_cuda_kernel_agrees_with_the_reference_in_the_simulator(simulated, operation, kernel, dtype):
+    found = [one for what, one in simulated.items() if what[:3] == (operation.name, kernel.name, dtype.name)]
+    has_code = (operation.unsupported(dtype) or kernel.unsupported(dtype, GPU)) is None
 
-    for kernel in kernels:
-        found = [one for what, one in simulated.items() if what[:3] == (operation.name, kernel.name, dtype.name)]
-        has_code = (operation.unsupported(dtype) or kernel.unsupported(dtype, GPU)) is None
-        assert len(found) == (len(simulated_shapes(operation)) if has_code else 0)
-        expect_right(found)
+    assert len(found) == (len(simulated_shapes(operation)) if has_code else 0)
+    expect_right(found)
 
 
 def test_a_kernel_that_leaves_out_the_edge_of_its_grid_would_be_seen():

@@ -10,10 +10,9 @@ from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.support import support_matrix
-from gpuexplore.model import Shape
-from gpuexplore.operations import OPERATIONS, implementation_names, load_build, operation_named
+from gpuexplore.operations import NAMES, OPERATIONS, implementation_names, load_build, operation_named
 from tests.measure.fakes import CPU, GPU
-from tests.operations.shapes import AWKWARD, SIMULATED
+from tests.operations.shapes import awkward_shapes, simulated_shapes
 
 FOLDER = Path(gpuexplore.operations.__file__).parent
 EACH = pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=list(OPERATIONS))
@@ -35,12 +34,13 @@ def forgotten_operations(folder, listed):
 
 def forgotten_implementations(folder, operation):
     """Return the modules that have a file or a line in `implementations=`, but not both."""
-    found = {path.stem for path in folder.glob("*.py")} - {"__init__", "geometry"}
+    found = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     return found ^ {implementation.module for implementation in operation.implementations}
 
 
 def test_every_operation_has_a_folder_and_is_listed():
-    assert forgotten_operations(FOLDER, OPERATIONS) == set()
+    assert forgotten_operations(FOLDER, NAMES) == set(), "a folder without a line in NAMES, or a line without a folder"
+    assert [operation.name for operation in OPERATIONS.values()] == list(NAMES)
 
 
 def test_a_folder_that_is_not_listed_is_noticed(tmp_path):
@@ -54,7 +54,9 @@ def test_a_folder_that_is_not_listed_is_noticed(tmp_path):
 
 @EACH
 def test_every_implementation_has_a_file_and_is_declared(operation):
-    assert forgotten_implementations(FOLDER / operation.name, operation) == set()
+    forgotten = forgotten_implementations(FOLDER / operation.name, operation)
+
+    assert forgotten == set(), "a file without a row in `implementations=`, or a row without a file"
 
 
 def test_a_file_that_is_not_declared_is_noticed(tmp_path):
@@ -103,62 +105,53 @@ def test_implementation_names_are_listed_once():
 
     assert len(set(names)) == len(names)
     assert names[0] == "numpy"
-    assert {name.split("-")[0] for name in names} <= {"numpy", "numba", "torch", "triton", "cupy"}
+    assert {name.split("-")[0] for name in names} <= {name.split("_")[0] for name in BACKENDS}
 
 
-def test_every_operation_is_checked_at_shapes_of_its_own():
-    assert set(AWKWARD) == set(SIMULATED) == set(OPERATIONS)
+@EACH
+def test_there_are_shapes_to_check_it_at(operation):
+    assert awkward_shapes(operation)
+    assert simulated_shapes(operation)
+
+
+@EACH
+def test_costs_equal_those_of_the_sizes_worked_out_by_hand(operation):
+    assert operation.examples, f"work out a small shape of {operation.name} by hand and give it in `examples=`"
+    for shape, flop_count, fp32_bytes, terms in operation.examples:
+        assert tuple(axis for axis, _ in shape.axes) == operation.axes
+        assert operation.flop_count(shape) == flop_count
+        assert operation.reduction_length(shape) == terms
+        assert operation.byte_count(shape, DTYPES["fp32"]) == fp32_bytes
+        assert operation.byte_count(shape, DTYPES["fp64"]) == 2 * fp32_bytes
+        assert operation.byte_count(shape, DTYPES["bf16"]) == fp32_bytes // 2
+
+
+@EACH
+def test_one_implementation_says_it_is_the_vendors_library(operation):
+    named = [implementation for implementation in operation.implementations if implementation.vendor_library]
+
+    assert len(named) == 1, f"one implementation of {operation.name} is `vendor_library=True`: predictions stand for it"
+    assert named == [operation.vendor_library]
+    assert (named[0].hand_written, named[0].optional, named[0].device_kinds) == (False, False, ())
+
+
+def test_the_vendors_library_is_the_one_that_says_so_and_not_the_last():
+    matmul = operation_named("matmul")
+    rows = {implementation.name: implementation for implementation in matmul.implementations}
+    added = replace(matmul, implementations=(*rows.values(), replace(rows["numpy"], name="numpy-again")))
+
+    assert added.vendor_library.name == "torch"
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "flop_count", "fp32_bytes"),
-    [
-        ("matmul", Shape.of(m=2, k=3, n=5), 2 * 2 * 3 * 5, 4 * (2 * 3 + 3 * 5 + 2 * 5)),
-        ("matmul", Shape.of(m=1, k=1, n=1), 2, 12),
-        ("matvec", Shape.of(m=2, n=3), 12, 4 * (6 + 3 + 2)),
-        ("batched_matmul", Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=1), 6 * 770, 4 * (6 * 35 + 77 + 6 * 55)),
-        ("batched_matmul", Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=6), 6 * 770, 4 * 6 * (35 + 77 + 55)),
-        ("linear", Shape.of(b=2, d=3, k=5), 60, 4 * (6 + 15 + 10)),
-        ("attention", Shape.of(b=2, h=3, s=5, d=7), 4 * 2 * 3 * 25 * 7, 4 * 4 * 2 * 3 * 5 * 7),
-        ("conv2d", Shape.of(b=2, c=3, h=5, w=7, o=11, r=3), 2 * 2 * 11 * 35 * 27, 4 * (2 * 105 + 11 * 27 + 2 * 385)),
-        ("vector_add", Shape.of(n=7), 7, 4 * 21),
-        ("multiply", Shape.of(m=2, n=3), 6, 4 * 18),
-        ("triad", Shape.of(n=7), 14, 4 * 21),
-        ("copy", Shape.of(n=7), 0, 4 * 14),
-        ("reduce_sum", Shape.of(m=2, n=3), 6, 4 * (6 + 2)),
-        ("softmax", Shape.of(m=2, n=3), 5 * 6, 4 * 12),
-        ("layer_norm", Shape.of(m=2, n=3), 8 * 6, 4 * (6 + 3 + 3 + 6)),
-        ("matmul", Shape.of(m=65536, k=65536, n=65536), 2 * 2**48, 3 * 4 * 2**32),
-    ],
+    ("name", "cpu", "gpu"),
+    [("numpy", True, False), ("torch", True, True), ("torch-autotune", False, True), ("numba-cuda", False, True)],
 )
-def test_costs_equal_those_of_a_hand_computed_size(name, shape, flop_count, fp32_bytes):
-    operation = operation_named(name)
+def test_implementation_runs_on_the_kinds_its_library_or_it_itself_names(name, cpu, gpu):
+    implementation = operation_named("conv2d").implementation_named(name)
 
-    assert operation.flop_count(shape) == flop_count
-    assert operation.byte_count(shape, DTYPES["fp32"]) == fp32_bytes
-    assert operation.byte_count(shape, DTYPES["fp64"]) == 2 * fp32_bytes
-    assert operation.byte_count(shape, DTYPES["bf16"]) == fp32_bytes // 2
-
-
-@pytest.mark.parametrize(
-    ("name", "length"),
-    [
-        ("matmul", 3),
-        ("matvec", 5),
-        ("vector_add", 1),
-        ("multiply", 1),
-        ("triad", 2),
-        ("copy", 1),
-        ("reduce_sum", 5),
-        ("softmax", 5),
-        ("layer_norm", 5),
-    ],
-)
-def test_terms_of_a_sum_are_those_of_the_shape(name, length):
-    operation = operation_named(name)
-    shape = Shape(tuple(zip(operation.axes, (2, 3, 5) if name == "matmul" else (2, 5), strict=False)))
-
-    assert operation.reduction_length(shape) == length
+    assert implementation.runs_on(CPU) == cpu
+    assert implementation.runs_on(GPU) == implementation.runs_on(replace(GPU, kind="table")) == gpu
 
 
 @EACH
@@ -205,8 +198,8 @@ def test_matrix_products_are_the_flops_of_the_operation(operation):
 def test_unknown_names_are_answered_with_the_known_ones():
     with pytest.raises(InvalidInput, match="operation 'fft': accepted are matmul, batched_matmul, linear, matvec"):
         operation_named("fft")
-    with pytest.raises(InvalidInput, match="implementation of matmul 'jax': accepted are numpy, numba-cpu"):
-        operation_named("matmul").implementation_named("jax")
+    with pytest.raises(InvalidInput, match="implementation of matmul 'fortran': accepted are numpy, numba-cpu"):
+        operation_named("matmul").implementation_named("fortran")
 
 
 def test_peak_is_that_of_the_format_that_does_the_arithmetic():

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,17 +45,20 @@ def test_kernels_are_kept_apart_for_every_state_of_the_code_they_share(tmp_path,
     assert process_settings()[KERNEL_CACHE_VARIABLE] not in (one, str(tmp_path))
 
 
-def test_state_of_the_shared_code_changes_with_the_code_that_kernels_of_several_files_call(tmp_path, monkeypatch):
-    for folder in ("kernels/cpu", "operations"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "code.py").write_text("before")
+def test_a_change_of_any_code_that_kernels_share_is_another_state(tmp_path, monkeypatch):
+    package = Path(gpuexplore.__file__).parent
+    kernels = (package / "operations").glob("*/numba_cpu_*.py")
+    shared = set(re.findall(r"from (gpuexplore\.kernels[\w.]*) import", "".join(path.read_text() for path in kernels)))
     monkeypatch.setattr(gpuexplore.measure, "__file__", str(tmp_path / "measure" / "__init__.py"))
-    before = shared_kernel_code()
+    states = [shared_kernel_code()]
+    for module in sorted(shared):
+        path = tmp_path.joinpath(*module.split(".")[1:]).with_suffix(".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(module)
+        states.append(shared_kernel_code())
 
-    (tmp_path / "operations" / "code.py").write_text("after")
-    assert shared_kernel_code() == before
-    (tmp_path / "kernels" / "cpu" / "code.py").write_text("after")
-    assert shared_kernel_code() != before
+    assert "gpuexplore.kernels.formats.numba_cpu" in shared
+    assert len(set(states)) == len(states)
 
 
 def test_a_place_that_is_set_stays(monkeypatch):

@@ -17,6 +17,7 @@ from scripts.compiled_kernels import FILE, compiled, facts, kernels, key, toolch
 
 MATMUL = OPERATIONS["matmul"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
+AGAIN = "compiled.json does not tell of the kernels as they are: run make kernels, and look at what changed"
 EACH_KERNEL = pytest.mark.parametrize("kernel", kernels(), ids=lambda one: key(*one))
 
 
@@ -32,7 +33,7 @@ def test_kernel_compiles_for_every_gpu_as_recorded(subtests, kernel):
     with subtests.test("as recorded"):
         if RECORD["toolchain"] != toolchain():
             pytest.skip(f"compiled.json was made with {RECORD['toolchain']}, here is {toolchain()}")
-        assert differences(RECORD["kernels"].get(key(*kernel), {}), facts(made)) == []
+        assert differences(RECORD["kernels"].get(key(*kernel), {}), facts(made)) == [], AGAIN
 
 
 def expect_one_kernel_in_its_own_format(made, dtype):
@@ -54,7 +55,7 @@ def differences(recorded, found):
 
 
 def test_record_holds_exactly_the_kernels_there_are():
-    assert list(RECORD["kernels"]) == [key(*kernel) for kernel in kernels()]
+    assert list(RECORD["kernels"]) == [key(*kernel) for kernel in kernels()], AGAIN
     for operation, implementation, dtype in kernels():
         recorded = RECORD["kernels"][key(operation, implementation, dtype)]
         assert tuple(recorded) == capabilities_for(operation, implementation, dtype)

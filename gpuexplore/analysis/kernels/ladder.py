@@ -44,14 +44,13 @@ def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
 def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
     """Return the implementations a ladder is compared with: those of other people that run where it runs."""
     own = {implementation.backend for implementation in operation.implementations if implementation.hand_written}
-    places = set(load_backend(backend).DEVICE_KINDS)
-    others = (
+    kinds = set(load_backend(backend).DEVICE_KINDS)
+    return tuple(
         implementation
         for implementation in operation.implementations
-        if implementation.backend not in own and not implementation.optional
-    )
-    return tuple(
-        other for other in others if places & set(other.device_kinds or load_backend(other.backend).DEVICE_KINDS)
+        if implementation.backend not in own
+        and not implementation.optional
+        and kinds & set(implementation.runs_on_kinds)
     )
 
 

@@ -1,6 +1,6 @@
 """How long a case would take on a device, here or not: the ideal time, corrected by what was learned from measurements.
 
-Every prediction carries an interval that claims to hold in nine of ten cases, and names what it was calibrated on.
+Every prediction carries a 90 % prediction interval, and names what it was calibrated on.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from math import exp, hypot
 from types import MappingProxyType
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic, library_of
+from gpuexplore.analysis.prediction.arithmetic import Support, arithmetic
 from gpuexplore.analysis.prediction.calibration import (
     NOISE,
     UNSEARCHED_NOISE,
@@ -21,18 +21,18 @@ from gpuexplore.analysis.prediction.calibration import (
     from_noted,
     from_published,
     from_results,
-    kind_of,
+    regime_of,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
-from gpuexplore.analysis.prediction.ideal_time import LAUNCH_S, ideal
-from gpuexplore.analysis.prediction.priors import CALL, Kind, prior_of
+from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
+from gpuexplore.analysis.prediction.priors import CALL_PRIOR, Regime, prior_of
 from gpuexplore.analysis.prediction.regression import Estimate
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.units import format_percent, format_seconds
 
-__all__ = ["INTERVAL", "Calibration", "Prediction", "Support", "calibrate", "library_of", "predict"]
+__all__ = ["INTERVAL", "Calibration", "Prediction", "Support", "calibrate", "predict"]
 
 INTERVAL = 0.9
 DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL
@@ -84,7 +84,7 @@ class Prediction:
 
     @property
     def mfu(self) -> float | None:
-        """Share of `peak`, of one; None for an operation without FLOPs."""
+        """Fraction of `peak`, 0 to 1; None for an operation without FLOPs."""
         return self.flop_per_s / self.peak.flop_per_s if self.flop_per_s and self.peak else None
 
 
@@ -107,12 +107,12 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
     if units.support == "unsupported" or best is None:
         reason = units.reason or f"the memory bandwidth of {device.name} is not known"
         return Prediction(case, device, units.support, reason, peak=units.peak)
-    kind = kind_of(case, device, units, best)
+    regime = regime_of(case, device, units, best)
     luck = 0.0 if searched else UNSEARCHED_NOISE
     features = {**features_of(case, device, units, best), "device": calibration.device_key(device)}
-    found = calibration.process(kind).estimate(features, hypot(NOISE, luck))
+    found = calibration.process(regime).estimate(features, hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
-    middle = max(best.time_s / prior_of(kind).efficiency * exp(-found.mean), floor_s)
+    middle = max(best.time_s / prior_of(regime).efficiency * exp(-found.mean), floor_s)
     spread = exp(DEVIATIONS * found.deviation)
     return Prediction(
         case,
@@ -124,23 +124,23 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
         high_s=middle * spread,
         bound=best.bound,
         peak=units.peak,
-        basis=_basis(kind, found, calibration.seen(kind)),
+        basis=_basis(regime, found, calibration.seen(regime)),
     )
 
 
-def _basis(kind: Kind, found: Estimate, seen: Sequence[Observation]) -> str:
+def _basis(regime: Regime, found: Estimate, seen: Sequence[Observation]) -> str:
     """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
-    ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda one: -one[0])
-    near = [one for share, one in ranked if share >= RELEVANT]
+    ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda pair: -pair[0])
+    near = [observation for share, observation in ranked if share >= RELEVANT]
     if not near:
-        return f"nothing like it: {_assumption(kind)}"
-    counts = Counter(one.origin for one in near)
+        return f"nothing like it: {_assumption(regime)}"
+    counts = Counter(observation.origin for observation in near)
     told = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
-    names = list(dict.fromkeys(one.device.title for one in near))[:MOST_NAMED]
+    names = list(dict.fromkeys(observation.device.title for observation in near))[:MOST_NAMED]
     return f"{told}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"
 
 
-def _assumption(kind: Kind) -> str:
-    if prior_of(kind) is CALL:
-        return f"one call is assumed to cost {format_seconds(LAUNCH_S[kind.place])}"
-    return f"{format_percent(prior_of(kind).efficiency)} of the {kind.bound} limit is assumed"
+def _assumption(regime: Regime) -> str:
+    if prior_of(regime) is CALL_PRIOR:
+        return f"one call is assumed to cost {format_seconds(CALL_S[regime.processor])}"
+    return f"{format_percent(prior_of(regime).efficiency)} of the {regime.bound} limit is assumed"

@@ -7,7 +7,7 @@ from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import DType, format_named
 from gpuexplore.model import Case, Device, Peak, Unit
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Implementation
 
 Support = Literal["native", "emulated", "unsupported"]
 
@@ -80,15 +80,3 @@ def _with_peak(found: Arithmetic, device: Device) -> Arithmetic:
         return found
     unknown = f"no peak is known for it on {device.name}"
     return Arithmetic(found.support, f"{found.reason}; {unknown}" if found.reason else unknown)
-
-
-def library_of(operation: Operation) -> Implementation:
-    """Return the implementation that stands for the vendor's library: on matrix units where there are products.
-
-    It is the last of the usual implementations that run on a GPU and are no kernel of ours.
-    """
-    return [
-        implementation
-        for implementation in operation.usual
-        if not (implementation.hand_written or implementation.device_kinds)
-    ][-1]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from math import hypot, log, log2, sqrt
 from typing import Literal
 
-from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic, library_of
-from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, place_of
-from gpuexplore.analysis.prediction.priors import Kind, components_of, partition, prior_of
+from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic
+from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, processor_of
+from gpuexplore.analysis.prediction.priors import Regime, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
 from gpuexplore.analysis.utilization.measured_ceiling import same_units
 from gpuexplore.analysis.utilization.plausibility import is_plausible
@@ -26,7 +26,7 @@ from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
 UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
-NOTED_NOISE, NOTED_SIZE = 0.1, 8192  # of a result in the notes of the table, whose shape nobody states
+NOTED_NOISE, NOTED_SIZE = 0.1, 8192  # of a result in the notes of the table, which state no shape
 DISTURBED_NOISE = 0.25  # of a measurement that others or heat slowed down
 DISTURBED = frozenset({"contended", "throttled"})
 DEVIATIONS_OF_95 = 1.96  # on each side of a normal distribution
@@ -43,11 +43,11 @@ class Observation:
         device: what it was measured on.
         origin: who measured it.
         features: what it is like.
-        value: natural logarithm of ideal / measured time, less what is expected of its kind.
+        value: natural logarithm of ideal / measured time, less what is expected of its regime.
         noise: standard deviation of that.
     """
 
-    kind: Kind
+    regime: Regime
     device: Device
     origin: Origin
     features: Features = field(hash=False)
@@ -63,22 +63,22 @@ class Calibration:
     devices: tuple[Device, ...] = ()
     processes: dict[str, Process] = field(default_factory=dict, hash=False, compare=False)
 
-    def seen(self, kind: Kind) -> tuple[Observation, ...]:
-        """Return the observations that tell of this kind."""
-        return self.observations.get(partition(kind), ())
+    def seen(self, regime: Regime) -> tuple[Observation, ...]:
+        """Return the observations that tell of this regime."""
+        return self.observations.get(partition(regime), ())
 
     def device_key(self, device: Device) -> str:
         """Return what stands for a device among the features: the key of the first observed one that is the same."""
         return device_key(next((seen for seen in self.devices if same_device(seen, device)), device))
 
-    def process(self, kind: Kind) -> Process:
+    def process(self, regime: Regime) -> Process:
         """Return the process that this kind of case belongs to."""
-        name, found = partition(kind), self.seen(kind)
+        name, found = partition(regime), self.seen(regime)
         if name not in self.processes:
-            keys = {device: self.device_key(device) for device in dict.fromkeys(one.device for one in found)}
-            features = [{**one.features, "device": keys[one.device]} for one in found]
-            values = [one.value for one in found]
-            self.processes[name] = observe(components_of(kind), features, values, [one.noise for one in found])
+            keys = {device: self.device_key(device) for device in dict.fromkeys(seen.device for seen in found)}
+            features = [{**seen.features, "device": keys[seen.device]} for seen in found]
+            values, noises = [seen.value for seen in found], [seen.noise for seen in found]
+            self.processes[name] = observe(components_of(regime), features, values, noises)
         return self.processes[name]
 
 
@@ -87,32 +87,32 @@ def calibrate(observations: Iterable[Observation]) -> Calibration:
     found: dict[str, list[Observation]] = defaultdict(list)
     devices: dict[Device, None] = {}
     for observation in observations:
-        found[partition(observation.kind)].append(observation)
+        found[partition(observation.regime)].append(observation)
         devices[observation.device] = None
     return Calibration({name: tuple(some[-MOST_OBSERVATIONS:]) for name, some in found.items()}, tuple(devices))
 
 
-def kind_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Kind:
+def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Regime:
     """Return the kind of case whose observations tell of this one."""
     implementation = operation_named(case.operation).implementation_named(case.implementation)
     if implementation.geometry:
-        return Kind(place_of(device), best.bound, "kernel")
+        return Regime(processor_of(device), best.bound, "kernel")
     dtype, peak = format_named(case.dtype), units.peak
     narrow = units.support == "native" and dtype.bits < DTYPES[dtype.accumulate].bits
     on_vector_units = peak is not None and peak.unit == "vector" and best.bound == "compute"
-    return Kind(place_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
+    return Regime(processor_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
 
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
     """Return what a case on a device is like, all but which device that is: see `Calibration.device_key`."""
-    row, peak, kind = row_of(device), units.peak, kind_of(case, device, units, best)
+    row, peak, regime = row_of(device), units.peak, regime_of(case, device, units, best)
     operation = operation_named(case.operation)
     flop_count = operation.flop_count(case.shape)
     watts = log2(row.power_w / peak.flop_per_s * 1e12) if row and row.power_w and peak else None
     return {
-        "kind": "/".join(kind),
-        "bound": kind.bound,
-        "deviation": prior_of(kind).deviation,
+        "regime": "/".join(regime),
+        "bound": regime.bound,
+        "deviation": prior_of(regime).deviation,
         "vendor": row.vendor if row else None,
         "architecture": row.architecture if row else None,
         "rate_class": row.rate_class if row else None,
@@ -143,14 +143,14 @@ def observation(
     best = ideal(case, device, units)
     if best is None or units.support == "unsupported":
         return None
-    kind, features = kind_of(case, device, units, best), features_of(case, device, units, best)
-    value = log(best.time_s / time_s / prior_of(kind).efficiency)
-    return Observation(kind, device, origin, features, value, noise)
+    regime, features = regime_of(case, device, units, best), features_of(case, device, units, best)
+    value = log(best.time_s / time_s / prior_of(regime).efficiency)
+    return Observation(regime, device, origin, features, value, noise)
 
 
 def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[Observation, ...]:
     """Return what published results tell, as calls of the vendor's library."""
-    return tuple(one for result in results if (one := _published(result)) is not None)
+    return tuple(found for result in results if (found := _published(result)) is not None)
 
 
 def _published(published: PublishedResult) -> Observation | None:
@@ -159,34 +159,34 @@ def _published(published: PublishedResult) -> Observation | None:
 
 def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[Observation, ...]:
     """Return what the notes of the table tell, as products of NOTED_SIZE: they state no shape."""
-    return tuple(one for result in results if (one := _noted(result)) is not None)
+    return tuple(found for result in results if (found := _noted(result)) is not None)
 
 
-def _noted(one: NotedResult) -> Observation | None:
-    noise = max(NOTED_NOISE, log(one.high_flop_per_s / one.low_flop_per_s) / 2)
-    return observation(noted_case(one), _device(one.spec_key), noted_time_s(one), noise=noise, origin="noted")
+def _noted(noted: NotedResult) -> Observation | None:
+    noise = max(NOTED_NOISE, log(noted.high_flop_per_s / noted.low_flop_per_s) / 2)
+    return observation(noted_case(noted), _device(noted.spec_key), noted_time_s(noted), noise=noise, origin="noted")
 
 
 def _device(spec_key: str) -> Device:
     return as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == spec_key))
 
 
-def noted_case(one: NotedResult) -> Case:
+def noted_case(noted: NotedResult) -> Case:
     """Return the product a noted result is taken for."""
     shape = operation_named("matmul").shape_of_size(NOTED_SIZE)
-    return Case("matmul", shape, one.dtype, library_of(operation_named("matmul")).name, one.spec_key)
+    return Case("matmul", shape, noted.dtype, operation_named("matmul").vendor_library.name, noted.spec_key)
 
 
-def noted_time_s(one: NotedResult) -> float:
+def noted_time_s(noted: NotedResult) -> float:
     """Return the seconds of that product at the middle of the noted rates."""
-    flop_count = operation_named("matmul").flop_count(noted_case(one).shape)
-    return flop_count / sqrt(one.low_flop_per_s * one.high_flop_per_s)
+    flop_count = operation_named("matmul").flop_count(noted_case(noted).shape)
+    return flop_count / sqrt(noted.low_flop_per_s * noted.high_flop_per_s)
 
 
 def published_case(published: PublishedResult) -> Case:
     """Return the case a published result stands for."""
     return Case(
-        "matmul", published.shape, published.dtype, library_of(operation_named("matmul")).name, published.spec_key
+        "matmul", published.shape, published.dtype, operation_named("matmul").vendor_library.name, published.spec_key
     )
 
 
@@ -195,8 +195,8 @@ def from_results(results: Iterable[Result], origin: Origin = "own") -> tuple[Obs
     latest = {
         _place(result): result for result in results if is_plausible(result) and result.case.options.data == "normal"
     }
-    found = (_result(one, origin) for one in latest.values())
-    return tuple(one for one in found if one is not None)
+    found = (_result(result, origin) for result in latest.values())
+    return tuple(observed for observed in found if observed is not None)
 
 
 def _place(result: Result) -> tuple[object, ...]:

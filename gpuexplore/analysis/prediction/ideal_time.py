@@ -21,10 +21,10 @@ from gpuexplore.model import Case, Device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Product
 
-Place = Literal["cpu", "gpu"]
+Processor = Literal["cpu", "gpu"]
 TILES = ((256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.97), (128, 64, 0.85), (64, 128, 0.85), (64, 64, 0.7))
 LEAST_SPLIT = 1024  # terms of a sum that are worth a block of their own
-LAUNCH_S: dict[Place, float] = {"gpu": 5e-6, "cpu": 2e-6}  # one call of a library; assumed, corrected by measurements
+CALL_S: dict[Processor, float] = {"gpu": 5e-6, "cpu": 2e-6}  # one call of a library; assumed, corrected by measurements
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Ideal:
     bound: Bound
 
 
-def place_of(device: Device) -> Place:
+def processor_of(device: Device) -> Processor:
     """Return whether a device is a CPU or a GPU, of this machine or of the table."""
     return "cpu" if device.kind == "cpu" else "gpu"
 
@@ -53,24 +53,24 @@ def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
     flop_count, byte_count = operation.flop_count(case.shape), operation.byte_count(case.shape, dtype)
     if device.bandwidth is None or (flop_count and units.peak is None):
         return None
-    products = operation.products(case.shape) if operation.products and place_of(device) == "gpu" else ()
+    products = operation.products(case.shape) if operation.products and processor_of(device) == "gpu" else ()
     compute_s = flop_count / units.peak.flop_per_s / useful_share(products, device.cores) if units.peak else 0.0
     memory_s, cached = _memory_s(byte_count, case, device)
-    call_s = LAUNCH_S[place_of(device)]
+    call_s = CALL_S[processor_of(device)]
     terms: dict[Bound, float] = {
         "compute": compute_s,
         "cache" if cached else "memory": memory_s,
         "overhead": call_s,
     }
     bound, floor_s = max(terms, key=lambda name: terms[name]), max(compute_s, memory_s)
-    hidden = place_of(device) == "gpu"  # a GPU works while the next call is prepared, a CPU does one after the other
+    hidden = processor_of(device) == "gpu"  # it works while the next call is prepared; a CPU does one after the other
     return Ideal(max(call_s, floor_s) if hidden else call_s + floor_s, floor_s, bound)
 
 
 def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]:
     """Return the seconds of moving the data once, and whether a CPU's caches hold them between calls."""
     memory = device.bandwidth.bytes_per_s if device.bandwidth else float("inf")
-    if case.options.cache == "cold" or place_of(device) != "cpu":
+    if case.options.cache == "cold" or processor_of(device) != "cpu":
         return byte_count / memory, False
     if cache := smallest_cache(device, byte_count):
         return byte_count / cache.bandwidth.bytes_per_s, True
@@ -78,12 +78,12 @@ def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]
 
 
 def useful_share(products: Iterable[Product], multiprocessors: int | None) -> float:
-    """Return the share of the tiles' arithmetic that is useful, over whole waves of tiles, of one."""
+    """Return the useful fraction of the tiles' arithmetic over whole waves of tiles, 0 to 1."""
     listed = list(products)
     if not listed or not multiprocessors:
         return 1.0
-    flops = [one.batch * one.m * one.n * one.k for one in listed]
-    spent = sum(flop / _best_tiling(one, multiprocessors) for flop, one in zip(flops, listed, strict=True))
+    flops = [product.batch * product.m * product.n * product.k for product in listed]
+    spent = sum(flop / _best_tiling(product, multiprocessors) for flop, product in zip(flops, listed, strict=True))
     return sum(flops) / spent
 
 

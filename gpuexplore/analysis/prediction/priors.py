@@ -11,23 +11,23 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.ideal_time import Place
+from gpuexplore.analysis.prediction.ideal_time import Processor
 from gpuexplore.analysis.prediction.regression import Component
 
-Way = Literal["native", "narrow", "emulated", "unsupported", "kernel"]
+Execution = Literal["native", "narrow", "emulated", "unsupported", "kernel"]
 
 
-class Kind(NamedTuple):
-    """Cases that are expected to reach the same share of their ideal.
+class Regime(NamedTuple):
+    """Cases that are expected to reach the same fraction of their ideal.
 
     Attributes:
         bound: the largest term.
-        way: native or emulated; `narrow` for 16-bit formats on vector units, `kernel` for CUDA kernels of ours.
+        execution: native or emulated; `narrow` for 16-bit formats on vector units, `kernel` for CUDA kernels of ours.
     """
 
-    place: Place
+    processor: Processor
     bound: Bound
-    way: Way
+    execution: Execution
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Prior:
     """What is expected of a kind of case before anything like it was seen.
 
     Attributes:
-        efficiency: share of the ideal that is reached.
+        efficiency: fraction of the ideal that is reached, 0 to 1.
         deviation: of its natural logarithm.
     """
 
@@ -43,35 +43,35 @@ class Prior:
     deviation: float
 
 
-PRIORS: Mapping[Kind, Prior] = MappingProxyType(
+PRIORS: Mapping[Regime, Prior] = MappingProxyType(
     {
-        Kind("gpu", "compute", "native"): Prior(0.8, 0.1),
-        Kind("gpu", "compute", "narrow"): Prior(0.5, 0.3),  # P100 well, GTX 16 hardly at all
-        Kind("gpu", "compute", "emulated"): Prior(0.5, 0.3),
-        Kind("gpu", "compute", "kernel"): Prior(0.25, 0.8),
-        Kind("gpu", "memory", "native"): Prior(0.85, 0.12),
-        Kind("gpu", "memory", "emulated"): Prior(0.8, 0.2),
-        Kind("gpu", "memory", "kernel"): Prior(0.7, 0.3),
-        Kind("cpu", "compute", "native"): Prior(0.75, 0.3),
-        Kind("cpu", "compute", "emulated"): Prior(0.3, 1.0),
-        Kind("cpu", "memory", "native"): Prior(0.7, 0.4),
-        Kind("cpu", "memory", "emulated"): Prior(0.5, 0.6),
-        Kind("cpu", "cache", "native"): Prior(0.6, 0.7),
-        Kind("cpu", "cache", "emulated"): Prior(0.4, 0.9),
+        Regime("gpu", "compute", "native"): Prior(0.8, 0.1),
+        Regime("gpu", "compute", "narrow"): Prior(0.5, 0.3),  # P100 well, GTX 16 hardly at all
+        Regime("gpu", "compute", "emulated"): Prior(0.5, 0.3),
+        Regime("gpu", "compute", "kernel"): Prior(0.25, 0.8),
+        Regime("gpu", "memory", "native"): Prior(0.85, 0.12),
+        Regime("gpu", "memory", "emulated"): Prior(0.8, 0.2),
+        Regime("gpu", "memory", "kernel"): Prior(0.7, 0.3),
+        Regime("cpu", "compute", "native"): Prior(0.75, 0.3),
+        Regime("cpu", "compute", "emulated"): Prior(0.3, 1.0),
+        Regime("cpu", "memory", "native"): Prior(0.7, 0.4),
+        Regime("cpu", "memory", "emulated"): Prior(0.5, 0.6),
+        Regime("cpu", "cache", "native"): Prior(0.6, 0.7),
+        Regime("cpu", "cache", "emulated"): Prior(0.4, 0.9),
     }
 )
-CALL = Prior(1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
+CALL_PRIOR = Prior(1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
 
 
-def prior_of(kind: Kind) -> Prior:
+def prior_of(regime: Regime) -> Prior:
     """Return what is expected of a kind of case."""
-    return PRIORS.get(kind, CALL)
+    return PRIORS.get(regime, CALL_PRIOR)
 
 
 _LIBRARY = ("family", "implementation", "dtype")
-_KIND = Component(1.0, ("kind",), scaled_by="deviation")
+_REGIME = Component(1.0, ("regime",), scaled_by="deviation")
 _GPU_COMPUTE = (
-    _KIND,
+    _REGIME,
     Component(0.12, ("vendor",)),
     Component(0.06, ("architecture",)),
     Component(0.12, ("rate_class",)),
@@ -88,9 +88,9 @@ _OF_ITS_OWN: Mapping[str, tuple[Component, ...]] = MappingProxyType(
         "emulated": (Component(0.4, ("rate_class", "dtype")),),
     }
 )
-_GPU_OTHERWISE = (_KIND, Component(0.1, ("family", "implementation")), Component(0.1, ("device",)))
+_GPU_OTHERWISE = (_REGIME, Component(0.1, ("family", "implementation")), Component(0.1, ("device",)))
 _CPU = (
-    _KIND,
+    _REGIME,
     Component(0.3, ("device",)),
     Component(1.0, ("implementation", "dtype")),
     Component(0.15, ("implementation", "bound")),
@@ -102,15 +102,15 @@ _CPU = (
 )
 
 
-def partition(kind: Kind) -> str:
-    """Return the name of the kinds that learn from each other: on a GPU each alone, on a CPU all of them."""
-    return kind.place if kind.place == "cpu" else "/".join(kind)
+def partition(regime: Regime) -> str:
+    """Return the name of the regimes that learn from each other: on a GPU each alone, on a CPU all of them."""
+    return regime.processor if regime.processor == "cpu" else "/".join(regime)
 
 
-def components_of(kind: Kind) -> tuple[Component, ...]:
-    """Return why cases of this kind's partition are alike."""
-    if kind.place == "cpu":
+def components_of(regime: Regime) -> tuple[Component, ...]:
+    """Return why cases of this regime's partition are alike."""
+    if regime.processor == "cpu":
         return _CPU
-    if kind.bound == "compute":
-        return (*_GPU_COMPUTE, *_OF_ITS_OWN.get(kind.way, ()))
+    if regime.bound == "compute":
+        return (*_GPU_COMPUTE, *_OF_ITS_OWN.get(regime.execution, ()))
     return _GPU_OTHERWISE

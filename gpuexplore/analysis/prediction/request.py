@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.analysis.prediction import Prediction, calibrate, library_of, predict
-from gpuexplore.backends import load_backend
+from gpuexplore.analysis.prediction import Prediction, calibrate, predict
 from gpuexplore.devices import target_named
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.errors import InvalidInput
@@ -53,13 +52,13 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     shapes = shapes_of(Request(operation.name, sizes=question.sizes, shapes=question.shapes), operation)
     dtypes = [format_named(name).name for name in split(question.dtypes)]
     name = question.implementation
-    implementation = operation.implementation_named(name) if name else library_of(operation)
+    implementation = operation.implementation_named(name) if name else operation.vendor_library
     known = tuple(here)
-    targets = tuple(dict.fromkeys(target_named(one, known) for one in split(question.gpus)))
+    targets = tuple(dict.fromkeys(target_named(name, known) for name in split(question.gpus)))
     if not dtypes or not targets:
         raise InvalidInput(f"nothing to predict: give at least one gpu and one dtype of {', '.join(FORMATS)}")
     for device in targets:
-        _refuse_elsewhere(operation, implementation, device)
+        _check_runs_on(operation, implementation, device)
     calibration = calibrate(own)
     return tuple(
         predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration)
@@ -69,14 +68,9 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     )
 
 
-def _refuse_elsewhere(operation: Operation, implementation: Implementation, device: Device) -> None:
+def _check_runs_on(operation: Operation, implementation: Implementation, device: Device) -> None:
     """Raise when `implementation` runs on another kind of device than `device` is."""
-    if _runs_on(implementation, device):
+    if implementation.runs_on(device):
         return
-    accepted = (one.name for one in operation.implementations if _runs_on(one, device))
+    accepted = (other.name for other in operation.implementations if other.runs_on(device))
     raise InvalidInput.of(f"implementation of {operation.name} on {device.name}", implementation.name, accepted)
-
-
-def _runs_on(implementation: Implementation, device: Device) -> bool:
-    kinds = implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS
-    return ("cuda" if device.is_hypothetical else device.kind) in kinds

@@ -2,11 +2,10 @@
 
 from math import ceil, log2
 
-from gpuexplore.backends import load_backend
 from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.model import Device, Experiment, Options
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
 
 PRODUCTS, TRIAD = "matmul", "triad"
 PRODUCT_DTYPES = ("fp32", "bf16", "fp16")
@@ -28,7 +27,7 @@ def roof_experiments(device: Device) -> tuple[Experiment, Experiment]:
 
 
 def _experiment(operation: Operation, device: Device, *, size: int, dtypes: tuple[str, ...]) -> Experiment:
-    fitting = tuple(implementation.name for implementation in operation.usual if _runs_on(implementation, device))
+    fitting = tuple(implementation.name for implementation in operation.usual if implementation.runs_on(device))
     shape = operation.shape_of_size(size)
     return Experiment(operation.name, (shape,), dtypes, fitting, (device.id,), Options(budget_s=BUDGET_S))
 
@@ -37,10 +36,6 @@ def _dtypes(device: Device) -> tuple[str, ...]:
     """Return the usual dtypes that the device computes in its own units: others would show another dtype's roof."""
     own = tuple(product_dtype for product_dtype in PRODUCT_DTYPES if product_dtype in device.native)
     return own or PRODUCT_DTYPES[:1]
-
-
-def _runs_on(implementation: Implementation, device: Device) -> bool:
-    return device.kind in (implementation.device_kinds or load_backend(implementation.backend).DEVICE_KINDS)
 
 
 def _product_size(device: Device) -> int:

@@ -68,7 +68,7 @@ def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
 
     The output is in `dtype`, or in the format that stands beside it.
     """
-    contract, out = operation_named(operation), format_named(dtype.beside or dtype.name)
+    contract, out = operation_named(operation), format_named(dtype.output_format or dtype.name)
     sums = format_named(dtype.accumulate)
     computes = contract.flop_count(shape) > 0  # a copy rounds nothing twice
     added = rounding(sums) * sqrt((contract.reduction_length(shape) + 1) / 2) if computes else 0.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from gpuexplore.analysis.prediction import Calibration, Prediction, Support, library_of, predict
+from gpuexplore.analysis.prediction import Calibration, Prediction, Support, predict
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
@@ -148,10 +148,10 @@ def ratio(baseline: WhatIf, row: WhatIf) -> Span | None:
 
 
 def format_in(layer: Layer, dtype: DType) -> DType:
-    """Return the format a layer runs in when the workload is in `dtype`: the one beside it where it has no meaning."""
-    if dtype.beside is None or layer.contract.unsupported(dtype) is None:
+    """Return the format a layer runs in when the workload is in `dtype`: its output format where it has no meaning."""
+    if dtype.output_format is None or layer.contract.unsupported(dtype) is None:
         return dtype
-    return format_named(dtype.beside)
+    return format_named(dtype.output_format)
 
 
 def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str) -> Result | None:
@@ -208,7 +208,7 @@ def predicted(case: Case, device: Device, calibration: Calibration) -> Predictio
 
 
 def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
-    case = Case(layer.operation, layer.shape, dtype.name, library_of(layer.contract).name, device.id)
+    case = Case(layer.operation, layer.shape, dtype.name, layer.contract.vendor_library.name, device.id)
     prediction = predicted(case, device, known.calibration)
     if result := fastest(known.measured, device, layer, dtype.name):
         return _Part(layer, dtype, prediction, result, Origin.LIVE)

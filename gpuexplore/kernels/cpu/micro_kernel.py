@@ -49,7 +49,7 @@ def add_product(_typing: Any, a: Any, b: Any, sums: Any, out: Any, first: Any, l
 
     def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         builder.function.attributes.add("noinline")  # else each caller would compile all this again
-        matrices = [_matrix(context, builder, *one) for one in zip((a, b, sums, out), arguments[:4], strict=True)]
+        matrices = [_matrix(context, builder, *pair) for pair in zip((a, b, sums, out), arguments[:4], strict=True)]
         columns = matrices[1].shape[1]
         for vectors in range(1, tile.vectors + 1):
             too_few = builder.icmp_signed("<=", columns, _I64(tile.lanes * (vectors - 1)))
@@ -63,7 +63,7 @@ def add_product(_typing: Any, a: Any, b: Any, sums: Any, out: Any, first: Any, l
 
 def _matrix(context: Any, builder: Any, kind: Any, value: Any) -> _Matrix:
     array = context.make_array(kind)(context, builder, value)
-    strides, shape = (cgutils.unpack_tuple(builder, one, 2) for one in (array.strides, array.shape))
+    strides, shape = (cgutils.unpack_tuple(builder, pair, 2) for pair in (array.strides, array.shape))
     return _Matrix(array.data, strides[0], shape, kind.dtype.bitwidth // 8, _NARROWED.get(kind.dtype))
 
 

@@ -52,7 +52,7 @@ else:
 
     def _mma(operand: str) -> Any:
         """Return the code generator of `mma.sync` for a format of the factors; sums are fp32."""
-        shape = SHAPES[next(name for name, one in OPERANDS.items() if one == operand)]
+        shape = SHAPES[next(name for name, listed in OPERANDS.items() if listed == operand)]
         text = (
             f"mma.sync.aligned.{shape}.row.col.f32.{operand}.{operand}.f32 "
             "{$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};"

@@ -99,10 +99,10 @@ else:
             size_bytes = count * memory[0].dtype.bitwidth // 8
             if load:
                 value = builder.load(pointer, align=size_bytes)
-                for lane, one in zip(lanes, _elements(builder, value, element), strict=True):
-                    builder.store(one, lane)
+                for lane, number in zip(lanes, _elements(builder, value, element), strict=True):
+                    builder.store(number, lane)
             else:
-                value = _joined(builder, [builder.load(one) for one in lanes], whole)
+                value = _joined(builder, [builder.load(lane) for lane in lanes], whole)
                 builder.store(value, pointer, align=size_bytes)
             return context.get_dummy_value()
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from numba import config, cuda
 
-WARP = 32
+from gpuexplore.kernels.geometry import WARP
+
 EVERY_LANE = 0xFFFFFFFF
 
 if config.ENABLE_CUDASIM:
@@ -48,7 +49,7 @@ if config.ENABLE_CUDASIM:
         found = from_every_lane(value)
         while len(found) > 1:
             half = len(found) // 2
-            found = [one + other for one, other in zip(found[:half], found[half:], strict=True)]
+            found = [left + right for left, right in zip(found[:half], found[half:], strict=True)]
         return found[0]
 
 else:

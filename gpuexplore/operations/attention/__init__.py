@@ -1,22 +1,25 @@
 """Attention: softmax(q kᵀ / √d) v over (b, h, s, d), no mask, 4·b·h·s²·d FLOPs: the two products.
 
-The exponentials, b·h·s² of them, are not counted, as nobody counts them. On the roofline: the inputs hold
+The exponentials, b·h·s² of them, are not counted, as is usual. On the roofline: the inputs hold
 4·b·h·s·d numbers, so the intensity grows with s and long sequences are compute-bound, if the s × s scores
 never reach memory: a kernel that writes and reads them back is memory-bound at any length.
 """
 
-from collections.abc import Iterable
+from math import prod
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import WARP, Geometry
 from gpuexplore.model import Shape
-from gpuexplore.operations.attention.geometry import ROW_PER_WARP
-from gpuexplore.operations.contract import WIDENED, Array, Arrays, Implementation, Operation, Preset, Product
+from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 
-
-def _lengths(shape: Shape) -> tuple[int, ...]:
-    return tuple(shape)
+ROW_PER_WARP = Geometry(  # of every head
+    ((128,), (64,), (256,), (512,)),
+    tile=lambda block: (block[0] // WARP,),
+    domain=lambda output: (prod(output[:-1]),),
+)
 
 
 def _products(shape: Shape) -> tuple[Product, ...]:
@@ -42,41 +45,6 @@ def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:
     return (((EVERY, EVERY, rows), (q[:, :, rows], k, v)),)
 
 
-def _implementations() -> Iterable[Implementation]:
-    yield Implementation(
-        "numpy",
-        "numpy_blas",
-        "numpy",
-        "matrix",
-        "two numpy.matmul and numpy.exp between them, 256 rows at a time, 16-bit formats widened to fp32",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cpu",
-        "numba_cpu_panels",
-        "numba_cpu",
-        "matrix",
-        "a parallel Numba loop over 16 rows of a head at a time, whose scores stay in the cache",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cuda",
-        "numba_cuda_online",
-        "numba_cuda",
-        "vector",
-        "a Numba CUDA kernel: one warp a row walks all keys once; with an online softmax no score is ever stored",
-        arithmetic=WIDENED,
-        geometry=ROW_PER_WARP,
-    )
-    yield Implementation(
-        "torch",
-        "torch_fused",
-        "torch",
-        "matrix",
-        "scaled_dot_product_attention: one fused kernel where torch has it for the dtype, each result newly allocated",
-    )
-
-
 OPERATION = Operation(
     name="attention",
     title="Attention",
@@ -86,12 +54,38 @@ OPERATION = Operation(
     limits={"b": 1024, "h": 256, "s": 32768, "d": 256},
     default_sizes=(32, 64, 128, 256),
     shape_of_size=lambda size: Shape.of(b=1, h=8, s=size, d=64),
-    inputs=lambda shape: (_lengths(shape),) * 3,
-    output=_lengths,
+    inputs=lambda shape: (tuple(shape),) * 3,
+    output=tuple,
     flop_count=lambda shape: 4 * shape["b"] * shape["h"] * shape["s"] ** 2 * shape["d"],
     reference=_reference,
     reduction_length=lambda shape: shape["d"] + shape["s"],  # a score sums d terms, an output s of them
-    implementations=tuple(_implementations()),
+    implementations=(
+        by_numpy(
+            "numpy_blas",
+            "two numpy.matmul and numpy.exp between them, 256 rows at a time, 16-bit formats widened to fp32",
+            unit="matrix",
+        ),
+        by_numba_cpu(
+            "numba_cpu_panels",
+            "a parallel Numba loop over 16 rows of a head at a time, whose scores stay in the cache",
+            unit="matrix",
+        ),
+        by_numba_cuda(
+            "numba_cuda_online",
+            "a Numba CUDA kernel: one warp per row walks all keys once; with an online softmax no score is ever stored",
+            ROW_PER_WARP,
+        ),
+        by_torch(
+            "torch_fused",
+            "scaled_dot_product_attention: one fused kernel where torch has it for the dtype, each result newly "
+            "allocated",
+            unit="matrix",
+            vendor_library=True,
+        ),
+    ),
+    examples=(
+        Example(Shape.of(b=2, h=3, s=5, d=7), flop_count=4 * 6 * 25 * 7, fp32_bytes=4 * (4 * 6 * 5 * 7), terms=7 + 5),
+    ),
     products=_products,
     presets=(
         Preset(
@@ -101,4 +95,6 @@ OPERATION = Operation(
         ),
     ),
     samples=_samples,
+    awkward=((1, 1, 1, 1), (1, 2, 1, 65), (2, 3, 33, 17), (1, 1, 257, 64), (3, 1, 65, 256)),
+    simulated=((1, 1, 1, 1), (1, 3, 3, 33), (2, 1, 2, 65)),
 )

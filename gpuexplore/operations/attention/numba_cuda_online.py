@@ -1,4 +1,4 @@
-"""One warp a row with an online softmax: keys pass once, and sums are rescaled whenever a higher score comes.
+"""One warp per row with an online softmax: keys pass once, and sums are rescaled whenever a higher score comes.
 
 Each lane holds every 32nd number of the row, so keys and values are read as whole transactions; shuffles add
 the 32 parts of a score. Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
@@ -11,9 +11,9 @@ from numba import cuda
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.warps import warp_sum
-from gpuexplore.operations.attention.geometry import ROW_PER_WARP, WARP
+from gpuexplore.operations.attention import ROW_PER_WARP
 
 PARTS = 8  # numbers of a row each lane holds: d is 256 at most
 

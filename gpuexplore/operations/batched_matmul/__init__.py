@@ -5,14 +5,21 @@ are, so batches of small matrices stay memory-bound; one shared right-hand matri
 product, (outer·inner·m, k) @ (k, n), which is read from memory once.
 """
 
-from collections.abc import Iterable
+from math import prod
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Shape
-from gpuexplore.operations.batched_matmul.geometry import TILES
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
+from gpuexplore.operations.contract import Example, Operation, Preset, Product
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.sampling import parts_of_product
+
+TILES = Geometry(  # each of one product
+    ((16, 16), (32, 32), (8, 8)),
+    tile=lambda block: (1, block[1], block[0]),
+    domain=lambda output: (prod(output[:-2]), *output[-2:]),
+)
 
 
 def _batch(shape: Shape) -> int:
@@ -37,41 +44,6 @@ def _halved(shape: Shape) -> Shape:
     return Shape.of(**half | {"right": 1 if shape["right"] == 1 else half["outer"] * half["inner"]})
 
 
-def _implementations() -> Iterable[Implementation]:
-    yield Implementation(
-        "numpy",
-        "numpy_blas",
-        "numpy",
-        "matrix",
-        "numpy.matmul: a BLAS call for each matrix in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cpu",
-        "numba_cpu_panels",
-        "numba_cpu",
-        "matrix",
-        "a parallel Numba loop over 16 rows of a product at a time, 16-bit formats widened to fp32",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cuda",
-        "numba_cuda_tiles",
-        "numba_cuda",
-        "vector",
-        "a Numba CUDA kernel: tiles in shared memory as in a single product, the grid's third axis counts the matrices",
-        arithmetic=WIDENED,
-        geometry=TILES,
-    )
-    yield Implementation(
-        "torch",
-        "torch_blas",
-        "torch",
-        "matrix",
-        "torch.bmm, one call for all matrices; torch.mm where the right-hand matrix is shared",
-    )
-
-
 OPERATION = Operation(
     name="batched_matmul",
     title="Batched matrix multiplication",
@@ -87,7 +59,45 @@ OPERATION = Operation(
     flop_count=lambda shape: 2 * _batch(shape) * shape["m"] * shape["k"] * shape["n"],
     reference=np.matmul,
     reduction_length=lambda shape: shape["k"],
-    implementations=tuple(_implementations()),
+    implementations=(
+        by_numpy(
+            "numpy_blas",
+            "numpy.matmul: a BLAS call for each matrix in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in "
+            "fp16",
+            unit="matrix",
+        ),
+        by_numba_cpu(
+            "numba_cpu_panels",
+            "a parallel Numba loop over 16 rows of a product at a time, 16-bit formats widened to fp32",
+            unit="matrix",
+        ),
+        by_numba_cuda(
+            "numba_cuda_tiles",
+            "a Numba CUDA kernel: tiles in shared memory as in a single product, the grid's third axis counts the "
+            "matrices",
+            TILES,
+        ),
+        by_torch(
+            "torch_blas",
+            "torch.bmm, one call for all matrices; torch.mm where the right-hand matrix is shared",
+            unit="matrix",
+            vendor_library=True,
+        ),
+    ),
+    examples=(
+        Example(
+            Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=1),
+            flop_count=6 * 770,
+            fp32_bytes=4 * (6 * 35 + 77 + 6 * 55),
+            terms=7,
+        ),
+        Example(
+            Shape.of(outer=2, inner=3, m=5, k=7, n=11, right=6),
+            flop_count=6 * 770,
+            fp32_bytes=4 * 6 * (35 + 77 + 55),
+            terms=7,
+        ),
+    ),
     products=lambda shape: (Product(_batch(shape), shape["m"], shape["n"], shape["k"]),),
     presets=(
         Preset(
@@ -99,4 +109,17 @@ OPERATION = Operation(
     problem=_problem,
     halved=_halved,
     samples=parts_of_product,
+    awkward=(
+        (1, 1, 1, 1, 1, 1),
+        (1, 1, 1, 257, 255, 1),
+        (1, 1, 255, 1, 257, 1),
+        (1, 1, 257, 255, 1, 1),
+        (1, 1, 255, 257, 33, 1),
+        (1, 1, 257, 17, 255, 1),
+        (3, 5, 17, 33, 7, 15),
+        (2, 3, 33, 17, 65, 1),
+        (1, 2, 257, 17, 255, 2),
+        (4, 8, 16, 32, 2, 1),
+    ),
+    simulated=((1, 1, 1, 1, 1, 1), (2, 1, 17, 3, 17, 2), (1, 3, 2, 17, 1, 1)),
 )

@@ -10,7 +10,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.batched_matmul.geometry import TILES
+from gpuexplore.operations.batched_matmul import TILES
 
 
 def make(dtype: DType, block: Block) -> Kernel:

@@ -6,16 +6,20 @@ compute-bound; written as a matrix product, (o, c·r²) @ (c·r², h·w), the im
 library's algorithm decides how much of that ever reaches memory.
 """
 
-from collections.abc import Iterable
+from math import prod
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Array, Arrays, Implementation, Operation, Preset, Product
-from gpuexplore.operations.conv2d.geometry import OUTPUT_PER_THREAD
+from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 
+OUTPUT_PER_THREAD = Geometry(
+    ((256,), (128,), (64,), (512,), (1024,)), tile=lambda block: (block[0],), domain=lambda output: (prod(output),)
+)
 PIXELS_AT_A_TIME = 2**16  # keeps the reference's copies of a large image small
 
 
@@ -49,49 +53,6 @@ def _halved(shape: Shape) -> Shape:
     return Shape.of(**dict(shape.scaled(0.5).axes) | {"r": shape["r"]})
 
 
-def _implementations() -> Iterable[Implementation]:
-    yield Implementation(
-        "numpy",
-        "numpy_patches",
-        "numpy",
-        "matrix",
-        "each r × r patch is copied to a column, 16-bit formats widened to fp32, then numpy.matmul",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cpu",
-        "numba_cpu_patches",
-        "numba_cpu",
-        "matrix",
-        "a parallel Numba loop over strips of the image: patches to columns in the cache, then products of 16 rows",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cuda",
-        "numba_cuda_direct",
-        "numba_cuda",
-        "vector",
-        "a Numba CUDA kernel: one thread an output, image and weights read through the caches, sums in fp32",
-        arithmetic=WIDENED,
-        geometry=OUTPUT_PER_THREAD,
-    )
-    yield Implementation(
-        "torch",
-        "torch_convolution",
-        "torch",
-        "matrix",
-        "torch's convolution: oneDNN on a CPU, each result newly allocated; on CUDA the way cuDNN expects to be best",
-    )
-    yield Implementation(
-        "torch-autotune",
-        "torch_autotune",
-        "torch",
-        "matrix",
-        "the same with cudnn.benchmark on: the first call tries cuDNN's algorithms, later calls use the fastest",
-        device_kinds=("cuda",),
-    )
-
-
 OPERATION = Operation(
     name="conv2d",
     title="Two-dimensional convolution",
@@ -109,7 +70,45 @@ OPERATION = Operation(
     flop_count=lambda shape: 2 * shape["b"] * shape["o"] * shape["h"] * shape["w"] * shape["c"] * shape["r"] ** 2,
     reference=_reference,
     reduction_length=lambda shape: shape["c"] * shape["r"] ** 2,
-    implementations=tuple(_implementations()),
+    implementations=(
+        by_numpy(
+            "numpy_patches",
+            "each r × r patch is copied to a column, 16-bit formats widened to fp32, then numpy.matmul",
+            unit="matrix",
+        ),
+        by_numba_cpu(
+            "numba_cpu_patches",
+            "a parallel Numba loop over strips of the image: patches to columns in the cache, then products of 16 rows",
+            unit="matrix",
+        ),
+        by_numba_cuda(
+            "numba_cuda_direct",
+            "a Numba CUDA kernel: one thread per output, image and weights read through the caches, sums in fp32",
+            OUTPUT_PER_THREAD,
+        ),
+        by_torch(
+            "torch_convolution",
+            "torch's convolution: oneDNN on a CPU, each result newly allocated; on CUDA the way cuDNN expects to be "
+            "best",
+            unit="matrix",
+            vendor_library=True,
+        ),
+        by_torch(
+            "torch_autotune",
+            "the same with cudnn.benchmark on: the first call tries cuDNN's algorithms, later calls use the fastest",
+            name="torch-autotune",
+            unit="matrix",
+            device_kinds=("cuda",),
+        ),
+    ),
+    examples=(
+        Example(
+            Shape.of(b=2, c=3, h=5, w=7, o=11, r=3),
+            flop_count=2 * 2 * 11 * 35 * 27,
+            fp32_bytes=4 * (2 * 105 + 11 * 27 + 2 * 385),
+            terms=27,
+        ),
+    ),
     products=lambda shape: (Product(shape["b"], shape["o"], shape["h"] * shape["w"], shape["c"] * shape["r"] ** 2),),
     presets=(
         Preset(
@@ -121,4 +120,13 @@ OPERATION = Operation(
     problem=_problem,
     halved=_halved,
     samples=_samples,
+    awkward=(
+        (1, 1, 1, 1, 1, 1),
+        (1, 1, 1, 1, 1, 5),
+        (2, 3, 5, 7, 17, 3),
+        (1, 3, 33, 257, 2, 3),
+        (3, 17, 2, 3, 33, 7),
+        (1, 65, 17, 15, 5, 1),
+    ),
+    simulated=((1, 1, 1, 1, 1, 3), (2, 2, 9, 5, 3, 3), (1, 1, 2, 3, 1, 5)),
 )

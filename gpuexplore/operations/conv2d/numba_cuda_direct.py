@@ -1,4 +1,4 @@
-"""One thread an output: neighbouring threads read neighbouring numbers of the image, and all the same weight.
+"""One thread per output: neighbouring threads read neighbouring numbers of the image, and all the same weight.
 
 Nothing is kept in shared memory: the r × r neighbourhoods overlap, and the caches catch the repetitions.
 """
@@ -9,7 +9,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.conv2d.geometry import OUTPUT_PER_THREAD
+from gpuexplore.operations.conv2d import OUTPUT_PER_THREAD
 
 
 def make(dtype: DType, block: Block) -> Kernel:

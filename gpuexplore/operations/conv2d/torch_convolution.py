@@ -1,8 +1,8 @@
 """torch's convolution: oneDNN on a CPU, cuDNN on CUDA; TF32 is allowed for tf32 and for nothing else.
 
 On CUDA it is the call that conv2d ends in: its switches are arguments there, so that `torch-autotune`, sampled in
-turns with it, cannot change them. On a CPU no algorithm of torch's own choice writes into a given output:
-`out` takes over the memory of each result instead, which copies nothing; the allocation is timed.
+turns with it, cannot change them. On a CPU no algorithm of torch's own choice writes into a given output: each result
+is newly allocated.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.nn.functional import conv2d
 
+from gpuexplore.backends.torch import take_over
 from gpuexplore.dtypes import DType
 
 
@@ -20,7 +21,7 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
         return cudnn(inputs, out, dtype, autotune=False)
     x, weights = inputs
     pad = weights.shape[-1] // 2
-    return lambda: out.set_(conv2d(x, weights, padding=pad))
+    return lambda: take_over(out, conv2d(x, weights, padding=pad))
 
 
 def cudnn(inputs: Sequence[Any], out: Any, dtype: DType, *, autotune: bool) -> Callable[[], object]:

@@ -6,35 +6,30 @@ One element is read and one written, what STREAM's copy counts: https://www.cs.v
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import GRID_STRIDE
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.operations.copy.geometry import STRIDES
+from gpuexplore.operations.contract import Example
+from gpuexplore.operations.families import element_wise
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 
-OPERATION = Operation(
+OPERATION = element_wise(
     name="copy",
     title="Copy",
     formula="(n) → (n)",
     about="No arithmetic at all: how fast memory can be read and written.",
-    axes=("n",),
-    limits={"n": 2**31},
-    default_sizes=(10_000, 100_000, 1_000_000, 4_000_000),
-    shape_of_size=lambda size: Shape.of(n=size),
-    inputs=lambda shape: ((shape["n"],),),
-    output=lambda shape: (shape["n"],),
-    flop_count=lambda _: 0,
+    operands=1,
+    flops_per_element=0,
     reference=np.array,
-    reduction_length=lambda _: 1,
-    implementations=(
-        Implementation("numpy", "numpy_copyto", "numpy", "vector", "numpy.copyto: one thread"),
-        Implementation("numba-cpu", "numba_cpu_loop", "numba_cpu", "vector", "a parallel Numba loop over the elements"),
-        Implementation(
-            "numba-cuda",
+    implementations=(  # which widen nothing, for they compute nothing
+        by_numpy("numpy_copyto", "numpy.copyto: one thread", arithmetic={}),
+        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements", arithmetic={}),
+        by_numba_cuda(
             "numba_cuda_strides",
-            "numba_cuda",
-            "vector",
             "a Numba CUDA kernel: a grid that strides through the vector",
-            geometry=STRIDES,
+            GRID_STRIDE,
+            arithmetic={},
         ),
-        Implementation("torch", "torch_copy", "torch", "vector", "Tensor.copy_"),
+        by_torch("torch_copy", "Tensor.copy_", vendor_library=True),
     ),
+    examples=(Example(Shape.of(n=7), flop_count=0, fp32_bytes=4 * (7 + 7), terms=1),),
 )

@@ -4,8 +4,7 @@ from numba import cuda
 
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
-from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.copy.geometry import STRIDES
+from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:
@@ -18,5 +17,5 @@ def make(dtype: DType, block: Block) -> Kernel:
     return copy
 
 
-KERNEL = CudaKernel(make, STRIDES)
+KERNEL = CudaKernel(make, GRID_STRIDE)
 build = KERNEL.build

@@ -1,6 +1,6 @@
 """Layer normalisation: out = (x - mean) / sqrt(variance + 1e-5) · weight + bias, rows of (m, n), 8·m·n FLOPs.
 
-By convention 8 FLOPs an element: two additions for the mean and the variance, subtraction and square for the
+By convention 8 FLOPs per element: two additions for the mean and the variance, subtraction and square for the
 variance, then subtraction, scaling, weight and bias. J. L. Ba, J. R. Kiros, G. E. Hinton, "Layer
 Normalization", https://arxiv.org/abs/1607.06450. On the roofline: 1 FLOP/byte in fp32, memory-bound where a
 row stays in a cache between its passes.
@@ -8,9 +8,11 @@ row stays in a cache between its passes.
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Array, Implementation, Operation
-from gpuexplore.operations.layer_norm.geometry import ROW_PER_BLOCK
+from gpuexplore.operations.contract import Array, Example
+from gpuexplore.operations.families import row_wise
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch, by_torch_compile
 
 EPSILON = 1e-5
 
@@ -22,60 +24,33 @@ def _reference(x: Array, weight: Array, bias: Array) -> Array:
     return normalised
 
 
-OPERATION = Operation(
+OPERATION = row_wise(
     name="layer_norm",
     title="Layer normalisation",
     formula="(m, n), (n), (n) → (m, n)",
     about="Mean, variance and scaling of each row: fast where the row stays close and the passes are fused.",
-    axes=("m", "n"),
-    limits={"m": 2**24, "n": 2**24},
-    default_sizes=(128, 256, 512, 1024),
-    shape_of_size=lambda size: Shape.of(m=size, n=size),
-    inputs=lambda shape: ((shape["m"], shape["n"]), (shape["n"],), (shape["n"],)),
-    output=lambda shape: (shape["m"], shape["n"]),
-    flop_count=lambda shape: 8 * shape["m"] * shape["n"],
+    vectors=2,
+    flops_per_element=8,
     reference=_reference,
-    reduction_length=lambda shape: shape["n"],
     implementations=(
-        Implementation(
-            "numpy",
+        by_numpy(
             "numpy_ufuncs",
-            "numpy",
-            "vector",
             "NumPy calls, each a pass over the matrix: one thread, 16-bit formats through an fp32 buffer",
-            arithmetic=WIDENED,
         ),
-        Implementation(
-            "numba-cpu",
-            "numba_cpu_rows",
-            "numba_cpu",
-            "vector",
-            "a parallel Numba loop: each thread takes whole rows, 16-bit formats widened to fp32",
-            arithmetic=WIDENED,
+        by_numba_cpu(
+            "numba_cpu_rows", "a parallel Numba loop: each thread takes whole rows, 16-bit formats widened to fp32"
         ),
-        Implementation(
-            "numba-cuda",
+        by_numba_cuda(
             "numba_cuda_row_per_block",
-            "numba_cuda",
-            "vector",
-            "a Numba CUDA kernel: a block a row, which is read three times, and trees in shared memory",
-            arithmetic=WIDENED,
-            geometry=ROW_PER_BLOCK,
+            "a Numba CUDA kernel: one block per row, which is read three times, and trees in shared memory",
+            ROW_PER_BLOCK,
         ),
-        Implementation(
-            "torch",
+        by_torch(
             "torch_layer_norm",
-            "torch",
-            "vector",
             "torch.nn.functional.layer_norm: one fused kernel, into memory it allocates itself",
+            vendor_library=True,
         ),
-        Implementation(
-            "torch-compile",
-            "torch_compile_fused",
-            "torch_compile",
-            "vector",
-            "torch.compile of the steps one by one, fused into one kernel",
-            optional=True,
-        ),
+        by_torch_compile("torch_compile_fused", "torch.compile of the steps one by one, fused into one kernel"),
     ),
+    examples=(Example(Shape.of(m=2, n=3), flop_count=8 * 6, fp32_bytes=4 * (6 + 3 + 3 + 6), terms=3),),
 )

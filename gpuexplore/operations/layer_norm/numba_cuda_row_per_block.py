@@ -1,7 +1,7 @@
 """A CUDA kernel in Numba: the threads of a block stride through one row three times.
 
 Mean and variance come from trees in shared memory; after the first pass the row is read from a cache. Sums
-are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp a row.
+are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp per row.
 """
 
 import math
@@ -11,9 +11,8 @@ from numba import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK, Block
 from gpuexplore.operations.layer_norm import EPSILON
-from gpuexplore.operations.layer_norm.geometry import ROW_PER_BLOCK
 
 
 def make(dtype: DType, block: Block) -> Kernel:

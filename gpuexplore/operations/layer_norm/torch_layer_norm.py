@@ -1,8 +1,7 @@
 """torch.nn.functional.layer_norm on any device torch knows: one fused kernel.
 
-It has no out=: the overload native_layer_norm.out computes into fresh memory and copies, which would move
-every byte twice. So `out` takes over the memory of the result instead, which moves none; torch's allocator
-hands out on each call what the call before gave back.
+It has no out= of use: the overload native_layer_norm.out computes into fresh memory and copies, which would move every
+byte twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import Any
 
 from torch.nn.functional import layer_norm
 
+from gpuexplore.backends.torch import take_over
 from gpuexplore.dtypes import DType
 from gpuexplore.operations.layer_norm import EPSILON
 
@@ -17,4 +17,4 @@ from gpuexplore.operations.layer_norm import EPSILON
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return the normalised rows of (m, n) into `out` (m, n)."""
     x, weight, bias = inputs
-    return lambda: out.set_(layer_norm(x, weight.shape, weight, bias, EPSILON))
+    return lambda: take_over(out, layer_norm(x, weight.shape, weight, bias, EPSILON))

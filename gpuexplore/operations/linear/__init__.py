@@ -4,44 +4,13 @@ On the roofline: a matrix product. With a large batch b every weight is used b t
 at b = 1, as when a model answers a single request, every weight is used once and memory decides.
 """
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
-from gpuexplore.operations.matmul.geometry import SQUARE_TILES
+from gpuexplore.operations.contract import Example, Operation, Preset, Product
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.matmul import SQUARE_TILES
 from gpuexplore.operations.sampling import parts_of_product
-
-
-def _implementations() -> Iterable[Implementation]:
-    yield Implementation(
-        "numpy",
-        "numpy_blas",
-        "numpy",
-        "matrix",
-        "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cpu",
-        "numba_cpu_panels",
-        "numba_cpu",
-        "matrix",
-        "a parallel Numba loop over 16 rows of the batch at a time, 16-bit formats widened to fp32",
-        arithmetic=WIDENED,
-    )
-    yield Implementation(
-        "numba-cuda",
-        "numba_cuda_tiles",
-        "numba_cuda",
-        "vector",
-        "the Numba CUDA kernel of the matrix product with tiles in shared memory, sums in fp32",
-        arithmetic=WIDENED,
-        geometry=SQUARE_TILES,
-    )
-    yield Implementation("torch", "torch_blas", "torch", "matrix", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA")
-
 
 OPERATION = Operation(
     name="linear",
@@ -57,7 +26,25 @@ OPERATION = Operation(
     flop_count=lambda shape: 2 * shape["b"] * shape["d"] * shape["k"],
     reference=np.matmul,
     reduction_length=lambda shape: shape["d"],
-    implementations=tuple(_implementations()),
+    implementations=(
+        by_numpy(
+            "numpy_blas",
+            "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
+            unit="matrix",
+        ),
+        by_numba_cpu(
+            "numba_cpu_panels",
+            "a parallel Numba loop over 16 rows of the batch at a time, 16-bit formats widened to fp32",
+            unit="matrix",
+        ),
+        by_numba_cuda(
+            "numba_cuda_tiles",
+            "the Numba CUDA kernel of the matrix product with tiles in shared memory, sums in fp32",
+            SQUARE_TILES,
+        ),
+        by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
+    ),
+    examples=(Example(Shape.of(b=2, d=3, k=5), flop_count=60, fp32_bytes=4 * (6 + 15 + 10), terms=3),),
     products=lambda shape: (Product(1, shape["b"], shape["k"], shape["d"]),),
     presets=(
         Preset(

@@ -1,14 +1,5 @@
-"""numpy.matmul: OpenBLAS for fp64 and fp32, also for bf16 through ml_dtypes; NumPy's own loop for fp16."""
+"""numpy.matmul, as in the matrix product: a layer without bias is nothing else."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from gpuexplore.operations.matmul.numpy_blas import build
 
-import numpy as np
-
-from gpuexplore.dtypes import DType
-
-
-def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
-    """Return the layer (b, d) @ (d, k) into `out` (b, k)."""
-    x, weights = inputs
-    return lambda: np.matmul(x, weights, out=out)
+__all__ = ["build"]

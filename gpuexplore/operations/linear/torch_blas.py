@@ -1,17 +1,5 @@
-"""torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA; TF32 is allowed for tf32 and for nothing else."""
+"""torch.mm, as in the matrix product: a layer without bias is nothing else."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from gpuexplore.operations.matmul.torch_blas import build
 
-import torch
-
-from gpuexplore.dtypes import DType
-
-
-def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
-    """Return the layer (b, d) @ (d, k) into `out` (b, k)."""
-    x, weights = inputs
-    torch.backends.cuda.matmul.allow_tf32 = dtype.matrix_only
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    return lambda: torch.mm(x, weights, out=out)
+__all__ = ["build"]

@@ -4,143 +4,110 @@ On the roofline: the intensity of a square product grows with n (n/6 FLOP/byte i
 few hundred up it is compute-bound, and below that bound by call and memory overheads.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from gpuexplore.kernels.geometry import Geometry
+from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
-from gpuexplore.operations.matmul import geometry
+from gpuexplore.operations.contract import Example, Implementation, Operation, Preset, Product
+from gpuexplore.operations.implementations import (
+    by_cupy,
+    by_numba_cpu,
+    by_numba_cuda,
+    by_numpy,
+    by_torch,
+    by_torch_compile,
+    by_triton,
+)
 from gpuexplore.operations.sampling import parts_of_product
 
-_TENSOR_CORES: Mapping[str, Any] = {
-    "on_matrix_units": geometry.ON_TENSOR_CORES,
-    "compute_capability": "8.0",
-    "otherwise": "numba-cuda-vector",
-}
+ON_TENSOR_CORES = ("tf32", "bf16", "fp16")  # what `mma.sync` takes, of the dtypes we have
+THREAD_TILE = 8  # rows and columns of sums a thread keeps in registers
 
 
-def _step(name: str, tiles: Geometry, about: str, **further: Any) -> Implementation:
-    row = Implementation(
-        f"numba-cuda-{name}", f"numba_cuda_{name}", "numba_cuda", "vector", about, rung=True, geometry=tiles
-    )
-    return replace(row, **{"arithmetic": WIDENED, **further})
+def _one_each(block: Block) -> Lengths:
+    return block[1], block[0]
 
 
-def _ladder() -> Iterable[Implementation]:
-    """Yield the steps from one thread an element to tensor cores, each better than the one before."""
-    yield _step(
-        "naive",
-        geometry.ROWS_ALONG_X,
-        "one thread an element; the threads of a warp are in different rows and read and write far from each other",
-    )
-    yield _step(
-        "coalesced",
-        geometry.ONE_EACH,
-        "the threads of a warp in neighbouring columns: 32 reads or writes side by side become one transaction",
-    )
-    yield _step(
-        "shared",
-        geometry.SQUARE_TILES,
-        "tiles of A and B in shared memory: an element is read from global memory once for a tile's width of uses",
-    )
-    yield _step(
-        "register",
-        geometry.REGISTER_TILES,
-        "8 x 8 sums in each thread's registers: 16 reads of shared memory for 64 multiply-adds, not 128",
-    )
-    yield _step(
+def _square_each(block: Block) -> Lengths:
+    return THREAD_TILE * block[1], THREAD_TILE * block[0]
+
+
+# x runs along the rows: that is what is slow about it
+ROWS_ALONG_X = Geometry(
+    ((16, 16), (32, 8), (8, 32), (32, 32), (8, 8)), _one_each, domain=lambda output: (output[1], output[0])
+)
+ELEMENT_PER_THREAD = Geometry(((16, 16), (32, 8), (8, 32), (32, 32), (8, 8)), _one_each)
+SQUARE_TILES = Geometry(((16, 16), (32, 32), (8, 8)), _one_each)
+REGISTER_TILES = Geometry(((16, 16), (8, 8)), _square_each)
+
+TENSOR_CORES: Mapping[str, Any] = MappingProxyType(
+    {
+        "on_matrix_units": ON_TENSOR_CORES,
+        "arithmetic": {},
+        "compute_capability": "8.0",
+        "otherwise": "numba-cuda-vector",
+    }
+)
+
+
+def _cpu_step(name: str, about: str, **own: Any) -> Implementation:
+    return by_numba_cpu(f"numba_cpu_{name}", about, name=f"numba-cpu-{name}", unit="matrix", rung=True, **own)
+
+
+def _step(name: str, geometry: Geometry, about: str, **own: Any) -> Implementation:
+    return by_numba_cuda(f"numba_cuda_{name}", about, geometry, name=f"numba-cuda-{name}", rung=True, **own)
+
+
+# from three plain loops to vector registers, on all cores each; the last is `numba-cpu`
+CPU_LADDER = (
+    _cpu_step("naive", "three loops, a dot product per element: each term of B comes from another cache line"),
+    _cpu_step("reordered", "rows of B are added up: memory is read as it lies, and the compiler makes vectors of it"),
+    _cpu_step("blocked", "panels of B stay in the L1 cache for 16 rows: B is fetched once for 16 uses, not for one"),
+    _cpu_step(
         "vector",
-        geometry.REGISTER_TILES,
-        "128-bit loads, and the next tiles loaded while these are multiplied: fewer instructions, less waiting",
-    )
-    yield _step(
-        "tensorcore",
-        geometry.REGISTER_TILES,
-        "warps multiply 16 x 8 tiles on the tensor cores, and copies to shared memory pass by the registers",
-        **_TENSOR_CORES,
-        arithmetic={},
-        dtypes=geometry.ON_TENSOR_CORES,
-    )
-
-
-def _cpu_ladder() -> Iterable[Implementation]:
-    """Yield the steps from three plain loops to vector registers, on all cores each; the last is `numba-cpu`."""
-    for name, about, native in (
-        ("naive", "three loops, a dot product an element: each term of B comes from another cache line", ()),
-        ("reordered", "rows of B are added up: memory is read as it lies, and the compiler makes vectors of it", ()),
-        ("blocked", "panels of B stay in the L1 cache for 16 rows: B is fetched once for 16 uses, not for one", ()),
-        (
-            "vector",
-            "packed panels and a tile of sums in vector registers: a sum meets memory once in hundreds of terms",
-            ("bf16",),
-        ),
-    ):
-        yield Implementation(
-            f"numba-cpu-{name}",
-            f"numba_cpu_{name}",
-            "numba_cpu",
-            "matrix",
-            about,
-            arithmetic=WIDENED,
-            native=native,
-            rung=True,
-        )
-
-
-def _implementations() -> Iterable[Implementation]:
-    yield Implementation(
-        "numpy",
-        "numpy_blas",
-        "numpy",
-        "matrix",
-        "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
-        arithmetic=WIDENED,
-    )
-    yield from _cpu_ladder()
-    yield Implementation(
-        "numba-cpu",
-        "numba_cpu_vector",
-        "numba_cpu",
-        "matrix",
-        "a parallel Numba kernel in packed panels, its sums in vector registers; bf16 by dot products where there are",
-        arithmetic=WIDENED,
+        "packed panels and a tile of sums in vector registers: accumulators stay in registers for hundreds of terms",
         native=("bf16",),
-    )
-    yield from _ladder()
-    yield Implementation(
-        "numba-cuda",
-        "numba_cuda_best",
-        "numba_cuda",
+    ),
+)
+# from one thread per element to tensor cores, each better than the one before
+CUDA_LADDER = (
+    _step(
+        "naive",
+        ROWS_ALONG_X,
+        "one thread per element; the threads of a warp are in different rows and read and write far from each other",
+    ),
+    _step(
+        "coalesced",
+        ELEMENT_PER_THREAD,
+        "the threads of a warp in neighbouring columns: 32 reads or writes side by side become one transaction",
+    ),
+    _step(
+        "shared",
+        SQUARE_TILES,
+        "tiles of A and B in shared memory: an element is read from global memory once for a tile's width of uses",
+    ),
+    _step(
+        "register",
+        REGISTER_TILES,
+        "8 x 8 sums in each thread's registers: 16 reads of shared memory for 64 multiply-adds, not 128",
+    ),
+    _step(
         "vector",
-        "the best step of our CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else numba-cuda-vector",
-        geometry=geometry.REGISTER_TILES,
-        **_TENSOR_CORES,
-    )
-    yield Implementation("torch", "torch_blas", "torch", "matrix", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA")
-    yield Implementation(
-        "torch-compile",
-        "torch_compile_blas",
-        "torch_compile",
-        "matrix",
-        "torch.compile of torch.mm: nothing to fuse, so the same product behind the guards of a compiled call",
-        optional=True,
-    )
-    yield Implementation(
-        "triton",
-        "triton_dot",
-        "triton",
-        "vector",
-        "a Triton kernel: 128 x 128 tiles by tl.dot, on tensor cores for all but fp32",
-        on_matrix_units=("tf32", "bf16", "fp16"),
-        dtypes=("fp32", "tf32", "bf16", "fp16"),
-        optional=True,
-    )
-    yield Implementation("cupy", "cupy_blas", "cupy", "matrix", "cupy.matmul: cuBLAS", optional=True)
-
+        REGISTER_TILES,
+        "128-bit loads, and the next tiles loaded while these are multiplied: fewer instructions, less waiting",
+    ),
+    _step(
+        "tensorcore",
+        REGISTER_TILES,
+        "warps multiply 16 x 8 tiles on the tensor cores, and copies to shared memory pass by the registers",
+        **TENSOR_CORES,
+        dtypes=ON_TENSOR_CORES,
+    ),
+)
 
 OPERATION = Operation(
     name="matmul",
@@ -156,7 +123,46 @@ OPERATION = Operation(
     flop_count=lambda shape: 2 * shape["m"] * shape["k"] * shape["n"],
     reference=np.matmul,
     reduction_length=lambda shape: shape["k"],
-    implementations=tuple(_implementations()),
+    implementations=(
+        by_numpy(
+            "numpy_blas",
+            "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
+            unit="matrix",
+        ),
+        *CPU_LADDER,
+        by_numba_cpu(
+            "numba_cpu_vector",
+            "a parallel Numba kernel in packed panels, its sums in vector registers; bf16 by dot products where there "
+            "are",
+            unit="matrix",
+            native=("bf16",),
+        ),
+        *CUDA_LADDER,
+        by_numba_cuda(
+            "numba_cuda_best",
+            "the best step of our CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else numba-cuda-vector",
+            REGISTER_TILES,
+            **TENSOR_CORES,
+        ),
+        by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
+        by_torch_compile(
+            "torch_compile_blas",
+            "torch.compile of torch.mm: nothing to fuse, so the same product behind the guards of a compiled call",
+            unit="matrix",
+        ),
+        by_triton(
+            "triton_dot",
+            "a Triton kernel: 128 x 128 tiles by tl.dot, on tensor cores for all but fp32",
+            on_matrix_units=("tf32", "bf16", "fp16"),
+            dtypes=("fp32", "tf32", "bf16", "fp16"),
+        ),
+        by_cupy("cupy_blas", "cupy.matmul: cuBLAS", unit="matrix"),
+    ),
+    examples=(
+        Example(Shape.of(m=2, k=3, n=5), flop_count=2 * 2 * 3 * 5, fp32_bytes=4 * (2 * 3 + 3 * 5 + 2 * 5), terms=3),
+        Example(Shape.of(m=1, k=1, n=1), flop_count=2, fp32_bytes=12, terms=1),
+        Example(Shape.of(m=65536, k=65536, n=65536), flop_count=2 * 2**48, fp32_bytes=3 * 4 * 2**32, terms=65536),
+    ),
     products=lambda shape: (Product(1, shape["m"], shape["n"], shape["k"]),),
     samples=parts_of_product,
     presets=(

@@ -141,7 +141,7 @@ def _edges(m: int, k: int, n: int, rows: int, columns: int) -> Any:
     """Return top, bottom, left, right of a rectangle for each thread, cut along `rows` and `columns` of a tile."""
     threads = min(numba.get_num_threads(), max(1, m * k * n // FEWEST_TERMS_PER_THREAD))
     down, across = min(
-        ((one, threads // one) for one in range(1, threads + 1)),
+        ((tall, threads // tall) for tall in range(1, threads + 1)),
         key=lambda grid: _even(m, ceil(m / grid[0]), rows) * _even(n, ceil(n / grid[1]), columns),
     )
     height, width = _even(m, ceil(m / down), rows), _even(n, ceil(n / across), columns)

@@ -3,8 +3,7 @@
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matmul import numba_cuda_tensorcore, numba_cuda_vector
-from gpuexplore.operations.matmul.geometry import ON_TENSOR_CORES, REGISTER_TILES
+from gpuexplore.operations.matmul import ON_TENSOR_CORES, REGISTER_TILES, numba_cuda_tensorcore, numba_cuda_vector
 
 
 def step_for(dtype: DType) -> CudaKernel:

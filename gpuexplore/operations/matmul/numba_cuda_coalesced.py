@@ -1,4 +1,4 @@
-"""The second step of the ladder: one thread an element, and neighbouring threads in neighbouring columns.
+"""The second step of the ladder: one thread per element, and neighbouring threads in neighbouring columns.
 
 A warp reads one element of A for all its threads and 32 neighbours of B, and writes 32 neighbours: whole transactions.
 """
@@ -9,7 +9,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matmul.geometry import ONE_EACH
+from gpuexplore.operations.matmul import ELEMENT_PER_THREAD
 
 
 def make(dtype: DType, block: Block) -> Kernel:
@@ -27,5 +27,5 @@ def make(dtype: DType, block: Block) -> Kernel:
     return matmul
 
 
-KERNEL = CudaKernel(make, ONE_EACH)
+KERNEL = CudaKernel(make, ELEMENT_PER_THREAD)
 build = KERNEL.build

@@ -1,4 +1,4 @@
-"""The first step of the ladder: one thread an element, and neighbouring threads in different rows.
+"""The first step of the ladder: one thread per element, and neighbouring threads in different rows.
 
 A warp reads 32 rows of A and writes 32 rows of the product at a time: 32 transactions where 1 to 4 would do.
 """
@@ -9,7 +9,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matmul.geometry import ROWS_ALONG_X
+from gpuexplore.operations.matmul import ROWS_ALONG_X
 
 
 def make(dtype: DType, block: Block) -> Kernel:

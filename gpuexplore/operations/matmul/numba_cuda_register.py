@@ -12,7 +12,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
+from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
 DEPTH = 8  # terms of a tile
 
@@ -41,8 +41,8 @@ def tile_storer(width: int, height: int) -> Any:
     @inlined
     def store(out, sums, row, column):
         below, beside = out.shape[0] - row, out.shape[1] - column
-        for i in range(EACH):
-            for j in range(EACH):
+        for i in range(THREAD_TILE):
+            for j in range(THREAD_TILE):
                 if i * height < below and j * width < beside:
                     out[row + i * height, column + j * width] = narrow(sums[i, j], out.dtype)
 
@@ -52,31 +52,31 @@ def tile_storer(width: int, height: int) -> Any:
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, width, height = sum_type(dtype), block[0], block[1]
-    columns, rows, threads = EACH * width, EACH * height, width * height
+    columns, rows, threads = THREAD_TILE * width, THREAD_TILE * height, width * height
     padded = rows + 1  # so that the elements of a column of A, a line of it here, fall into different banks
     fill, store = tile_filler(rows, columns, threads), tile_storer(width, height)
 
     def matmul(a, b, out):
         tile_a = cuda.shared.array((DEPTH, padded), kind)  # transposed
         tile_b = cuda.shared.array((DEPTH, columns), kind)
-        sums = cuda.local.array((EACH, EACH), kind)
-        a_column = cuda.local.array(EACH, kind)
-        b_row = cuda.local.array(EACH, kind)
+        sums = cuda.local.array((THREAD_TILE, THREAD_TILE), kind)
+        a_column = cuda.local.array(THREAD_TILE, kind)
+        b_row = cuda.local.array(THREAD_TILE, kind)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
         thread = (y * width + x) & (threads - 1)  # & says that it is not negative
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
-        for i in range(EACH):
-            for j in range(EACH):
+        for i in range(THREAD_TILE):
+            for j in range(THREAD_TILE):
                 sums[i, j] = kind(0)
         for start in range(0, a.shape[1], DEPTH):
             fill(tile_a, tile_b, a, b, thread, top, left, start)
             cuda.syncthreads()
             for term in range(DEPTH):
-                for i in range(EACH):
+                for i in range(THREAD_TILE):
                     a_column[i] = tile_a[term, y + i * height]
                     b_row[i] = tile_b[term, x + i * width]
-                for i in range(EACH):
-                    for j in range(EACH):
+                for i in range(THREAD_TILE):
+                    for j in range(THREAD_TILE):
                         sums[i, j] += a_column[i] * b_row[j]
             cuda.syncthreads()
         store(out, sums, top + y, left + x)

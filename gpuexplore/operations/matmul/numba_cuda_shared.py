@@ -10,7 +10,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matmul.geometry import SQUARE_TILES
+from gpuexplore.operations.matmul import SQUARE_TILES
 
 
 def make(dtype: DType, block: Block) -> Kernel:

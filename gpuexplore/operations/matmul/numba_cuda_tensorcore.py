@@ -13,12 +13,11 @@ from numba import cuda
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.async_copies import commit_copies, copy_vector_async, wait_for_copies
 from gpuexplore.kernels.intrinsics.tensor_cores import load_matrices, load_transposed, multiplier
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, read, store_pair, vector_length, write
-from gpuexplore.kernels.intrinsics.warps import WARP
-from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
+from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
 STAGES = 3
 IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
@@ -106,7 +105,7 @@ def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     storage, kind, width, height = dtype.storage.type, sum_type(dtype), *block
     vector, threads = vector_length(storage), width * height
-    rows, columns, depth, halves = EACH * height, EACH * width, CHUNKS * vector, vector == 8
+    rows, columns, depth, halves = THREAD_TILE * height, THREAD_TILE * width, CHUNKS * vector, vector == 8
     b_chunks, warps_across, word = columns // vector, columns // WARP_COLUMNS, np.uint32 if halves else np.float32
     elements_a, elements_b = STAGES * rows * depth, STAGES * depth * columns
     copy_a = tile_copier(rows, CHUNKS, threads, vector, turn=1)

@@ -1,6 +1,6 @@
 """The fifth step of the ladder: 128-bit loads, and the next tiles on their way while these are multiplied.
 
-A quarter of the load instructions, and one barrier a step instead of two: there are two pairs of tiles in shared
+A quarter of the load instructions, and one barrier per step instead of two: there are two pairs of tiles in shared
 memory, the one that is read and the one that is filled. A warp's threads stand 8 wide and 4 high, so that all of
 them together read 12 different vectors for 2048 multiply-adds.
 """
@@ -12,10 +12,9 @@ from numba import cuda
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, store_vector, vector_length, write
-from gpuexplore.kernels.intrinsics.warps import WARP
-from gpuexplore.operations.matmul.geometry import EACH, REGISTER_TILES
+from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
 WARP_WIDTH, WARP_HEIGHT = 8, 4
 
@@ -40,11 +39,11 @@ def tile_multiplier(kind: Any, block: Block, depth: int, padded: int) -> Any:
     def multiply(sums, a_column, b_row, tile_a, tile_b, now, x, y):
         for first in range(now * depth, now * depth + depth, together):
             for term in range(together):
-                for i in range(0, EACH, wide):
+                for i in range(0, THREAD_TILE, wide):
                     load_vector(a_column, i, tile_a, (first + term) * padded + i * height + y)
-                    load_vector(b_row, i, tile_b, (first + term) * EACH * width + i * width + x)
-                for i in range(EACH):
-                    for j in range(EACH):
+                    load_vector(b_row, i, tile_b, (first + term) * THREAD_TILE * width + i * width + x)
+                for i in range(THREAD_TILE):
+                    for j in range(THREAD_TILE):
                         sums[i, j] += a_column[i] * b_row[j]
 
     return multiply
@@ -57,13 +56,13 @@ def tile_storer(kind: Any, storage: Any, block: Block) -> Any:
     @inlined
     def store(out, sums, row, column):
         n, below, beside = out.shape[1], out.shape[0] - row, out.shape[1] - column
-        for i in range(EACH):
+        for i in range(THREAD_TILE):
             down = i // wide * wide * height + i % wide
-            for j in range(0, EACH, wide):
+            for j in range(0, THREAD_TILE, wide):
                 right, place = j * width, (row + down) * n + column + j * width
                 if keeps_format and n % wide == 0:
                     if down < below and right < beside:
-                        store_vector(out, place, sums, i * EACH + j)
+                        store_vector(out, place, sums, i * THREAD_TILE + j)
                 else:
                     for each in range(wide):
                         if down < below and right + each < beside:
@@ -76,7 +75,8 @@ def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, storage, width, height = sum_type(dtype), dtype.storage.type, *block
     vector, wide = vector_length(storage), vector_length(kind)  # elements that a load brings, sums that one holds
-    rows, columns, depth = EACH * height, EACH * width, vector * width // EACH  # each thread loads one vector of both
+    rows, columns = THREAD_TILE * height, THREAD_TILE * width
+    depth = vector * width // THREAD_TILE  # each thread loads one vector of both
     padded = rows + 4  # so that the elements of a row of A, a column of its tile, fall into different banks
     a_across, b_across, warps_across = depth // vector, columns // vector, width // WARP_WIDTH
     multiply, store = tile_multiplier(kind, block, depth, padded), tile_storer(kind, storage, block)
@@ -84,9 +84,9 @@ def make(dtype: DType, block: Block) -> Kernel:
     def matmul(a, b, out):
         tile_a = cuda.shared.array((2, depth, padded), kind, ALIGNMENT)  # transposed
         tile_b = cuda.shared.array((2, depth, columns), kind, ALIGNMENT)
-        sums = cuda.local.array((EACH, EACH), kind, ALIGNMENT)
-        a_column = cuda.local.array(EACH, kind, ALIGNMENT)
-        b_row = cuda.local.array(EACH, kind, ALIGNMENT)
+        sums = cuda.local.array((THREAD_TILE, THREAD_TILE), kind, ALIGNMENT)
+        a_column = cuda.local.array(THREAD_TILE, kind, ALIGNMENT)
+        b_row = cuda.local.array(THREAD_TILE, kind, ALIGNMENT)
         staged_a = cuda.local.array(vector, storage, ALIGNMENT)
         staged_b = cuda.local.array(vector, storage, ALIGNMENT)
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
@@ -96,8 +96,8 @@ def make(dtype: DType, block: Block) -> Kernel:
         y = (warp // warps_across * WARP_HEIGHT + lane // WARP_WIDTH) * wide
         a_row, a_term = thread // a_across, thread % a_across * vector
         b_term, b_column = thread // b_across, thread % b_across * vector
-        for i in range(EACH):
-            for j in range(EACH):
+        for i in range(THREAD_TILE):
+            for j in range(THREAD_TILE):
                 sums[i, j] = kind(0)
         now = 1
         for start in range(-depth, a.shape[1], depth):

@@ -1,7 +1,6 @@
 """A product through torch.compile: nothing to fuse, so the library's product behind the guards of a compiled call.
 
-Inductor would compute into memory of its own and copy that to an `out` it is given; so `out` takes over the
-memory of the result instead, which moves no bytes.
+Inductor would compute into memory of its own and copy that to an `out` it is given.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gpuexplore.backends.torch import take_over
 from gpuexplore.backends.torch_compile import compiled
 from gpuexplore.dtypes import DType
 
@@ -20,4 +20,4 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     run = compiled(torch.mm)
-    return lambda: out.set_(run(a, b))
+    return lambda: take_over(out, run(a, b))

@@ -6,62 +6,53 @@ memory-bound at every size, however fast the multipliers are.
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import WARP, Geometry
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset, Product
-from gpuexplore.operations.matvec.geometry import ROW_PER_THREAD, ROW_PER_WARP
+from gpuexplore.operations.contract import Example, Preset, Product
+from gpuexplore.operations.families import row_wise
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 
-OPERATION = Operation(
+ROW_PER_THREAD = Geometry(((128,), (64,), (256,), (512,), (1024,)), tile=lambda block: (block[0],))
+ROW_PER_WARP = Geometry(((256,), (128,), (64,), (512,)), tile=lambda block: (block[0] // WARP,))
+
+OPERATION = row_wise(
     name="matvec",
     title="Matrix-vector product",
     formula="(m, n) @ (n) → (m)",
     about="Every element of the matrix is used once: reading it from memory takes longer than multiplying it.",
-    axes=("m", "n"),
-    limits={"m": 2**24, "n": 2**24},
-    default_sizes=(128, 512, 1024, 2048),
-    shape_of_size=lambda size: Shape.of(m=size, n=size),
-    inputs=lambda shape: ((shape["m"], shape["n"]), (shape["n"],)),
-    output=lambda shape: (shape["m"],),
-    flop_count=lambda shape: 2 * shape["m"] * shape["n"],
+    vectors=1,
+    reduces=True,
+    flops_per_element=2,
     reference=np.matmul,
-    reduction_length=lambda shape: shape["n"],
     implementations=(
-        Implementation(
-            "numpy",
-            "numpy_blas",
-            "numpy",
-            "matrix",
-            "numpy.matmul: OpenBLAS in fp64 and fp32, other loops for 16-bit formats",
-            arithmetic=WIDENED,
+        by_numpy(
+            "numpy_blas", "numpy.matmul: OpenBLAS in fp64 and fp32, other loops for 16-bit formats", unit="matrix"
         ),
-        Implementation(
-            "numba-cpu",
+        by_numba_cpu(
             "numba_cpu_rows",
-            "numba_cpu",
-            "matrix",
             "a parallel Numba loop: each thread sums whole rows, 16-bit formats widened to fp32",
-            arithmetic=WIDENED,
+            unit="matrix",
         ),
-        Implementation(
-            "numba-cuda-naive",
+        by_numba_cuda(
             "numba_cuda_naive",
-            "numba_cuda",
-            "vector",
-            "one thread a row, as the notebook has it: neighbouring threads read a whole row apart",
-            arithmetic=WIDENED,
+            "one thread per row, as the notebook has it: neighbouring threads read a whole row apart",
+            ROW_PER_THREAD,
+            name="numba-cuda-naive",
             rung=True,
-            geometry=ROW_PER_THREAD,
         ),
-        Implementation(
-            "numba-cuda",
+        by_numba_cuda(
             "numba_cuda_warps",
-            "numba_cuda",
-            "vector",
-            "one warp a row: its threads read 512 neighbouring bytes at a time, and shuffles add their sums",
-            arithmetic=WIDENED,
-            geometry=ROW_PER_WARP,
+            "one warp per row: its threads read 512 neighbouring bytes at a time, and shuffles add their sums",
+            ROW_PER_WARP,
         ),
-        Implementation("torch", "torch_blas", "torch", "matrix", "torch.mv: MKL and oneDNN on a CPU, cuBLAS on CUDA"),
+        by_torch(
+            "torch_blas",
+            "torch.mv: MKL and oneDNN on a CPU, cuBLAS on CUDA",
+            unit="matrix",
+            vendor_library=True,
+        ),
     ),
+    examples=(Example(Shape.of(m=2, n=3), flop_count=12, fp32_bytes=4 * (6 + 3 + 2), terms=3),),
     products=lambda shape: (Product(1, shape["m"], 1, shape["n"]),),
     presets=(
         Preset(
@@ -70,4 +61,5 @@ OPERATION = Operation(
             "the notebook's matrix: 40 MB in fp32, which its 10.4 µs would have read at 3.8 TB/s",
         ),
     ),
+    simulated=((1, 1), (65, 3), (3, 264)),
 )

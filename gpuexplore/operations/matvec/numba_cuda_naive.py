@@ -1,4 +1,4 @@
-"""One thread a row, the notebook's kernel: neighbouring threads read a whole row apart."""
+"""One thread per row, the notebook's kernel: neighbouring threads read a whole row apart."""
 
 from numba import cuda
 
@@ -6,7 +6,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matvec.geometry import ROW_PER_THREAD
+from gpuexplore.operations.matvec import ROW_PER_THREAD
 
 
 def make(dtype: DType, block: Block) -> Kernel:

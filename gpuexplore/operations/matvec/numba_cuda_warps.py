@@ -1,4 +1,4 @@
-"""One warp a row: its threads read 512 neighbouring bytes at a time, and shuffles add their 32 sums.
+"""One warp per row: its threads read 512 neighbouring bytes at a time, and shuffles add their 32 sums.
 
 Rows that do not start at a multiple of 16 bytes are read element by element, still side by side.
 """
@@ -8,10 +8,10 @@ from numba import cuda
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, vector_length
-from gpuexplore.kernels.intrinsics.warps import WARP, warp_sum
-from gpuexplore.operations.matvec.geometry import ROW_PER_WARP
+from gpuexplore.kernels.intrinsics.warps import warp_sum
+from gpuexplore.operations.matvec import ROW_PER_WARP
 
 
 def make(dtype: DType, block: Block) -> Kernel:

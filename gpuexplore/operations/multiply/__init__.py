@@ -6,11 +6,13 @@ memory-bound at every size: the device with the faster memory wins, not the one 
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
-from gpuexplore.operations.multiply.geometry import ONE_EACH
+from gpuexplore.operations.contract import Example, Preset
+from gpuexplore.operations.families import element_wise
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch, by_torch_compile
 
-OPERATION = Operation(
+OPERATION = element_wise(
     name="multiply",
     title="Element-wise product",
     formula="(m, n) ∘ (m, n) → (m, n)",
@@ -19,45 +21,24 @@ OPERATION = Operation(
     limits={"m": 65536, "n": 65536},
     default_sizes=(100, 300, 1000, 2000),
     shape_of_size=lambda size: Shape.of(m=size, n=size),
-    inputs=lambda shape: ((shape["m"], shape["n"]), (shape["m"], shape["n"])),
-    output=lambda shape: (shape["m"], shape["n"]),
-    flop_count=lambda shape: shape["m"] * shape["n"],
+    operands=2,
+    flops_per_element=1,
     reference=np.multiply,
-    reduction_length=lambda _: 1,
     implementations=(
-        Implementation(
-            "numpy", "numpy_ufunc", "numpy", "vector", "numpy.multiply: one thread, vectorised", arithmetic=WIDENED
-        ),
-        Implementation(
-            "numba-cpu",
-            "numba_cpu_loop",
-            "numba_cpu",
-            "vector",
-            "a parallel Numba loop over the elements, 16-bit formats widened to fp32",
-            arithmetic=WIDENED,
-        ),
-        Implementation(
-            "numba-cuda",
-            "numba_cuda_elements",
-            "numba_cuda",
-            "vector",
-            "a Numba CUDA kernel: one thread an element",
-            arithmetic=WIDENED,
-            geometry=ONE_EACH,
-        ),
-        Implementation("torch", "torch_elementwise", "torch", "vector", "torch.mul"),
-        Implementation(
-            "torch-compile",
+        by_numpy("numpy_ufunc", "numpy.multiply: one thread, vectorised"),
+        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
+        by_numba_cuda("numba_cuda_elements", "a Numba CUDA kernel: one thread per element", ELEMENT_PER_THREAD),
+        by_torch("torch_elementwise", "torch.mul", vendor_library=True),
+        by_torch_compile(
             "torch_compile_fused",
-            "torch_compile",
-            "vector",
             "torch.compile of a product: a generated kernel behind the guards of a compiled call",
-            optional=True,
         ),
     ),
+    examples=(Example(Shape.of(m=2, n=3), flop_count=6, fp32_bytes=4 * (6 + 6 + 6), terms=1),),
     presets=(
         Preset(
             "notebook-1000", Shape.of(m=1000, n=1000), "the notebook's element-wise product on the CPU, then on CUDA"
         ),
     ),
+    simulated=((1, 1), (257, 1), (129, 3)),
 )

@@ -1,12 +1,11 @@
-"""One thread an element, the matrices as lines."""
+"""One thread per element, the matrices as lines."""
 
 from numba import cuda
 
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.multiply.geometry import ONE_EACH
+from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:
@@ -20,5 +19,5 @@ def make(dtype: DType, block: Block) -> Kernel:
     return multiply
 
 
-KERNEL = CudaKernel(make, ONE_EACH, flat=True)
+KERNEL = CudaKernel(make, ELEMENT_PER_THREAD, flat=True)
 build = KERNEL.build

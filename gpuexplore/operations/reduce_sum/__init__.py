@@ -8,51 +8,32 @@ from functools import partial
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation
-from gpuexplore.operations.reduce_sum.geometry import ROW_PER_BLOCK
+from gpuexplore.operations.contract import Example
+from gpuexplore.operations.families import row_wise
+from gpuexplore.operations.implementations import by_cupy, by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 
-OPERATION = Operation(
+OPERATION = row_wise(
     name="reduce_sum",
     title="Sums of rows",
     formula="(m, n) → (m)",
     about="One addition for every number read: memory bandwidth decides, if enough threads read at once.",
-    axes=("m", "n"),
-    limits={"m": 2**24, "n": 2**24},
-    default_sizes=(128, 512, 1024, 2048),
-    shape_of_size=lambda size: Shape.of(m=size, n=size),
-    inputs=lambda shape: ((shape["m"], shape["n"]),),
-    output=lambda shape: (shape["m"],),
-    flop_count=lambda shape: shape["m"] * shape["n"],
+    reduces=True,
+    flops_per_element=1,
     reference=partial(np.sum, axis=-1),
-    reduction_length=lambda shape: shape["n"],
     implementations=(
-        Implementation(
-            "numpy",
-            "numpy_reduce",
-            "numpy",
-            "vector",
-            "numpy.add.reduce: one thread, sums of 16-bit formats in fp32",
-            arithmetic=WIDENED,
+        by_numpy("numpy_reduce", "numpy.add.reduce: one thread, sums of 16-bit formats in fp32"),
+        by_numba_cpu(
+            "numba_cpu_rows", "a parallel Numba loop: each thread sums whole rows, 16-bit formats widened to fp32"
         ),
-        Implementation(
-            "numba-cpu",
-            "numba_cpu_rows",
-            "numba_cpu",
-            "vector",
-            "a parallel Numba loop: each thread sums whole rows, 16-bit formats widened to fp32",
-            arithmetic=WIDENED,
-        ),
-        Implementation(
-            "numba-cuda",
+        by_numba_cuda(
             "numba_cuda_row_per_block",
-            "numba_cuda",
-            "vector",
-            "a Numba CUDA kernel: a block a row, a tree of additions in shared memory",
-            arithmetic=WIDENED,
-            geometry=ROW_PER_BLOCK,
+            "a Numba CUDA kernel: one block per row, a tree of additions in shared memory",
+            ROW_PER_BLOCK,
         ),
-        Implementation("torch", "torch_reduction", "torch", "vector", "torch.sum"),
-        Implementation("cupy", "cupy_reduction", "cupy", "vector", "cupy.sum: CuPy's reduction kernel", optional=True),
+        by_torch("torch_reduction", "torch.sum", vendor_library=True),
+        by_cupy("cupy_reduction", "cupy.sum: CuPy's reduction kernel"),
     ),
+    examples=(Example(Shape.of(m=2, n=3), flop_count=6, fp32_bytes=4 * (6 + 2), terms=3),),
 )

@@ -1,6 +1,6 @@
 """A CUDA kernel in Numba: the threads of a block stride through one row, then add their sums in a tree.
 
-Sums are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp a row.
+Sums are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp per row.
 """
 
 from numba import cuda
@@ -8,8 +8,7 @@ from numba import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.reduce_sum.geometry import ROW_PER_BLOCK
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK, Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:

@@ -3,7 +3,7 @@
 In the first pass each thread keeps the largest element so far and the sum of exponentials below it, which
 grows smaller with every larger element; a tree in shared memory joins the pairs. M. Milakov, N. Gimelshein,
 "Online normalizer calculation for softmax", https://arxiv.org/abs/1805.02867. Sums are kept in fp32 (fp64
-for fp64); a block of 32 threads is one warp a row.
+for fp64); a block of 32 threads is one warp per row.
 """
 
 import math
@@ -14,8 +14,7 @@ from numba import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.softmax.geometry import ROW_PER_BLOCK
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK, Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:

@@ -1,4 +1,4 @@
-"""A Triton kernel: one program a row, in pieces of up to 4096 elements, with the maximum and the sum kept online."""
+"""A Triton kernel: one program per row, in pieces of up to 4096 elements, with the maximum and the sum kept online."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

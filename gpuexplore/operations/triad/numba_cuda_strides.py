@@ -5,9 +5,8 @@ from numba import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 from gpuexplore.operations.triad import FACTOR
-from gpuexplore.operations.triad.geometry import STRIDES
 
 
 def make(dtype: DType, block: Block) -> Kernel:
@@ -21,5 +20,5 @@ def make(dtype: DType, block: Block) -> Kernel:
     return triad
 
 
-KERNEL = CudaKernel(make, STRIDES)
+KERNEL = CudaKernel(make, GRID_STRIDE)
 build = KERNEL.build

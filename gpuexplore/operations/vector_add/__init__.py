@@ -6,58 +6,41 @@ memory-bound at every size: the device with the faster memory wins, not the one 
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, grid_stride
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import WIDENED, Implementation, Operation, Preset
-from gpuexplore.operations.vector_add.geometry import ONE_EACH, STRIDED
+from gpuexplore.operations.contract import Example, Preset
+from gpuexplore.operations.families import element_wise
+from gpuexplore.operations.implementations import by_cupy, by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 
-OPERATION = Operation(
+FOUR_PER_THREAD = grid_stride(((256,), (128,), (512,), (1024,)), each=4)
+
+OPERATION = element_wise(
     name="vector_add",
     title="Vector addition",
     formula="(n) + (n) → (n)",
     about="One operation for every three numbers moved: memory bandwidth decides, arithmetic waits.",
-    axes=("n",),
-    limits={"n": 2**31},
-    default_sizes=(10_000, 100_000, 1_000_000, 4_000_000),
-    shape_of_size=lambda size: Shape.of(n=size),
-    inputs=lambda shape: ((shape["n"],), (shape["n"],)),
-    output=lambda shape: (shape["n"],),
-    flop_count=lambda shape: shape["n"],
+    operands=2,
+    flops_per_element=1,
     reference=np.add,
-    reduction_length=lambda _: 1,
     implementations=(
-        Implementation(
-            "numpy", "numpy_ufunc", "numpy", "vector", "numpy.add: one thread, vectorised", arithmetic=WIDENED
-        ),
-        Implementation(
-            "numba-cpu",
-            "numba_cpu_loop",
-            "numba_cpu",
-            "vector",
-            "a parallel Numba loop over the elements, 16-bit formats widened to fp32",
-            arithmetic=WIDENED,
-        ),
-        Implementation(
-            "numba-cuda-naive",
+        by_numpy("numpy_ufunc", "numpy.add: one thread, vectorised"),
+        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
+        by_numba_cuda(
             "numba_cuda_naive",
-            "numba_cuda",
-            "vector",
-            "one thread an element, as the notebook has it: each waits for its own two loads",
-            arithmetic=WIDENED,
+            "one thread per element, as the notebook has it: each waits for its own two loads",
+            ELEMENT_PER_THREAD,
+            name="numba-cuda-naive",
             rung=True,
-            geometry=ONE_EACH,
         ),
-        Implementation(
-            "numba-cuda",
+        by_numba_cuda(
             "numba_cuda_strided",
-            "numba_cuda",
-            "vector",
-            "a grid that strides, 16 bytes a thread at a time: fewer instructions hide more of the memory's latency",
-            arithmetic=WIDENED,
-            geometry=STRIDED,
+            "a grid that strides, 16 bytes per thread at a time: fewer instructions hide more of the memory's latency",
+            FOUR_PER_THREAD,
         ),
-        Implementation("torch", "torch_elementwise", "torch", "vector", "torch.add"),
-        Implementation("cupy", "cupy_ufunc", "cupy", "vector", "cupy.add: an element-wise kernel", optional=True),
+        by_torch("torch_elementwise", "torch.add", vendor_library=True),
+        by_cupy("cupy_ufunc", "cupy.add: an element-wise kernel"),
     ),
+    examples=(Example(Shape.of(n=7), flop_count=7, fp32_bytes=4 * (7 + 7 + 7), terms=1),),
     presets=(
         Preset("notebook-5466", Shape.of(n=5466), "the notebook's launch arithmetic: 6 blocks of 1024 threads"),
         Preset(

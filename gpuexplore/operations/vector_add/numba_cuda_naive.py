@@ -1,12 +1,11 @@
-"""One thread an element, the notebook's kernel (which has blocks of 1024)."""
+"""One thread per element, the notebook's kernel (which has blocks of 1024)."""
 
 from numba import cuda
 
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.vector_add.geometry import ONE_EACH
+from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Block
 
 
 def make(dtype: DType, block: Block) -> Kernel:
@@ -20,5 +19,5 @@ def make(dtype: DType, block: Block) -> Kernel:
     return vector_add
 
 
-KERNEL = CudaKernel(make, ONE_EACH)
+KERNEL = CudaKernel(make, ELEMENT_PER_THREAD)
 build = KERNEL.build

@@ -11,7 +11,7 @@ from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, store_vector, vector_length
-from gpuexplore.operations.vector_add.geometry import STRIDED
+from gpuexplore.operations.vector_add import FOUR_PER_THREAD
 
 
 def make(dtype: DType, block: Block) -> Kernel:
@@ -36,5 +36,5 @@ def make(dtype: DType, block: Block) -> Kernel:
     return vector_add
 
 
-KERNEL = CudaKernel(make, STRIDED)
+KERNEL = CudaKernel(make, FOUR_PER_THREAD)
 build = KERNEL.build

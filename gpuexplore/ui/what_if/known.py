@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import streamlit as st
 
-from gpuexplore.analysis.prediction import Calibration, calibrate, library_of
+from gpuexplore.analysis.prediction import Calibration, calibrate
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, fastest, format_in
 from gpuexplore.analysis.what_if.workload import Layer, Workload
 from gpuexplore.dtypes import DTYPES, format_named
@@ -90,7 +90,7 @@ def _experiment(found: Sequence[tuple[Layer, str]], device: Device) -> Experimen
         layer.operation,
         tuple(dict.fromkeys(one.shape for one, _ in found)),
         tuple(dict.fromkeys(dtype for _, dtype in found)),
-        (library_of(layer.contract).name,),
+        (layer.contract.vendor_library.name,),
         (device.id,),
     )
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gpuexplore.analysis.prediction.arithmetic import arithmetic, library_of
+from gpuexplore.analysis.prediction.arithmetic import arithmetic
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.model import Case, Shape
-from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations import operation_named
 from tests.analysis.made import case, device
 
 
@@ -14,7 +14,7 @@ def on(key, dtype, operation="matmul"):
     assert row
     target = as_device(row)
     shape = operation_named(operation).shape_of_size(64)
-    return arithmetic(Case(operation, shape, dtype, library_of(operation_named(operation)).name, row.key), target)
+    return arithmetic(Case(operation, shape, dtype, operation_named(operation).vendor_library.name, row.key), target)
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,6 @@ def test_an_unknown_peak_stays_unknown():
     found = arithmetic(case(dtype="fp32"), device(peaks=()))
     assert (found.support, found.peak) == ("native", None)
     assert found.reason == "no peak is known for it on a made-up processor"
-
-
-@pytest.mark.parametrize("operation", list(OPERATIONS.values()), ids=list(OPERATIONS))
-def test_the_library_is_torch_and_no_kernel_of_ours(operation):
-    assert library_of(operation).backend == "torch"
-    assert not library_of(operation).rung
 
 
 def test_shape_does_not_matter():

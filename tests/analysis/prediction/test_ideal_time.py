@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
-from gpuexplore.analysis.prediction.ideal_time import LAUNCH_S, ideal, useful_share
+from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal, useful_share
 from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape
 from gpuexplore.operations.contract import Product
 from tests.analysis.made import case, device
@@ -30,14 +30,14 @@ def test_a_copy_is_bound_by_memory():
 def test_a_tiny_case_costs_a_call_and_never_less_than_its_work():
     found = ideal(case(size=64, on="cuda:0"), GPU, UNITS)
     assert found
-    assert (found.bound, found.time_s) == ("overhead", LAUNCH_S["gpu"])
+    assert (found.bound, found.time_s) == ("overhead", CALL_S["gpu"])
     assert found.floor_s == max(2 * 64**3 / 1e12, 3 * 64**2 * 4 / 1e11)
 
 
 def test_a_cpus_call_comes_on_top_of_its_work():
     found = ideal(case(size=1000), device(peaks=GPU.peaks), UNITS)
     assert found
-    assert (found.bound, found.time_s) == ("compute", 2 * 1000**3 / 1e12 + LAUNCH_S["cpu"])
+    assert (found.bound, found.time_s) == ("compute", 2 * 1000**3 / 1e12 + CALL_S["cpu"])
 
 
 def test_the_fastest_cache_that_holds_the_data_moves_them():

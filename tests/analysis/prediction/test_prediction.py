@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import INTERVAL, calibrate, library_of, predict
+from gpuexplore.analysis.prediction import INTERVAL, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calibration import from_published, from_results, published_case
 from gpuexplore.analysis.prediction.priors import PRIORS, components_of, prior_of
@@ -24,7 +24,7 @@ HERE = calibrate()
 def on(key, dtype, shape=NOTEBOOK, operation="linear", calibration=HERE):
     row = accelerator_named(key)
     assert row
-    name = library_of(operation_named(operation)).name
+    name = operation_named(operation).vendor_library.name
     return predict(Case(operation, shape, dtype, name, row.key), as_device(row), calibration)
 
 
@@ -125,12 +125,18 @@ def test_what_is_unknown_is_none_with_its_reason():
     assert "memory bandwidth" in found.reason
 
 
-@pytest.mark.parametrize("kind", PRIORS, ids="/".join)
-def test_every_kind_of_case_is_uncertain_by_its_own_prior_first(kind):
-    features = dict.fromkeys(("kind", "bound", "device", "vendor", "architecture", "rate_class"), "x")
-    features |= {"dtype": "x", "implementation": "x", "family": "x", "unit": "x", "deviation": prior_of(kind).deviation}
+@pytest.mark.parametrize("regime", PRIORS, ids="/".join)
+def test_every_kind_of_case_is_uncertain_by_its_own_prior_first(regime):
+    features = dict.fromkeys(("regime", "bound", "device", "vendor", "architecture", "rate_class"), "x")
+    features |= {
+        "dtype": "x",
+        "implementation": "x",
+        "family": "x",
+        "unit": "x",
+        "deviation": prior_of(regime).deviation,
+    }
     features |= {"log2_flops": 1.0, "log2_bytes": 1.0, "log2_watts_per_peak": None}
-    assert covariance(components_of(kind), [features], [features])[0, 0] > prior_of(kind).deviation ** 2
+    assert covariance(components_of(regime), [features], [features])[0, 0] > prior_of(regime).deviation ** 2
 
 
 @pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
@@ -139,7 +145,7 @@ def test_every_device_of_the_table_has_an_answer_for_every_operation_and_format(
     for operation in OPERATIONS.values():
         shape = operation.shape_of_size(operation.default_sizes[-1])
         for dtype in FORMATS:
-            found = predict(Case(operation.name, shape, dtype, library_of(operation).name, row.key), target, HERE)
+            found = predict(Case(operation.name, shape, dtype, operation.vendor_library.name, row.key), target, HERE)
             if found.time_s is None:
                 assert found.reason
             else:

@@ -1,0 +1,50 @@
+"""Families of operations: what the contracts of element-wise and of row-wise operations have in common."""
+
+from math import prod
+from typing import Any
+
+from gpuexplore.model import Shape
+from gpuexplore.operations.contract import Operation
+
+
+def element_wise(*, operands: int, flops_per_element: int, **own: Any) -> Operation:
+    """Return an operation that makes each element of the output of those at its place in the inputs.
+
+    Args:
+        operands: how many inputs it has, all of the output's shape.
+        flops_per_element: floating-point operations for one element of the output.
+        own: the other fields of its contract; the arrays are vectors unless axes are among them.
+    """
+    usual: dict[str, Any] = {
+        "axes": ("n",),
+        "limits": {"n": 2**31},
+        "default_sizes": (10_000, 100_000, 1_000_000, 4_000_000),
+        "shape_of_size": lambda size: Shape.of(n=size),
+        "inputs": lambda shape: (tuple(shape),) * operands,
+        "output": tuple,
+        "flop_count": lambda shape: flops_per_element * prod(shape),
+        "reduction_length": lambda _: 1,
+    }
+    return Operation(**usual | own)
+
+
+def row_wise(*, flops_per_element: int, vectors: int = 0, reduces: bool = False, **own: Any) -> Operation:
+    """Return an operation on the rows of a matrix (m, n), each of which a single thread or block can finish.
+
+    Args:
+        flops_per_element: floating-point operations for one element of the matrix.
+        vectors: how many further inputs (n) every row takes.
+        reduces: whether a row becomes one element, (m, n) -> (m), or a row again, (m, n) -> (m, n).
+        own: the other fields of its contract.
+    """
+    usual: dict[str, Any] = {
+        "axes": ("m", "n"),
+        "limits": {"m": 2**24, "n": 2**24},
+        "default_sizes": (128, 512, 1024, 2048) if reduces else (128, 256, 512, 1024),
+        "shape_of_size": lambda size: Shape.of(m=size, n=size),
+        "inputs": lambda shape: (tuple(shape), *[(shape["n"],)] * vectors),
+        "output": lambda shape: tuple(shape)[: 1 if reduces else 2],
+        "flop_count": lambda shape: flops_per_element * prod(shape),
+        "reduction_length": lambda shape: shape["n"],
+    }
+    return Operation(**usual | own)

@@ -1,0 +1,50 @@
+"""Rows of `implementations=`, library by library, with what is the same in every operation.
+
+Each takes the file in the operation's folder and a sentence about it; whatever differs is named, e.g. `unit="matrix"`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuexplore.kernels.geometry import Geometry
+from gpuexplore.operations.contract import WIDENED, Implementation
+
+
+def by_numpy(module: str, about: str, **own: Any) -> Implementation:
+    """Return NumPy's row: what computes in 16 bits is widened to fp32."""
+    return _row("numpy", module, about, {"arithmetic": WIDENED} | own)
+
+
+def by_numba_cpu(module: str, about: str, **own: Any) -> Implementation:
+    """Return the row of a parallel CPU kernel of ours."""
+    return _row("numba_cpu", module, about, {"arithmetic": WIDENED} | own)
+
+
+def by_numba_cuda(module: str, about: str, geometry: Geometry, **own: Any) -> Implementation:
+    """Return the row of a CUDA kernel of ours, launched as `geometry` says."""
+    return _row("numba_cuda", module, about, {"arithmetic": WIDENED, "geometry": geometry} | own)
+
+
+def by_torch(module: str, about: str, **own: Any) -> Implementation:
+    """Return torch's row."""
+    return _row("torch", module, about, own)
+
+
+def by_torch_compile(module: str, about: str, **own: Any) -> Implementation:
+    """Return the row of what torch.compile makes of a function."""
+    return _row("torch_compile", module, about, {"optional": True} | own)
+
+
+def by_triton(module: str, about: str, **own: Any) -> Implementation:
+    """Return the row of a Triton kernel of ours."""
+    return _row("triton", module, about, {"optional": True} | own)
+
+
+def by_cupy(module: str, about: str, **own: Any) -> Implementation:
+    """Return CuPy's row."""
+    return _row("cupy", module, about, {"optional": True} | own)
+
+
+def _row(backend: str, module: str, about: str, facts: Mapping[str, Any]) -> Implementation:
+    usual = {"name": backend.replace("_", "-"), "unit": "vector"}
+    return Implementation(module=module, backend=backend, about=about, **{**usual, **facts})
