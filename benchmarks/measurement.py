@@ -51,8 +51,8 @@ ATTEMPTS = 10
 TRUE_SAMPLE_S = 200e-6
 TRUE_SAMPLES = 3  # of one case in one round
 
-Run = Callable[[], object]
-Runs = Mapping[Case, Run]
+Call = Callable[[], object]
+Runs = Mapping[Case, Call]
 Times = Mapping[Case, float]  # seconds per call
 Samples = Mapping[Case, Sequence[float]]
 Contestant = Callable[[Sequence[Case]], Times]  # measures the cases of one size
@@ -85,7 +85,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Contest:
     """Every contestant's turns, and the slices of the truth before, between and after them."""
 
     turns: Mapping[str, Sequence[Turn]]
@@ -176,7 +176,7 @@ def make_runs(chosen: Sequence[Case], device: Device) -> Runs:
     from gpuexplore.operations import operation_named
 
     operation, dtype = operation_named("matmul"), dtype_named("fp32")
-    runs: dict[Case, Run] = {}
+    runs: dict[Case, Call] = {}
     for case in chosen:
         inputs = make_inputs(operation, case.shape, dtype, "normal")
         runs[case] = build_candidate(case, operation, device, inputs=inputs, clock=time.perf_counter_ns).run
@@ -215,7 +215,7 @@ def observe(measure: Callable[[], Value]) -> "Observed[Value]":
     return Observed(value, wall_s, cpu_lost_share(before, read_cpu_times()) or 0.0)
 
 
-def _wake(run: Run) -> float:
+def _wake(run: Call) -> float:
     """Call until the library's threads, the caches and the clock are there; return seconds of the fastest call."""
     fastest_s, start = float("inf"), time.perf_counter()
     while time.perf_counter() - start < WAKE_S:
@@ -223,7 +223,7 @@ def _wake(run: Run) -> float:
     return fastest_s
 
 
-def _per_call_s(run: Run, calls: int) -> float:
+def _per_call_s(run: Call, calls: int) -> float:
     start = time.perf_counter_ns()
     for _ in range(calls):
         run()
@@ -270,7 +270,7 @@ def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
     return {result.case: result.measurement.median_s for result in results if result.measurement}
 
 
-def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Outcome:
+def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Contest:
     """Return what `repetitions` turns of every contestant gave, with the truth before, between and after."""
     from gpuexplore.measure.cpu_affinity import isolate_core
     from gpuexplore.measure.sweep import groups_of
@@ -285,7 +285,7 @@ def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Outcome
         return _take_turns(entered, runs, repetitions, slice_s)
 
 
-def _take_turns(entered: Mapping[str, Contestant], runs: Runs, repetitions: int, slice_s: float) -> Outcome:
+def _take_turns(entered: Mapping[str, Contestant], runs: Runs, repetitions: int, slice_s: float) -> Contest:
     from gpuexplore.measure.sweep import groups_of
 
     random, slices = Random(SEED), list[Times]()
@@ -304,7 +304,7 @@ def _take_turns(entered: Mapping[str, Contestant], runs: Runs, repetitions: int,
                 parts[name].append(take_turn(partial(entered[name], group), truth, slices[-1]))
         for name, some_turns in parts.items():
             turns[name].append(joined(some_turns))
-    return Outcome(turns, slices)
+    return Contest(turns, slices)
 
 
 def take_turn(measure: Callable[[], Times], truth: Callable[[], Times], before_s: Times) -> Turn:
@@ -380,7 +380,7 @@ def main() -> None:
     print(json.dumps(report(outcome), indent=1) if chosen.json else describe(outcome))
 
 
-def describe(outcome: Outcome) -> str:
+def describe(outcome: Contest) -> str:
     """Return the environment, the truth with its drift, and the table."""
     truth = ", ".join(f"{label(case)} {median(some) * 1e6:.4g} µs" for case, some in _by_case(outcome.slices).items())
     lost = max(one.lost_share for some in outcome.turns.values() for one in some)
@@ -396,11 +396,11 @@ def describe(outcome: Outcome) -> str:
     )
 
 
-def _disturbed(outcome: Outcome) -> int:
+def _disturbed(outcome: Contest) -> int:
     return sum(one.disturbance > 1 for some in outcome.turns.values() for one in some)
 
 
-def report(outcome: Outcome) -> dict[str, object]:
+def report(outcome: Contest) -> dict[str, object]:
     """Return everything as plain data."""
     return {
         "environment": describe_environment(),

@@ -37,7 +37,7 @@ GOOD, FAIR = 0.15, 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PublishedCase:
     """What others reached on a device of the table.
 
     Attributes:
@@ -108,14 +108,16 @@ def trials_of_others() -> list[Trial]:
     return [way(one, [other for other in known if other.key != one.key]) for one in known for way in WAYS]
 
 
-def claims() -> list[Claim]:
+def claims() -> list[PublishedCase]:
     """Return what others reached, with its observation."""
-    published = [Claim("published", published_case(one), one.time_s, from_published([one])[0]) for one in PUBLISHED]
-    noted = [Claim("noted", noted_case(one), noted_time_s(one), from_noted([one])[0]) for one in NOTED]
+    published = [
+        PublishedCase("published", published_case(one), one.time_s, from_published([one])[0]) for one in PUBLISHED
+    ]
+    noted = [PublishedCase("noted", noted_case(one), noted_time_s(one), from_noted([one])[0]) for one in NOTED]
     return [*published, *noted]
 
 
-def by_gpuexplore(claim: Claim, others: Sequence[Claim]) -> Trial:
+def by_gpuexplore(claim: PublishedCase, others: Sequence[PublishedCase]) -> Trial:
     """Return our prediction."""
     calibration = calibrate(other.observation for other in others)
     found = predict(claim.case, device_of(claim), calibration, searched=claim.origin == "published")
@@ -124,18 +126,22 @@ def by_gpuexplore(claim: Claim, others: Sequence[Claim]) -> Trial:
     return _trial("gpuexplore", claim, found.time_s, (found.low_s, found.high_s))
 
 
-def by_peak(claim: Claim, _: Sequence[Claim]) -> Trial:
+def by_peak(claim: PublishedCase, _: Sequence[PublishedCase]) -> Trial:
     """Return the time at the datasheet's peak."""
     return _trial("the datasheet's peak", claim, time_at_peak(claim))
 
 
-def by_one_efficiency(claim: Claim, others: Sequence[Claim]) -> Trial:
+def by_one_efficiency(claim: PublishedCase, others: Sequence[PublishedCase]) -> Trial:
     """Return the time at the median efficiency of the others."""
     efficiency = median(time_at_peak(other) / other.took_s for other in others)
     return _trial("one efficiency for all", claim, time_at_peak(claim) / efficiency)
 
 
-WAYS: tuple[Callable[[Claim, Sequence[Claim]], Trial], ...] = (by_gpuexplore, by_one_efficiency, by_peak)
+WAYS: tuple[Callable[[PublishedCase, Sequence[PublishedCase]], Trial], ...] = (
+    by_gpuexplore,
+    by_one_efficiency,
+    by_peak,
+)
 
 
 def recorded_trials() -> list[Trial]:
@@ -164,7 +170,7 @@ def _recorded_trial(result: Result, calibration: Calibration) -> Trial | None:
     return Trial(*where, words, result.measurement.median_s, found.time_s, found.low_s, found.high_s)
 
 
-def device_of(claim: Claim) -> Device:
+def device_of(claim: PublishedCase) -> Device:
     """Return the device of the table a claim is about."""
     row = accelerator_named(claim.key)
     if row is None:
@@ -172,7 +178,7 @@ def device_of(claim: Claim) -> Device:
     return as_device(row)
 
 
-def time_at_peak(claim: Claim) -> float:
+def time_at_peak(claim: PublishedCase) -> float:
     """Return seconds at the peak of the units that do the arithmetic."""
     units = arithmetic(claim.case, device_of(claim))
     if units.peak is None:
@@ -181,7 +187,7 @@ def time_at_peak(claim: Claim) -> float:
 
 
 def _trial(
-    way: str, claim: Claim, predicted_s: float, interval: tuple[float | None, float | None] = (None, None)
+    way: str, claim: PublishedCase, predicted_s: float, interval: tuple[float | None, float | None] = (None, None)
 ) -> Trial:
     where = (way, claim.origin, device_of(claim).name, claim.case.dtype, str(claim.case.shape))
     return Trial(*where, claim.took_s, predicted_s, *interval)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends.timer import Clock, Run, Timer
+from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
 
@@ -71,11 +71,11 @@ class Backend(Protocol):
         """Return the timer for the stream this library uses on `device`."""
         ...
 
-    def flusher(self, device: str, size_bytes: int) -> Run:
+    def flusher(self, device: str, size_bytes: int) -> Call:
         """Return a call that overwrites a buffer of `size_bytes` on `device`."""
         ...
 
-    def capture(self, run: Run, device: str, calls: int) -> Run | None:
+    def capture(self, run: Call, device: str, calls: int) -> Call | None:
         """Return a call that replays `calls` calls of `run` as one graph, without their launches.
 
         None where the library or the device has no graphs.

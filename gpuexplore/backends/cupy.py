@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Clock, EventTimer, Run
+from gpuexplore.backends.timer import Call, Clock, EventTimer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
@@ -85,7 +85,7 @@ def timer(device: str, clock: Clock) -> EventTimer:
     return EventTimer(cupy.cuda.Event, elapsed_s, wait=lambda: synchronize(device), on_device=lambda: _gpu(device))
 
 
-def flusher(device: str, size_bytes: int) -> Run:
+def flusher(device: str, size_bytes: int) -> Call:
     """Return a call that overwrites `size_bytes` on `device`."""
     import cupy
 
@@ -94,7 +94,7 @@ def flusher(device: str, size_bytes: int) -> Run:
     return lambda: buffer.fill(0)
 
 
-def capture(run: Run, device: str, calls: int) -> Run:
+def capture(run: Call, device: str, calls: int) -> Call:
     """Return the replay of a CUDA graph that holds `run` `calls` times."""
     import cupy
 
@@ -104,7 +104,7 @@ def capture(run: Run, device: str, calls: int) -> Run:
         for _ in range(calls):
             run()
         graph = stream.end_capture()
-    replay: Run = graph.launch
+    replay: Call = graph.launch
     return replay
 
 

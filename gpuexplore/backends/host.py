@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.timer import Clock, HostTimer, Run
+from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Environment
 
@@ -48,11 +48,11 @@ def timer(device: str, clock: Clock) -> HostTimer:
     return HostTimer(clock)
 
 
-def capture(run: Run, device: str, calls: int) -> None:
+def capture(run: Call, device: str, calls: int) -> None:
     """Return None: a CPU has no graphs."""
 
 
-def flusher(device: str, size_bytes: int) -> Run:
+def flusher(device: str, size_bytes: int) -> Call:
     """Return a call that overwrites `size_bytes` of host memory, and so empties the caches."""
     buffer = np.zeros(max(1, size_bytes // 8), dtype=np.float64)
     return lambda: buffer.fill(1.0)

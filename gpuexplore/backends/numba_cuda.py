@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Clock, EventTimer, Run
+from gpuexplore.backends.timer import Call, Clock, EventTimer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
@@ -92,7 +92,7 @@ def timer(device: str, clock: Clock) -> EventTimer:
     return EventTimer(new_event, elapsed_s, wait=cuda.synchronize, on_device=lambda: cuda.gpus[index])
 
 
-def flusher(device: str, size_bytes: int) -> Run:
+def flusher(device: str, size_bytes: int) -> Call:
     """Return a call that overwrites `size_bytes` on `device`."""
     from numba import cuda
 
@@ -102,7 +102,7 @@ def flusher(device: str, size_bytes: int) -> Run:
     return lambda: buffer.copy_to_device(source)
 
 
-def capture(run: Run, device: str, calls: int) -> None:
+def capture(run: Call, device: str, calls: int) -> None:
     """Return None: the kernels run on Numba's default stream, which CUDA cannot capture."""
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from math import ceil
 from typing import Any, Protocol
 
-Run = Callable[[], object]
+Call = Callable[[], object]
 Clock = Callable[[], int]  # nanoseconds, monotonic
 
 # perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, because a median of single calls can
@@ -28,7 +28,7 @@ class Timer(Protocol):
         """Return how many calls one round should hold when a call takes about `call_s` seconds."""
         ...
 
-    def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
+    def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return seconds per call, one or more samples from `calls` calls of `run`.
 
         `flush` empties the last-level cache; it runs before each call, outside the timed part.
@@ -48,7 +48,7 @@ class HostTimer:
         """Return the calls of a batch that is long against the cost of reading the clock."""
         return max(1, ceil(MIN_BATCH_S / max(call_s, 1e-9)))
 
-    def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
+    def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return one sample: the mean over the batch."""
         if flush is None:
             elapsed_ns = self._elapsed_ns(run, calls)
@@ -56,13 +56,13 @@ class HostTimer:
             elapsed_ns = sum(self._flushed_ns(run, flush) for _ in range(calls))
         return [elapsed_ns / calls * 1e-9]
 
-    def _elapsed_ns(self, run: Run, calls: int) -> int:
+    def _elapsed_ns(self, run: Call, calls: int) -> int:
         start = self._clock()
         for _ in range(calls):
             run()
         return self._clock() - start
 
-    def _flushed_ns(self, run: Run, flush: Run) -> int:
+    def _flushed_ns(self, run: Call, flush: Call) -> int:
         flush()
         return self._elapsed_ns(run, 1)
 
@@ -86,7 +86,7 @@ class EventTimer:
         new_event: Callable[[], Any],
         elapsed_s: Callable[[Any, Any], float],
         *,
-        wait: Run,
+        wait: Call,
         on_device: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self._new_event = new_event
@@ -98,14 +98,14 @@ class EventTimer:
         """Return as many calls as fill a round."""
         return max(1, min(self.MAX_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
 
-    def sample(self, run: Run, *, calls: int, flush: Run | None) -> list[float]:
+    def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return one sample per call."""
         with self._on_device():
             pairs = [self._recorded(run, flush) for _ in range(calls)]
             self._wait()
             return [self._elapsed_s(start, end) for start, end in pairs]
 
-    def _recorded(self, run: Run, flush: Run | None) -> tuple[Any, Any]:
+    def _recorded(self, run: Call, flush: Call | None) -> tuple[Any, Any]:
         start, end = self._new_event(), self._new_event()
         if flush is not None:
             flush()

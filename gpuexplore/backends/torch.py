@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Clock, EventTimer, HostTimer, Run, Timer
+from gpuexplore.backends.timer import Call, Clock, EventTimer, HostTimer, Timer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
 
@@ -110,18 +110,18 @@ def timer(device: str, clock: Clock) -> Timer:
     )
 
 
-def flusher(device: str, size_bytes: int) -> Run:
+def flusher(device: str, size_bytes: int) -> Call:
     """Return a call that overwrites `size_bytes` on `device`."""
     if not _is_cuda(device):
         return host.flusher(device, size_bytes)
     import torch
 
     buffer = torch.empty(max(1, size_bytes), dtype=torch.int8, device=_torch_device(device))
-    zero: Run = buffer.zero_
+    zero: Call = buffer.zero_
     return zero
 
 
-def capture(run: Run, device: str, calls: int) -> Run | None:
+def capture(run: Call, device: str, calls: int) -> Call | None:
     """Return the replay of a CUDA graph that holds `run` `calls` times; None on the CPU."""
     if not _is_cuda(device):
         return None
@@ -132,7 +132,7 @@ def capture(run: Run, device: str, calls: int) -> Run | None:
     with torch.cuda.device(_torch_device(device)), torch.cuda.graph(graph, stream=torch.cuda.Stream()):
         for _ in range(calls):
             run()
-    replay: Run = graph.replay
+    replay: Call = graph.replay
     return replay
 
 

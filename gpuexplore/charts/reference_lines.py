@@ -7,16 +7,16 @@ import altair as alt
 
 from gpuexplore.charts.series import NEUTRAL
 
-Rule = tuple[alt.Chart, ...]
+ReferenceLine = tuple[alt.Chart, ...]
 CROWDED = 3.0  # two labels closer than this factor would touch at one end
 
 
-def rule(value: float) -> Rule:
+def rule(value: float) -> ReferenceLine:
     """Return a dashed line at `value` of the y axis."""
     return (_base(value, "").mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5),)
 
 
-def labelled_rule(value: float, label: str, *, at_right: bool = False) -> Rule:
+def labelled_rule(value: float, label: str, *, at_right: bool = False) -> ReferenceLine:
     """Return a dashed line at `value` of the y axis, with its label above one end."""
     base = _base(value, label)
     align: Literal["left", "right"] = "right" if at_right else "left"
@@ -24,7 +24,7 @@ def labelled_rule(value: float, label: str, *, at_right: bool = False) -> Rule:
     return *rule(value), *with_halo(text.encode(text="label:N", x=alt.value("width" if at_right else 0)))
 
 
-def with_halo(text: alt.Chart) -> Rule:
+def with_halo(text: alt.Chart) -> ReferenceLine:
     """Return `text` with a rim in the colour of the background below it, so that lines and points leave it readable."""
     rim = text.copy()
     rim.mark.stroke = alt.expr("background")
@@ -32,9 +32,9 @@ def with_halo(text: alt.Chart) -> Rule:
     return rim, text
 
 
-def peak_rules(peaks: Mapping[str, float]) -> list[Rule]:
+def peak_rules(peaks: Mapping[str, float]) -> list[ReferenceLine]:
     """Return a line for each peak by its label, crowded labels at alternate ends."""
-    drawn: list[Rule] = []
+    drawn: list[ReferenceLine] = []
     above, at_right = None, False
     for label, value in sorted(peaks.items(), key=lambda item: -item[1]):
         at_right = above is not None and above / value < CROWDED and not at_right

@@ -26,7 +26,7 @@ LABEL_PIXELS = 15
 SLOPED_LABEL_PIXELS = 26  # on a phone the slopes are steep, and labels along them near each other
 THICK, THIN = 3.0, 1.5
 NEAR_LIMIT = 0.5  # a best result below half of its limit is no roof: other implementations' points lie above it
-Row = dict[str, object]
+FrameRow = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def flat_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
 
 def ridge_marks(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return the ridge points in the window, those with memory larger and with their intensity beside them."""
-    rows: list[Row] = []
+    rows: list[FrameRow] = []
     told: set[str] = set()
     for ridge in ridges(roofs):
         if not seen.intensity_low <= ridge.intensity <= seen.intensity_high:
@@ -114,7 +114,7 @@ def ridge_marks(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
 def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return a label for each compute limit, at its right end; limits too near for two labels share one."""
     limits = _distinct([roof for roof in roofs if not roof.reached])
-    rows: list[Row] = [
+    rows: list[FrameRow] = [
         {
             "intensity": seen.intensity_high,
             "rate": group[0].rate,
@@ -129,7 +129,7 @@ def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
 def labels_of_slopes(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return a label for each bandwidth limit, along its left end; limits too near for two labels share one."""
     limits = [roof for roof in roofs if roof.kind != "compute" and not roof.reached]
-    rows: list[Row] = [
+    rows: list[FrameRow] = [
         {
             "intensity": seen.intensity_low,
             "rate": seen.intensity_low * group[0].rate,
@@ -154,7 +154,7 @@ def _near(roofs: Iterable[Roof], pixels: float, seen: Window) -> list[list[Roof]
 
 def frame_of_points(points: Sequence[Point]) -> pd.DataFrame:
     """Return a row for each point, with the words of its tooltip."""
-    rows: list[Row] = [
+    rows: list[FrameRow] = [
         {
             "intensity": point.intensity,
             "rate": point.flop_per_s,
@@ -226,7 +226,7 @@ def _far_below(roof: Roof, roofs: Iterable[Roof]) -> bool:
     return roof.reached and bool(limits) and roof.rate < NEAR_LIMIT * max(limits)
 
 
-def _roof_row(roof: Roof, intensity: float, rate: float, said: str) -> Row:
+def _roof_row(roof: Roof, intensity: float, rate: float, said: str) -> FrameRow:
     return {
         "line": f"{roof.label}{roof.reached}",
         "intensity": intensity,
@@ -243,5 +243,5 @@ def _roof_row(roof: Roof, intensity: float, rate: float, said: str) -> Row:
 ROOF_COLUMNS = ("line", "intensity", "rate", "dtype", "width", "label", "said", "basis", "source")
 
 
-def _frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
+def _frame(rows: Sequence[FrameRow], columns: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(columns))

@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.what_if.user_claims import Claim
+from gpuexplore.analysis.what_if.user_claims import UserClaim
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_flop_per_s, format_percent
@@ -15,7 +15,7 @@ ROW_HEIGHT = 46
 COLUMNS = ("row", "dtype", "against", "share", "said", "told")
 
 
-def claim_shares(claims: Sequence[Claim]) -> alt.LayerChart:
+def claim_shares(claims: Sequence[UserClaim]) -> alt.LayerChart:
     """Return a bar for each claim and each peak it can be compared with; the line is 100 %."""
     frame = _frame(claims)
     rows = list(frame["row"])
@@ -39,18 +39,18 @@ def claim_shares(claims: Sequence[Claim]) -> alt.LayerChart:
     return chart
 
 
-def describe_claims(claims: Sequence[Claim]) -> str:
+def describe_claims(claims: Sequence[UserClaim]) -> str:
     """Return the alternative text of the chart of claims."""
     said = [f"{itertuple.told} {itertuple.said}" for itertuple in _frame(claims).itertuples()]
     return f"MFU against each peak: {'; '.join(said) or 'nothing to draw'}."
 
 
-def _frame(claims: Sequence[Claim]) -> pd.DataFrame:
+def _frame(claims: Sequence[UserClaim]) -> pd.DataFrame:
     rows = [row for claim in claims for row in _rows(claim)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _rows(claim: Claim) -> list[tuple[object, ...]]:
+def _rows(claim: UserClaim) -> list[tuple[object, ...]]:
     peak, published = claim.row.peak, claim.published
     found = (
         ("promised", claim.of_promised, "the peak promised (entered)", claim.promised),
@@ -71,7 +71,7 @@ def _rows(claim: Claim) -> list[tuple[object, ...]]:
     ]
 
 
-def _peak_words(claim: Claim) -> str:
+def _peak_words(claim: UserClaim) -> str:
     """Return which peak it is; of an emulated format it is that of the format that does the arithmetic."""
     peak = claim.row.peak
     if peak is None:

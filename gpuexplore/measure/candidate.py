@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.contract import Backend
-from gpuexplore.backends.timer import Clock, Run, Timer
+from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure.driver_device import device_for
@@ -30,10 +30,10 @@ class Candidate:
     device: Device
     backend: Backend
     dtype: DType
-    run: Run
+    run: Call
     out: Any
     timer: Timer
-    flush: Run | None
+    flush: Call | None
 
     def first_call_s(self, clock: Clock) -> float:
         """Return seconds of one call until the device is done."""
@@ -89,7 +89,7 @@ def unsupported(operation: Operation, implementation: Implementation, dtype: DTy
     )
 
 
-def new_flush(cache: CacheState, device: Device, backend: Backend) -> Run | None:
+def new_flush(cache: CacheState, device: Device, backend: Backend) -> Call | None:
     """Return the flush before each cold call, or None for a warm one."""
     return None if cache == "warm" else backend.flusher(device.id, flush_bytes(device))
 

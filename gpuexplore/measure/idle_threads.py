@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from gpuexplore.backends.timer import Clock, Run
+from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.measure.cpu_affinity import isolate_core
 
 SLICE_S = 200e-6  # the least wait before a round: short, yet ten times what waking up costs
@@ -39,5 +39,5 @@ class Timekeeper:
     """
 
     clock: Clock = time.perf_counter_ns
-    wait_for_idle_threads: Run = wait_for_idle_threads
+    wait_for_idle_threads: Call = wait_for_idle_threads
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core

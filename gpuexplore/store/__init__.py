@@ -10,11 +10,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from gpuexplore.errors import InvalidInput
 from gpuexplore.store import attempts, peaks, queue, runs, supervisors
 from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
-from gpuexplore.store.queue import Claim
+from gpuexplore.store.queue import RunClaim
 from gpuexplore.store.supervisors import Supervisor, SupervisorState
 from gpuexplore.store.upgrade import upgrade
 
-__all__ = ["Claim", "Store", "Supervisor", "SupervisorState", "open_store"]
+__all__ = ["RunClaim", "Store", "Supervisor", "SupervisorState", "open_store"]
 
 
 class Store(Database):

@@ -23,7 +23,7 @@ GAVE_UP = f"the measuring process ended {LARGEST_ATTEMPT} times while it worked 
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RunClaim:
     """A run that one supervisor may measure.
 
     Attributes:
@@ -46,7 +46,7 @@ class Claim:
         return self.experiment.cases().index(case)
 
 
-def claim(database: Database, supervisor: str) -> Claim | None:
+def claim(database: Database, supervisor: str) -> RunClaim | None:
     """Take the run whose turn it is; None when nothing waits."""
     if queue_length(database) == 0:  # only reads: an empty queue is asked many times a second
         return None
@@ -72,7 +72,7 @@ def claim(database: Database, supervisor: str) -> Claim | None:
     except NotFound as error:  # another version queued it: its owner is told, and the queue goes on
         _fail(database, row.id, str(error))
         return None
-    return Claim(row.id, row.attempt, experiment, frozenset(done))
+    return RunClaim(row.id, row.attempt, experiment, frozenset(done))
 
 
 def _fail(database: Database, run_id: str, reason: str) -> None:

@@ -11,8 +11,8 @@ from gpuexplore.analysis.diagnosis.limits import cache_bound, compute_bound, lau
 from gpuexplore.analysis.diagnosis.outcome import not_measured
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind
 
-Rule = Callable[[AnalyzedResult], Diagnosis | None]
-RULES: tuple[Rule, ...] = (  # the most telling first: what disturbed it comes before what would explain it undisturbed
+DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
+RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance before what would explain it undisturbed
     not_measured,
     over_peak,
     over_bandwidth,

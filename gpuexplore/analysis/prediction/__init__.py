@@ -16,7 +16,7 @@ from gpuexplore.analysis.prediction.calibration import (
     UNSEARCHED_NOISE,
     Calibration,
     Observation,
-    Origin,
+    ObservationSource,
     features_of,
     from_noted,
     from_published,
@@ -26,7 +26,7 @@ from gpuexplore.analysis.prediction.calibration import (
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
 from gpuexplore.analysis.prediction.priors import CALL_PRIOR, Regime, prior_of
-from gpuexplore.analysis.prediction.regression import Estimate
+from gpuexplore.analysis.prediction.regression import Posterior
 from gpuexplore.model import Case, Device, Peak, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
@@ -38,7 +38,7 @@ INTERVAL = 0.9
 DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL
 RELEVANT = 0.5  # share of a case's variance that an observation shares
 MOST_NAMED = 3
-ORIGINS: Mapping[Origin, tuple[str, str]] = MappingProxyType(
+ORIGINS: Mapping[ObservationSource, tuple[str, str]] = MappingProxyType(
     {
         "published": ("published result", "published results"),
         "noted": ("result noted in the table", "results noted in the table"),
@@ -128,7 +128,7 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
     )
 
 
-def _basis(regime: Regime, found: Estimate, seen: Sequence[Observation]) -> str:
+def _basis(regime: Regime, found: Posterior, seen: Sequence[Observation]) -> str:
     """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
     ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda pair: -pair[0])
     near = [observation for share, observation in ranked if share >= RELEVANT]

@@ -32,7 +32,7 @@ DISTURBED = frozenset({"contended", "throttled"})
 DEVIATIONS_OF_95 = 1.96  # on each side of a normal distribution
 MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and tell little
 
-Origin = Literal["published", "noted", "recorded", "own"]
+ObservationSource = Literal["published", "noted", "recorded", "own"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Observation:
 
     regime: Regime
     device: Device
-    origin: Origin
+    origin: ObservationSource
     features: Features = field(hash=False)
     value: float
     noise: float
@@ -136,7 +136,7 @@ def _family(case: Case) -> str:
 
 
 def observation(
-    case: Case, device: Device, time_s: float, *, noise: float = NOISE, origin: Origin = "own"
+    case: Case, device: Device, time_s: float, *, noise: float = NOISE, origin: ObservationSource = "own"
 ) -> Observation | None:
     """Return the efficiency of a case that took `time_s`; None where no ideal time is known."""
     units = arithmetic(case, device)
@@ -190,7 +190,7 @@ def published_case(published: PublishedResult) -> Case:
     )
 
 
-def from_results(results: Iterable[Result], origin: Origin = "own") -> tuple[Observation, ...]:
+def from_results(results: Iterable[Result], origin: ObservationSource = "own") -> tuple[Observation, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
     latest = {
         _place(result): result for result in results if is_plausible(result) and result.case.options.data == "normal"
@@ -205,7 +205,7 @@ def _place(result: Result) -> tuple[object, ...]:
     return (result.case, device and device_key(device))
 
 
-def _result(result: Result, origin: Origin) -> Observation | None:
+def _result(result: Result, origin: ObservationSource) -> Observation | None:
     if result.measurement is None or result.environment is None:
         return None
     time_s, noise = result.measurement.median_s, hypot(NOISE, _own_noise(result.measurement))

@@ -65,7 +65,7 @@ def covariance(components: Sequence[Component], rows: Sequence[Features], column
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Posterior:
     """What the process expects of a case: mean and standard deviation, and how much each observation told of it."""
 
     mean: float
@@ -82,13 +82,13 @@ class Process:
     inverse: Matrix
     weights: Matrix
 
-    def estimate(self, case: Features, noise: float) -> Estimate:
+    def estimate(self, case: Features, noise: float) -> Posterior:
         """Return the estimate of one more observation with `noise`, a standard deviation."""
         own = float(covariance(self.components, [case], [case])[0, 0])
         shared = covariance(self.components, [case], self.observed)[0]
         variance = max(own - float(shared @ self.inverse @ shared), 0.0)
         relevance = tuple((shared / own).tolist())
-        return Estimate(float(shared @ self.weights), (variance + noise**2) ** 0.5, relevance)
+        return Posterior(float(shared @ self.weights), (variance + noise**2) ** 0.5, relevance)
 
 
 def observe(

@@ -22,7 +22,7 @@ MOST_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CostEstimate:
     """The cost of an experiment.
 
     Attributes:
@@ -44,12 +44,12 @@ class Estimate:
     flop_total: int
 
 
-def estimate(experiment: Experiment) -> Estimate:
+def estimate(experiment: Experiment) -> CostEstimate:
     """Return what `experiment` will cost."""
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
     runnable = [case for case in cases if reasons[case.dtype] is None]
-    return Estimate(
+    return CostEstimate(
         cases=len(cases),
         runnable=len(runnable),
         unsupported=tuple(dict.fromkeys(reason for reason in reasons.values() if reason)),
@@ -86,7 +86,7 @@ def case_count(experiment: Experiment) -> int:
     return len(experiment.shapes) * series
 
 
-def _refuse_too_large(expected: Estimate, device: Device) -> None:
+def _refuse_too_large(expected: CostEstimate, device: Device) -> None:
     if device.memory_bytes is None or expected.bytes_largest <= MEMORY_SHARE * device.memory_bytes:
         return
     raise InvalidInput(

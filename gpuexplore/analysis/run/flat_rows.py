@@ -7,10 +7,10 @@ from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.model import Condition, Measurement, Result
 
-Row = dict[str, Any]
+FlatRow = dict[str, Any]
 
 
-def rows(analysis: RunAnalysis) -> list[Row]:
+def rows(analysis: RunAnalysis) -> list[FlatRow]:
     """Return one flat row per result of the run, in order, all with the same columns; unknown is None."""
     axes = tuple(dict.fromkeys(name for analyzed in analysis.results for name, _ in analyzed.case.shape.axes))
     return [
@@ -19,7 +19,7 @@ def rows(analysis: RunAnalysis) -> list[Row]:
     ]
 
 
-def _case(analyzed: AnalyzedResult, axes: Sequence[str]) -> Row:
+def _case(analyzed: AnalyzedResult, axes: Sequence[str]) -> FlatRow:
     case, device, environment = analyzed.case, analyzed.device, analyzed.result.environment
     lengths = dict(case.shape.axes)
     return {
@@ -36,7 +36,7 @@ def _case(analyzed: AnalyzedResult, axes: Sequence[str]) -> Row:
     }
 
 
-def _outcome(result: Result) -> Row:
+def _outcome(result: Result) -> FlatRow:
     accuracy, environment = result.accuracy, result.environment
     return {
         "status": result.status.value,
@@ -48,7 +48,7 @@ def _outcome(result: Result) -> Row:
     }
 
 
-def _measurement(measurement: Measurement | None) -> Row:
+def _measurement(measurement: Measurement | None) -> FlatRow:
     low, high = (measurement and measurement.ci95_s) or (None, None)
     return {
         "median_s": measurement and measurement.median_s,
@@ -71,7 +71,7 @@ def _contrast_s(measurement: Measurement | None, condition: Condition) -> float 
     )
 
 
-def _derived(analyzed: AnalyzedResult) -> Row:
+def _derived(analyzed: AnalyzedResult) -> FlatRow:
     peak, bandwidth, speedup = analyzed.peak.peak, analyzed.bandwidth.peak, analyzed.speedup
     low, high = (speedup and speedup.ci95) or (None, None)
     return {

@@ -15,7 +15,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Condition, Measurement
 from gpuexplore.units import format_interval, format_ratio, format_seconds
 
-Rule = Callable[[RunAnalysis], str | None]
+SummaryRule = Callable[[RunAnalysis], str | None]
 CONDITIONS: Mapping[Condition, str] = MappingProxyType(
     {
         "cold": "from cold caches",
@@ -179,7 +179,7 @@ def _measurement(analyzed: AnalyzedResult) -> Measurement:
     return analyzed.measurement
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[SummaryRule, ...] = (
     main_finding,
     unknown_peak,
     contrast,

@@ -15,7 +15,7 @@ SAME = 2e-3  # published rates have three or four digits
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class UserClaim:
     """One time relative to every peak that is named for its dtype.
 
     Attributes:
@@ -48,18 +48,18 @@ class Claim:
         return self.flop_per_s / self.published.flop_per_s if self.flop_per_s and self.published else None
 
 
-def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[Claim, ...]:
+def claims(workload: Workload, rows: Sequence[WhatIf], promised: Mapping[str, float]) -> tuple[UserClaim, ...]:
     """Return a claim for each of `rows` whose time was entered or whose dtype has a promised peak."""
     return tuple(
         _claim(workload, row, promised) for row in rows if row.origin is Origin.ENTERED or row.dtype in promised
     )
 
 
-def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> Claim:
+def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> UserClaim:
     rate = workload.flop_count / row.time.value if row.time else None
     found = best_published(row.device.spec_key, row.dtype)
     same = bool(found and rate and row.origin is Origin.ENTERED and abs(found.flop_per_s / rate - 1) < SAME)
-    return Claim(row, rate, promised.get(row.dtype), None if same else found, found if same else None)
+    return UserClaim(row, rate, promised.get(row.dtype), None if same else found, found if same else None)
 
 
 def named_numbers(what: str, text: str, names: Collection[str], example: str) -> tuple[dict[str, float], list[str]]:

@@ -29,7 +29,7 @@ BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusabl
 CLOSING_S = 0.1  # how soon a warm-up notices that the engine closes
 
 OnEvent = Callable[[Case | Result], None]
-Cancelled = Callable[[], bool]
+IsCancelled = Callable[[], bool]
 
 
 class LocalEngine:
@@ -69,7 +69,7 @@ class LocalEngine:
                 raise GpuExploreError(f"{device.id} was not warmed up: {failure.reason}")
             return decode(Device, task.result())
 
-    def measure(self, cases: Sequence[Case], on_event: OnEvent, cancelled: Cancelled) -> None:
+    def measure(self, cases: Sequence[Case], on_event: OnEvent, cancelled: IsCancelled) -> None:
         """Measure cases of one group; see `Engine.measure`.
 
         Raises:
@@ -95,7 +95,7 @@ class LocalEngine:
         self._starter.shutdown()
 
     @contextmanager
-    def _exclusive(self, device: Device, stop: Cancelled) -> Iterator[bool]:
+    def _exclusive(self, device: Device, stop: IsCancelled) -> Iterator[bool]:
         """Wait for the device's lock; yield whether it was acquired, which it is not when `stop` came first."""
         lock = device_lock(device)
         with self._lock:
@@ -120,7 +120,7 @@ class LocalEngine:
         return failure_of(task)
 
     def _measure(
-        self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: Cancelled
+        self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
     ) -> None:
         """Try until every case has a result.
 
@@ -149,7 +149,7 @@ class LocalEngine:
                 raise GpuExploreError(f"{failure.reason}, {false_starts} times before it took up a case")
             to_try = [cases for cases in to_try if cases]
 
-    def _try(self, process: DeviceProcess, attempt: Attempt, cancelled: Cancelled) -> Failure | None:
+    def _try(self, process: DeviceProcess, attempt: Attempt, cancelled: IsCancelled) -> Failure | None:
         """Let the worker measure once; afterwards it is warm, or gone when it cannot be trusted any more."""
         healthy = False
         try:

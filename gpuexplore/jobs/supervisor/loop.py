@@ -9,7 +9,7 @@ from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Case, Result, RunState, Status
-from gpuexplore.store import Claim, Store
+from gpuexplore.store import RunClaim, Store
 
 LOG = logging.getLogger(__name__)
 POLL_S = 0.05
@@ -40,7 +40,7 @@ def requeue_orphans(store: Store, name: str) -> bool:
     return count > 0
 
 
-def perform(store: Store, engine: Engine, claim: Claim, *, stop: Event) -> None:
+def perform(store: Store, engine: Engine, claim: RunClaim, *, stop: Event) -> None:
     """Measure what is left of one run; an exception fails this run and no other."""
     LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
     try:
@@ -59,7 +59,7 @@ class ClaimedRun:
         cancelled: a case ended because the owner asked to stop.
     """
 
-    def __init__(self, store: Store, claim: Claim) -> None:
+    def __init__(self, store: Store, claim: RunClaim) -> None:
         self.store, self.claim = store, claim
         self.lost = self.cancelled = False
         self._cancel_requested = Throttled(lambda: store.cancel_requested(claim.run_id), CANCEL_POLL_S)

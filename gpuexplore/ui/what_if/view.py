@@ -10,7 +10,7 @@ import streamlit as st
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.summary import explain_entered, interval_words, summarize
-from gpuexplore.analysis.what_if.user_claims import Claim, claims
+from gpuexplore.analysis.what_if.user_claims import UserClaim, claims
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.charts.axes import si_label
@@ -153,7 +153,7 @@ def _claims(workload: Workload, own: Sequence[WhatIf], places: Places) -> None:
         st.markdown("\n".join(f"- {one}" for one in explain_entered(own, baseline=places.baseline)))
 
 
-def _claim(claim: Claim) -> str:
+def _claim(claim: UserClaim) -> str:
     time = claim.row.time
     if time is None:
         return f"**{claim.row.dtype}**: {claim.row.support}, {claim.row.reason}"
