@@ -113,7 +113,7 @@ def test_a_live_run_is_alone_until_somebody_asks(page, finished):
     app = page("benchmark", run=finished)
 
     assert compare(app).value == ""
-    assert compare(app).options == ["nothing: this run alone", "recorded: a made-up GPU, 2026-01-02"]
+    assert compare(app).options == ["None", "recorded: a made-up GPU, 2026-01-02"]
     assert series(app) == {"numpy", "torch"}
 
 

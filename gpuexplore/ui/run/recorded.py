@@ -159,7 +159,7 @@ def _moment(text: str) -> str:
 
 
 def _title(name: str, known: Sequence[Recording]) -> str:
-    return next((f"recorded: {one.title}" for one in known if one.name == name), "nothing: this run alone")
+    return next((f"recorded: {one.title}" for one in known if one.name == name), "None")
 
 
 def _take(key: str) -> None:

@@ -22,8 +22,8 @@ from gpuexplore.units import (
 WORDS = MappingProxyType(
     {
         "Time": format_seconds,
-        "From": format_seconds,
-        "To": format_seconds,
+        "95 % low": format_seconds,
+        "95 % high": format_seconds,
         "Speedup": format_ratio,
         "Rate": format_flop_per_s,
         "Bandwidth": format_bytes_per_s,
@@ -35,8 +35,8 @@ WORDS = MappingProxyType(
 CONFIG: Mapping[str, Any] = MappingProxyType(
     {
         "Time": st.column_config.Column(help="Median per call"),
-        "From": st.column_config.Column(help="Lower end of the 95 % interval of the median, by order statistics"),
-        "To": st.column_config.Column(help="Upper end of that interval"),
+        "95 % low": st.column_config.Column(help="Lower end of the 95 % interval of the median, by order statistics"),
+        "95 % high": st.column_config.Column(help="Upper end of that interval"),
         "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
         "MFU": st.column_config.Column(help="FLOP/s reached over the peak named at the right"),
         "Bound": st.column_config.Column(help="What limits it at best, by its intensity"),
@@ -71,8 +71,8 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "Device": case.device,
         "Status": analyzed.result.status.value.replace("_", " "),
         "Time": analyzed.median_s,
-        "From": low,
-        "To": high,
+        "95 % low": low,
+        "95 % high": high,
         "Also": (contrasts_said(measurement) if measurement else "") or None,
         "Speedup": analyzed.speedup and analyzed.speedup.ratio,
         "Rate": analyzed.flop_per_s or None,
