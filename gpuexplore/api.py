@@ -97,7 +97,7 @@ def predict(
     """
     texts = {name: _text(value) for name, value in further.items()}
     asked = Question(operation, _text(gpus), sizes=_text(sizes), shapes=_text(shapes, ";"), **texts)
-    here = [ensure_ceiling(one) if one.id in split(asked.gpus) else one for one in discover()]
+    here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     return list(predictions(asked, here))
 
 

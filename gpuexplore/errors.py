@@ -24,7 +24,7 @@ class InvalidInput(GpuExploreError):
     @classmethod
     def of(cls, what: str, value: object, accepted: Iterable[object] | str) -> "InvalidInput":
         """Return the error for one bad value, e.g. ``dtype 'fp8': accepted are fp64, fp32``."""
-        listed = accepted if isinstance(accepted, str) else ", ".join(str(one) for one in accepted)
+        listed = accepted if isinstance(accepted, str) else ", ".join(str(value) for value in accepted)
         return cls(f"{what} {str(value)[:60]!r}: accepted are {listed}")
 
 

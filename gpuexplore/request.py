@@ -100,7 +100,7 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
     known_devices = tuple(device_ids)
     checks: dict[str, Callable[[], object]] = {
         "shapes" if request.shapes else "sizes": lambda: shapes_of(request, operation),
-        "dtypes": lambda: [dtype_named(one) for one in _some("dtype", request.dtypes, operation.dtypes)],
+        "dtypes": lambda: [dtype_named(name) for name in _some("dtype", request.dtypes, operation.dtypes)],
         "implementations": lambda: _known_implementations(request.implementations, operation),
         "devices": lambda: _known_devices(request.devices, known_devices),
         "cache": lambda: Options(cache=request.cache or None),  # type: ignore[arg-type]  # Options judges the text
@@ -351,7 +351,7 @@ def _check_block(request: Request, operation: Operation) -> None:
         for implementation in operation.implementations
         if implementation.name in split(request.implementations)
     ]
-    geometries = [one.geometry for one in asked if one.geometry]
+    geometries = [implementation.geometry for implementation in asked if implementation.geometry]
     if not geometries:
         raise InvalidInput(f"block {request.block!r}: none of {_names(asked)} is a CUDA kernel of ours")
     for geometry in geometries:

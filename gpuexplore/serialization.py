@@ -17,9 +17,9 @@ def encode(value: Any) -> Any:
     if is_dataclass(value):
         return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): encode(one) for key, one in value.items()}
+        return {str(key): encode(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [encode(one) for one in value]
+        return [encode(member) for member in value]
     return value
 
 
@@ -35,7 +35,11 @@ def decode(kind: type[T], data: Any) -> T:
 def _decode(kind: Any, data: Any) -> Any:
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
-        return None if data is None else _decode(next(one for one in get_args(kind) if one is not types.NoneType), data)
+        return (
+            None
+            if data is None
+            else _decode(next(option for option in get_args(kind) if option is not types.NoneType), data)
+        )
     if origin is tuple:
         return _decode_tuple(get_args(kind), data)
     if isinstance(origin, type) and issubclass(origin, Mapping):
@@ -52,7 +56,7 @@ def _decode(kind: Any, data: Any) -> Any:
 
 def _decode_tuple(arguments: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_decode(arguments[0], one) for one in data)
+        return tuple(_decode(arguments[0], member) for member in data)
     return tuple(_decode(argument, item) for argument, item in zip(arguments, data, strict=True))
 
 

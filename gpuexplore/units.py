@@ -76,7 +76,7 @@ def format_bytes(count: float | None) -> str:
 
 
 def format_percent(share: float | None) -> str:
-    """Return a share of one, e.g. ``64.2 %``; small shares keep two significant digits."""
+    """Return a fraction as a percentage, e.g. ``64.2 %``; small ones keep two significant digits."""
     if share is None:
         return UNKNOWN
     percent = 100 * share

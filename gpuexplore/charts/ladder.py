@@ -76,5 +76,5 @@ def _row(rung: Rung) -> dict[str, object]:
 
 def _published(rungs: Sequence[Rung], published: Mapping[str, Published]) -> pd.DataFrame:
     known = [published[rung.implementation.name] for rung in rungs if rung.implementation.name in published]
-    rows = [(one.implementation, one.share, f"{format_percent(one.share)} on {one.device}") for one in known]
+    rows = [(entry.implementation, entry.share, f"{format_percent(entry.share)} on {entry.device}") for entry in known]
     return pd.DataFrame(rows, columns=["rung", "share", "said"])

@@ -71,12 +71,12 @@ def _marks(
 def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart]:
     """Return `marks` as they look for recorded points: thin lines and hollow points, in the legends of the others."""
     lighter = [mark.copy() for mark in marks]
-    for one in lighter:
-        one.data = points
-        one.mark.strokeWidth = THIN
-        if one.mark.type == "point":
-            one.mark.filled = False
-        for channel in (one.encoding.color, one.encoding.shape, one.encoding.strokeDash):
+    for mark in lighter:
+        mark.data = points
+        mark.mark.strokeWidth = THIN
+        if mark.mark.type == "point":
+            mark.mark.filled = False
+        for channel in (mark.encoding.color, mark.encoding.shape, mark.encoding.strokeDash):
             if channel is not alt.Undefined:
                 channel.legend = None  # hollow points there would hide the symbols of the dtypes
     return lighter

@@ -75,7 +75,7 @@ class Quantity:
 
 def what_if_times(rows: Sequence[WhatIf]) -> alt.LayerChart:
     """Return the seconds of the workload in each format on one device, on a log scale; the rows are its formats."""
-    frame = _frame(rows, lambda one: one.time, format_seconds)
+    frame = _frame(rows, lambda row: row.time, format_seconds)
     values = [*frame["low"].dropna(), *frame["high"].dropna()]
     x = _log_x("Time", values, si_label("s"))
     return _listed(frame, x, _describe("Time", frame))
@@ -83,7 +83,7 @@ def what_if_times(rows: Sequence[WhatIf]) -> alt.LayerChart:
 
 def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     """Return the speedup of each format over `baseline` on one device as bars from zero."""
-    frame = _frame(rows, lambda one: one.speedup, format_ratio)
+    frame = _frame(rows, lambda row: row.speedup, format_ratio)
     largest = max([1.0, *frame["high"].dropna()])
     axis = alt.Axis(labelExpr="format(datum.value, '~r') + '×'", tickCount=5)
     x = alt.X("value:Q", title=f"Speedup over {baseline}", axis=axis, scale=alt.Scale(domain=[0, largest * 1.02]))
@@ -93,7 +93,7 @@ def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
 
 def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     """Return speedup against error: up is faster, left is more exact; a line joins what nothing else beats in both."""
-    frame = _frame(rows, lambda one: one.speedup, format_ratio).dropna(subset=["value", "error"])
+    frame = _frame(rows, lambda row: row.speedup, format_ratio).dropna(subset=["value", "error"])
     frame = frame[frame["error"] > 0]  # a log scale has no place for a copy that loses nothing
     ticks = [tick for tick in log_ticks([*frame["error"]]) if f"{tick:e}".startswith("1.0")] if len(frame) else []
     decades = ticks[:: max(1, len(ticks) // 6)]
@@ -169,7 +169,7 @@ def _points(base: alt.Chart, size: int = POINT_SIZE) -> list[alt.Chart]:
     shape = alt.Shape("origin:N", scale=SHAPES, legend=None)
     filled = base.transform_filter(HERE).mark_point(filled=True, size=size, opacity=1)
     hollow = base.transform_filter(f"!({HERE})").mark_point(filled=False, size=size, strokeWidth=2.2)
-    return [one.encode(shape=shape, tooltip=_tooltip()) for one in (filled, hollow)]
+    return [marks.encode(shape=shape, tooltip=_tooltip()) for marks in (filled, hollow)]
 
 
 def _bars(base: alt.Chart) -> list[alt.Chart]:

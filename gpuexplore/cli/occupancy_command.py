@@ -54,7 +54,7 @@ def _capability(arguments: argparse.Namespace) -> ComputeCapability:
         return capability_named(arguments.cc)
     row = accelerator_named(arguments.gpu)
     if row is None:
-        near = ", ".join(one.name for one in search(arguments.gpu)[:5])
+        near = ", ".join(accelerator.name for accelerator in search(arguments.gpu)[:5])
         raise InvalidInput.of("gpu", arguments.gpu, f"names and keys of `specs`{f', near: {near}' if near else ''}")
     return capability_of(row)
 
@@ -113,7 +113,9 @@ def _kernels() -> str:
     every = (
         (operation, implementation) for operation in OPERATIONS.values() for implementation in operation.implementations
     )
-    return ", ".join(f"{operation.name}/{one.name}" for operation, one in every if one.geometry)
+    return ", ".join(
+        f"{operation.name}/{implementation.name}" for operation, implementation in every if implementation.geometry
+    )
 
 
 def _block(text: str, capability: ComputeCapability) -> tuple[int, ...]:

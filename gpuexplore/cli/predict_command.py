@@ -40,10 +40,10 @@ def execute(arguments: argparse.Namespace) -> int:
         dtypes=arguments.dtype,
         implementation=arguments.impl,
     )
-    here = [ensure_ceiling(one) if one.id in split(asked.gpus) else one for one in discover()]
+    here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     found = predictions(asked, here, _own_results(here))
     if arguments.json:
-        print_json({"predictions": [prediction_json(one) for one in found]})
+        print_json({"predictions": [prediction_json(prediction) for prediction in found]})
     else:
         _print(found)
     return EXIT_OK
@@ -82,12 +82,16 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
 def _print(found: Sequence[Prediction]) -> None:
     heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
     print_columns([heading, *map(_columns, found)])
-    for reason in dict.fromkeys(f"{one.case.dtype}: {one.reason}" for one in found if one.reason):
+    for reason in dict.fromkeys(
+        f"{prediction.case.dtype}: {prediction.reason}" for prediction in found if prediction.reason
+    ):
         print(f"  {reason}")
     for too_large in dict.fromkeys(map(_too_large, found)):
         if too_large:
             print(f"  {too_large}")
-    for basis in dict.fromkeys(f"{one.device.title}: calibrated on {one.basis}" for one in found if one.time_s):
+    for basis in dict.fromkeys(
+        f"{prediction.device.title}: calibrated on {prediction.basis}" for prediction in found if prediction.time_s
+    ):
         print(f"  {basis}")
 
 

@@ -80,7 +80,7 @@ def _provenance(
         commit=git_commit() or _given_commit(arguments),
         command=command_of(arguments),
         devices=tuple(devices),
-        libraries={name: version for one in found for name, version in one.libraries.items()},
+        libraries={name: version for environment in found for name, version in environment.libraries.items()},
         python=found[0].python,
         platform=found[0].platform,
     )
@@ -115,7 +115,7 @@ def command_of(arguments: argparse.Namespace) -> str:
 
 def _record(experiments: Sequence[Experiment], devices: Sequence[Device], file: IO[str]) -> list[Result]:
     results: list[Result] = []
-    progress = ProgressLine(sum(len(one.cases()) for one in experiments))
+    progress = ProgressLine(sum(len(planned.cases()) for planned in experiments))
 
     def take(event: Case | Result) -> None:
         progress.show(event)

@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the peaks; an unknown name is exit code 1."""
-    rows = [peaks_json(arguments.name)] if arguments.name else [peaks_json(one.key) for one in search("")]
+    rows = (
+        [peaks_json(arguments.name)] if arguments.name else [peaks_json(accelerator.key) for accelerator in search("")]
+    )
     if arguments.json:
         print_json(rows[0] if arguments.name else rows)
     elif arguments.name:

@@ -54,8 +54,8 @@ def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
     products = analyzed.operation.products(case.shape)
     if len(products) != 1 or peak.dtype != case.dtype:
         return False
-    one, itemsize_bytes = products[0], dtype_named(case.dtype).itemsize_bytes
-    elements = one.batch * (one.m * one.k + one.k * one.n + one.m * one.n)
+    product, itemsize_bytes = products[0], dtype_named(case.dtype).itemsize_bytes
+    elements = product.batch * (product.m * product.k + product.k * product.n + product.m * product.n)
     alone = elements * itemsize_bytes == analyzed.operation.byte_count(case.shape, dtype_named(case.dtype))
     return alone and analyzed.intensity >= LARGE * ridge_point(peak.flop_per_s, bandwidth.bytes_per_s)
 
@@ -65,6 +65,6 @@ def _rival(analyzed: AnalyzedResult) -> str:
     group = [
         other for other in analyzed.siblings if other.case.group == analyzed.result.case.group and other.measurement
     ]
-    ratios = [(speedup(one, analyzed.result).ratio, one.case.implementation) for one in group]
+    ratios = [(speedup(sibling, analyzed.result).ratio, sibling.case.implementation) for sibling in group]
     times, name = max(ratios, default=(0.0, ""))
     return f"; {name} is {format_ratio(times)} as fast in the same rounds" if times >= MUCH_FASTER else ""

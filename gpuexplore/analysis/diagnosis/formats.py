@@ -54,7 +54,8 @@ def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
         return None
     if dtype.matrix_only and dtype.cut_from_fp32:
         return _on(analyzed, dtype)
-    short = next((one for one in DTYPES.values() if _is_short_for(one, dtype) and one.name in device.native), None)
+    rows = (row for row in DTYPES.values() if row.name in device.native)
+    short = next((row for row in rows if _is_short_for(row, dtype)), None)
     if short is None or analyzed.bound in ("memory", "cache", "overhead"):
         return None
     return _off(analyzed, device, dtype, short)
@@ -90,8 +91,8 @@ def _off(analyzed: AnalyzedResult, device: Device, dtype: DType, short: DType) -
     )
 
 
-def _is_short_for(one: DType, dtype: DType) -> bool:
-    return one.matrix_only and one.array_name == dtype.array_name and one is not dtype
+def _is_short_for(candidate: DType, dtype: DType) -> bool:
+    return candidate.matrix_only and candidate.array_name == dtype.array_name and candidate is not dtype
 
 
 def _native_instead(analyzed: AnalyzedResult, device: Device) -> DType | None:
@@ -101,16 +102,14 @@ def _native_instead(analyzed: AnalyzedResult, device: Device) -> DType | None:
     """
     dtype = dtype_named(analyzed.result.case.dtype)
     widest = dtype_named(dtype.accumulate).bits
-    native = [one for one in DTYPES.values() if one.name in device.native and not analyzed.operation.unsupported(one)]
-    usable = [
-        one for one in native if dtype.bits <= one.bits <= widest and not one.matrix_only and _helps(analyzed, one)
-    ]
-    return min(usable, key=lambda one: one.bits, default=None)
+    rows = (row for row in DTYPES.values() if row.name in device.native and not row.matrix_only)
+    fitting = [row for row in rows if dtype.bits <= row.bits <= widest and not analyzed.operation.unsupported(row)]
+    return min((row for row in fitting if _helps(analyzed, row)), key=lambda row: row.bits, default=None)
 
 
 def _helps(analyzed: AnalyzedResult, dtype: DType) -> bool:
     case, this = analyzed.result.case, analyzed.result.measurement
-    other = next((one for one in analyzed.siblings if one.case == replace(case, dtype=dtype.name)), None)
+    other = next((sibling for sibling in analyzed.siblings if sibling.case == replace(case, dtype=dtype.name)), None)
     if this and other and other.measurement and this.median_s < WORTH_A_SENTENCE * other.measurement.median_s:
         return False
     return analyzed.implementation.computes_in(dtype.name, analyzed.device)[0] == dtype.name

@@ -62,8 +62,8 @@ def _library_waves(analyzed: AnalyzedResult, multiprocessors: int) -> Waves | No
     products = operation.products(analyzed.result.case.shape)
     if len(products) != 1:
         return None  # fused: the blocks of one are not those of the other
-    one = products[0]
-    return waves(one.batch * ceil(one.m / ASSUMED_TILE) * ceil(one.n / ASSUMED_TILE), 1, multiprocessors)
+    product = products[0]
+    return waves(product.batch * ceil(product.m / ASSUMED_TILE) * ceil(product.n / ASSUMED_TILE), 1, multiprocessors)
 
 
 def _said(analyzed: AnalyzedResult, found: Waves, assumed: str) -> str:

@@ -24,7 +24,7 @@ class Rung:
         implementation: its row; `about` says what it changed.
         result: what became of it; None where it was not measured.
         baseline: name of the library it is compared with; None without a measurement of one.
-        share: library's time over this kernel's, of one; above 1 it is faster.
+        share: library's time over this kernel's, as a fraction; above 1 it is faster.
         ci95: interval of the share; None where too few samples pair.
     """
 
@@ -38,7 +38,7 @@ class Rung:
 def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
     """Return our kernels of one backend: the rungs from the naive one up, or the only one."""
     own = [implementation for implementation in operation.implementations if implementation.backend == backend]
-    return tuple(one for one in own if one.rung) or tuple(own)
+    return tuple(implementation for implementation in own if implementation.rung) or tuple(own)
 
 
 def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
@@ -63,7 +63,8 @@ def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype
 def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
     """Return the rungs with their shares, as far as the first group of `results` tells: others are left out."""
     found = {result.case.implementation: result for result in results if result.case.group == results[0].case.group}
-    measured = [one for row in libraries(operation, backend) if (one := found.get(row.name)) and one.measurement]
+    timed = (found.get(row.name) for row in libraries(operation, backend))
+    measured = [result for result in timed if result and result.measurement]
     best = min(measured, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
     return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))
 
@@ -73,7 +74,7 @@ class Published:
     """What somebody else's kernel of the same kind reached.
 
     Attributes:
-        share: of the vendor's library, of one.
+        share: of the vendor's library, as a fraction.
         conditions: language and size.
         source: where it is printed.
     """
@@ -89,7 +90,7 @@ class Published:
 
 def published(operation: str, dtype: str) -> dict[str, Published]:
     """Return the published shares of the kernels of `operation` in `dtype`, by implementation."""
-    return {one.implementation: one for one in PUBLISHED if (one.operation, one.dtype) == (operation, dtype)}
+    return {entry.implementation: entry for entry in PUBLISHED if (entry.operation, entry.dtype) == (operation, dtype)}
 
 
 def _read_published() -> tuple[Published, ...]:

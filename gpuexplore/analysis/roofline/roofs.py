@@ -112,8 +112,9 @@ def _limits(device: Device) -> tuple[Roof, ...]:
         )
         for cache in device.caches
     ]
-    memory = [Roof("memory", "Memory", one.bytes_per_s, one.kind, one.source) for one in (device.bandwidth,) if one]
-    return (*compute, *caches, *memory)
+    memory = device.bandwidth
+    slope = [Roof("memory", "Memory", memory.bytes_per_s, memory.kind, memory.source)] if memory else []
+    return (*compute, *caches, *slope)
 
 
 def _units(dtype: str, unit: Unit) -> str:

@@ -39,23 +39,28 @@ def strict(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
-        return {key: strict(one) for key, one in value.items()}
-    return [strict(one) for one in value] if isinstance(value, list) else value
+        return {key: strict(member) for key, member in value.items()}
+    return [strict(member) for member in value] if isinstance(value, list) else value
 
 
 def _environment(found: Sequence[Environment | None]) -> dict[str, Any] | None:
     """Return what all environments share, null where they differ, and the devices one by one."""
-    known = [encode(one) for one in found if one is not None]
+    known = [encode(environment) for environment in found if environment is not None]
     if not known:
         return None
-    shared = {key: _shared(key, [one[key] for one in known]) for key in known[0] if key not in _OF_ONE_CASE}
-    devices = {one["device"]["id"]: one["device"] for one in known}
-    return shared | {"started_utc": min(one["started_utc"] for one in known), "devices": list(devices.values())}
+    shared = {
+        key: _shared(key, [environment[key] for environment in known]) for key in known[0] if key not in _OF_ONE_CASE
+    }
+    devices = {environment["device"]["id"]: environment["device"] for environment in known}
+    return shared | {
+        "started_utc": min(environment["started_utc"] for environment in known),
+        "devices": list(devices.values()),
+    }
 
 
 def _shared(key: str, values: Sequence[Any]) -> Any:
     if key in _MERGED:
-        return {name: one for value in reversed(values) for name, one in value.items()}
+        return {name: member for value in reversed(values) for name, member in value.items()}
     return values[0] if all(value == values[0] for value in values) else None
 
 
@@ -107,8 +112,8 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
     return {name: encode(getattr(contrast, name)) for name in names} | {"n": len(contrast.samples_s)}
 
 
-def _accuracy(one: Accuracy | None) -> dict[str, Any] | None:
-    return None if one is None else encode(one) | {"within": one.within}
+def _accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
+    return None if accuracy is None else encode(accuracy) | {"within": accuracy.within}
 
 
 def _peak(analyzed: AnalyzedResult) -> dict[str, Any]:

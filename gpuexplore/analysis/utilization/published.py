@@ -56,7 +56,7 @@ class NotedResult:
 def best_results(spec_key: str | None) -> tuple[PublishedResult, ...]:
     """Return the best published product in each dtype on this device."""
     known = [published for published in PUBLISHED if published.spec_key == spec_key]
-    return tuple({one.dtype: one for one in sorted(known, key=lambda one: one.flop_per_s)}.values())
+    return tuple({result.dtype: result for result in sorted(known, key=lambda result: result.flop_per_s)}.values())
 
 
 def best_published(spec_key: str | None, dtype: str) -> Peak | None:

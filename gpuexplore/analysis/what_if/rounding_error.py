@@ -31,7 +31,7 @@ SEED = 20
 def _c() -> float:
     """Return c for standard normal numbers: √(E[4**e] / 3), e the exponent of a number; E[x²] = 1."""
     share = [erf(2.0 ** (e + 1) / sqrt(2)) - erf(2.0**e / sqrt(2)) for e in EXPONENTS]
-    return sqrt(sum(4.0**e * one for e, one in zip(EXPONENTS, share, strict=True)) / 3)
+    return sqrt(sum(4.0**e * probability for e, probability in zip(EXPONENTS, share, strict=True)) / 3)
 
 
 C = _c()
@@ -52,7 +52,7 @@ def error_amplification(operation: str) -> float:
     generator = np.random.default_rng(SEED)
     lengths = contract.inputs(contract.shape_of_size(contract.default_sizes[1]))
     exact = tuple(generator.standard_normal(length) for length in lengths)
-    disturbed = tuple(one * (1 + PERTURBATION * generator.standard_normal(one.shape)) for one in exact)
+    disturbed = tuple(array * (1 + PERTURBATION * generator.standard_normal(array.shape)) for array in exact)
     right = contract.reference(*exact)
     return float(np.linalg.norm(contract.reference(*disturbed) - right) / np.linalg.norm(right) / PERTURBATION)
 

@@ -68,7 +68,7 @@ def _range(ratio: Span) -> str:
 
 
 def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:
-    base = next((one for one in rows if one.dtype == baseline), None)
+    base = next((row for row in rows if row.dtype == baseline), None)
     if base is None or not base.error or not row.error:
         return ""
     factor = row.error / base.error
@@ -114,8 +114,8 @@ def explain_entered(rows: Sequence[WhatIf], *, baseline: str) -> list[str]:
 def _instead(row: WhatIf, rows: Sequence[WhatIf]) -> str:
     """Return the fastest format with units of its own that is stored in no more bytes."""
     most_bits = format_named(row.dtype).bits
-    native = [one for one in rows if one.support == "native" and one.time and format_named(one.dtype).bits <= most_bits]
-    best = min(native, key=lambda one: one.time.value if one.time else 0.0, default=None)
+    native = [row for row in rows if row.support == "native" and row.time and format_named(row.dtype).bits <= most_bits]
+    best = min(native, key=lambda row: row.time.value if row.time else 0.0, default=None)
     if best is None or best.time is None:
         return ""
     peak = f", with a peak of {format_flop_per_s(best.peak.flop_per_s)}" if best.peak else ""

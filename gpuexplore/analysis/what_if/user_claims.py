@@ -34,17 +34,17 @@ class UserClaim:
 
     @property
     def of_promised(self) -> float | None:
-        """Share of the promised peak, of one."""
+        """Fraction of the promised peak, 0 to 1."""
         return self.flop_per_s / self.promised if self.flop_per_s and self.promised else None
 
     @property
     def of_peak(self) -> float | None:
-        """Share of the peak of the arithmetic that ran, of one."""
+        """Fraction of the peak of the arithmetic that ran, 0 to 1."""
         return self.flop_per_s / self.row.peak.flop_per_s if self.flop_per_s and self.row.peak else None
 
     @property
     def of_published(self) -> float | None:
-        """Share of the best published rate, of one."""
+        """Fraction of the best published rate, 0 to 1."""
         return self.flop_per_s / self.published.flop_per_s if self.flop_per_s and self.published else None
 
 
@@ -74,7 +74,7 @@ def named_numbers(what: str, text: str, names: Collection[str], example: str) ->
     """
     found: dict[str, float] = {}
     problems: list[str] = []
-    for word in (one.strip() for one in text.split(",") if one.strip()):
+    for word in (part.strip() for part in text.split(",") if part.strip()):
         try:
             name, number = _named_number(what, word, names, example)
             if found.setdefault(name, number) != number:

@@ -67,7 +67,7 @@ class WhatIf:
         origin: where the time comes from; one predicted layer makes it a prediction.
         basis: the same in words.
         speedup: over the baseline format on the same device.
-        mfu: share of `peak` reached at that time, of one.
+        mfu: fraction of `peak` reached at that time, 0 to 1.
         peak: the peak of the arithmetic of the layer with the most FLOPs.
         memory_bytes: every array of every layer at once: an upper bound.
         fits: whether that fits the device's memory; None where only the largest layer does, or nobody knows.
@@ -164,7 +164,7 @@ def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str)
         and same_device(device_of(result), device)
         and is_plausible(result)
     ]
-    return min(found, key=lambda one: one.measurement.median_s if one.measurement else 0.0, default=None)
+    return min(found, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
 
 
 def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> WhatIf:
@@ -228,7 +228,7 @@ def _sum(parts: Sequence[_Part], support: Support) -> Span | None:
     if support == "unsupported" or None in times:
         return None
     known = [time for time in times if time is not None]
-    return Span(sum(one.value for one in known), sum(one.low for one in known), sum(one.high for one in known))
+    return Span(sum(span.value for span in known), sum(span.low for span in known), sum(span.high for span in known))
 
 
 def _origin(parts: Sequence[_Part], entered_s: float | None) -> tuple[Origin, str]:

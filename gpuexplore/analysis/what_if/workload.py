@@ -91,7 +91,9 @@ def of_operation(operation: Operation, shape: Shape) -> Workload:
 def of_run(run: Run, shape: Shape | None = None) -> Workload:
     """Return what a run measured: one call at `shape`, or at its shape with the most work."""
     operation, shapes = operation_named(run.experiment.operation), run.experiment.shapes
-    return of_operation(operation, shape or max(shapes, key=lambda one: (operation.flop_count(one), *one)))
+    return of_operation(
+        operation, shape or max(shapes, key=lambda candidate: (operation.flop_count(candidate), *candidate))
+    )
 
 
 def parse_layers(text: str) -> Workload:

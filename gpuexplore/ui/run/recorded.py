@@ -83,7 +83,7 @@ def choose_beside(run: Run) -> Beside:
         st.session_state[key] = chosen.name if chosen else ""
         st.selectbox(
             "Compare with",
-            ["", *(one.name for one in known)],
+            ["", *(recording.name for recording in known)],
             key=key,
             format_func=lambda name: _title(name, known),
             on_change=_take,
@@ -100,8 +100,8 @@ def show_beside(beside: Beside) -> None:
 
 def offer_recorded_runs(operation: str) -> None:
     """Offer recorded runs of `operation`, else of any, to whoever has nothing to look at yet."""
-    found = [(one, operation) for one in recordings_of(operation)]
-    found = found or [(one, one.experiments[0].operation) for one in recordings()]
+    found = [(recording, operation) for recording in recordings_of(operation)]
+    found = found or [(recording, recording.experiments[0].operation) for recording in recordings()]
     for recording, name in found[:MOST_OFFERED]:
         st.button(
             f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
@@ -130,7 +130,7 @@ def _beside(run: Run, recording: Recording) -> Beside:
     """Return the recorded results in the dtypes of the run."""
     recorded = recorded_run(run_id_of(recording.name, run.experiment.operation))
     every = recorded.results
-    fitting = [one for one in every if one.case.dtype in run.experiment.dtypes]
+    fitting = [result for result in every if result.case.dtype in run.experiment.dtypes]
     link = f"[its own page](?run={recorded.id})"
     devices = _devices(recording, recorded.experiment.devices)
     words = [f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; {link} has all of it."]
@@ -159,7 +159,7 @@ def _moment(text: str) -> str:
 
 
 def _title(name: str, known: Sequence[Recording]) -> str:
-    return next((f"recorded: {one.title}" for one in known if one.name == name), "None")
+    return next((f"recorded: {recording.title}" for recording in known if recording.name == name), "None")
 
 
 def _take(key: str) -> None:

@@ -36,7 +36,7 @@ def request_of(run: Run, device_ids: Collection[str]) -> Request:
     request = from_experiment(run.experiment)
     if not run.id.startswith(RUN_PREFIX):
         return request
-    return replace(request, devices=",".join(one for one in split(request.devices) if one in device_ids))
+    return replace(request, devices=",".join(device for device in split(request.devices) if device in device_ids))
 
 
 def seconds_left(run: Run, now: datetime | None = None) -> float | None:
