@@ -1,7 +1,7 @@
 """The roofline: FLOP/s against arithmetic intensity on log scales, results below the roofs of their device.
 
 Slopes are bandwidths, flat lines compute rates in the colour of their dtype; thick ones are matrix units.
-Solid is printed or computed, dashed was measured by a loop, dotted is the best result so far. Filled points were
+Solid is from a datasheet or computed, dashed is a microbenchmark, dotted is the best result so far. Filled points were
 measured here, hollow ones were recorded or published elsewhere.
 """
 
@@ -79,8 +79,10 @@ def describe_roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> str:
     with_memory = [ridge for ridge in ridges(roofs) if ridge.bandwidth.kind == "memory"]
     best = max(points, key=lambda point: point.fraction or 0.0, default=None)
     sentences = (
-        _listed("Flat roofs", [f"{one.label} {format_flop_per_s(one.rate)}" for one in flat]),
-        _listed("Ridge points", [f"{one.compute.label} {format_intensity(one.intensity)}" for one in with_memory]),
+        _listed("Flat roofs", [f"{roof.label} {format_flop_per_s(roof.rate)}" for roof in flat]),
+        _listed(
+            "Ridge points", [f"{ridge.compute.label} {format_intensity(ridge.intensity)}" for ridge in with_memory]
+        ),
         f"Nearest to its roof of {len(points)} points: {best.name}, {format_percent(best.fraction)}"
         if best
         else "No points",
@@ -163,9 +165,9 @@ def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     )
     said = f"{NARROW} ? datum.short : datum.label"
     said_at = [
-        one.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for one in (flat, slope)
+        labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for labels in (flat, slope)
     ]
-    return [layer for one in said_at for layer in with_halo(one)]
+    return [layer for labels in said_at for layer in with_halo(labels)]
 
 
 def _color(dtypes: Sequence[str]) -> alt.Color:
@@ -186,7 +188,7 @@ def _legend(
     present: Sequence[str], order: Sequence[str], orient: Literal["top", "bottom"], **style: Any
 ) -> alt.Legend | None:
     """Return a legend of what is drawn, in `order`; none for a single entry that is the usual one, the first."""
-    values = [one for one in order if one in set(present)]
+    values = [name for name in order if name in set(present)]
     if not values or values == order[:1] or (len(values) < 2 and orient == "top"):
         return None
     columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what a phone has room for

@@ -80,10 +80,10 @@ def flat_roofs(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
     """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal ones once."""
     fastest = max((roof.rate for roof in roofs if roof.kind != "compute" and not roof.reached), default=None)
     rows = []
-    for one in _distinct(roofs):
-        start = one.rate / fastest if fastest else seen.intensity_low
+    for roof in _distinct(roofs):
+        start = roof.rate / fastest if fastest else seen.intensity_low
         rows += [
-            _roof_row(one, intensity, one.rate, format_flop_per_s(one.rate))
+            _roof_row(roof, intensity, roof.rate, format_flop_per_s(roof.rate))
             for intensity in (max(seen.intensity_low, min(start, seen.intensity_high)), seen.intensity_high)
         ]
     return _frame(rows, ROOF_COLUMNS)
@@ -118,8 +118,8 @@ def labels_of_flat(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
         {
             "intensity": seen.intensity_high,
             "rate": group[0].rate,
-            "label": " · ".join(f"{_units_at(one, roofs)} {format_flop_per_s(one.rate)}" for one in group),
-            "short": " · ".join(_units_at(one, roofs) for one in group),
+            "label": " · ".join(f"{_units_at(roof, roofs)} {format_flop_per_s(roof.rate)}" for roof in group),
+            "short": " · ".join(_units_at(roof, roofs) for roof in group),
         }
         for group in _near(limits, LABEL_PIXELS, seen)
     ]
@@ -133,8 +133,8 @@ def labels_of_slopes(roofs: Sequence[Roof], seen: Window) -> pd.DataFrame:
         {
             "intensity": seen.intensity_low,
             "rate": seen.intensity_low * group[0].rate,
-            "label": " · ".join(f"{one.label.split(' ')[0]} {format_bytes_per_s(one.rate)}" for one in group),
-            "short": " · ".join(one.label.split(" ")[0] for one in group),
+            "label": " · ".join(f"{roof.label.split(' ')[0]} {format_bytes_per_s(roof.rate)}" for roof in group),
+            "short": " · ".join(roof.label.split(" ")[0] for roof in group),
         }
         for group in _near(limits, SLOPED_LABEL_PIXELS, seen)
     ]
@@ -213,11 +213,11 @@ def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
     """Return the compute roofs, one of each rate: rather of a dtype that has it on both units, and on matrix units."""
     order = list(FORMATS)
     compute = [roof for roof in roofs if roof.dtype and not _far_below(roof, roofs)]
-    alike = Counter((one.rate, one.dtype) for one in compute)
+    alike = Counter((roof.rate, roof.dtype) for roof in compute)
     compute.sort(
-        key=lambda one: (-alike[one.rate, one.dtype], one.unit != "matrix", order.index(one.dtype or order[0]))
+        key=lambda roof: (-alike[roof.rate, roof.dtype], roof.unit != "matrix", order.index(roof.dtype or order[0]))
     )
-    return list({(one.rate, one.reached): one for one in reversed(compute)}.values())[::-1]
+    return list({(roof.rate, roof.reached): roof for roof in reversed(compute)}.values())[::-1]
 
 
 def _far_below(roof: Roof, roofs: Iterable[Roof]) -> bool:
