@@ -5,20 +5,21 @@ import streamlit as st
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.jobs.client import ensure_supervisor
-from gpuexplore.model import Experiment
 from gpuexplore.request import Request, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.run.state import fetch, request_of
+from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.session import known_devices, owner, store
+from gpuexplore.ui.session import known_devices
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")
-st.caption("How fast a computation is on this machine, how fast it should be, and what limits it.")
+st.caption("How fast an operation runs on this machine, how fast it could run, and what limits it.")
+open_page("benchmark")
 
 devices = known_devices()
 ids = [device.id for device in devices]
@@ -33,18 +34,11 @@ def settings_of_run() -> Request:
         return Request()
 
 
-def submit(experiment: Experiment) -> None:
-    """Queue the experiment and show it."""
-    st.query_params["run"] = store().submit(experiment, owner())
-    ensure_supervisor()
-    st.rerun()
-
-
 shown = settings_of_run()
 settings.restore(shown, ids)
 if problems := settings.problems_of_link():
     listed = "".join(f"\n- {plain(problem)}" for problem in problems)
-    st.warning(f"The link asks for what cannot be used; the defaults stand instead:{listed}", icon=":material/link:")
+    st.warning(f"Some values in this link are invalid; defaults were used:{listed}", icon=":material/link:")
 request = experiment_form(devices)
 settings.write(request, ids)
 
@@ -60,7 +54,7 @@ else:
     button, words = st.columns([1, 4], vertical_alignment="center")
     with button:
         if st.button(f"Run {expected.cases} points", type="primary", icon=":material/play_arrow:", width="stretch"):
-            submit(experiment)
+            start([experiment], devices, "run")
     words.caption(
         f"{expected.cases} points, usually {format_seconds(expected.seconds_low)} to "
         f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."
@@ -68,14 +62,14 @@ else:
 
 if run_id:
     if request != with_defaults(shown, ids):
-        st.caption(":material/edit: The settings differ from the run below: press **Run** to measure them.")
+        st.caption(":material/edit: The settings differ from those of the run below: press **Run** to measure them.")
     show_run(run_id)
 else:
     st.info(
-        "Nothing is measured yet. Press **Run**: the chart starts to grow within a second or two.",
+        "Nothing is measured yet. Press **Run**: the first results appear within a second or two.",
         icon=":material/insights:",
     )
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
-        st.markdown("**What this machine could reach at most: matrix products in each dtype**")
+        st.markdown("**Peak matmul throughput of this machine**")
         st.altair_chart(peaks(devices))

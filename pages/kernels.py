@@ -1,4 +1,4 @@
-"""Kernels: how our kernels cover their output and fill a GPU, and how near they come to the vendor's library."""
+"""Kernels: how our kernels cover their output and fill a GPU, and how close they come to the vendor's library."""
 
 import streamlit as st
 
@@ -8,11 +8,15 @@ from gpuexplore.ui.kernels.choice import choose
 from gpuexplore.ui.kernels.code import show_ptx, show_source
 from gpuexplore.ui.kernels.facts import show_launch
 from gpuexplore.ui.kernels.ladder import show_ladder
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Kernels")
-st.caption("Our own kernels, from the naive loop to the hardware's limit: how each fills a GPU, here or not, and why.")
+st.caption(
+    "Our own kernels, from the naive loop to the hardware's limit: launch, occupancy and speed on any NVIDIA GPU."
+)
+open_page("kernels")
 
 devices = known_devices()
 try:

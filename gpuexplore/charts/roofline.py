@@ -1,7 +1,7 @@
 """The roofline: FLOP/s against arithmetic intensity on log scales, results below the roofs of their device.
 
 Slopes are bandwidths, flat lines compute rates in the colour of their dtype; thick ones are matrix units.
-Solid is printed or computed, dashed was measured by a loop, dotted is the best result so far. Filled points were
+Solid is from a datasheet or computed, dashed is a microbenchmark, dotted is the best result so far. Filled points were
 measured here, hollow ones were recorded or published elsewhere.
 """
 
@@ -14,6 +14,7 @@ import altair as alt
 from gpuexplore.analysis.roofline.points import Point
 from gpuexplore.analysis.roofline.roofs import Roof, ridges
 from gpuexplore.charts.axes import log_ticks, si_label
+from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.roofline_frames import (
     BASES,
@@ -48,7 +49,6 @@ POINT_TOOLTIPS = {
 }
 ROOF_TOOLTIPS = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "Source"}
 RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
-SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))
 SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[place % len(POINTS)] for place in range(len(FORMATS))])
 ORIGINS = [origin.label for origin in (Origin.LIVE, Origin.RECORDED, Origin.PUBLISHED)]
 SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[POINT_SIZE] * len(ORIGINS))
@@ -165,9 +165,9 @@ def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     )
     said = f"{NARROW} ? datum.short : datum.label"
     said_at = [
-        chart.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for chart in (flat, slope)
+        labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for labels in (flat, slope)
     ]
-    return [layer for text in said_at for layer in with_halo(text)]
+    return [layer for labels in said_at for layer in with_halo(labels)]
 
 
 def _color(dtypes: Sequence[str]) -> alt.Color:
@@ -188,7 +188,7 @@ def _legend(
     present: Sequence[str], order: Sequence[str], orient: Literal["top", "bottom"], **style: Any
 ) -> alt.Legend | None:
     """Return a legend of what is drawn, in `order`; none for a single entry that is the usual one, the first."""
-    values = [entry for entry in order if entry in set(present)]
+    values = [name for name in order if name in set(present)]
     if not values or values == order[:1] or (len(values) < 2 and orient == "top"):
         return None
     columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what a phone has room for
