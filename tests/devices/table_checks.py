@@ -6,7 +6,7 @@ from dataclasses import fields
 from itertools import pairwise
 
 from gpuexplore.devices.accelerators import Accelerator, native_dtypes, peaks_of
-from gpuexplore.devices.formula import formula_peaks
+from gpuexplore.devices.formula import RATE_CLASSES, classes_of, formula_peaks
 from gpuexplore.dtypes import FORMATS
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
@@ -70,6 +70,19 @@ def wrong_native_dtypes(rows):
     """Return the rows whose native dtypes are not those with a peak, with both."""
     found = {row.key: (set(native_dtypes(row)), {peak.dtype for peak in peaks_of(row)}) for row in rows}
     return {key: sets for key, sets in found.items() if sets[0] != sets[1] or not sets[1] or sets[0] - set(FORMATS)}
+
+
+def wrong_rate_classes(rows):
+    """Return the driver names whose class has another compute capability, or which the formula puts in another one."""
+    capabilities = {rate_class.name: rate_class.compute_capability for rate_class in RATE_CLASSES}
+    classes = {
+        (row.key, name): (row.rate_class, {rate_class.name for rate_class in classes_of(row.compute_capability, name)})
+        for row in rows
+        for name in row.driver_names
+        if row.compute_capability in capabilities.values()
+    }
+    unknown = {(row.key, row.rate_class): None for row in rows if row.rate_class not in capabilities}
+    return unknown | {key: found for key, found in classes.items() if found[0] not in found[1]}
 
 
 def rates(peaks):

@@ -13,7 +13,7 @@ from gpuexplore.devices.formula import (
     multiprocessors_from_cores,
     native_since,
 )
-from tests.devices.table_checks import off_the_formula, rates, replayed
+from tests.devices.table_checks import off_the_formula, rates, replayed, wrong_rate_classes
 
 NVIDIA = [row for row in ACCELERATORS if row.vendor == "NVIDIA"]
 AT_ONE_CLOCK = [row for row in NVIDIA if row.tensor_clock_hz is None]
@@ -23,6 +23,10 @@ CLOSE, ENOUGH = 0.05, 0.95
 
 def peaks(name="NVIDIA GeForce RTX 4090 Laptop GPU", capability="8.9", multiprocessors=76, clock_hz=2.0e9):
     return formula_peaks(name, compute_capability=capability, multiprocessors=multiprocessors, clock_hz=clock_hz)
+
+
+def test_every_row_has_the_rate_class_of_its_compute_capability_and_name():
+    assert wrong_rate_classes(ACCELERATORS) == {}
 
 
 def test_replayed_on_a_known_device_it_agrees_with_the_table():

@@ -18,6 +18,8 @@ PLANTED = {
     "a peak of zero": (table_checks.peaks_without_rate_or_document, "l4", {"rates": {"fp32": 0.0}}),
     "no peak": (table_checks.wrong_native_dtypes, "l4", {"rates": {}}),
     "another architecture": (table_checks.off_the_formula, "l4", {"compute_capability": "8.0"}),
+    "another rate class": (table_checks.wrong_rate_classes, "rtx-4090", {"rate_class": "ada-pro"}),
+    "an unknown rate class": (table_checks.wrong_rate_classes, "l4", {"rate_class": "l4"}),
     "another clock": (table_checks.off_the_formula, "l4", {"boost_clock_hz": 4e9}),
 }
 
@@ -32,4 +34,4 @@ def test_planted_defect_is_found_and_named(check, key, changes):
     found = set(check(with_defect(key, changes))) - set(check(ACCELERATORS))
 
     assert found
-    assert all("l4" in str(named) for named in found)
+    assert all(changes.get("key", key) in str(named) for named in found)
