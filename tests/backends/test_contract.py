@@ -21,6 +21,7 @@ from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import environment
 from tests.measure.fakes import CPU, GPU, FakeClock
 
+LIBRARIES = {"numba_cpu": "numba", "numba_cuda": "numba", "torch_compile": "torch"}  # of another name than the backend
 OPTIONAL = {  # not in requirements.txt
     name
     for name in BACKENDS
@@ -55,19 +56,14 @@ def test_backend_offers_everything_the_contract_names(name):
 
 
 @EACH
-def test_backend_is_available_unless_it_is_optional_and_tells_versions(name):
-    backend = load_backend(name)
+def test_backend_is_available_where_its_library_is_and_tells_its_version(name):
+    backend, library = load_backend(name), LIBRARIES.get(name, name)
+    installed = find_spec(library) is not None
 
-    assert backend.is_available() == (name not in OPTIONAL or find_spec(name) is not None)
-    assert backend.versions() or not backend.is_available()
+    assert installed or name in OPTIONAL, "it is in requirements.txt"
+    assert backend.is_available() == installed
+    assert any(told.startswith(library) for told in backend.versions()) == installed
     assert all(isinstance(version, str) and version for version in backend.versions().values())
-
-
-@pytest.mark.parametrize("name", sorted(OPTIONAL))
-def test_optional_library_tells_its_own_version_where_it_is_installed(name):
-    backend = load_backend(name)
-
-    assert any(library.startswith(name) for library in backend.versions()) == backend.is_available()
 
 
 @EACH_HERE
@@ -140,8 +136,7 @@ def threads_of(name):
     if name == "numpy":
         pools = pytest.importorskip("threadpoolctl").threadpool_info()
         return {pool["num_threads"] for pool in pools if "numpy" in pool["filepath"]}
-    library = import_module({"numba_cpu": "numba", "torch_compile": "torch"}.get(name, name))
-    return {library.get_num_threads()}
+    return {import_module(LIBRARIES.get(name, name)).get_num_threads()}
 
 
 @EACH_HERE
