@@ -6,6 +6,8 @@ PYTHON  ?= python3
 PORT    ?= 8501
 WORKERS ?= 2
 T       ?=
+# Tests start dozens of interpreters: without bytecode on disk each would compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 VENV := .venv
 BIN  := $(VENV)/bin

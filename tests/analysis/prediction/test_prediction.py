@@ -150,10 +150,10 @@ def is_an_answer(found):
 
 def test_every_device_of_the_table_has_an_answer_for_every_operation_and_format():
     answers = {}
-    for row, operation, dtype in product(ACCELERATORS, OPERATIONS.values(), FORMATS):
+    for target, operation, dtype in product(map(as_device, ACCELERATORS), OPERATIONS.values(), FORMATS):
         shape = operation.shape_of_size(operation.default_sizes[-1])
-        asked = Case(operation.name, shape, dtype, operation.vendor_library.name, row.key)
-        answers[row.key, operation.name, dtype] = predict(asked, as_device(row), HERE)
+        asked = Case(operation.name, shape, dtype, operation.vendor_library.name, target.id)
+        answers[target.id, operation.name, dtype] = predict(asked, target, HERE)
 
     assert {asked: found for asked, found in answers.items() if not is_an_answer(found)} == {}
     assert {found.time_s is None for found in answers.values()} == {False, True}
