@@ -5,12 +5,18 @@
 PYTHON  ?= python3
 PORT    ?= 8501
 WORKERS ?= 2
+T       ?=
+# Tests start dozens of interpreters: without bytecode on disk each would compile everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test lint format bench kernels docs screenshots clean
+ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
+PARALLEL := -q -n $(WORKERS) --dist worksteal
+
+.PHONY: help run check test lint format types layers style bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -19,15 +25,25 @@ help:  ## list the targets
 run: $(VENV)/.package  ## install what is missing and serve the app on http://127.0.0.1:8501 (PORT=...)
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
-test: lint  ## lint, then every test: the fast ones on WORKERS processes, the others one after the other
-	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not browser and not gpu"
+check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one room, its long tests too
+	@$(MAKE) --no-print-directory --jobs=3 lint
+	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu",-m "not long and not slow and not browser and not gpu")
+
+test: lint  ## lint, then every test: on WORKERS processes, then those that measure, one after the other
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu"
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
 		$(BIN)/pytest -q -m "slow or browser or gpu"
 
-lint: $(VENV)/.dev  ## check format, style, types and layers
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+lint: style types layers  ## check format, style, types and layers
+
+style: $(VENV)/.dev
+	$(BIN)/ruff format --check $(ROOM)
+	$(BIN)/ruff check $(ROOM)
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
+
+layers: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 format: $(VENV)/.dev  ## format, and repair what can be repaired

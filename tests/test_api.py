@@ -130,7 +130,7 @@ def test_every_public_name_exists():
     assert all(getattr(gx, name) is not None for name in gx.__all__)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_importing_the_package_loads_nothing_else():
     code = "import sys, gpuexplore; print(sorted({'numpy', 'streamlit', 'torch', 'pandas'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

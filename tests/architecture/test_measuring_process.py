@@ -6,7 +6,7 @@ from tests.architecture.imports import libraries_loaded_by
 
 OFFICE_LIBRARIES = {"altair", "pandas", "sqlalchemy", "streamlit"}
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("module", ["gpuexplore.measure.runner", "gpuexplore.jobs.worker"])

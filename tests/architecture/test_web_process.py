@@ -6,7 +6,7 @@ from tests.architecture.imports import libraries_loaded_by, statements_of
 
 MEASURING_LIBRARIES = {"cuda", "cupy", "llvmlite", "numba", "torch", "triton"}
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_entry_script_and_pages_load_no_measuring_library(repository):

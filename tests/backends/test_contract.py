@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import environment
 from tests.measure.fakes import CPU, GPU, FakeClock
 
+LIBRARIES = {"numba_cpu": "numba", "numba_cuda": "numba", "torch_compile": "torch"}  # of another name than the backend
 OPTIONAL = {  # not in requirements.txt
     name
     for name in BACKENDS
@@ -48,17 +50,19 @@ def test_backend_offers_everything_the_contract_names(name):
     backend = load_backend(name)
     promised = [var for var in vars(contract.Backend) if not var.startswith("_")]
 
-    assert [one for one in promised if not callable(getattr(backend, one))] == []
+    assert [name for name in promised if not callable(getattr(backend, name))] == []
     assert backend.INSTALL.startswith("pip install ")
     assert set(backend.DEVICE_KINDS) <= {"cpu", "cuda"}
 
 
 @EACH
-def test_backend_is_available_and_tells_versions_unless_it_is_optional(name):
-    backend = load_backend(name)
+def test_backend_is_available_where_its_library_is_and_tells_its_version(name):
+    backend, library = load_backend(name), LIBRARIES.get(name, name)
+    installed = find_spec(library) is not None
 
-    assert backend.is_available() or name in OPTIONAL
-    assert backend.versions() or not backend.is_available() or name in OPTIONAL
+    assert installed or name in OPTIONAL, "it is in requirements.txt"
+    assert backend.is_available() == installed
+    assert any(told.startswith(library) for told in backend.versions()) == installed
     assert all(isinstance(version, str) and version for version in backend.versions().values())
 
 
@@ -112,18 +116,36 @@ def test_timer_of_a_cpu_reads_the_clock_it_was_given(name):
 
 
 @EACH_HERE
-def test_flusher_and_synchronize_can_be_called(name):
+@pytest.mark.parametrize("size_bytes", [0, 8_000])
+def test_flusher_overwrites_as_many_bytes_as_it_is_told(monkeypatch, name, size_bytes):
+    buffers = []
+    monkeypatch.setattr(host.np, "zeros", lambda *shape, **of: buffers.append(np.ones(*shape, **of)) or buffers[0])
     backend = load_backend(name)
-    flush = backend.flusher("cpu", 1000)
+    flush = backend.flusher("cpu", size_bytes)
+    buffers[0][:] = np.nan
 
     flush()
-    backend.flusher("cpu", 0)()
     backend.synchronize("cpu")
 
+    assert buffers[0].nbytes >= size_bytes
+    assert not np.isnan(buffers[0]).any()
 
-@EACH
-def test_one_thread_can_be_set(name):
-    load_backend(name).set_threads(1)
+
+def threads_of(name):
+    """Return how many CPU threads a library computes with."""
+    if name == "numpy":
+        pools = pytest.importorskip("threadpoolctl").threadpool_info()
+        return {pool["num_threads"] for pool in pools if "numpy" in pool["filepath"]}
+    return {import_module(LIBRARIES.get(name, name)).get_num_threads()}
+
+
+@EACH_HERE
+def test_threads_are_those_that_were_set(name):
+    backend, before = load_backend(name), threads_of(name)
+    for count in (1, *before):
+        backend.set_threads(count)
+
+        assert threads_of(name) == {count}
 
 
 @EACH_HERE
@@ -215,8 +237,8 @@ def test_numpy_without_threadpoolctl_pins_threads_by_openblas_itself(monkeypatch
 
     for count in (2, 1):
         numpy.set_threads(count)
-        found = [one for one in threadpoolctl.threadpool_info() if "numpy" in one["filepath"]]
-        assert [one["num_threads"] for one in found] == [count]
+        pools = [pool for pool in threadpoolctl.threadpool_info() if "numpy" in pool["filepath"]]
+        assert [pool["num_threads"] for pool in pools] == [count]
 
 
 def test_numpy_whose_threads_cannot_be_pinned_is_unsupported_unless_the_environment_pins_them(monkeypatch):
@@ -290,7 +312,7 @@ print(json.dumps({"dtypes": found, "samples": len(samples), "per_call": timer.on
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_numba_cuda_keeps_the_contract_in_the_simulator(repository):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SIMULATED],

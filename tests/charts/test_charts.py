@@ -10,6 +10,8 @@ from gpuexplore.charts.series import RING, series_order
 from gpuexplore.model import Contrast, Experiment, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
+pytestmark = pytest.mark.long  # Altair checks every specification against its schema
+
 ALL = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
 DESCRIBED = (
     chart.describe_time,

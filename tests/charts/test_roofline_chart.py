@@ -130,14 +130,19 @@ def test_window_without_anything_known_still_has_an_extent():
     assert 0 < seen.rate_low < seen.rate_high
 
 
-@pytest.mark.parametrize("accelerator", ACCELERATORS, ids=lambda one: one.key)
-def test_labels_of_flat_roofs_never_touch(accelerator):
+def gaps_between_labels(accelerator):
+    """Return the pixels between the labels of a device's flat roofs, from the lowest up."""
     found = roofs(as_device(accelerator))
     seen = window(found, ())
     heights = sorted(labels_of_flat(found, seen)["rate"])
+    return [log10(above / below) / seen.rate_decades * 400 for below, above in pairwise(heights)]
 
-    gaps = [log10(above / below) / seen.rate_decades * 400 for below, above in pairwise(heights)]
-    assert all(gap >= 15 for gap in gaps)
+
+def test_labels_of_flat_roofs_never_touch():
+    gaps = {accelerator.key: gaps_between_labels(accelerator) for accelerator in ACCELERATORS}
+
+    assert any(gaps.values())
+    assert {key: found for key, found in gaps.items() if any(gap < 15 for gap in found)} == {}
 
 
 def test_equal_roofs_share_a_line_and_a_label():

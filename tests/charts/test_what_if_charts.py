@@ -138,6 +138,7 @@ def test_claims_are_bars_against_each_peak(own):
     assert describe_claims([]).endswith("nothing to draw.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 def test_every_operation_can_be_drawn(operation):
     contract = OPERATIONS[operation]

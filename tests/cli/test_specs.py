@@ -1,30 +1,38 @@
 """`specs` on every name of the table, and on what is sold under almost the same name."""
 
+from itertools import cycle
+
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, main
 from gpuexplore.devices import ACCELERATORS
 from tests.devices.variants import NEVER_HELD, typed_names
 
-EACH = pytest.mark.parametrize("row", ACCELERATORS, ids=lambda row: row.key)
+
+def test_every_name_gives_exactly_its_device(answered):
+    answers = {(row, name): answered("specs", name, "--json") for row in ACCELERATORS for name in typed_names(row)}
+    wrong = {
+        name: (code, told)
+        for (row, name), (code, told) in answers.items()
+        if (code, told["key"], told["query"]) != (EXIT_OK, row.key, name)
+        or not told["peaks"]
+        or told["bandwidth_bytes_per_s"] != row.bandwidth_bytes_per_s
+    }
+
+    assert wrong == {}
 
 
-@EACH
-def test_every_name_gives_exactly_its_device(answered, row):
-    for name in typed_names(row):
-        code, told = answered("specs", name, "--json")
+def test_no_variant_that_the_table_does_not_hold_gives_one(answered):
+    """One variant each: tests/devices/test_specs.py asks the same table for all of them."""
+    variants = cycle(NEVER_HELD)
+    names = [row.driver_names[0] + variant for row, variant in zip(ACCELERATORS, variants, strict=False)]
+    answers = {name: answered("specs", name, "--json") for name in names}
 
-        assert (code, told["key"], told["query"]) == (EXIT_OK, row.key, name)
-        assert told["peaks"]
-        assert told["bandwidth_bytes_per_s"] == row.bandwidth_bytes_per_s
-
-
-@EACH
-def test_no_variant_that_the_table_does_not_hold_gives_one(answered, row):
-    for variant in NEVER_HELD:
-        code, told = answered("specs", row.driver_names[0] + variant, "--json")
-
-        assert (code, told["key"], told["peaks"]) == (EXIT_FAILED, None, {})
+    assert {
+        name: (code, told)
+        for name, (code, told) in answers.items()
+        if (code, told["key"], told["peaks"]) != (EXIT_FAILED, None, {})
+    } == {}
 
 
 @pytest.mark.parametrize("odd", ["(((", "[a-", ".*", "L4\x00", "\ud83d", "  ", "x" * 100_000])

@@ -97,12 +97,21 @@ def test_an_unknown_compute_capability_is_answered_with_the_known_ones(number):
         capability_named(number)
 
 
-@pytest.mark.parametrize(
-    "row", [accelerator for accelerator in ACCELERATORS if accelerator.vendor != "NVIDIA"], ids=lambda row: row.key
-)
-def test_a_gpu_of_another_maker_has_none(row):
-    with pytest.raises(InvalidInput) as told:
+def refusal(row):
+    """Return what is said when the limits of a row are asked for; None when it is answered."""
+    try:
         capability_of(row)
+    except InvalidInput as error:
+        return str(error)
+    return None
 
-    assert row.name[:60] in str(told.value)
-    assert f"this one is {row.compute_capability}" in str(told.value)
+
+def test_a_gpu_of_another_maker_has_none():
+    told = {row: refusal(row) or "" for row in ACCELERATORS if row.vendor != "NVIDIA"}
+
+    assert told
+    assert [
+        row.key
+        for row, said in told.items()
+        if row.name[:60] not in said or f"this one is {row.compute_capability}" not in said
+    ] == []

@@ -13,6 +13,7 @@ from gpuexplore.devices.formula import (
     multiprocessors_from_cores,
     native_since,
 )
+from tests.devices.table_checks import off_the_formula, rates, replayed, wrong_rate_classes
 
 NVIDIA = [row for row in ACCELERATORS if row.vendor == "NVIDIA"]
 AT_ONE_CLOCK = [row for row in NVIDIA if row.tensor_clock_hz is None]
@@ -24,17 +25,13 @@ def peaks(name="NVIDIA GeForce RTX 4090 Laptop GPU", capability="8.9", multiproc
     return formula_peaks(name, compute_capability=capability, multiprocessors=multiprocessors, clock_hz=clock_hz)
 
 
-def rates(found):
-    return {(one.dtype, one.unit): one.flop_per_s for one in found}
+def test_every_row_has_the_rate_class_of_its_compute_capability_and_name():
+    assert wrong_rate_classes(ACCELERATORS) == {}
 
 
-@pytest.mark.parametrize("row", AT_ONE_CLOCK, ids=lambda row: row.key)
-def test_replayed_on_a_known_device_it_agrees_with_the_table(row):
-    found = peaks(row.driver_names[0], row.compute_capability, row.multiprocessors, row.boost_clock_hz)
-    table = rates(peaks_of(row))
-    assert rates(found)
-    wrong = {key: rate / table[key] for key, rate in rates(found).items() if abs(rate / table[key] - 1) > 0.07}
-    assert not wrong
+def test_replayed_on_a_known_device_it_agrees_with_the_table():
+    assert len(AT_ONE_CLOCK) > 70
+    assert off_the_formula(AT_ONE_CLOCK) == {}
 
 
 def told(close, off, without):
@@ -45,7 +42,7 @@ def told(close, off, without):
 def test_the_formula_for_unknown_devices_gives_95_percent_of_the_tables_own_peaks_within_5_percent():
     close, off, without = 0, {}, 0
     for row in NVIDIA:
-        found = rates(peaks(row.driver_names[0], row.compute_capability, row.multiprocessors, row.boost_clock_hz))
+        found = replayed(row)
         for key, value in rates(peaks_of(row)).items():
             if key not in found:
                 without += 1
@@ -61,12 +58,11 @@ def test_the_formula_for_unknown_devices_gives_95_percent_of_the_tables_own_peak
 
 
 def test_the_formula_gives_no_peak_that_the_table_does_not_have():
-    for row in NVIDIA:
-        found = peaks(row.driver_names[0], row.compute_capability, row.multiprocessors, row.boost_clock_hz)
-        assert set(rates(found)) <= set(rates(peaks_of(row))), row.key
+    more = {row.key: set(replayed(row)) - set(rates(peaks_of(row))) for row in NVIDIA}
+    assert {key: added for key, added in more.items() if added} == {}
 
 
-def replayed(row, field):
+def replayed_field(row, field):
     """Return rate x multiprocessors x clock of a column, whoever made the device; None without a rate."""
     rate = CLASSES[row.rate_class].rate(field)
     if None in (rate, row.multiprocessors, row.boost_clock_hz):
@@ -79,7 +75,7 @@ def test_rates_of_every_maker_give_95_percent_of_all_the_tables_values_within_5_
     close, off, without = 0, {}, 0
     for row in ACCELERATORS:
         for field, value in row.rates.items():
-            found = replayed(row, field)
+            found = replayed_field(row, field)
             if found is None:
                 without += 1
             elif abs(found / value - 1) <= CLOSE:
@@ -103,7 +99,7 @@ MEMORY_CLOCKS_HZ = {
 
 @pytest.mark.parametrize(("key", "memory_clock_hz"), MEMORY_CLOCKS_HZ.items())
 def test_the_bandwidth_from_a_drivers_memory_clock_is_the_tables_within_5_percent(key, memory_clock_hz):
-    row = next(one for one in NVIDIA if one.key == key)
+    row = next(row for row in NVIDIA if row.key == key)
     found = formula_bandwidth(memory_clock_hz, row.memory_bus_bits)
     assert found.bytes_per_s == pytest.approx(row.bandwidth_bytes_per_s, rel=CLOSE)
 

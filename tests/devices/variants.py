@@ -13,7 +13,7 @@ def typed_names(row):
     """Return each driver name of `row`, with and without its maker where that is how drivers differ."""
     bare = [name.removeprefix("NVIDIA ") for name in row.driver_names]
     return tuple(
-        dict.fromkeys([*row.driver_names, *bare, *(f"NVIDIA {one}" for one in bare if row.vendor == "NVIDIA")])
+        dict.fromkeys([*row.driver_names, *bare, *(f"NVIDIA {name}" for name in bare if row.vendor == "NVIDIA")])
     )
 
 

@@ -17,7 +17,7 @@ def name_of(path):
 def words_in_code(text):
     """Return what stands between backticks and in fenced blocks, split at spaces and commas."""
     code = [*re.findall(r"`([^`\n]+)`", text), *(block for _, block in fenced(text))]
-    return {word for one in code for word in re.split(r"[\s,]+", one)}
+    return {word for words in code for word in re.split(r"[\s,]+", words)}
 
 
 def fenced(text):

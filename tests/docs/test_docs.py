@@ -1,20 +1,28 @@
 """The documentation names everything there is, and what it links to exists."""
 
 import argparse
+import ast
 import re
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import get_args
 
 import pytest
 
 import gpuexplore
+import gpuexplore.analysis.model
+import gpuexplore.dtypes
+import gpuexplore.model
+import gpuexplore.operations.contract
 from gpuexplore.analysis.model import DiagnosisKind
+from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS
 from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.measure import POOL_SETTINGS
-from gpuexplore.model import FlagName, PeakKind, Status
+from gpuexplore.model import Experiment, FlagName, PeakKind, Result, Status
 from gpuexplore.recorded import recorded_run, recordings
+from tests.analysis.made import analyzed, ok
 from tests.architecture.recipes import created, recipes
 from tests.docs.markdown import ALL_TEXT, FILES, PROSE, ROOT, anchors, fenced, links, name_of, words_in_code
 
@@ -22,61 +30,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURING = (ROOT / "docs" / "measuring.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-TERMS = [
-    "contrast",
-    "ladder",
-    "block",
-    "occupancy",
-    "wave",
-    "limiter",
-    "multiprocessor",
-    "warp",
-    "operation",
-    "implementation",
-    "reference",
-    "dtype",
-    "device",
-    "shape",
-    "case",
-    "group",
-    "experiment",
-    "run",
-    "result",
-    "first call",
-    "warm-up",
-    "sample",
-    "round",
-    "budget",
-    "cold / warm",
-    "flag",
-    "latency",
-    "throughput",
-    "baseline",
-    "speedup",
-    "arithmetic intensity",
-    "peak",
-    "ceiling",
-    "ridge point",
-    "attainable",
-    "utilization",
-    "mfu",
-    "denominator",
-    "held clock",
-    "diagnosis",
-    "roofline",
-    "roof",
-    "recording",
-    "provenance",
-    "recorded run",
-    "published",
-    "prediction",
-    "calibration",
-    "native / emulated / unsupported",
-    "what-if",
-    "workload",
-    "layer",
-    "origin",
-]
+ENTRIES = dict(re.findall(r"^- \*\*(.+?)\*\* \(([^)]*)\)", GLOSSARY, re.M))  # the term, and its names in code
+NAMES_OF_ENTRIES = {name for names in ENTRIES.values() for name in re.findall(r"`([\w.]+)`", names)}
 IMAGES = sorted((ROOT / "docs" / "images").iterdir())
 EACH_FILE = pytest.mark.parametrize("path", FILES, ids=name_of)
 
@@ -103,7 +58,7 @@ def test_every_kind_of_device_is_named():
     assert kinds <= {word.partition(":")[0] for word in words_in_code(GLOSSARY)}
 
 
-@pytest.mark.parametrize("status", [one.value for one in Status])
+@pytest.mark.parametrize("status", [status.value for status in Status])
 def test_status_has_a_row(status):
     assert f"| `{status}` |" in MEASURING
 
@@ -145,9 +100,38 @@ def test_command_has_a_row(command):
     assert f"| `{command}` |" in README
 
 
-@pytest.mark.parametrize("term", TERMS)
-def test_term_is_defined(term):
-    assert f"- **{term}**" in GLOSSARY.lower()
+def names_in_code():
+    """Return what the package defines or passes: classes, functions, fields, tables and parameters."""
+    paths = (ROOT / "gpuexplore").rglob("*.py")
+    nodes = [node for path in paths for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    defined = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    passed = {node.arg for node in nodes if isinstance(node, ast.arg | ast.keyword)}
+    return defined | passed | {node.id for node in nodes if isinstance(node, ast.Name)}
+
+
+def test_every_entry_of_the_glossary_is_told_by_names_that_exist():
+    assert len(ENTRIES) == len(re.findall(r"^- \*\*", GLOSSARY, re.M)), "an entry has no names in brackets"
+    assert {name.rpartition(".")[2] for name in NAMES_OF_ENTRIES} - names_in_code() == set()
+
+
+@pytest.mark.parametrize(
+    "module", [gpuexplore.model, gpuexplore.dtypes, gpuexplore.operations.contract, gpuexplore.analysis.model]
+)
+def test_every_value_that_is_passed_around_has_its_entry_in_the_glossary(module):
+    values = {name for name, kind in vars(module).items() if is_dataclass(kind) and kind.__module__ == module.__name__}
+
+    assert values
+    assert values - NAMES_OF_ENTRIES == set()
+
+
+def test_every_figure_that_follows_from_a_result_has_its_entry_in_the_glossary():
+    made = ok()
+    experiment = Experiment("matmul", (made.case.shape,), ("fp32",), ("torch",))
+    (told,) = run_report(experiment, analyzed(made))["results"]
+    derived = set(told) - {field.name for field in fields(Result)}
+
+    assert derived > {"mfu", "speedup"}
+    assert derived - {name.casefold() for name in NAMES_OF_ENTRIES} == set()
 
 
 @pytest.mark.parametrize("setting", POOL_SETTINGS)
@@ -171,7 +155,7 @@ def test_page_is_in_the_navigation_tested_and_named(page):
 @EACH_FILE
 def test_links_and_images_lead_somewhere(path):
     text = path.read_text(encoding="utf-8")
-    for link in (one for one in links(text) if "://" not in one):
+    for link in (link for link in links(text) if "://" not in link):
         name, _, anchor = link.partition("#")
         target = path.parent / name if name else path
 
@@ -192,17 +176,17 @@ def test_image_is_shown_in_its_light_and_its_dark_form(image):
 def test_images_say_what_they_show(path):
     text = path.read_text(encoding="utf-8")
 
-    assert all('alt="' in one for one in re.findall(r"<img[^>]*>", text))
+    assert all('alt="' in image for image in re.findall(r"<img[^>]*>", text))
     assert "![](" not in text
 
 
 @pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
 def test_make_targets_exist(text):
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = set(re.findall(r"^make ([a-z]+)|`make ([a-z]+)`", text, re.M))
+    named = set(re.findall(r"^make ([a-z]+)|`make ([a-z]+)[^`]*`", text, re.M))
     targets = set(re.findall(r"^([a-z]+):", makefile, re.M))
 
-    assert {"run", "test"} <= {one for pair in named for one in pair if one} <= targets
+    assert {"run", "test"} <= {target for pair in named for target in pair if target} <= targets
 
 
 def test_contributing_names_files_that_exist():
@@ -217,7 +201,7 @@ def test_recorded_runs_in_links_exist():
     named = re.findall(r"\?run=(recorded-[\w-]+)", MEASURING)
     beside = re.findall(r"`with=([\w-]+)`", MEASURING)
 
-    assert all(recorded_run(one).results for one in named)
+    assert all(recorded_run(name).results for name in named)
     assert {recording.name for recording in recordings()} >= set(beside)
     assert named
     assert beside

@@ -107,6 +107,8 @@ def test_too_slow_names_the_estimate_the_limit_and_the_budget():
 
 def test_larger_budget_allows_slower_calls():
     check_duration(case(budget_s=1.0), 2.5)
+    with pytest.raises(TooSlow):
+        check_duration(case(budget_s=0.2), 2.5)
 
 
 def test_too_large_names_both_figures():
@@ -117,6 +119,8 @@ def test_too_large_names_both_figures():
 
 def test_unknown_memory_sets_no_limit():
     check_memory(2**60, None, GPU)
+    with pytest.raises(TooLarge):
+        check_memory(2**60, 2**40, GPU)
 
 
 def test_cpu_also_holds_the_float64_reference():

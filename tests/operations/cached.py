@@ -28,7 +28,8 @@ def main():
         for get_object in gc.get_objects()
         if isinstance(get_object, CPUDispatcher) and get_object.stats.cache_path
     ]
-    misses, hits = (sum(sum(getattr(one, name).values()) for one in kept) for name in ("cache_misses", "cache_hits"))
+    misses = sum(sum(stats.cache_misses.values()) for stats in kept)
+    hits = sum(sum(stats.cache_hits.values()) for stats in kept)
     print(json.dumps({"compiled": misses, "loaded": hits}))  # noqa: T201 the parent reads it
 
 

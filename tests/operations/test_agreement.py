@@ -1,10 +1,10 @@
 """Every implementation of every operation agrees with the float64 reference, in every dtype, at awkward sizes."""
 
+from collections import Counter
 from itertools import product
 
 import pytest
 
-from gpuexplore.backends import load_backend
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidate import build_candidate, unsupported
@@ -15,11 +15,15 @@ from gpuexplore.measure.prepare import checked
 from gpuexplore.measure.runner import open_group
 from gpuexplore.model import Case, Options, Shape
 from gpuexplore.operations import OPERATIONS
+from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import GPU, FakeClock
 from tests.operations.shapes import awkward_shapes, simulated_shapes
 from tests.operations.simulated import expect_right, simulate
 
 CPU = cpu_device()
+CPU_LADDER = {"numba-cpu", *(f"numba-cpu-{step}" for step in ("naive", "reordered", "blocked", "vector"))}
+CUDA_LADDER = {f"numba-cuda-{step}" for step in ("naive", "coalesced", "shared", "register", "vector", "tensorcore")}
+ON_CUDA_ONLY = {"numba-cuda", "triton", "cupy", "torch-autotune"} | CUDA_LADDER
 
 
 def combinations(*, here, optional=(False, True)):
@@ -53,7 +57,7 @@ COMPILED = [
 ]
 
 
-@pytest.mark.slow  # a compilation takes seconds: one dtype at one size
+@pytest.mark.long  # a compilation takes seconds: one dtype at one size
 @pytest.mark.parametrize(("operation", "implementation", "dtype"), COMPILED)
 def test_compiled_implementation_agrees_with_the_reference(monkeypatch, repository, operation, implementation, dtype):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(repository / ".pytest_cache" / "inductor"))
@@ -61,50 +65,53 @@ def test_compiled_implementation_agrees_with_the_reference(monkeypatch, reposito
     expect_agreement(operation, implementation, dtype, awkward_shapes(operation)[-1:])
 
 
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), combinations(here=False))
-def test_combination_that_does_not_run_here_says_why(operation, implementation, dtype):
-    reason = unsupported(operation, implementation, dtype, CPU)
+@pytest.mark.parametrize(
+    ("operation", "implementation", "dtype", "reason"),
+    [
+        ("matmul", "numba-cuda", "fp32", "numba-cuda runs on cuda devices, and cpu is none"),
+        ("matmul", "numba-cuda-tensorcore", "tf32", "numba-cuda-tensorcore runs on cuda devices, and cpu is none"),
+        ("softmax", "triton", "bf16", "triton runs on cuda devices, and cpu is none"),
+        ("conv2d", "torch-autotune", "fp32", "torch-autotune runs on cuda devices, and cpu is none"),
+        ("matmul", "numpy", "tf32", "tf32 exists only inside a GPU's matrix units; a made-up CPU has none"),
+        ("linear", "torch", "tf32", "tf32 exists only inside a GPU's matrix units; a made-up CPU has none"),
+        ("softmax", "torch", "tf32", "tf32 exists only inside matrix units, and softmax is no matrix product"),
+        ("triad", "numba-cpu", "tf32", "tf32 exists only inside matrix units, and triad is no matrix product"),
+    ],
+)
+def test_combination_that_does_not_run_on_a_cpu_says_why(operation, implementation, dtype, reason):
+    contract = OPERATIONS[operation]
 
-    assert reason == expected_reason(operation, implementation, dtype)
-
-
-def expected_reason(operation, implementation, dtype):
-    """Return the sentence for what cannot run on a CPU: a GPU's implementation, or a GPU's number format."""
-    if not implementation.runs_on(CPU):
-        return f"{implementation.name} runs on cuda devices, and cpu is none"
-    backend = load_backend(implementation.backend)
-    if not backend.is_available():
-        return f"{implementation.name} is not installed: {backend.INSTALL}"
-    if not dtype.matrix_only:
-        return "torch.compile needs a C++ compiler on a CPU, and g++ is not here"
-    if not operation.is_matrix_product:
-        return f"tf32 exists only inside matrix units, and {operation.name} is no matrix product"
-    return f"tf32 exists only inside a GPU's matrix units; {CPU.name} has none"
+    assert unsupported(contract, contract.implementation_named(implementation), DTYPES[dtype], MADE_UP_CPU) == reason
 
 
-@pytest.fixture(scope="module")
-def simulated():
-    """Return what the CUDA kernels computed in Numba's simulator."""
-    return simulate()
+def test_only_cuda_implementations_and_tf32_do_not_run_on_a_cpu():
+    left_out = {
+        (implementation.name, dtype.name)
+        for operation, implementation, dtype in (combination.values for combination in combinations(here=False))
+        if implementation.name != "torch-compile"  # where there is no compiler
+    }
+
+    assert {name for name, dtype in left_out if dtype != "tf32"} == ON_CUDA_ONLY
+    assert {name for name, _ in left_out} == ON_CUDA_ONLY | {"numpy", "torch", *CPU_LADDER}
 
 
-KERNELS = [
-    pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
-    for operation in OPERATIONS.values()
-    for implementation in operation.implementations
-    if implementation.backend == "numba_cuda"
-]
+@pytest.mark.long
+def test_cuda_kernels_agree_with_the_reference_in_the_simulator():
+    simulated = simulate()
+    kernels = [
+        (operation, implementation)
+        for operation in OPERATIONS.values()
+        for implementation in operation.implementations
+        if implementation.backend == "numba_cuda"
+    ]
+    expected = Counter()
+    for (operation, kernel), dtype in product(kernels, DTYPES.values()):
+        if (operation.unsupported(dtype) or kernel.unsupported(dtype, GPU)) is None:
+            expected[operation.name, kernel.name, dtype.name] = len(simulated_shapes(operation))
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", list(DTYPES.values()), ids=list(DTYPES))
-@pytest.mark.parametrize(("operation", "kernel"), KERNELS)
-def test_cuda_kernel_agrees_with_the_reference_in_the_simulator(simulated, operation, kernel, dtype):
-    found = [one for what, one in simulated.items() if what[:3] == (operation.name, kernel.name, dtype.name)]
-    has_code = (operation.unsupported(dtype) or kernel.unsupported(dtype, GPU)) is None
-
-    assert len(found) == (len(simulated_shapes(operation)) if has_code else 0)
-    expect_right(found)
+    assert {operation.name for operation, _ in kernels} == set(OPERATIONS)
+    assert Counter(what[:3] for what in simulated) == expected
+    expect_right(simulated.values())
 
 
 def test_a_kernel_that_leaves_out_the_edge_of_its_grid_would_be_seen():

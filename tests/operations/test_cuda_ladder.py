@@ -24,31 +24,28 @@ LADDER = ("naive", "coalesced", "shared", "register", "vector", "tensorcore")
 RANDOM_SHAPES = 200
 
 
-@pytest.fixture(scope="module")
-def every_block():
-    """Return what each kernel computed with each of its blocks in Numba's simulator."""
-    return simulate("blocks")
-
-
-@pytest.mark.slow
-@EACH_KERNEL
-def test_every_block_shape_computes_the_product(every_block, operation, implementation):
-    found = {what: one for what, one in every_block.items() if what[:2] == (operation.name, implementation.name)}
-    run = {what[4] for what in found}
-
-    assert run == {str(block) for block in implementation.geometry.blocks if prod(block) <= MANY_THREADS}
-    expect_right(found.values())
-
-
-@pytest.mark.slow
-def test_steps_with_register_tiles_are_right_where_tiles_meet(every_block):
-    matmul = OPERATIONS["matmul"]
+def where_tiles_meet():
+    """Yield operation, implementation, dtype and shape of the steps with register tiles at shapes of several tiles."""
     for name in ("register", "vector", "tensorcore"):
-        row = matmul.implementation_named(f"numba-cuda-{name}")
+        row = OPERATIONS["matmul"].implementation_named(f"numba-cuda-{name}")
         dtypes = [dtype for dtype in DTYPES.values() if row.unsupported(dtype, GPU) is None]
-        found = {what[2:4] for what in every_block if what[:2] == ("matmul", row.name)}
-        expected = {(dtype.name, str(shape)) for place, shape in enumerate(TILES) for dtype in dtypes[place::2]}
-        assert expected <= found
+        for place, shape in enumerate(TILES):
+            yield from (("matmul", row.name, dtype.name, str(shape)) for dtype in dtypes[place::2])
+
+
+@pytest.mark.long
+def test_every_block_shape_computes_the_product_and_tiles_meet():
+    simulated = simulate("blocks")
+    blocks = {
+        (operation.name, implementation.name, str(block))
+        for operation, implementation in (kernel.values for kernel in KERNELS)
+        for block in implementation.geometry.blocks
+        if prod(block) <= MANY_THREADS
+    }
+
+    assert {(*what[:2], what[4]) for what in simulated} == blocks
+    assert set(where_tiles_meet()) <= {what[:4] for what in simulated}
+    expect_right(simulated.values())
 
 
 def outputs(operation):
@@ -58,7 +55,7 @@ def outputs(operation):
     found = 0
     while found < RANDOM_SHAPES:
         longest = [min(limit, 5000) for limit in operation.limits.values()]
-        lengths = [int(2 ** generator.uniform(0, np.log2(one))) for one in longest]
+        lengths = [int(2 ** generator.uniform(0, np.log2(length))) for length in longest]
         shape = Shape(tuple(zip(operation.axes, lengths, strict=True)))
         if operation.problem(shape) is None:
             found += 1

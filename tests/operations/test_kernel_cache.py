@@ -26,7 +26,7 @@ def started(place):
     return json.loads(done.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_second_start_compiles_no_kernel_that_the_first_has_kept(tmp_path):
     first, second = started(tmp_path), started(tmp_path)
 

@@ -209,7 +209,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_grid_smaller_than_the_vector_still_covers_it():
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", STRIDED],

@@ -12,24 +12,37 @@ from gpuexplore.operations import OPERATIONS
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
-from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES, capabilities_for, compile_for, compile_for_each
+from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES, capabilities_for, compile_for, kernel_of
 from scripts.compiled_kernels import FILE, compiled, facts, kernels, key, toolchain
 
 MATMUL = OPERATIONS["matmul"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
 AGAIN = "compiled.json does not tell of the kernels as they are: run make kernels, and look at what changed"
-EACH_KERNEL = pytest.mark.parametrize("kernel", kernels(), ids=lambda one: key(*one))
+BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps, which are compiled as themselves
+INSTRUCTIONS = {
+    "matmul/numba-cuda-vector/fp32": ("ld.global.v4", "ld.shared.v4", "st.global.v4"),
+    "matmul/numba-cuda-vector/fp64": ("ld.global.v2", "ld.shared.v2", "st.global.v2"),
+    "matmul/numba-cuda-vector/fp16": ("ld.global.v4", "ld.shared.v4"),
+    "matmul/numba-cuda-tensorcore/tf32": ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async"),
+    "matmul/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
+    "matmul/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
+}
+
+pytestmark = pytest.mark.long
 
 
-@EACH_KERNEL
+@pytest.mark.parametrize(
+    "kernel", [kernel for kernel in kernels() if kernel[1] is not BEST], ids=lambda kernel: key(*kernel)
+)
 def test_kernel_compiles_for_every_gpu_as_recorded(subtests, kernel):
     _, _, dtype = kernel
     made = compiled(*kernel)
 
-    for one in made:
-        expect_one_kernel_in_its_own_format(one, dtype)
-        assert one.spill_bytes == 0, f"{one.compute_capability}: registers are spilled"
-        assert one.local_bytes == 0, f"{one.compute_capability}: an array of each thread is in memory, not in registers"
+    for target in made:
+        expect_one_kernel_in_its_own_format(target, dtype)
+        assert target.spill_bytes == 0, f"{target.compute_capability}: registers are spilled"
+        assert target.local_bytes == 0, f"{target.compute_capability}: an array of each thread is in memory"
+        assert [text for text in INSTRUCTIONS.get(key(*kernel), ()) if text not in target.ptx] == []
     with subtests.test("as recorded"):
         if RECORD["toolchain"] != toolchain():
             pytest.skip(f"compiled.json was made with {RECORD['toolchain']}, here is {toolchain()}")
@@ -70,22 +83,8 @@ def test_a_register_more_would_be_seen():
     assert differences({}, recorded) == ["8.0 registers_per_thread: None -> 40", "8.0 spill_bytes: None -> 0"]
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "instructions"),
-    [
-        ("numba-cuda-vector", "fp32", ("ld.global.v4", "ld.shared.v4", "st.global.v4")),
-        ("numba-cuda-vector", "fp64", ("ld.global.v2", "ld.shared.v2", "st.global.v2")),
-        ("numba-cuda-vector", "fp16", ("ld.global.v4", "ld.shared.v4")),
-        ("numba-cuda-tensorcore", "tf32", ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async")),
-        ("numba-cuda-tensorcore", "bf16", ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async")),
-        ("numba-cuda-tensorcore", "fp16", ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async")),
-    ],
-)
-def test_step_of_the_ladder_has_the_instructions_it_is_named_for(name, dtype, instructions):
-    made = compile_for_each(MATMUL, MATMUL.implementation_named(name), DTYPES[dtype], None, ("8.0", "12.0"))
-
-    for one in made:
-        assert [text for text in instructions if text not in one.ptx] == []
+def test_steps_whose_instructions_are_looked_for_are_compiled():
+    assert set(INSTRUCTIONS) <= {key(*kernel) for kernel in kernels()}
 
 
 @pytest.mark.parametrize("capability", ["3.7", "7.0", "99.0"])
@@ -105,7 +104,14 @@ def test_kernel_that_does_not_exist_is_answered_with_a_sentence():
 
 
 def test_best_step_is_compiled_from_the_step_that_is_best_for_the_dtype():
-    best = MATMUL.implementation_named("numba-cuda")
-    for dtype, step in (("fp32", "vector"), ("fp64", "vector"), ("tf32", "tensorcore"), ("fp16", "tensorcore")):
-        assert RECORD["kernels"][f"matmul/numba-cuda/{dtype}"] == RECORD["kernels"][f"matmul/numba-cuda-{step}/{dtype}"]
-        assert capabilities_for(MATMUL, best, DTYPES[dtype])[-1] == COMPUTE_CAPABILITIES[-1]
+    steps = {"fp64": "vector", "fp32": "vector", "tf32": "tensorcore", "bf16": "tensorcore", "fp16": "tensorcore"}
+    assert set(steps) == {dtype.name for _, implementation, dtype in kernels() if implementation is BEST}
+    best = kernel_of(MATMUL, BEST)
+    for dtype, name in ((DTYPES[name], f"numba-cuda-{step}") for name, step in steps.items()):
+        step = kernel_of(MATMUL, MATMUL.implementation_named(name))
+        block = best.geometry.checked(None)
+        assert block == step.geometry.checked(None)
+        assert best.make(dtype, block).__code__ is step.make(dtype, block).__code__
+        assert best.jit_options(dtype, block) == step.jit_options(dtype, block)
+        assert RECORD["kernels"][f"matmul/numba-cuda/{dtype.name}"] == RECORD["kernels"][f"matmul/{name}/{dtype.name}"]
+        assert capabilities_for(MATMUL, BEST, dtype)[-1] == COMPUTE_CAPABILITIES[-1]

@@ -2,8 +2,10 @@
 
 import re
 import sys
+from functools import cache
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
@@ -17,6 +19,7 @@ from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok
 
 OWNER = "the one who looks"
+COMPONENTS_ONCE = cache(manifest_scanner.scan_component_manifests)  # AppTest reads every package's metadata each time
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +30,7 @@ def home(tmp_path, monkeypatch):
     for module in (*served, submit):
         monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
+    monkeypatch.setattr(manifest_scanner, "scan_component_manifests", COMPONENTS_ONCE)
     main = sys.modules["__main__"]
     yield tmp_path
     sys.modules["__main__"] = main  # AppTest leaves the page there, and every spawned process would run it

@@ -14,6 +14,8 @@ from tests.analysis.made import device, ok
 from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
 
+pytestmark = pytest.mark.long
+
 
 def spec(app):
     (chart,) = app.get("vega_lite_chart")
@@ -101,7 +103,6 @@ def test_device_of_the_table_without_published_results_says_so(page):
     assert "No result from elsewhere matches these choices" in texts(app.info)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", [accelerator.key for accelerator in ACCELERATORS])
 def test_every_accelerator_has_its_roofline(page, key):
     app = page("roofline", device=key)

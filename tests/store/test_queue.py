@@ -34,6 +34,7 @@ def test_owner_who_measured_least_recently_comes_first(store, experiment):
     assert "".join(ids[claim.run_id] for claim in claims(store)) == "cab"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_position_is_the_order_of_the_claims(store, experiment, seed):
     chance = random.Random(seed)

@@ -86,7 +86,7 @@ def test_environment_names_the_database(monkeypatch, home):
     assert (home / "named.sqlite3").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_that_start_at_once_do_not_race(home):
     script = "from gpuexplore.store import open_store; open_store().close()"
     started = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(4)]
@@ -94,7 +94,7 @@ def test_processes_that_start_at_once_do_not_race(home):
     assert [one.wait() for one in started] == [0, 0, 0, 0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_store_is_light():
     told = "import sys, gpuexplore.store as _; print(sorted({'torch', 'numba', 'streamlit'} & sys.modules.keys()))"
 

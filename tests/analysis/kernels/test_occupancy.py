@@ -59,6 +59,7 @@ def computed(capability, threads, registers, shared):
     return found.blocks_per_multiprocessor, tuple(found.limits.get(name, ANY) for name in ORDER)
 
 
+@pytest.mark.long
 @EVERY
 def test_blocks_are_those_of_nvidias_calculator(oracle, capability):
     """The calculator of CUDA 13 still answers for every row, Kepler's too: status 0 each time.
@@ -82,6 +83,7 @@ def test_blocks_are_those_of_nvidias_calculator(oracle, capability):
     assert len({blocks for blocks, _ in found}) > 10
 
 
+@pytest.mark.long
 def test_configurations_meet_every_limiter_and_both_ways_not_to_run():
     for capability in CAPABILITIES.values():
         drawn = list(configurations(capability))

@@ -27,8 +27,10 @@ def test_dtypes_without_a_meaning_cost_nothing_and_say_why():
     assert "no matrix product" in found.unsupported[0]
 
 
-def test_a_small_experiment_is_not_refused():
+def test_a_small_experiment_is_not_refused_and_a_large_one_is():
     check_limits(experiment(), [device(memory_bytes=2**30)])
+    with pytest.raises(InvalidInput):
+        check_limits(experiment([20_000]), [device(memory_bytes=2**30)])
 
 
 def test_too_large_for_a_device_names_both_figures():
@@ -38,6 +40,8 @@ def test_too_large_for_a_device_names_both_figures():
 
 def test_unknown_memory_and_other_devices_refuse_nothing():
     check_limits(experiment(), [device(), device(device_id="cuda:0", memory_bytes=1)])
+    with pytest.raises(InvalidInput, match="of cpu"):
+        check_limits(experiment(), [device(memory_bytes=1), device(device_id="cuda:0", memory_bytes=1)])
 
 
 def test_too_many_cases_are_counted_before_they_are_made():

@@ -11,11 +11,12 @@ from gpuexplore.dtypes import FORMATS
 KEYS = {row.key for row in ACCELERATORS}
 
 
-@pytest.mark.parametrize("published", PUBLISHED, ids=lambda published: f"{published.spec_key}-{published.dtype}")
-def test_every_result_has_a_device_a_dtype_and_a_source(published):
-    assert published.spec_key in KEYS
-    assert published.dtype in FORMATS
-    assert published.source.startswith("https://") or "notebook" in published.source
+def test_every_result_has_a_device_a_dtype_and_a_source():
+    assert [published for published in PUBLISHED if published.spec_key not in KEYS] == []
+    assert [published for published in PUBLISHED if published.dtype not in FORMATS] == []
+    assert len(PUBLISHED) > 40
+    sources = [published.source for published in PUBLISHED]
+    assert [source for source in sources if not source.startswith("https://") and "notebook" not in source] == []
 
 
 def test_a_notebooks_time_is_the_one_it_printed():
@@ -36,9 +37,14 @@ def test_the_best_of_several_counts_and_unknown_stays_unknown():
     assert best_published(None, "bf16") is None
 
 
-@pytest.mark.parametrize("noted", NOTED, ids=lambda noted: f"{noted.spec_key}-{noted.dtype}")
-def test_a_noted_rate_stands_in_the_notes_of_its_row(noted):
-    notes = next(row.notes for row in ACCELERATORS if row.key == noted.spec_key)
-    assert noted.dtype in FORMATS
-    for flop_per_s in (noted.low_flop_per_s, noted.high_flop_per_s):
-        assert re.search(rf"(?<![\d.]){re.escape(f'{flop_per_s / 1e12:g}')}(\.0)?(?![\d.]\d)", notes)
+def is_printed(flop_per_s, notes):
+    return re.search(rf"(?<![\d.]){re.escape(f'{flop_per_s / 1e12:g}')}(\.0)?(?![\d.]\d)", notes) is not None
+
+
+def test_a_noted_rate_stands_in_the_notes_of_its_row():
+    notes = {row.key: row.notes for row in ACCELERATORS}
+    rates = [(noted, rate) for noted in NOTED for rate in (noted.low_flop_per_s, noted.high_flop_per_s)]
+
+    assert rates
+    assert [noted for noted in NOTED if noted.dtype not in FORMATS] == []
+    assert [(noted, rate) for noted, rate in rates if not is_printed(rate, notes[noted.spec_key])] == []
