@@ -4,7 +4,6 @@ Widgets, URLs, the command line and Python all fill in a `Request`; `resolve` is
 A bad value is named together with the accepted ones, and every bad value is named at once.
 """
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -16,10 +15,10 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.units import read_number, read_whole
 
 MOST_SHAPES = 64
 MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
-WHOLE_NUMBER = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +251,10 @@ def parse_shape(text: str, operation: Operation) -> Shape:
     Raises:
         InvalidInput: it is none of them, or beyond the operation's limits.
     """
-    shape = operation.shape_of_size(int(text)) if _is_size(text) else _shape(text, operation)
+    size = read_whole(text)
+    shape = operation.shape_of_size(size) if size else _shape(text, operation)
     _check_limits(shape, operation)
     return shape
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.strip().isdigit() and 0 < len(text.strip()) < 20 and int(text) > 0
 
 
 def _shape(text: str, operation: Operation) -> Shape:
@@ -314,9 +310,10 @@ def _range(word: str) -> Iterable[int]:
 
 
 def _whole_number(what: str, text: str) -> int:
-    if not (WHOLE_NUMBER.fullmatch(text) and len(text) < 20 and int(text) > 0):
+    number = read_whole(text)
+    if not number:
         raise InvalidInput.of(what, text, "whole numbers from 1")
-    return int(text)
+    return number
 
 
 def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
@@ -370,8 +367,7 @@ def _check_block(request: Request, operation: Operation) -> None:
 
 
 def _budget(text: str) -> float:
-    try:
-        return float(text) if text.strip() else DEFAULT_BUDGET_S
-    except ValueError as error:
-        accepted = f"a number of seconds above 0, up to {LARGEST_BUDGET_S:g}"
-        raise InvalidInput.of("budget", text, accepted) from error
+    number = read_number(text) if text.strip() else DEFAULT_BUDGET_S
+    if number is None:
+        raise InvalidInput.of("budget", text, f"a number of seconds above 0, up to {LARGEST_BUDGET_S:g}")
+    return number

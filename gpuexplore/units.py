@@ -1,14 +1,31 @@
-"""The only formatter of quantities: SI base units in, what people read out.
+"""The only formatter of quantities, and the only reader of typed numbers: SI base units in, what people read out.
 
 GB is 1e9 bytes and GiB is 2**30. Unknown prints as a dash.
 """
 
+import re
 from collections.abc import Callable
-from math import floor, log10
+from math import floor, isfinite, log10
 
 UNKNOWN = "—"
 SMALLEST_PLAIN_PERCENT = 1e-3
+_WHOLE = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
 _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
+
+
+def read_whole(text: str) -> int | None:
+    """Return the whole number from 0 that was typed, e.g. ``4_096``; None where it is none, or beyond 19 digits."""
+    typed = text.strip()
+    return int(typed) if _WHOLE.fullmatch(typed) and len(typed) < 20 else None
+
+
+def read_number(text: str) -> float | None:
+    """Return the finite number that was typed, e.g. ``1e12``; None where it is none."""
+    try:
+        number = float(text) if text.isascii() else None
+    except ValueError:
+        return None
+    return number if number is not None and isfinite(number) else None
 
 
 def format_si(value: float | None, unit: str, digits: int = 3) -> str:

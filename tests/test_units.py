@@ -115,3 +115,23 @@ def test_a_rate_is_that_of_memory_where_nothing_is_computed():
 )
 def test_intensities_have_three_digits(value, text):
     assert units.format_intensity(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("42", 42), (" 4_096 ", 4096), ("0", 0), ("-1", None), ("1.0", None), ("٣", None), ("", None), ("9" * 20, None)],
+)
+def test_whole_numbers_are_read_as_typed(text, number):
+    assert units.read_whole(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1e12", 1e12), (" 0.5 ", 0.5), ("nan", None), ("1e999", None), ("٣", None), ("x", None)]
+)
+def test_numbers_are_finite_or_none(text, number):
+    assert units.read_number(text) == number
+
+
+def test_an_interval_has_both_ends_in_words():
+    assert units.format_interval((1e-3, 2e-3), units.format_seconds) == "1.00 ms to 2.00 ms"
+    assert units.format_interval(None, units.format_seconds) == units.UNKNOWN

@@ -8,7 +8,7 @@ import pandas as pd
 from gpuexplore.analysis.kernels.ladder import Published, Rung
 from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.units import format_percent, format_seconds
+from gpuexplore.units import format_interval, format_percent, format_seconds
 
 ROW_HEIGHT = 40
 
@@ -70,7 +70,7 @@ def _row(rung: Rung) -> dict[str, object]:
         "low": low,
         "high": high,
         "percent": format_percent(rung.share),
-        "interval": f"{format_percent(low)} to {format_percent(high)}" if rung.ci95 else "too few samples",
+        "interval": format_interval(rung.ci95, format_percent) if rung.ci95 else "too few samples",
         "time": format_seconds(median_s),
         "baseline": rung.baseline,
     }

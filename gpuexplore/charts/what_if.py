@@ -16,7 +16,7 @@ from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Origin
-from gpuexplore.units import format_ratio, format_seconds
+from gpuexplore.units import format_interval, format_ratio, format_seconds
 
 ROW_HEIGHT = 46
 SCATTER_HEIGHT = 330
@@ -230,7 +230,7 @@ def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
         "origin": origin,
         "said": _said(row, told if span else None),
         "told": told,
-        "interval": f"{words(span.low)} to {words(span.high)}" if span and span.low < span.high else "none",
+        "interval": format_interval((span.low, span.high), words) if span and span.low < span.high else "none",
         "basis": row.basis or row.reason or "",
     }
 

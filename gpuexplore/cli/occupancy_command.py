@@ -15,7 +15,7 @@ from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.units import format_bytes, format_percent
+from gpuexplore.units import format_bytes, format_percent, read_whole
 
 NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
 DEFAULT_DTYPE = "fp32"
@@ -121,7 +121,7 @@ def _kernels() -> str:
 def _block(text: str, capability: ComputeCapability) -> tuple[int, ...]:
     """Return the lengths of `16,16`, where a block of that shape can be launched."""
     most, words = capability.max_threads_per_block, [word.strip() for word in text.split(",")]
-    lengths = tuple(int(word) for word in words if _is_whole(word))
+    lengths = tuple(length for word in words if (length := read_whole(word)) is not None)
     if (
         len(lengths) < len(words)
         or len(words) > AXES
@@ -133,13 +133,10 @@ def _block(text: str, capability: ComputeCapability) -> tuple[int, ...]:
 
 
 def _whole(what: str, text: str, least: int, most: int) -> int:
-    if not (_is_whole(text.strip()) and least <= int(text) <= most):
+    number = read_whole(text)
+    if number is None or not least <= number <= most:
         raise InvalidInput.of(what, text, f"whole numbers from {least} to {most}")
-    return int(text)
-
-
-def _is_whole(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 20
+    return number
 
 
 def _print(answer: Occupancy, about: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from gpuexplore.model import Device, Result
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.request import split
 from gpuexplore.store import open_store
-from gpuexplore.units import UNKNOWN, format_bytes, format_percent, format_seconds, format_work_rate
+from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_seconds, format_work_rate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,9 +102,7 @@ def _columns(prediction: Prediction) -> tuple[str, ...]:
         shape_label(prediction.case.shape),
         prediction.case.dtype,
         format_seconds(prediction.time_s),
-        UNKNOWN
-        if prediction.time_s is None
-        else f"{format_seconds(prediction.low_s)} to {format_seconds(prediction.high_s)}",
+        format_interval(prediction.interval_s, format_seconds),
         format_work_rate(prediction.flop_per_s, bytes_per_s),
         format_percent(prediction.mfu) if prediction.flop_per_s else UNKNOWN,
         prediction.bound or UNKNOWN,

@@ -77,6 +77,11 @@ class Prediction:
     basis: str = "nothing"
 
     @property
+    def interval_s(self) -> tuple[float, float] | None:
+        """The interval of the time, seconds; None without one."""
+        return None if self.low_s is None or self.high_s is None else (self.low_s, self.high_s)
+
+    @property
     def flop_per_s(self) -> float | None:
         """FLOP/s at the predicted time."""
         flop_count = operation_named(self.case.operation).flop_count(self.case.shape)

@@ -10,6 +10,7 @@ from gpuexplore.model import Origin
 from gpuexplore.units import (
     format_bytes,
     format_flop_per_s,
+    format_interval,
     format_multiple,
     format_seconds,
 )
@@ -63,7 +64,7 @@ def _times(ratio: Span) -> str:
 def _range(ratio: Span) -> str:
     if ratio.low == ratio.high:
         return ""
-    return f" ({format_multiple(ratio.low)} to {format_multiple(ratio.high)})"
+    return f" ({format_interval((ratio.low, ratio.high), format_multiple)})"
 
 
 def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:
@@ -118,7 +119,7 @@ def _instead(row: WhatIf, rows: Sequence[WhatIf]) -> str:
     if best is None or best.time is None:
         return ""
     peak = f", with a peak of {format_flop_per_s(best.peak.flop_per_s)}" if best.peak else ""
-    time = f"{format_seconds(best.time.low)} to {format_seconds(best.time.high)}"
+    time = format_interval((best.time.low, best.time.high), format_seconds)
     return f" **{best.dtype}** has units of its own{peak}: it {_verb(best, 'takes')} {time}."
 
 

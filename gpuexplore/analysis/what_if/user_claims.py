@@ -8,6 +8,7 @@ from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Origin, Peak
+from gpuexplore.units import read_number
 
 SMALLEST, LARGEST = 1e-12, 1e24  # of seconds, FLOP/s and money
 MOST_NAMED = 5  # problems, of the many a pasted text can have
@@ -91,10 +92,7 @@ def _named_number(what: str, word: str, names: Collection[str], example: str) ->
     if name not in names:
         listed = ", ".join(names) if len(names) < 12 else "devices of the table by their key"
         raise InvalidInput.of(what, word, f"{listed}, each with a number, like {example}")
-    try:
-        number = float(text) if text.isascii() else 0.0
-    except ValueError:
-        number = 0.0
-    if not SMALLEST <= number <= LARGEST:
+    number = read_number(text)
+    if number is None or not SMALLEST <= number <= LARGEST:
         raise InvalidInput.of(what, word, f"numbers from {SMALLEST:g} to {LARGEST:g}, like {example}")
     return name, number

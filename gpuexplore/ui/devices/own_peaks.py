@@ -10,7 +10,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Device, Peak, Unit
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import own_bandwidth, own_peaks, owner, store
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, read_number
 
 GIGA, TERA = 1e9, 1e12
 MOST = 1e6  # TFLOP/s or GB/s: beyond any machine
@@ -58,13 +58,9 @@ def parse_gb_per_s(text: str) -> float:
 
 
 def _parse(text: str, what: str, unit: str) -> float:
-    accepted = f"numbers above 0, up to {MOST:,.0f} ({unit})"
-    try:
-        number = float(text)
-    except ValueError as error:
-        raise InvalidInput.of(what, text, accepted) from error
-    if not 0 < number <= MOST:
-        raise InvalidInput.of(what, text, accepted)
+    number = read_number(text)
+    if number is None or not 0 < number <= MOST:
+        raise InvalidInput.of(what, text, f"numbers above 0, up to {MOST:,.0f} ({unit})")
     return number
 
 

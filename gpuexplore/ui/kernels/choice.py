@@ -15,6 +15,7 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.request import parse_shape
 from gpuexplore.ui import url_widgets
+from gpuexplore.units import read_whole
 
 DEFAULT_TARGET = "h100-sxm5-80gb"
 GRID_HELP = "Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never timed."
@@ -121,11 +122,9 @@ def _grid(text: str) -> tuple[int, ...] | None:
     Raises:
         InvalidInput: it is no list of one to three whole numbers.
     """
-    words = [word.strip() for word in text.split(",")] if text.strip() else []
-    if not words:
+    if not text.strip():
         return None
-    if len(words) > MOST_AXES or not all(
-        word.isascii() and word.isdigit() and 0 < int(word) <= MOST_BLOCKS for word in words
-    ):
+    blocks = tuple(read_whole(word) or 0 for word in text.split(","))
+    if len(blocks) > MOST_AXES or not all(0 < count <= MOST_BLOCKS for count in blocks):
         raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {MOST_BLOCKS:,}, like 8,8")
-    return tuple(map(int, words))
+    return blocks

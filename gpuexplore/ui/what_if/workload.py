@@ -1,6 +1,5 @@
 """What is computed, on the page of what-ifs: an operation, a list of layers, a transformer block or a run."""
 
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -15,6 +14,7 @@ from gpuexplore.request import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.session import owner, store
+from gpuexplore.units import read_whole
 
 LAYERS_HELP = "One layer a line: an operation, its shape or size or preset, and `x2` for how often."
 DEFAULT_SHAPE = "4096"
@@ -28,7 +28,7 @@ BLOCK = (  # of a model with some seven billion parameters
 )
 CHOICES = ("what", "op", "shape", "layers", "run", "at", *(name for _, name, _ in BLOCK))
 RECENT_RUNS = 20
-WHOLE_NUMBER = re.compile("[0-9]{1,9}")
+LARGEST = 999_999_999
 
 
 def choose_workload() -> Workload:
@@ -73,11 +73,12 @@ def _block() -> Workload:
 
 
 def _whole_numbers(typed: list[tuple[str, str]]) -> list[int]:
-    bad = [(label, text) for label, text in typed if not (WHOLE_NUMBER.fullmatch(text.strip()) and int(text) > 0)]
+    numbers = [read_whole(text) or 0 for _, text in typed]
+    bad = [entry for entry, number in zip(typed, numbers, strict=True) if not 1 <= number <= LARGEST]
     if bad:
-        accepted = "whole numbers from 1 to 999,999,999"
+        accepted = f"whole numbers from 1 to {LARGEST:,}"
         raise InvalidInput("\n".join(str(InvalidInput.of(label.lower(), text, accepted)) for label, text in bad))
-    return [int(text) for _, text in typed]
+    return numbers
 
 
 def _run() -> Workload:
