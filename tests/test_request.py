@@ -207,8 +207,8 @@ def test_shapes_replace_the_sizes():
         ("budget", "-1", "budget '-1.0': accepted are above 0, up to 60 seconds"),
         ("budget", "61", "budget '61.0': accepted are above 0, up to 60 seconds"),
         ("budget", "1000000000", "budget '1000000000.0': accepted are"),
-        ("budget", "nan", "budget 'nan': accepted are above 0"),
-        ("budget", "inf", "budget 'inf': accepted are above 0"),
+        ("budget", "nan", "budget 'nan': accepted are a number of seconds above 0"),
+        ("budget", "inf", "budget 'inf': accepted are a number of seconds above 0"),
         ("budget", "soon", "budget 'soon': accepted are a number of seconds above 0, up to 60"),
     ],
 )
