@@ -11,7 +11,6 @@ import gpuexplore.jobs.client
 import gpuexplore.ui.run.view
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.ui import session
-from gpuexplore.ui.kernels import blocks, ladder
 from gpuexplore.ui.markdown import WORD_JOINER
 from gpuexplore.ui.run import submit
 from gpuexplore.ui.server import OWNER_COOKIE
@@ -25,7 +24,7 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
     served = (gpuexplore.jobs.client, gpuexplore.ui.run.view)
-    for module in (*served, ladder, blocks, submit):
+    for module in (*served, submit):
         monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
     main = sys.modules["__main__"]

@@ -8,15 +8,11 @@ import streamlit as st
 from gpuexplore.analysis.kernels.blocks import BlockShape, block_shapes
 from gpuexplore.charts.blocks import block_name, block_occupancy, block_times
 from gpuexplore.devices import Accelerator
-from gpuexplore.errors import NotFound
-from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.jobs.compiling import Target, compiled_kernels
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.state import fetch
-from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.run.submit import start, started
 from gpuexplore.units import format_bytes, format_percent, format_seconds
 
 SWEEP = "sweep"  # the URL's parameter: the runs of a sweep, one a block shape
@@ -29,14 +25,14 @@ def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, devi
     here = next((device for device in devices if device.spec_key == gpu.key), None)
     if here and st.button(f"Measure every block shape on {here.id}", icon=":material/timer:"):
         _submit(choice, geometry, here)
-    active = any(run.active for run in _runs())
+    active = any(run.active for run in started(SWEEP))
     st.fragment(_draw, run_every=TICK_S if active else None)(choice, geometry, gpu, active)
     if here is None:
         st.caption(f"{gpu.name} is not here, so block shapes are compared by what the compiler and the GPU allow.")
 
 
 def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered: bool) -> None:
-    runs = _runs()
+    runs = started(SWEEP)
     if any(run.active for run in runs) != registered:
         st.rerun()
     output = choice.operation.output(choice.shape)
@@ -83,19 +79,7 @@ def _submit(choice: KernelChoice, geometry: Geometry, device: Device) -> None:
         Experiment(choice.operation.name, (choice.shape,), (choice.dtype,), names, (device.id,), Options(block=block))
         for block in geometry.blocks
     ]
-    st.query_params[SWEEP] = ",".join(store().submit(experiment, owner()) for experiment in experiments)
-    ensure_supervisor()
-    st.rerun()
-
-
-def _runs() -> list[Run]:
-    found = []
-    for run_id in filter(None, st.query_params.get(SWEEP, "").split(",")):
-        try:
-            found.append(fetch(run_id))
-        except NotFound:
-            st.warning(f"There is no run {plain(run_id)}: another server's link?", icon=":material/link_off:")
-    return found
+    start(experiments, [device], SWEEP)
 
 
 def _measured(runs: Sequence[Run], choice: KernelChoice) -> Mapping[Block, Result]:

@@ -10,20 +10,16 @@ from gpuexplore.analysis.kernels.ladder import Published, Rung, ladder, ladder_e
 from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.devices.capabilities import capability_of
-from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.recorded import origin_of
+from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.session import owner, store
-from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
 
 
@@ -58,14 +54,7 @@ def _offer(choice: KernelChoice, device: Device) -> None:
     experiment = ladder_experiment(
         choice.operation, choice.implementation.backend, choice.shape, dtype=choice.dtype, device=device.id
     )
-    try:
-        check_limits(experiment, [device])
-    except InvalidInput as error:
-        show_problem(error)
-        return
-    st.query_params["run"] = store().submit(experiment, owner())
-    ensure_supervisor()
-    st.rerun()
+    start([experiment], [device], "run")
 
 
 def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:

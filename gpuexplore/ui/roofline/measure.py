@@ -12,7 +12,7 @@ from gpuexplore.ui.run.view import show_run
 def offer(device: Device) -> None:
     """Draw the button that measures the roofs of `device`."""
     if st.button("Measure this device's roofs", icon=":material/roofing:", help=_help(device)):
-        start(roof_experiments(device), device)
+        start(roof_experiments(device), [device])
 
 
 def show_progress() -> None:

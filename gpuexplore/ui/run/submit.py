@@ -1,5 +1,6 @@
-"""Measuring from a page that is no form: a button queues experiments, and the URL names the runs that came of it."""
+"""Measuring from a page: a button queues experiments, and the URL names the runs that came of it."""
 
+import re
 from collections.abc import Collection, Sequence
 
 import streamlit as st
@@ -13,28 +14,33 @@ from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
-PARAMETER, BETWEEN = "measuring", "."
+MEASURING = "measuring"  # the URL's parameter of runs that a page starts beside what it shows
+SEPARATOR = re.compile("[.,]")
 MOST_RUNS = 8
 ENDED = "measuring.ended"
 
 
-def start(experiments: Sequence[Experiment], device: Device) -> None:
-    """Queue `experiments` on `device` and show the page again, or say why one of them cannot be run."""
+def start(experiments: Sequence[Experiment], devices: Sequence[Device], parameter: str = MEASURING) -> None:
+    """Queue `experiments` on `devices` and show the page again, or say why one of them cannot be run.
+
+    Args:
+        parameter: of the URL, which then names the runs.
+    """
     try:
         for experiment in experiments:
-            check_limits(experiment, [device])
+            check_limits(experiment, devices)
     except InvalidInput as error:
         show_problem(error)
         return
-    st.query_params[PARAMETER] = BETWEEN.join(store().submit(experiment, owner()) for experiment in experiments)
+    st.query_params[parameter] = ".".join(store().submit(experiment, owner()) for experiment in experiments)
     ensure_supervisor()
     st.rerun()
 
 
-def started() -> list[Run]:
+def started(parameter: str = MEASURING) -> list[Run]:
     """Return the runs that were started here, as far as they can be found; the others are named."""
     found = []
-    for run_id in [word for word in st.query_params.get(PARAMETER, "").split(BETWEEN) if word][:MOST_RUNS]:
+    for run_id in list(filter(None, SEPARATOR.split(st.query_params.get(parameter, ""))))[:MOST_RUNS]:
         try:
             found.append(fetch(run_id))
         except NotFound as error:
@@ -49,7 +55,7 @@ def show_what_ended(runs: Sequence[Run], shown: Collection[Result]) -> None:
     if ids == st.session_state.get(ENDED, ()):
         return
     st.session_state[ENDED] = ids
-    known = {_moment(one) for one in shown}
+    known = {_moment(result) for result in shown}
     if any(_moment(result) not in known for run in ended for result in run.results if result.measurement):
         st.rerun()
 

@@ -66,13 +66,19 @@ def _not_found(error: NotFound) -> None:
 
 
 def _progress(run: Run) -> None:
-    done, total = run.progress.done, run.progress.total
+    if run.owner != owner():
+        _bar(run)
+        return
     bar, cancel = st.columns([6, 1], vertical_alignment="center")
     with bar:
-        st.progress(done / total, text=_words(run))
+        _bar(run)
     with cancel:
         if st.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
             _cancel(run)
+
+
+def _bar(run: Run) -> None:
+    st.progress(run.progress.done / run.progress.total, text=_words(run))
 
 
 def _words(run: Run) -> str:

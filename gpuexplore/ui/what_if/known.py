@@ -65,7 +65,7 @@ def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequen
 def _offer(missing: Sequence[Experiment], device: Device) -> None:
     names = ", ".join(dict.fromkeys(dtype for one in missing for dtype in one.dtypes))
     if missing and st.button(f"Measure it here: {names} on {device.id}", type="primary", icon=":material/timer:"):
-        start(missing, device)
+        start(missing, [device])
 
 
 def experiments(
