@@ -139,8 +139,19 @@ def to_query(request: Request) -> dict[str, str]:
 
 def from_query(query: Mapping[str, str]) -> Request:
     """Return the request that URL parameters stand for; parameters of other pages are left alone."""
-    given = {name: query[short].strip() for name, short in SHORT_NAMES.items() if short in query}
-    return Request(**given)
+    return Request(**fields_in(query))
+
+
+def fields_in(query: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a request that URL parameters name."""
+    given = short_names(query)
+    return {name: given[short].strip() for name, short in SHORT_NAMES.items() if short in given}
+
+
+def short_names(query: Mapping[str, str]) -> dict[str, str]:
+    """Return URL parameters under their short names: `sizes`, as in Python, is read as `size`, which wins over it."""
+    long = {SHORT_NAMES[name]: text for name, text in query.items() if name in SHORT_NAMES}
+    return long | {name: text for name, text in query.items() if SHORT_NAMES.get(name, name) == name}
 
 
 def from_experiment(experiment: Experiment) -> Request:

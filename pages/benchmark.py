@@ -5,20 +5,21 @@ import streamlit as st
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.jobs.client import ensure_supervisor
-from gpuexplore.model import Experiment
 from gpuexplore.request import Request, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.run.state import fetch, request_of
+from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.session import known_devices, owner, store
+from gpuexplore.ui.session import known_devices
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")
 st.caption("How fast a computation is on this machine, how fast it should be, and what limits it.")
+open_page("benchmark")
 
 devices = known_devices()
 ids = [device.id for device in devices]
@@ -31,13 +32,6 @@ def settings_of_run() -> Request:
         return request_of(fetch(run_id), ids) if run_id else Request()
     except NotFound:
         return Request()
-
-
-def submit(experiment: Experiment) -> None:
-    """Queue the experiment and show it."""
-    st.query_params["run"] = store().submit(experiment, owner())
-    ensure_supervisor()
-    st.rerun()
 
 
 shown = settings_of_run()
@@ -60,7 +54,7 @@ else:
     button, words = st.columns([1, 4], vertical_alignment="center")
     with button:
         if st.button(f"Run {expected.cases} points", type="primary", icon=":material/play_arrow:", width="stretch"):
-            submit(experiment)
+            start([experiment], devices, "run")
     words.caption(
         f"{expected.cases} points, usually {format_seconds(expected.seconds_low)} to "
         f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."

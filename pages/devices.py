@@ -6,11 +6,13 @@ from gpuexplore.devices import ACCELERATORS, search
 from gpuexplore.ui.devices.accelerators import show_accelerators
 from gpuexplore.ui.devices.card import show_device
 from gpuexplore.ui.devices.own_peaks import edit_own_peaks
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, live_supervisor
 
 st.title("Devices")
 st.caption("What this machine can measure on, how fast each device could be at most, and who says so.")
+open_page("devices")
 
 devices = known_devices()
 supervisor = live_supervisor()

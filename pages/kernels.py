@@ -8,11 +8,13 @@ from gpuexplore.ui.kernels.choice import choose
 from gpuexplore.ui.kernels.code import show_ptx, show_source
 from gpuexplore.ui.kernels.facts import show_launch
 from gpuexplore.ui.kernels.ladder import show_ladder
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Kernels")
 st.caption("Our own kernels, from the naive loop to the hardware's limit: how each fills a GPU, here or not, and why.")
+open_page("kernels")
 
 devices = known_devices()
 try:

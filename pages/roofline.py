@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.roofline.choice import choose
 from gpuexplore.ui.roofline.measure import offer, show_progress
 from gpuexplore.ui.roofline.points import view_of
@@ -13,6 +14,8 @@ st.caption(
     "Work that computes little with each byte is limited by how fast bytes come, the slopes; work that computes much "
     "by arithmetic, the flat roofs. Both are drawn here for one device, with the results measured on it."
 )
+
+open_page("roofline")
 
 restore_after_back()
 devices = known_devices()

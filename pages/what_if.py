@@ -4,18 +4,20 @@ import streamlit as st
 
 from gpuexplore.analysis.what_if.what_if import what_if
 from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.ui.what_if.choice import choose_places, offer_presets
 from gpuexplore.ui.what_if.known import known, offer_measuring
 from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
-from gpuexplore.ui.what_if.workload import choose_workload, forget_workload
+from gpuexplore.ui.what_if.workload import choose_workload, reset_workload
 
 st.title("Dtype what-if")
 st.caption(
     "What another number format would give, on a device that is here or not: time, memory and error, measured where "
     "somebody measured it, else predicted."
 )
+open_page("what-if")
 offer_presets()
 
 here = known_devices()
@@ -32,7 +34,7 @@ with asked:
 if workload is None:
     with answer:
         st.info("There is nothing to predict yet: correct the workload above, or take the usual one.")
-        st.button("Start from the usual workload", type="primary", on_click=forget_workload)
+        st.button("Start from the usual workload", type="primary", on_click=reset_workload)
     st.stop()
 
 facts = known(here, places)

@@ -366,6 +366,11 @@ def test_url_of_the_defaults_is_empty_and_parameters_of_others_are_left_alone():
     assert from_query({"run": "abc", "page": "2"}) == Request()
 
 
+def test_long_names_are_read_as_short_ones_which_win_over_them():
+    assert from_query({"sizes": "32", "operation": "copy"}) == Request(operation="copy", sizes="32")
+    assert from_query({"size": "64", "sizes": "32"}).sizes == from_query({"sizes": "32", "size": "64"}).sizes == "64"
+
+
 def test_every_field_has_its_short_name():
     assert list(SHORT_NAMES) == list(Request.__dataclass_fields__)
     assert len(set(SHORT_NAMES.values())) == len(SHORT_NAMES)

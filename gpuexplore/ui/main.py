@@ -9,7 +9,6 @@ from gpuexplore.devices import ACCELERATORS
 PAGES = Path(__file__).parents[2] / "pages"
 
 st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=Path(__file__).with_name("icon.svg"))
-st.set_page_config(page_icon=":material/speed:", layout="wide")
 page = st.navigation(
     {
         "Measure": [
@@ -55,4 +54,5 @@ page = st.navigation(
         ],
     }
 )
+st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":material/speed:", layout="wide")
 page.run()

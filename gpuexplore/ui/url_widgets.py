@@ -6,11 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import split
+from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 
 LONGEST_LIST = 40  # of accepted names in a message
 MOST_PROBLEMS = 5  # of one control
+SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
 
 
 def select(
@@ -51,16 +54,14 @@ def several(
 ) -> list[str]:
     """Draw a choice of several whose value is the URL's parameter `name`, separated by commas."""
     usual = ",".join(default)
-    given = st.query_params.get(name)
-    if _key(name) not in st.session_state or st.session_state.get(_seen(name)) != given:
-        st.session_state[_seen(name)] = given
-        words = split(usual if given is None else given)
-        unknown = [one for one in words if one not in options]
+    if _changed(name, usual):
+        words = split(link.parameters().get(name, usual))
+        unknown = [word for word in words if word not in options]
         for word in unknown[:MOST_PROBLEMS]:
             show_problem(InvalidInput.of(name, word, _listed(options)))
         if len(unknown) > MOST_PROBLEMS:
             show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more cannot be used"))
-        st.session_state[_key(name)] = [one for one in words if one in options]
+        st.session_state[_key(name)] = [word for word in words if word in options]
     chosen: list[str] = st.multiselect(label, options, key=_key(name), format_func=shown)
     _remember(name, ",".join(chosen), default=usual)
     return chosen
@@ -82,10 +83,25 @@ def lines(label: str, name: str, default: str, *, help: str) -> str:
     return typed
 
 
+def operation(*first: str, problems: AbstractContextManager[object] | None = None) -> str:
+    """Draw the choice of an operation; `first` are other answers, the first of which is the default."""
+    return select("Operation", "op", [*first, *OPERATIONS], shown=operation_title, problems=problems)
+
+
+def operation_title(name: str) -> str:
+    """Return what a reader sees of an operation, or of another answer to which one."""
+    return OPERATIONS[name].title if name in OPERATIONS else name.capitalize()
+
+
+def shape(default: str) -> str:
+    """Draw the field of a shape."""
+    return text("Shape", "shape", default, help=SHAPE_HELP)
+
+
 def forget(*names: str) -> None:
     """Give the choices `names` their defaults again: what they meant is no longer there."""
     for name in names:
-        st.query_params.pop(name, None)
+        link.write(name, None)
         st.session_state.pop(_key(name), None)
 
 
@@ -96,24 +112,35 @@ def show_problem(error: GpuExploreError) -> None:
 
 
 def _listed(accepted: Sequence[str]) -> Sequence[str]:
-    named = [one for one in accepted if one]  # an empty one is the default, which no link names
+    named = [name for name in accepted if name]  # an empty one is the default, which no link names
     return named if len(named) < LONGEST_LIST else ("the names in the list below",)
 
 
 def _key(name: str) -> str:
-    return f"choice.{name}"
+    """Return the session key of a widget: each page has its own, for what one accepts another may not."""
+    return f"{link.current_page()}.{name}"
 
 
 def _seen(name: str) -> str:
-    return f"choice.{name}.seen"
+    return f"{_key(name)}.seen"
+
+
+def _changed(name: str, default: str) -> bool:
+    """Return, once, whether the URL was changed from outside, a link or back and forward, or the default it stands for.
+
+    A choice that the URL names stays when another choice brings another default.
+    """
+    given = link.parameters().get(name)
+    seen_given, seen_default = st.session_state.get(_seen(name), (None, None))
+    st.session_state[_seen(name)] = (given, default)
+    return _key(name) not in st.session_state or given != seen_given or (given is None and default != seen_default)
 
 
 def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> None:
-    """Take the URL's value when it was changed from outside: a link, or back and forward."""
-    given = st.query_params.get(name)
-    if _key(name) in st.session_state and st.session_state.get(_seen(name)) == given:
+    """Take the URL's value, or the default, where one of them was changed from outside."""
+    if not _changed(name, default):
         return
-    st.session_state[_seen(name)] = given
+    given = link.parameters().get(name)
     if given is not None and accepted is not None and given not in accepted:
         show_problem(InvalidInput.of(name, given, _listed(accepted)))
         given = None
@@ -121,11 +148,7 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
 
 
 def _remember(name: str, value: str, *, default: str) -> None:
-    wanted = None if value == default else value
-    if st.query_params.get(name) == wanted:
-        return
-    st.session_state[_seen(name)] = wanted
-    if wanted is None:
-        st.query_params.pop(name, None)
-    else:
-        st.query_params[name] = wanted
+    """Write a choice to the URL, unless it says so already: each change would cost a press of the browser's Back."""
+    if link.parameters().get(name, default) != value:
+        link.write(name, None if value == default else value)
+    st.session_state[_seen(name)] = (link.parameters().get(name), default)

@@ -27,7 +27,7 @@ def choose(page, label, typed):
 
 
 def test_a_deep_link_is_restored_changed_and_sent_to_somebody_else(page, address, browser):
-    page.goto(f"{address}/what-if?what=block&seq=1024&device=a100-sxm4-80gb&gpus=t4&dtypes=fp32,bf16&per=energy")
+    page.goto(f"{address}/what-if?what=block&seq=1024&device=a100-sxm4-80gb&gpus=t4&dtype=fp32,bf16&per=energy")
     expect(headline(page)).to_contain_text("On A100 SXM4 80GB, bf16 is predicted to be", timeout=MINUTE_MS)
     expect(page.get_by_label("Sequence", exact=True)).to_have_value("1024")
 
@@ -71,7 +71,7 @@ def test_the_notebooks_t4_is_one_click_away_with_both_mfus_and_a_link_of_its_own
 
 
 def test_what_is_measured_here_replaces_what_was_predicted(page, address):
-    page.goto(f"{address}/what-if?device=cpu&gpus=&shape=96&dtypes=fp64,fp32")
+    page.goto(f"{address}/what-if?device=cpu&gpus=&shape=96&dtype=fp64,fp32")
     page.get_by_role("button", name=re.compile("Measure it here")).click(timeout=MINUTE_MS)
     page.wait_for_url("**measuring=**", timeout=MINUTE_MS)
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=3 * MINUTE_MS)

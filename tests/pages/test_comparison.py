@@ -10,7 +10,7 @@ from tests.analysis.utilization.test_peak_choice import on_gpu
 from tests.pages.conftest import OWNER, texts
 
 LARGE = Shape.of(m=4096, k=4096, n=4096)
-KEY = "choice.peak"
+KEY = "benchmark.peak"
 
 
 def kept(store, *results, owner="anybody"):

@@ -168,7 +168,7 @@ def a100(monkeypatch):
 def test_block_shapes_are_measured_where_the_gpu_is_here(page, store, a100):
     app = page("kernels", impl="numba-cuda-naive", shape="64")
     next(one for one in app.button if one.label.startswith("Measure every block")).click().run()
-    runs = [store.load(word) for word in _only(app.query_params["sweep"]).split(",")]
+    runs = [store.load(word) for word in _only(app.query_params["sweep"]).split(".")]
     blocks = next(
         implementation for implementation in MATMUL.implementations if implementation.name == "numba-cuda-naive"
     ).geometry.blocks
@@ -180,7 +180,25 @@ def test_block_shapes_are_measured_where_the_gpu_is_here(page, store, a100):
 def test_link_to_a_sweep_of_another_server_says_so(page, a100):
     app = page("kernels", impl="numba-cuda-naive", sweep="gone")
 
-    assert "There is no run gone" in texts(app.warning)
+    assert "no run 'gone'" in texts(app.warning)
+
+
+def test_block_shapes_too_large_for_the_gpu_are_refused_before_they_are_queued(page, store, a100, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (replace(a100, memory_bytes=2**16),))
+    app = page("kernels", impl="numba-cuda-naive", shape="1024")
+    next(button for button in app.button if button.label.startswith("Measure every block")).click().run()
+
+    assert "the largest case needs" in texts(app.error)
+    assert store.history() == ()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_another_operation_brings_a_shape_of_its_own(page, operation):
+    app = page("kernels")
+    next(box for box in app.selectbox if box.label == "Operation").set_value(operation).run()
+
+    assert not app.error
+    assert "op" not in app.query_params or "shape" not in app.query_params
 
 
 def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):

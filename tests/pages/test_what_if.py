@@ -94,7 +94,7 @@ def test_what_is_being_measured_is_not_offered_again(page, store):
         ({"what": "run", "run": "nothere"}, "no run 'nothere': check the link"),
         ({"device": "voodoo2"}, "device 'voodoo2'"),
         ({"gpus": "voodoo2,t4"}, "gpus 'voodoo2'"),
-        ({"dtypes": "fp4,fp32"}, "dtypes 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"),
+        ({"dtype": "fp4,fp32"}, "dtype 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"),
         ({"baseline": "int3"}, "baseline 'int3': accepted are fp32"),
         ({"per": "beauty", "gpus": "t4"}, "per 'beauty': accepted are time, energy, cost"),
         ({"times": "fp32:fast"}, "times 'fp32:fast': accepted are numbers from"),
@@ -128,7 +128,7 @@ def test_without_a_run_the_page_says_where_to_get_one(page):
 
 
 def test_a_run_brings_its_workload_and_its_measurements(page, finished):
-    app = page("what_if", **ALONE, what="run", run=finished, device="cpu", dtypes="fp32,bf16")
+    app = page("what_if", **ALONE, what="run", run=finished, device="cpu", dtype="fp32,bf16")
     found = table(app)
 
     assert not app.error
@@ -166,7 +166,7 @@ def test_a_device_without_peaks_has_no_times_and_says_why(page, monkeypatch):
 
 
 def test_everything_unsupported_is_said_with_the_reason(page):
-    app = page("what_if", device="t4", gpus="", dtypes="tf32,fp8")
+    app = page("what_if", device="t4", gpus="", dtype="tf32,fp8")
 
     assert "no time is known: tf32 exists only inside matrix units, and Tesla T4 has none" in texts(app.markdown)
     assert set(table(app)["Support"]) == {"unsupported"}
@@ -174,7 +174,7 @@ def test_everything_unsupported_is_said_with_the_reason(page):
 
 
 def test_no_dtype_is_an_empty_state(page):
-    app = page("what_if", dtypes="")
+    app = page("what_if", dtype="")
 
     assert not app.exception
     assert "Choose at least one dtype." in texts(app.markdown)
@@ -188,7 +188,7 @@ def test_a_baseline_without_a_time_leaves_the_times(page):
 
 
 def test_what_is_missing_on_a_device_of_this_machine_is_measured_at_a_click(page, store):
-    app = page("what_if", **ALONE, device="cpu", shape="64", dtypes="fp32,bf16,fp8")
+    app = page("what_if", **ALONE, device="cpu", shape="64", dtype="fp32,bf16,fp8")
     widget(app, "button", "Measure it here: fp32, bf16 on cpu").click().run()
     run = store.load(only(app.query_params["measuring"]))
 
@@ -205,7 +205,7 @@ def test_what_a_device_has_no_units_for_is_not_offered(page, monkeypatch):
 
 def test_a_block_is_measured_with_a_run_for_each_operation(page, store):
     query = {"batch": "1", "seq": "16", "hidden": "32", "heads": "2", "ff": "64"}
-    app = page("what_if", what="block", device="cpu", dtypes="fp32,tf32", **query)
+    app = page("what_if", what="block", device="cpu", dtype="fp32,tf32", **query)
     next(one for one in app.button if one.label.startswith("Measure it here")).click().run()
     runs = [store.load(word).experiment for word in only(app.query_params["measuring"]).split(".")]
 
@@ -225,7 +225,7 @@ def test_a_run_that_ends_while_the_page_is_drawn_is_not_missed(page, store, monk
         return () if len(calls) == 1 else read(self, *place, **options)
 
     monkeypatch.setattr(type(store), "measured_results", too_early_at_first)
-    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32", measuring=run_id)
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtype="fp32", measuring=run_id)
     assert len(calls) == 2
     assert table(app).loc["fp32", "From"] == "measured here"
 
@@ -236,7 +236,7 @@ def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured
     store.record(experiment, OWNER, results=[result])
 
     assert not [one for one in page("what_if").button if "Measure" in one.label]
-    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32")
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtype="fp32")
     assert not [one for one in app.button if "Measure" in one.label]
     assert (table(app).loc["fp32", "From"], table(app).loc["fp32", "Error is"]) == ("measured here", "measured")
 
@@ -246,7 +246,7 @@ def test_a_case_that_could_not_be_measured_says_why(page, store):
     done, slow = (case for case in experiment.cases())
     results = [ok(1e-3, size=1000), Result(slow, Status.SKIPPED, "too slow for its budget")]
     run_id = store.record(experiment, OWNER, results=results)
-    app = page("what_if", **ALONE, device="cpu", shape="1000", dtypes="fp32,bf16", measuring=run_id)
+    app = page("what_if", **ALONE, device="cpu", shape="1000", dtype="fp32,bf16", measuring=run_id)
 
     assert done.dtype == "fp32"
     assert "skipped: too slow for its budget" in texts(app.caption)
@@ -258,7 +258,7 @@ def test_a_link_to_a_measurement_of_another_server_says_so(page):
 
 
 def test_a_case_too_large_for_this_machine_is_refused_before_it_is_queued(page, store):
-    app = page("what_if", **ALONE, device="cpu", shape="60000", dtypes="fp32")
+    app = page("what_if", **ALONE, device="cpu", shape="60000", dtype="fp32")
     next(one for one in app.button if "Measure" in one.label).click().run()
 
     assert "the largest case needs" in texts(app.error)
@@ -285,7 +285,7 @@ def test_cost_needs_a_price_and_energy_a_power_limit(page):
         ("selectbox", "Device", "t4", "device", "t4"),
         ("selectbox", "Baseline dtype", "fp64", "baseline", "fp64"),
         ("multiselect", "Compare with", ["t4", "l4"], "gpus", "t4,l4"),
-        ("multiselect", "Dtypes", ["fp32", "bf16"], "dtypes", "fp32,bf16"),
+        ("multiselect", "Dtypes", ["fp32", "bf16"], "dtype", "fp32,bf16"),
         ("text_input", "Times measured elsewhere (s)", "fp32:1", "times", "fp32:1"),
         ("text_input", "Promised peaks (FLOP/s)", "fp32:1e13", "peaks", "fp32:1e13"),
         ("text_input", "Price per hour", "t4:1", "price", "t4:1"),

@@ -10,6 +10,7 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.settings import key
+from gpuexplore.ui.url_widgets import operation_title
 
 SIZES_HELP = "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds."
 RUNGS_HELP = "The kernels of a ladder, from the naive loop up, can be chosen too; the page Kernels explains them."
@@ -30,7 +31,12 @@ def experiment_form(devices: Sequence[Device]) -> Request:
         left, right = st.columns([2, 3], gap="medium")
         with left:
             st.selectbox(
-                "Operation", list(OPERATIONS), key=key("operation"), format_func=_title, on_change=_renew, args=(ids,)
+                "Operation",
+                list(OPERATIONS),
+                key=key("operation"),
+                format_func=operation_title,
+                on_change=_renew,
+                args=(ids,),
             )
         with right:
             _sizes()
@@ -48,10 +54,6 @@ def experiment_form(devices: Sequence[Device]) -> Request:
         with st.expander("Conditions: cache, data, threads, budget, exact shapes, block", icon=":material/tune:"):
             _conditions(devices)
     return settings.current()
-
-
-def _title(name: str) -> str:
-    return OPERATIONS[name].title
 
 
 def _renew(ids: Sequence[str]) -> None:
@@ -101,7 +103,7 @@ def _implementations(operation: Operation) -> None:
 
 
 def _still_offered(name: str, options: Sequence[str]) -> list[str]:
-    return [one for one in st.session_state.get(key(name), []) if one in options]
+    return [option for option in st.session_state.get(key(name), []) if option in options]
 
 
 def _pills(label: str, name: str, options: Sequence[str]) -> None:
@@ -139,4 +141,4 @@ def _conditions(devices: Sequence[Device]) -> None:
 
 
 def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None:
-    st.selectbox(label, options, key=key(name), format_func=lambda one: one or "device's default", help=help)
+    st.selectbox(label, options, key=key(name), format_func=lambda option: option or "device's default", help=help)

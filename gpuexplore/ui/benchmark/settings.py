@@ -4,22 +4,15 @@ The URL is the memory: a link restores the settings, and each change is written 
 link is named, the field gets its default, and the rest of the link holds.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields, replace
 
 import streamlit as st
 
-from gpuexplore.request import (
-    SHORT_NAMES,
-    Request,
-    from_query,
-    problems_by_field,
-    split,
-    to_query,
-    with_defaults,
-)
+from gpuexplore.request import SHORT_NAMES, Request, fields_in, problems_by_field, split, with_defaults
+from gpuexplore.ui import link
 
-WRITTEN = "settings.written"  # the URL's part, and what stands for the fields it leaves out
+WRITTEN = "settings.written"  # the fields the URL names, and the request that stands for those it leaves out
 MEANT = "settings.meant"  # the request that the URL stands for
 PROBLEMS = "settings.problems"
 LISTS = ("dtypes", "implementations", "devices")  # fields that widgets hold as lists
@@ -32,11 +25,12 @@ def restore(fallback: Request, device_ids: Iterable[str]) -> None:
         fallback: what fields get that the URL does not name.
         device_ids: the devices of this machine.
     """
-    given = {short: st.query_params[short] for short in SHORT_NAMES.values() if short in st.query_params}
+    given = fields_in(link.parameters())
     if st.session_state.get(WRITTEN) == (given, fallback) and key("operation") in st.session_state:
         return  # another page drops the state of this one's widgets
     known = tuple(device_ids)
-    asked = replace(fallback, **_named(given)) if given else fallback
+    base = Request() if "operation" in given else fallback  # of another operation it would mean something else
+    asked = replace(base, **given)
     usable, problems = _usable(asked, known)
     st.session_state[PROBLEMS] = problems
     st.session_state[WRITTEN] = (given, fallback)
@@ -58,22 +52,24 @@ def current() -> Request:
 
 
 def write(request: Request, device_ids: Iterable[str]) -> None:
-    """Write the settings to the URL, only what differs from the defaults; other parameters stay.
+    """Write the settings to the URL: the operation and what differs from its defaults; other parameters stay.
 
     A URL that means them already stays as it is: each change would cost a press of the browser's Back.
     """
     if st.session_state.get(MEANT) == request:
         return
-    standard = with_defaults(Request(operation=request.operation), device_ids)
-    shown = {name: text for name, text in _texts(request).items() if text != getattr(standard, name)}
-    query = to_query(Request(**shown) if shown else Request())
+    known = tuple(device_ids)
     _, fallback = st.session_state[WRITTEN]
-    st.session_state[WRITTEN], st.session_state[MEANT] = (query, fallback), request
-    for short in SHORT_NAMES.values():
-        if short in query:
-            st.query_params[short] = query[short]
-        elif short in st.query_params:
-            del st.query_params[short]
+    given = {} if request == with_defaults(fallback, known) else _differing(request, known)
+    st.session_state[WRITTEN], st.session_state[MEANT] = (given, fallback), request
+    for name, short in SHORT_NAMES.items():
+        link.write(short, given.get(name))
+
+
+def _differing(request: Request, known: tuple[str, ...]) -> dict[str, str]:
+    standard = with_defaults(Request(operation=request.operation), known)
+    texts = {field.name: getattr(request, field.name).strip() for field in fields(Request)}
+    return {name: text for name, text in texts.items() if name == "operation" or text != getattr(standard, name)}
 
 
 def problems_of_link() -> tuple[str, ...]:
@@ -91,15 +87,6 @@ def _usable(request: Request, known: tuple[str, ...]) -> tuple[Request, tuple[st
         problems |= found
         request = replace(request, **{name: getattr(Request(), name) for name in found})
     return with_defaults(request, known), tuple(dict.fromkeys(problems.values()))
-
-
-def _named(query: Mapping[str, str]) -> dict[str, str]:
-    parsed = from_query(query)
-    return {name: getattr(parsed, name) for name, short in SHORT_NAMES.items() if short in query}
-
-
-def _texts(request: Request) -> dict[str, str]:
-    return {field.name: getattr(request, field.name) for field in fields(Request)}
 
 
 def _text(value: object) -> str:

@@ -16,8 +16,7 @@ from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.request import parse_shape
 from gpuexplore.ui import url_widgets
 
-USUAL_TARGET = "h100-sxm5-80gb"
-SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
+DEFAULT_TARGET = "h100-sxm5-80gb"
 GRID_HELP = "Blocks along x and y, like `8,8`. Empty: as many as cover the output. Try fewer: it will not be timed."
 MOST_AXES = 3
 MOST_BLOCKS = 2**31 - 1  # of a grid along x
@@ -67,7 +66,7 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
         with target:
             gpu = GPUS[url_widgets.select("Target GPU", "gpu", _targets(devices), shown=_gpu_label)]
         with blocks:
-            shown = [",".join(map(str, one)) for one in geometry.blocks]
+            shown = [",".join(map(str, block)) for block in geometry.blocks]
             block = geometry.blocks[shown.index(url_widgets.select("Block (threads)", "block", shown))]
         with shapes:
             shape_text = _shape(operation)
@@ -81,8 +80,8 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
 def _kernel() -> tuple[Operation, Implementation, str]:
     left, middle, right = st.columns([3, 4, 2], gap="medium")
     with left:
-        operation = OPERATIONS[url_widgets.select("Operation", "op", list(OPERATIONS), shown=_title)]
-    own = {one.name: one for one in operation.implementations if one.hand_written}
+        operation = OPERATIONS[url_widgets.operation()]
+    own = {kernel.name: kernel for kernel in operation.implementations if kernel.hand_written}
     with middle:
         names = sorted(own, key=lambda name: own[name].geometry is None)  # a GPU's kernels first
         implementation = own[url_widgets.select("Kernel", "impl", names)]
@@ -103,21 +102,17 @@ def _shape(operation: Operation) -> str:
         operation.presets, key=lambda preset: operation.byte_count(preset.shape, DTYPES["fp32"]), default=None
     )
     usual = largest.name if largest else str(operation.default_sizes[-1])
-    return url_widgets.text("Shape", "shape", usual, help=SHAPE_HELP)
+    return url_widgets.shape(usual)
 
 
 def _targets(devices: Sequence[Device]) -> list[str]:
     """Return every GPU of the table that CUDA can be compiled for: this machine's first, then a usual one."""
     here = [device.spec_key for device in devices if device.spec_key in GPUS]
-    return sorted(GPUS, key=lambda key: (key not in here, key != USUAL_TARGET))
+    return sorted(GPUS, key=lambda key: (key not in here, key != DEFAULT_TARGET))
 
 
 def _gpu_label(key: str) -> str:
     return f"{GPUS[key].name} ({GPUS[key].compute_capability})"
-
-
-def _title(name: str) -> str:
-    return OPERATIONS[name].title
 
 
 def _grid(text: str) -> tuple[int, ...] | None:

@@ -8,7 +8,6 @@ import streamlit as st
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Device
-from gpuexplore.operations import OPERATIONS
 from gpuexplore.ui import url_widgets
 
 ALL = "all"
@@ -40,20 +39,20 @@ class RooflineChoice:
 
 def choose(devices: Sequence[Device]) -> RooflineChoice:
     """Draw the choices and return them."""
-    known = {one.id: one for one in devices}
+    known = {device.id: device for device in devices}
     with st.container(border=True):
         problems = st.container()  # the columns are too narrow for sentences
         place, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
         with place:
             name = url_widgets.select(
-                "Device", "device", [*known, *TABLE], shown=lambda one: _label(one, known), problems=problems
+                "Device", "device", [*known, *TABLE], shown=lambda key: _label(key, known), problems=problems
             )
         device = known[name] if name in known else as_device(TABLE[name])
         with dtypes:
-            present = [one for one in FORMATS if any(peak.dtype == one for peak in device.peaks)]
+            present = [dtype for dtype in FORMATS if any(peak.dtype == dtype for peak in device.peaks)]
             dtype = url_widgets.select("Dtype", "dtype", [ALL, *present], problems=problems)
         with operations:
-            operation = url_widgets.select("Operation", "op", [ALL, *OPERATIONS], shown=_title, problems=problems)
+            operation = url_widgets.operation(ALL, problems=problems)
         with whose:
             runs = url_widgets.select("Runs", "runs", list(RUNS), shown=RUNS.__getitem__, problems=problems)
         with recordings:
@@ -72,7 +71,3 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
 
 def _label(name: str, known: dict[str, Device]) -> str:
     return f"{known[name].title} (this machine, {name})" if name in known else TABLE[name].name
-
-
-def _title(name: str) -> str:
-    return OPERATIONS[name].title if name in OPERATIONS else name

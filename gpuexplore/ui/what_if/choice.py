@@ -15,9 +15,9 @@ from gpuexplore.model import Device
 from gpuexplore.ui import url_widgets
 
 TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}
-USUAL_DEVICE = "h100-sxm5-80gb"
-USUAL_OTHERS = ("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4")
-USUAL_BASELINE = "fp32"
+DEFAULT_DEVICE = "h100-sxm5-80gb"
+DEFAULT_OTHERS = ("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4")
+DEFAULT_BASELINE = "fp32"
 MOST_OTHERS = 12
 TIMES, PEAKS, PRICE = "fp32:1.7327,bf16:3.874", "fp32:8e12,bf16:16e12", "t4:0.35,h100-sxm5-80gb:2.50"
 NOTEBOOK = {"op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": "", "times": TIMES, "peaks": PEAKS}
@@ -63,7 +63,7 @@ class Places:
     @property
     def devices(self) -> tuple[Device, ...]:
         """Every device chosen, each once."""
-        return tuple({one.id: one for one in (self.device, *self.others)}.values())
+        return tuple({device.id: device for device in (self.device, *self.others)}.values())
 
 
 def offer_presets() -> None:
@@ -85,8 +85,8 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
         here: the devices of this machine.
         elsewhere: where the choice of further devices is drawn: beside what it decides.
     """
-    known = {one.id: one for one in here}
-    names = [USUAL_DEVICE, *known, *(key for key in TABLE if key != USUAL_DEVICE)]
+    known = {device.id: device for device in here}
+    names = [DEFAULT_DEVICE, *known, *(key for key in TABLE if key != DEFAULT_DEVICE)]
 
     def shown(name: str) -> str:
         return f"{known[name].title} ({name}, here)" if name in known else TABLE[name].name
@@ -101,9 +101,9 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
     with middle:
         baseline = url_widgets.select("Baseline dtype", "baseline", _baseline_first(), problems=problems)
     with right:
-        dtypes = url_widgets.several("Dtypes", "dtypes", list(FORMATS), default=list(FORMATS))
+        dtypes = url_widgets.several("Dtypes", "dtype", list(FORMATS), default=list(FORMATS))
     with elsewhere:
-        others = url_widgets.several("Compare with", "gpus", names, default=USUAL_OTHERS, shown=shown)
+        others = url_widgets.several("Compare with", "gpus", names, default=DEFAULT_OTHERS, shown=shown)
         if len(others) > MOST_OTHERS:
             url_widgets.show_problem(
                 InvalidInput.of("gpus", f"{len(others)} of them", f"at most {MOST_OTHERS}: the first count")
@@ -121,12 +121,12 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
 
 
 def _baseline_first() -> list[str]:
-    return sorted(FORMATS, key=lambda name: name != USUAL_BASELINE)
+    return sorted(FORMATS, key=lambda name: name != DEFAULT_BASELINE)
 
 
 def _entered(names: Sequence[str]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """Draw what a visitor may know from elsewhere; what cannot be used of it is named, the rest counts."""
-    asked = any(one.name in st.query_params for one in (TIMES_FIELD, PEAKS_FIELD, PRICE_FIELD))
+    asked = any(field.name in st.query_params for field in (TIMES_FIELD, PEAKS_FIELD, PRICE_FIELD))
     with st.expander("Times, peaks and prices you know", icon=":material/edit_note:", expanded=asked):
         times, peaks, price = st.columns(3, gap="medium")
         with times:

@@ -16,10 +16,9 @@ from gpuexplore.ui import url_widgets
 from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.session import owner, store
 
-SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
 LAYERS_HELP = "One layer a line: an operation, its shape or size or preset, and `x2` for how often."
-USUAL_SHAPE = "4096"
-USUAL_LAYERS = "linear b=8192,d=4096,k=4096 x4\nattention b=4,h=32,s=2048,d=128\nlayer_norm m=8192,n=4096 x2"
+DEFAULT_SHAPE = "4096"
+DEFAULT_LAYERS = "linear b=8192,d=4096,k=4096 x4\nattention b=4,h=32,s=2048,d=128\nlayer_norm m=8192,n=4096 x2"
 BLOCK = (  # of a model with some seven billion parameters
     ("Batch", "batch", "4"),
     ("Sequence", "seq", "2048"),
@@ -43,40 +42,40 @@ def choose_workload() -> Workload:
     return KINDS[kind][1]()
 
 
-def forget_workload() -> None:
-    """Go back to the usual workload."""
+def reset_workload() -> None:
+    """Go back to the default workload."""
     url_widgets.forget(*CHOICES)
 
 
 def _operation() -> Workload:
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        operation = OPERATIONS[url_widgets.select("Operation", "op", list(OPERATIONS), shown=_title)]
+        operation = OPERATIONS[url_widgets.operation()]
     with right:
-        shape = url_widgets.text("Shape", "shape", USUAL_SHAPE, help=SHAPE_HELP)
+        shape = url_widgets.shape(DEFAULT_SHAPE)
     st.caption(f"{operation.formula}. {operation.about}")
     return of_operation(operation, parse_shape(shape, operation))
 
 
 def _layers() -> Workload:
-    return parse_layers(url_widgets.lines("Layers", "layers", USUAL_LAYERS, help=LAYERS_HELP))
+    return parse_layers(url_widgets.lines("Layers", "layers", DEFAULT_LAYERS, help=LAYERS_HELP))
 
 
 def _block() -> Workload:
     columns = st.columns(len(BLOCK), gap="small")
     typed = []
-    for column, (label, name, usual) in zip(columns, BLOCK, strict=True):
+    for column, (label, name, default) in zip(columns, BLOCK, strict=True):
         with column:
-            typed.append((label, url_widgets.text(label, name, usual, help="A whole number from 1.")))
+            typed.append((label, url_widgets.text(label, name, default, help="A whole number from 1.")))
     st.caption("Forward pass: norms, attention without a mask, a two-layer perceptron, residual sums.")
     batch, sequence, hidden, heads, feed_forward = _whole_numbers(typed)
     return transformer_block(batch=batch, sequence=sequence, hidden=hidden, heads=heads, feed_forward=feed_forward)
 
 
 def _whole_numbers(typed: list[tuple[str, str]]) -> list[int]:
-    bad = [one for one in typed if not (WHOLE_NUMBER.fullmatch(one[1].strip()) and int(one[1]) > 0)]
+    bad = [(label, text) for label, text in typed if not (WHOLE_NUMBER.fullmatch(text.strip()) and int(text) > 0)]
     if bad:
-        accepted = "whole numbers from 1 to 999999999"
+        accepted = "whole numbers from 1 to 999,999,999"
         raise InvalidInput("\n".join(str(InvalidInput.of(label.lower(), text, accepted)) for label, text in bad))
     return [int(text) for _, text in typed]
 
@@ -84,7 +83,7 @@ def _whole_numbers(typed: list[tuple[str, str]]) -> list[int]:
 def _run() -> Workload:
     recent = store().history(owner(), limit=RECENT_RUNS)
     asked = st.query_params.get("run")
-    known = {one.id: one for one in recent}
+    known = {run.id: run for run in recent}
     if asked and asked not in known:
         known[asked] = fetch(asked)
     if not known:
@@ -94,7 +93,7 @@ def _run() -> Workload:
         run = known[url_widgets.select("Run", "run", list(known), shown=lambda name: _run_label(known[name]))]
     operation, shapes = OPERATIONS[run.experiment.operation], run.experiment.shapes
     by_work = sorted(shapes, key=lambda shape: (operation.flop_count(shape), *shape), reverse=True)
-    labels = {str(one): one for one in by_work}
+    labels = {str(shape): shape for shape in by_work}
     with right:
         chosen = url_widgets.select("Shape", "at", list(labels), shown=lambda name: shape_label(labels[name]))
     return of_run(run, labels[chosen])
@@ -102,10 +101,6 @@ def _run() -> Workload:
 
 def _run_label(run: Run) -> str:
     return f"{run.id}: {OPERATIONS[run.experiment.operation].title}, {len(run.experiment.shapes)} shapes"
-
-
-def _title(name: str) -> str:
-    return OPERATIONS[name].title
 
 
 KINDS: Mapping[str, tuple[str, Callable[[], Workload]]] = MappingProxyType(

@@ -1,0 +1,100 @@
+"""What links carry from one page view to the next, on every page."""
+
+import pytest
+
+from gpuexplore.model import Experiment, Shape
+from gpuexplore.ui.link import PARAMETERS
+from tests.pages.conftest import OWNER, texts
+
+PAGES = [name.replace("-", "_") for name in PARAMETERS]
+
+
+def query_of(app):
+    """Return the URL's parameters: AppTest lists those that were written."""
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+
+
+def held(app):
+    """Return the settings of Benchmark that differ from a first visit's."""
+    return {name: app.session_state[f"settings.{name}"] for name in ("operation", "sizes", "dtypes", "implementations")}
+
+
+def test_an_operation_alone_is_in_the_link(page):
+    app = page("benchmark")
+    app.selectbox(key="settings.operation").set_value("softmax").run()
+
+    assert query_of(app) == {"op": "softmax"}
+    assert held(page("benchmark", **query_of(app))) == held(app)
+
+
+def test_the_link_of_changed_sizes_restores_the_operation_too(page):
+    app = page("benchmark", op="softmax")
+    app.text_input(key="settings.sizes").set_value("100,200").run()
+
+    assert query_of(app) == {"op": "softmax", "size": "100,200"}
+    assert held(page("benchmark", **query_of(app))) == held(app)
+
+
+def test_settings_changed_above_a_run_are_restored_instead_of_those_of_the_run(page, store):
+    softmax = Experiment("softmax", (Shape.of(m=64, n=64),), ("fp64",), ("numpy",), ("cpu",))
+    app = page("benchmark", run=store.submit(softmax, OWNER))
+    app.selectbox(key="settings.operation").set_value("matmul").run()
+
+    assert query_of(app)["op"] == "matmul"
+    assert held(page("benchmark", **query_of(app))) == held(app)
+
+
+def test_settings_set_back_to_the_defaults_leave_no_trace_in_the_link(page):
+    app = page("benchmark", size="32")
+    app.text_input(key="settings.sizes").set_value(page("benchmark").session_state["settings.sizes"]).run()
+
+    assert held(app) == held(page("benchmark"))
+    assert query_of(app) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "label", "value"),
+    [
+        ("benchmark", {"operation": "softmax", "sizes": "100,200"}, "Sizes", "100,200"),
+        ("benchmark", {"dtypes": "fp64"}, "Dtypes", ["fp64"]),
+        ("benchmark", {"shapes": "notebook-1000"}, "Preset shapes", "notebook-1000"),
+        ("what_if", {"dtypes": "fp64"}, "Dtypes", ["fp64"]),
+        ("what_if", {"operation": "softmax", "devices": "t4"}, "Device", "t4"),
+        ("kernels", {"implementations": "numba-cuda-naive", "shapes": "64"}, "Shape", "64"),
+        ("roofline", {"devices": "t4", "dtypes": "fp16"}, "Dtype", "fp16"),
+    ],
+)
+def test_long_names_are_read_on_every_page_and_the_link_stays_as_it_is(page, name, query, label, value):
+    app = page(name, **query)
+    widgets = (*app.text_input, *app.selectbox, *app.multiselect, *app.button_group)
+
+    assert next(widget for widget in widgets if widget.label == label).value == value
+    assert not app.warning
+    assert query_of(app) == query
+
+
+def test_a_changed_setting_replaces_the_long_name_in_the_link(page):
+    app = page("what_if", dtypes="fp64", gpus="")
+    next(choice for choice in app.multiselect if choice.label == "Dtypes").set_value(["fp32"]).run()
+
+    assert query_of(app) == {"dtype": "fp32", "gpus": ""}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_an_unknown_parameter_is_named_with_those_the_page_reads(page, name):
+    app = page(name, sise="64")
+
+    assert "Unknown in this link: 'sise'" in texts(app.warning)
+    assert PARAMETERS[name.replace("_", "-")][0] in texts(app.warning)
+
+
+def test_a_parameter_of_another_page_is_left_alone(page):
+    assert "Unknown" not in texts(page("devices", sweep="abc", size="64").warning)
+
+
+def test_each_page_keeps_choices_of_its_own(page):
+    kernels, what_if = page("kernels"), page("what_if")
+
+    for shown, own, other in ((kernels, "kernels", "what-if"), (what_if, "what-if", "kernels")):
+        assert f"{own}.shape" in shown.session_state
+        assert f"{other}.shape" not in shown.session_state
