@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.kernels.ladder import Published, Rung
+from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_percent, format_seconds
 
@@ -16,7 +17,7 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     """Return a bar for each measured rung, in order.
 
     Args:
-        published: what somebody else's kernels of that kind reached, by implementation; drawn as strokes.
+        published: what somebody else's kernels of that kind reached, by implementation; drawn as ticks.
     """
     frame, other = _frame(rungs), _published(rungs, published or {})
     names = [rung.implementation.name for rung in rungs]
@@ -30,13 +31,15 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     )
     base = alt.Chart(frame).encode(y=y, x=x)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
-    bars = base.mark_bar(height={"band": 0.55}).encode(color=alt.Color("kind:N", legend=None), tooltip=words)
+    bars = base.mark_bar(height={"band": 0.55}).encode(
+        color=alt.Color("rung:N", scale=scale_of(names), legend=None), tooltip=words
+    )
     spans = base.mark_rule(strokeWidth=2, color=NEUTRAL, clip=True).encode(x="low:Q", x2="high:Q")
     labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text="percent:N")
     line = alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 3]).encode(x="share:Q")
-    strokes = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
-    strokes = strokes.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
-    chart = alt.LayerChart(layer=[bars, spans, line, strokes, labels])
+    ticks = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
+    ticks = ticks.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
+    chart = alt.LayerChart(layer=[bars, spans, line, ticks, labels])
     sized: alt.LayerChart = chart.properties(
         width="container", height=ROW_HEIGHT * len(names) + 50, description=describe_ladder(rungs)
     )
@@ -53,7 +56,7 @@ def describe_ladder(rungs: Sequence[Rung]) -> str:
 
 
 def _frame(rungs: Sequence[Rung]) -> pd.DataFrame:
-    columns = ["rung", "kind", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
+    columns = ["rung", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
     drawn = [_row(rung) for rung in rungs if rung.share is not None]
     return pd.DataFrame(drawn, columns=columns)
 
@@ -63,7 +66,6 @@ def _row(rung: Rung) -> dict[str, object]:
     median_s = rung.result.measurement.median_s if rung.result and rung.result.measurement else None
     return {
         "rung": rung.implementation.name,
-        "kind": rung.implementation.backend,
         "share": rung.share,
         "low": low,
         "high": high,

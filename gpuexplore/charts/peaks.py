@@ -7,7 +7,7 @@ import pandas as pd
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.dtypes import DTYPES, FORMATS
+from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Device
 from gpuexplore.units import format_flop_per_s
 
@@ -20,8 +20,7 @@ def peaks(devices: Sequence[Device]) -> alt.LayerChart:
     y = alt.Y("row:N", sort=list(frame["row"]), title=None, axis=alt.Axis(labelLimit=300))
     x = alt.X("flop_per_s:Q", title=None, axis=None)
     base = alt.Chart(frame).encode(y=y, x=x, tooltip=[alt.Tooltip(f"{name}:N") for name in ("peak", "kind", "source")])
-    color = alt.Color("dtype:N", scale=alt.Scale(domain=list(FORMATS)), legend=None)  # as on every page
-    bars = base.mark_bar(height={"band": 0.6}).encode(color=color)
+    bars = base.mark_bar(height={"band": 0.6}, color=NEUTRAL)  # colours stand for implementations on its page
     words = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text="peak:N")
     chart = alt.LayerChart(layer=[bars, words])
     height = ROW_HEIGHT * max(1, len(frame))
@@ -36,13 +35,12 @@ def describe_peaks(devices: Sequence[Device]) -> str:
 
 
 def _frame(devices: Sequence[Device]) -> pd.DataFrame:
-    columns = ["row", "dtype", "flop_per_s", "peak", "kind", "source"]
+    columns = ["row", "flop_per_s", "peak", "kind", "source"]
     found = [(device, device.peak(name, "matrix")) for device in devices for name in DTYPES]
     return pd.DataFrame(
         [
             (
                 peak.dtype if len(devices) == 1 else f"{device.id}, {peak.dtype}",
-                peak.dtype,
                 peak.flop_per_s,
                 format_flop_per_s(peak.flop_per_s),
                 PEAK_SOURCES[peak.kind].label,

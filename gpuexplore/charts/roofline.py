@@ -14,6 +14,7 @@ import altair as alt
 from gpuexplore.analysis.roofline.points import Point
 from gpuexplore.analysis.roofline.roofs import Roof, ridges
 from gpuexplore.charts.axes import log_ticks, si_label
+from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.roofline_frames import (
     BASES,
@@ -48,7 +49,6 @@ POINT_TOOLTIPS = {
 }
 ROOF_TOOLTIPS = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "Source"}
 RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
-SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))
 SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[place % len(POINTS)] for place in range(len(FORMATS))])
 ORIGINS = [origin.label for origin in (Origin.LIVE, Origin.RECORDED, Origin.PUBLISHED)]
 SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[POINT_SIZE] * len(ORIGINS))

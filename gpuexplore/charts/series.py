@@ -1,11 +1,12 @@
 """Colour, dash and point of a series: an implementation and a dtype look the same on every chart.
 
-Colours come from the theme's palette by the implementation's place in its operation; dashes and points
-by the dtype's place in DTYPES. A legend with a single entry is left out. A recorded series has the colour of
-the live one of its implementation, and says in its name that it is recorded; its points are hollow.
+Colours are those of `gpuexplore.charts.palette`; dashes and points go by the dtype's place in DTYPES. A legend
+with a single entry is left out. A recorded series has the colour of the live one of its implementation, and says
+in its name that it is recorded; its points are hollow.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.charts.palette import color_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Origin
 
@@ -23,7 +25,6 @@ SHORT_NAME, LONG_NAME = 12, 24  # four short entries fit a phone side by side, t
 LABEL_LIMIT = 290  # pixels
 RING = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0ZM0.65,0A0.65,0.65,0,1,0,-0.65,0A0.65,0.65,0,1,0,0.65,0Z"  # an SVG path
 NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey reads on light and on dark
-PALETTE = 7  # colours of the theme: series that many places apart look alike
 
 
 class Series(NamedTuple):
@@ -66,11 +67,8 @@ def owner(analyzed: AnalyzedResult, shown: Sequence[AnalyzedResult]) -> str:
     return place_label(series_of(analyzed), map(series_of, shown))
 
 
-def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series | None]:
-    """Return every series by its name, the default ones first so that they keep their colours, device by device.
-
-    None stands for a place in the palette that nobody has.
-    """
+def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series]:
+    """Return every series of the operation by its name, the default ones first, device by device."""
     if not shown:
         return {}
     rows = sorted(shown[0].operation.implementations, key=lambda row: row.rung or row.optional)
@@ -83,32 +81,25 @@ def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series | None]:
     if not live:
         live = [series for series in every if len(devices) == 1 or series in asked]
     recorded = [series for series in every if series.recorded and series in asked and series not in live]
-    return _with_matching_colors({series_name(series, shown): series for series in live}, recorded, shown)
+    return {series_name(series, shown): series for series in (*live, *recorded)}
 
 
-def _with_matching_colors(
-    live: Mapping[str, Series | None], recorded: Iterable[Series], shown: Sequence[AnalyzedResult]
-) -> dict[str, Series | None]:
-    """Return both, each recorded series at a place with the colour of its implementation, unless that is taken."""
-    order, taken = dict(live), set()
-    names = [series.implementation if series else None for series in live.values()]
-    for series in recorded:
-        match = names.index(series.implementation) if series.implementation in names else len(order)
-        place = match % PALETTE if match % PALETTE not in taken else len(order) % PALETTE
-        for _ in range((place - len(order)) % PALETTE):
-            order[f"free place {len(order)}"] = None
-        order[series_name(series, shown)] = series
-        taken.add(place)
-    return order
-
-
-def color(points: pd.DataFrame, order: Mapping[str, Series | None], *, legend: bool) -> alt.Color:
+def color(points: pd.DataFrame, order: Mapping[str, Series], *, legend: bool) -> alt.Color:
     """Return the colour of a series, the same whatever else is shown."""
     drawn = set(points["series"])
-    present = {name: series for name, series in order.items() if series and name in drawn}
-    return alt.Color(
-        "series:N", scale=alt.Scale(domain=list(order)), legend=_series_legend(present) if legend else None
-    )
+    present = {name: series for name, series in order.items() if name in drawn}
+    scale = alt.Scale(domain=list(order), range=_colors(order.values()))
+    return alt.Color("series:N", scale=scale, legend=_series_legend(present) if legend else None)
+
+
+def _colors(order: Iterable[Series]) -> list[alt.ExprRef]:
+    """Return a colour for each series: of its implementation, shaded where that stands for several devices."""
+    devices: Counter[tuple[str, bool]] = Counter()
+    found = []
+    for series in order:
+        found.append(color_of(series.implementation, devices[series.implementation, series.recorded]))
+        devices[series.implementation, series.recorded] += 1
+    return found
 
 
 def dash(points: pd.DataFrame) -> alt.StrokeDash:

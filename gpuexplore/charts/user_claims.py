@@ -7,8 +7,8 @@ import pandas as pd
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.user_claims import UserClaim
+from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_flop_per_s, format_percent
 
 ROW_HEIGHT = 46
@@ -28,7 +28,7 @@ def claim_shares(claims: Sequence[UserClaim]) -> alt.LayerChart:
         scale=alt.Scale(domain=[0, largest * 1.15]),
     )
     base = alt.Chart(frame).encode(y=y)
-    color = alt.Color("dtype:N", scale=alt.Scale(domain=list(FORMATS)), legend=None)  # as on every page
+    color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
     bars = base.mark_bar(size=13).encode(x=x, color=color)
     figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text="said:N")
     names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(x=alt.value(0), text="told:N")

@@ -11,6 +11,7 @@ import pandas as pd
 
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
 from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label
+from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.dtypes import FORMATS
@@ -45,7 +46,6 @@ TOOLTIPS = {
     "basis": "Basis",
 }
 HERE = f"datum.origin == '{Origin.LIVE.label}'"
-PALETTE = alt.Scale(domain=list(FORMATS))
 ORIGINS = (Origin.LIVE, Origin.RECORDED, Origin.ENTERED, Origin.PREDICTED)
 SHAPES = alt.Scale(domain=[origin.label for origin in ORIGINS], range=["circle", "square", "diamond", "circle"])
 
@@ -87,24 +87,26 @@ def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     largest = max([1.0, *frame["high"].dropna()])
     axis = alt.Axis(labelExpr="format(datum.value, '~r') + '×'", tickCount=5)
     x = alt.X("value:Q", title=f"Speedup over {baseline}", axis=axis, scale=alt.Scale(domain=[0, largest * 1.02]))
-    one = alt.Chart(alt.InlineData(values=[{"value": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
-    return _listed(frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[one.encode(x="value:Q")])
+    unity = alt.Chart(alt.InlineData(values=[{"value": 1}])).mark_rule(
+        color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5
+    )
+    return _listed(frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[unity.encode(x="value:Q")])
 
 
 def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
-    """Return speedup against error: up is faster, left is more exact; a line joins what nothing else beats in both."""
+    """Return speedup against error: up is faster, left more accurate; a line joins what nothing else beats in both."""
     frame = _frame(rows, lambda row: row.speedup, format_ratio).dropna(subset=["value", "error"])
     frame = frame[frame["error"] > 0]  # a log scale has no place for a copy that loses nothing
     ticks = [tick for tick in log_ticks([*frame["error"]]) if f"{tick:e}".startswith("1.0")] if len(frame) else []
     decades = ticks[:: max(1, len(ticks) // 6)]
     x = alt.X(
         "error:Q",
-        title="Relative error against fp64",
+        title="Error relative to fp64",
         axis=alt.Axis(values=decades, format=".0e", grid=False),
         scale=alt.Scale(type="log", nice=False, padding=34),
     )
     y = _ratio_y(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
-    base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=PALETTE, legend=None))
+    base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
     line = alt.Chart(frontier(frame)).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y="low:Q", y2="high:Q")
     names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text="dtype:N")
@@ -124,7 +126,9 @@ def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart
     x = _log_x(quantity.title, values, quantity.tick)
     y = alt.Y("device:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(domain=names))
     color = alt.Color(
-        "dtype:N", scale=PALETTE, legend=alt.Legend(title=None, orient="top", values=shown, columns=3, symbolOpacity=1)
+        "dtype:N",
+        scale=SCALE_OF_DTYPES,
+        legend=alt.Legend(title=None, orient="top", values=shown, columns=3, symbolOpacity=1),
     )
     base = alt.Chart(frame).encode(x=x, y=y, yOffset=alt.YOffset("dtype:N", sort=shown), color=color)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x="low:Q", x2="high:Q")
@@ -136,7 +140,7 @@ def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart
 
 
 def frontier(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that no other beats in both error and speed, from the most exact to the fastest."""
+    """Return the rows that no other beats in both error and speed, from the most accurate to the fastest."""
     kept, best = [], 0.0
     for row in frame.sort_values(["error", "value"], ascending=[True, False]).to_dict("records"):
         if row["value"] > best:
@@ -151,7 +155,7 @@ def _listed(
     """Return a row for each format: its mark and interval, and above them at the right what they say."""
     names = list(frame["row"])
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelFontSize=13))
-    color = alt.Color("dtype:N", scale=PALETTE, legend=None)
+    color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
     known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x="low:Q", x2="high:Q")
     marks = _bars(known) if bars else _points(known)
@@ -174,7 +178,7 @@ def _points(base: alt.Chart, size: int = POINT_SIZE) -> list[alt.Chart]:
 
 def _bars(base: alt.Chart) -> list[alt.Chart]:
     filled = base.transform_filter(HERE).mark_bar(size=13).encode(tooltip=_tooltip())
-    stroke = alt.Stroke("dtype:N", scale=PALETTE, legend=None)
+    stroke = alt.Stroke("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
     outlined = [
         base.transform_filter(f"!({HERE}) && datum.origin {same} '{Origin.PREDICTED.label}'")
         .mark_bar(size=13, fillOpacity=0.16, strokeWidth=1.6, strokeDash=dash)

@@ -1,5 +1,4 @@
 import json
-import tomllib
 
 import pytest
 
@@ -7,7 +6,7 @@ import gpuexplore.charts as chart
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.api import Outcome
-from gpuexplore.charts.series import PALETTE, RING, series_order
+from gpuexplore.charts.series import RING, series_order
 from gpuexplore.model import Contrast, Experiment, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
@@ -114,7 +113,6 @@ def test_colours_do_not_depend_on_what_else_is_shown():
     alone = layers(chart.time(swept(implementations=("torch",))), "point")[0]["encoding"]["color"]
     both = layers(chart.time(swept()), "point")[0]["encoding"]["color"]
     assert alone["scale"] == both["scale"]
-    assert "range" not in both["scale"]
     assert both["legend"]["values"] == ["numpy", "torch"]
 
 
@@ -252,7 +250,7 @@ def test_frame_has_a_row_per_result():
     assert frame["speedup"].max() == pytest.approx(2)
 
 
-def test_default_implementations_keep_their_colours_whatever_rungs_an_operation_has():
+def test_default_implementations_come_first_whatever_rungs_an_operation_has():
     names = list(series_order(analyze([ok()]).shown))
 
     assert names[:4] == ["numpy", "numba-cpu", "numba-cuda", "torch"]
@@ -318,22 +316,29 @@ def test_without_recorded_results_nothing_is_hollow(draw):
     assert len(layers(draw(swept()), "point")) == 1
 
 
-def test_an_implementation_has_one_colour_live_and_recorded_and_keeps_the_one_it_had_alone():
-    alone, both = list(series_order(swept().shown)), list(series_order(beside().shown))
+def colors_of(made):
+    """Return the colour of each series."""
+    scale = layers(made, "point")[0]["encoding"]["color"]["scale"]
+    return dict(zip(scale["domain"], (color["expr"] for color in scale["range"]), strict=True))
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_an_implementation_has_one_colour_live_and_recorded_on_every_chart(draw):
+    alone, both = colors_of(chart.time(swept())), colors_of(draw(beside()))
     for name in ("numpy", "torch"):
-        places = [both.index(f"{name} · {device}") for device in ("cpu", "recorded: a made-up processor")]
-        assert {place % PALETTE for place in places} == {alone.index(name)}
+        for device in ("cpu", "recorded: a made-up processor"):
+            assert both[f"{name} · {device}"] == alone[name]
+
+
+def test_every_implementation_of_an_operation_has_another_colour():
+    colors = colors_of(chart.time(swept()))
+    assert len(set(colors.values())) == len(colors)
 
 
 def test_two_recorded_devices_do_not_share_a_colour():
-    order = list(series_order(beside(on=("cuda:0", "cuda:1")).shown))
-    recorded = [order.index(name) % PALETTE for name in order if "recorded" in name]
+    colors = colors_of(chart.time(beside(on=("cuda:0", "cuda:1"))))
+    recorded = [color for series, color in colors.items() if "recorded" in series]
     assert len(set(recorded)) == len(recorded) == 4
-
-
-def test_the_same_colours_come_again_after_those_of_the_theme(repository):
-    theme = tomllib.loads((repository / ".streamlit" / "config.toml").read_text())["theme"]
-    assert {len(theme[mode]["chartCategoricalColors"]) for mode in ("light", "dark")} == {PALETTE}
 
 
 def test_alternative_text_says_what_is_recorded():
@@ -362,8 +367,8 @@ def test_live_and_recorded_entries_of_a_legend_stand_side_by_side_in_a_taller_ch
 
 def test_recorded_results_alone_are_solid_in_their_own_colours_and_say_what_they_are():
     analysis = analyze(sweep(), context=Context(origin=Origin.RECORDED))
-    (point,) = layers(chart.time(analysis), "point")
-    order = list(series_order(analysis.shown))
+    made = chart.time(analysis)
+    (point,) = layers(made, "point")
 
     assert point["mark"]["filled"]
     assert point["encoding"]["color"]["legend"]["values"] == [
@@ -371,8 +376,7 @@ def test_recorded_results_alone_are_solid_in_their_own_colours_and_say_what_they
         "torch · recorded: a made-up processor",
     ]
     for name in ("numpy", "torch"):
-        place = order.index(f"{name} · recorded: a made-up processor")
-        assert place % PALETTE == list(series_order(swept().shown)).index(name)
+        assert colors_of(made)[f"{name} · recorded: a made-up processor"] == colors_of(chart.time(swept()))[name]
 
 
 def test_one_size_with_recorded_series_has_a_legend_instead_of_crowded_labels():

@@ -18,7 +18,7 @@ def data(spec, kind):
     return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
 
 
-def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_strokes():
+def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_ticks():
     spec = ladder_chart(ladder(MATMUL, "numba_cuda", MEASURED), published("matmul", "fp32")).to_dict()
 
     assert [(one["rung"], one["share"], one["percent"]) for one in data(spec, "bar")] == [
@@ -35,12 +35,14 @@ def test_ladder_without_measurements_says_so():
 def test_blocks_are_drawn_by_occupancy_and_by_time():
     both = shapes(made(), made(), results={(32, 32): ok(1e-3)})
 
-    assert [one["said"] for one in data(block_occupancy(both).to_dict(), "bar")] == ["75.0 %", "50.0 %"]
-    assert [(one["block"], one["said"]) for one in data(block_times(both).to_dict(), "bar")] == [("32 × 32", "1.00 ms")]
+    assert [one["said"] for one in data(block_occupancy("numba-cuda", both).to_dict(), "bar")] == ["75.0 %", "50.0 %"]
+    assert [(one["block"], one["said"]) for one in data(block_times("numba-cuda", both).to_dict(), "bar")] == [
+        ("32 × 32", "1.00 ms")
+    ]
 
 
 def test_blocks_without_figures_draw_nothing_and_do_not_fail():
     bare = [replace(shape, occupancy=None, compiled=None) for shape in shapes(made(), made())]
 
     assert all(isinstance(one, BlockShape) for one in bare)
-    assert "nothing is known" in block_occupancy(bare).to_dict()["description"]
+    assert "nothing is known" in block_occupancy("numba-cuda", bare).to_dict()["description"]

@@ -40,12 +40,13 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered
     with st.spinner("Compiling every block shape …"):
         compiled = compiled_kernels([_target(choice, block, gpu) for block in launches])
     shapes = block_shapes(launches, compiled, gpu, _measured(runs, choice))
+    name = choice.implementation.name
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        st.altair_chart(block_occupancy(shapes), key="chart.blocks")
+        st.altair_chart(block_occupancy(name, shapes), key="chart.blocks")
     with right:
         if any(shape.result and shape.result.measurement for shape in shapes):
-            st.altair_chart(block_times(shapes), key="chart.block_times")
+            st.altair_chart(block_times(name, shapes), key="chart.block_times")
         else:
             st.dataframe(_table(shapes), hide_index=True, alt=f"Table of {len(shapes)} block shapes")
 

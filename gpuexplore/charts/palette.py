@@ -1,0 +1,69 @@
+"""What a colour means: an implementation where implementations are compared, a dtype where dtypes are.
+
+Each implementation has one colour on every chart and page, in light and in dark.
+
+Families share their hues: numba-cpu is orange and brown, numba-cuda violet and red, torch green. The colours of an
+operation differ by a distance in CIELAB that the tests hold, and each has a contrast of 3 with the page.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import altair as alt
+
+from gpuexplore.dtypes import FORMATS
+
+COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "numpy": ("#0d36a7", "#66bffd"),
+        "numba-cpu-naive": ("#5a4300", "#988710"),
+        "numba-cpu-reordered": ("#891d0d", "#fea126"),
+        "numba-cpu-blocked": ("#ea5b12", "#fce02e"),
+        "numba-cpu-vector": ("#9c8e80", "#b4612e"),
+        "numba-cpu": ("#c6871c", "#fdc68b"),
+        "numba-cuda-naive": ("#a185bf", "#ae606e"),
+        "numba-cuda-coalesced": ("#dc6e84", "#e9dbec"),
+        "numba-cuda-shared": ("#850b67", "#f74238"),
+        "numba-cuda-register": ("#fe2998", "#fd4dc9"),
+        "numba-cuda-vector": ("#ef0e4f", "#e5166f"),
+        "numba-cuda-tensorcore": ("#e554da", "#f9a2e3"),
+        "numba-cuda": ("#9040c0", "#a567da"),
+        "torch": ("#00816e", "#4fa98a"),
+        "torch-compile": ("#095300", "#258912"),
+        "torch-autotune": ("#2ba714", "#2ffe9f"),
+        "triton": ("#179dbe", "#08eefa"),
+        "cupy": ("#30495f", "#6b7987"),
+    }
+)
+
+SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
+SHADED = 0.4  # of the way to black or white, for each further device of an implementation
+BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no room towards white
+
+
+def color_of(implementation: str, place: int = 0) -> alt.ExprRef:
+    """Return the colour of an implementation, whatever the theme of the page.
+
+    Args:
+        implementation: its name.
+        place: 0 for its first device; each further one has another shade.
+    """
+    light, dark = (_channels(color) for color in COLORS[implementation])
+    red, green, blue = dark
+    pale = 0.3 * red + 0.6 * green + 0.1 * blue > PALE  # as bright as an eye sees it
+    shaded = _shade(light, BLACK, place), _shade(dark, BLACK if pale else WHITE, place)
+    return alt.ExprRef("luminance(background) > 0.5 ? '{}' : '{}'".format(*shaded))
+
+
+def scale_of(implementations: Sequence[str]) -> alt.Scale:
+    """Return the scale from the names of implementations to their colours."""
+    return alt.Scale(domain=list(implementations), range=[color_of(name) for name in implementations])
+
+
+def _channels(color: str) -> list[int]:
+    return [int(color[at : at + 2], 16) for at in (1, 3, 5)]
+
+
+def _shade(channels: Sequence[int], end: int, place: int) -> str:
+    kept = (1 - SHADED) ** place
+    return "#" + "".join(f"{round(end + kept * (channel - end)):02x}" for channel in channels)
