@@ -18,7 +18,7 @@ from gpuexplore.ui.session import known_devices
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")
-st.caption("How fast a computation is on this machine, how fast it should be, and what limits it.")
+st.caption("How fast an operation runs on this machine, how fast it could run, and what limits it.")
 open_page("benchmark")
 
 devices = known_devices()
@@ -38,7 +38,7 @@ shown = settings_of_run()
 settings.restore(shown, ids)
 if problems := settings.problems_of_link():
     listed = "".join(f"\n- {plain(problem)}" for problem in problems)
-    st.warning(f"The link asks for what cannot be used; the defaults stand instead:{listed}", icon=":material/link:")
+    st.warning(f"Some values in this link are invalid; defaults were used:{listed}", icon=":material/link:")
 request = experiment_form(devices)
 settings.write(request, ids)
 
@@ -62,14 +62,14 @@ else:
 
 if run_id:
     if request != with_defaults(shown, ids):
-        st.caption(":material/edit: The settings differ from the run below: press **Run** to measure them.")
+        st.caption(":material/edit: The settings differ from those of the run below: press **Run** to measure them.")
     show_run(run_id)
 else:
     st.info(
-        "Nothing is measured yet. Press **Run**: the chart starts to grow within a second or two.",
+        "Nothing is measured yet. Press **Run**: the first results appear within a second or two.",
         icon=":material/insights:",
     )
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
-        st.markdown("**What this machine could reach at most: matrix products in each dtype**")
+        st.markdown("**Peak matmul throughput of this machine**")
         st.altair_chart(peaks(devices))

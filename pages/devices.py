@@ -11,26 +11,26 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, live_supervisor
 
 st.title("Devices")
-st.caption("What this machine can measure on, how fast each device could be at most, and who says so.")
+st.caption("The devices of this machine, their peaks and where each figure comes from.")
 open_page("devices")
 
 devices = known_devices()
 supervisor = live_supervisor()
 if supervisor is None:
     st.warning(
-        "The measuring process is not running, so ceilings may be missing. It starts with the first run.",
+        "The measuring process is not running, so measured peaks may be missing. It starts with the first run.",
         icon=":material/hourglass_empty:",
     )
 elif supervisor.state == "warming":
-    st.info("The ceilings of this machine are being measured: reload in a few seconds.", icon=":material/speed:")
+    st.info("The peaks of this machine are being measured: reload in a few seconds.", icon=":material/speed:")
 for device in devices:
     show_device(device)
 if all(device.kind == "cpu" for device in devices):
     st.caption(
-        "No CUDA device was found. Everything runs on the CPU; with a GPU, install NVIDIA's driver and start again."
+        "No CUDA device was found, so everything runs on the CPU. To use a GPU, install NVIDIA's driver and restart."
     )
 
-st.header("A peak of your own")
+st.header("Custom peak")
 edit_own_peaks(devices)
 
 st.header("Accelerators to compare with")
@@ -45,8 +45,8 @@ found = search(query or "")
 if found:
     show_accelerators(found)
     st.caption(
-        f"{len(found)} of {len(ACCELERATORS)}. Dense peaks per device: fp64 and fp32 of the vector units, tf32, bf16 "
-        "and fp16 of the matrix units with fp32 accumulation. A dash: there is no such unit, or nobody states it."
+        f"{len(found)} of {len(ACCELERATORS)}. Dense peaks per device: fp64 and fp32 of the vector units; tf32, bf16 "
+        "and fp16 of the matrix units, accumulating in fp32. A dash: no such unit, or the datasheet lists no rate."
     )
 else:
     st.info(

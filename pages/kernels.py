@@ -1,4 +1,4 @@
-"""Kernels: how our kernels cover their output and fill a GPU, and how near they come to the vendor's library."""
+"""Kernels: how our kernels cover their output and fill a GPU, and how close they come to the vendor's library."""
 
 import streamlit as st
 
@@ -13,7 +13,9 @@ from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Kernels")
-st.caption("Our own kernels, from the naive loop to the hardware's limit: how each fills a GPU, here or not, and why.")
+st.caption(
+    "Our own kernels, from the naive loop to the hardware's limit: launch, occupancy and speed on any NVIDIA GPU."
+)
 open_page("kernels")
 
 devices = known_devices()

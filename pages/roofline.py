@@ -1,4 +1,4 @@
-"""Roofline: which limit each computation meets on a device, here or not, and how near it comes."""
+"""Roofline: what limits each operation on a local or hypothetical device, and how close it comes to that."""
 
 import streamlit as st
 
@@ -11,10 +11,9 @@ from gpuexplore.ui.session import known_devices
 
 st.title("Roofline")
 st.caption(
-    "Work that computes little with each byte is limited by how fast bytes come, the slopes; work that computes much "
-    "by arithmetic, the flat roofs. Both are drawn here for one device, with the results measured on it."
+    "Operations with few FLOPs per byte are limited by memory, the slopes; those with many by arithmetic, the flat "
+    "roofs. Both are drawn for one device, with the results measured on it."
 )
-
 open_page("roofline")
 
 restore_after_back()
@@ -31,8 +30,8 @@ if choice.here:
 
 if not view.roofs:
     st.info(
-        f"No roof of {choice.device.title} is known. A CPU's are measured before its first run, a GPU's stand in the "
-        "table of accelerators once its driver names it.",
+        f"No roof of {choice.device.title} is known. A CPU's are measured before its first run; a GPU's come from the "
+        "table of accelerators.",
         icon=":material/roofing:",
     )
     open_benchmark()
@@ -41,4 +40,4 @@ if not choice.here and not view.measured:
     st.info(nothing_here(choice.device.title, view.points), icon=":material/info:")
 show_roofline(view, choice)
 if all(device.kind == "cpu" for device in devices):
-    st.caption("No CUDA device was found here; every GPU of the table can be chosen above.")
+    st.caption("No CUDA device was found in this machine; any GPU of the table can be chosen above.")

@@ -1,4 +1,4 @@
-"""Dtype what-if: one workload in every number format, on a device that is here or not, and on others beside it."""
+"""Dtype what-if: one workload in every number format, on a local or hypothetical device, and on others beside it."""
 
 import streamlit as st
 
@@ -14,8 +14,8 @@ from gpuexplore.ui.what_if.workload import choose_workload, reset_workload
 
 st.title("Dtype what-if")
 st.caption(
-    "What another number format would give, on a device that is here or not: time, memory and error, measured where "
-    "somebody measured it, else predicted."
+    "What another number format would give on a local or hypothetical device: time, memory and error, measured where "
+    "measurements exist, predicted elsewhere."
 )
 open_page("what-if")
 offer_presets()
@@ -33,8 +33,8 @@ with asked:
 
 if workload is None:
     with answer:
-        st.info("There is nothing to predict yet: correct the workload above, or take the usual one.")
-        st.button("Start from the usual workload", type="primary", on_click=reset_workload)
+        st.info("Nothing to predict yet: correct the workload above, or reset it.")
+        st.button("Reset to default", type="primary", on_click=reset_workload)
     st.stop()
 
 facts = known(here, places)

@@ -1,7 +1,7 @@
 """The roofline: FLOP/s against arithmetic intensity on log scales, results below the roofs of their device.
 
 Slopes are bandwidths, flat lines compute rates in the colour of their dtype; thick ones are matrix units.
-Solid is printed or computed, dashed was measured by a loop, dotted is the best result so far. Filled points were
+Solid is from a datasheet or computed, dashed is a microbenchmark, dotted is the best result so far. Filled points were
 measured here, hollow ones were recorded or published elsewhere.
 """
 

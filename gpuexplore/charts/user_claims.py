@@ -53,7 +53,7 @@ def _frame(claims: Sequence[UserClaim]) -> pd.DataFrame:
 def _rows(claim: UserClaim) -> list[tuple[object, ...]]:
     peak, published = claim.row.peak, claim.published
     found = (
-        ("promised", claim.of_promised, "the peak promised (entered)", claim.promised),
+        ("promised", claim.of_promised, "the advertised peak (entered)", claim.promised),
         ("peak", claim.of_peak, _peak_words(claim), peak.flop_per_s if peak else None),
         ("published", claim.of_published, "the best published result", published.flop_per_s if published else None),
     )

@@ -34,7 +34,7 @@ def test_a_link_restores_device_and_dtype(page, address):
     expect(page.get_by_role("heading", level=1, name="Roofline")).to_be_visible(timeout=MINUTE_MS)
     expect(chart(page)).to_be_visible(timeout=MINUTE_MS)
     expect(chart(page).get_by_text("bf16 matrix 312 TFLOP/s").last).to_be_visible()
-    expect(page.get_by_text("Nothing is measured on A100 SXM4 80GB here")).to_be_visible()
+    expect(page.get_by_text("Nothing has been measured on A100 SXM4 80GB here")).to_be_visible()
 
 
 def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run(page, address):
@@ -56,7 +56,7 @@ def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run(page, address
 
 def test_without_a_run_a_button_leads_to_one(page, address):
     page.goto(f"{address}/roofline")
-    page.get_by_role("button", name="Measure something").click(timeout=MINUTE_MS)
+    page.get_by_role("button", name="Run a benchmark").click(timeout=MINUTE_MS)
     expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible(timeout=MINUTE_MS)
 
 

@@ -29,7 +29,7 @@ def test_an_empty_page_says_what_to_do_next_and_has_one_button_for_it(page):
 
 def test_an_empty_page_shows_what_this_machine_could_reach(page):
     app = page("benchmark")
-    assert "What this machine could reach at most" in texts(app.markdown)
+    assert "Peak matmul throughput of this machine" in texts(app.markdown)
     assert len(charts(app)) == 1
 
 

@@ -9,7 +9,7 @@ from tests.pages.conftest import OWNER, texts
 def test_the_page_shows_this_machines_devices_with_their_peaks(page):
     app = page("devices")
     assert not app.exception
-    assert app.metric[0].label == "fp32 products"
+    assert app.metric[0].label == "fp32 matmul"
     assert "FLOP/s" in app.metric[0].value
 
 
@@ -39,6 +39,17 @@ def test_all_accelerators_are_listed_with_their_source(page):
     assert table["Source"].str.startswith("https://").all()
 
 
+def test_figures_of_accelerators_are_numbers_with_units_and_unknown_ones_are_missing(page):
+    shown = page("devices").dataframe[-1]
+    table = shown.value.set_index("Name")
+
+    assert table.loc["A100 SXM4 80GB", "Memory"] == 80 * 2**30
+    assert table.loc["A100 SXM4 80GB", "bf16"] == 312e12
+    assert "312 TFLOP/s" in shown.proto.arrow_data.styler.display_values.decode(errors="replace")
+    assert table["tf32"].isna().any()
+    assert not (table["tf32"] == 0).any()
+
+
 def test_a_search_narrows_the_table(page):
     app = page("devices")
     app.text_input(key="q").set_value("H100").run()
@@ -62,7 +73,7 @@ def enter(app, rate, source="data sheet"):
 
 def test_an_own_peak_is_kept_for_its_owner_alone(page, store):
     app = enter(page("devices"), "0.53")
-    assert "Kept: 530 GFLOP/s in fp32" in texts(app.success)
+    assert "Saved: 530 GFLOP/s in fp32" in texts(app.success)
     assert [(peak.dtype, peak.unit, peak.flop_per_s) for peak in store.own_peaks(OWNER, device())] == [
         ("fp32", "matrix", 0.53e12)
     ]
@@ -78,7 +89,7 @@ def test_a_peak_of_the_vector_units_is_another_one(page, store):
         "vector": 0.26e12,
         "matrix": 0.53e12,
     }
-    assert "element by element (vector units): 260 GFLOP/s" in texts(page("devices").markdown)
+    assert "element-wise (vector units): 260 GFLOP/s" in texts(page("devices").markdown)
 
 
 def test_an_own_peak_can_be_deleted(page, store):
@@ -105,12 +116,12 @@ def test_an_own_peak_becomes_the_denominator_of_the_mfu(page, finished):
 def enter_bandwidth(app, rate, source=""):
     next(one for one in app.text_input if one.label == "GB/s").set_value(rate)
     [one for one in app.text_input if one.label == "Source"][1].set_value(source)
-    return next(one for one in app.button if one.label == "Keep this bandwidth").click().run()
+    return app.button[1].click().run()
 
 
 def test_an_own_bandwidth_is_kept_shown_and_deleted(page, store):
     app = enter_bandwidth(page("devices"), "3350")
-    assert "Kept: 3.35 TB/s of memory" in texts(app.success)
+    assert "Saved: 3.35 TB/s of memory" in texts(app.success)
     kept = store.own_bandwidth(OWNER, device())
     assert (kept.bytes_per_s, kept.kind, kept.source) == (3.35e12, "own", "entered by you")
     app = page("devices")
@@ -122,5 +133,5 @@ def test_an_own_bandwidth_is_kept_shown_and_deleted(page, store):
 @pytest.mark.parametrize("rate", ["0", "-1", "fast", "", "nan", "inf", "1e9"])
 def test_a_bad_own_bandwidth_is_named_and_nothing_is_kept(page, store, rate):
     app = enter_bandwidth(page("devices"), rate)
-    assert f"bandwidth {rate!r}: accepted are numbers above 0, up to 1e+06 (GB/s)" in texts(app.error)
+    assert f"bandwidth {rate!r}: accepted are numbers above 0, up to 1,000,000 (GB/s)" in texts(app.error)
     assert store.own_bandwidth(OWNER, device()) is None

@@ -48,7 +48,7 @@ def test_without_a_run_the_roofs_are_shown_and_the_way_to_one(page):
     app = page("roofline")
 
     assert "None of your runs is on this roofline yet" in texts(app.caption)
-    assert any(one.label == "Measure something" for one in app.button)
+    assert any(one.label == "Run a benchmark" for one in app.button)
     assert len(app.dataframe) == 1
 
 
@@ -82,13 +82,13 @@ def test_device_without_peaks_says_how_they_come(page, monkeypatch):
 
     assert "No roof of a made-up processor is known" in texts(app.info)
     assert not app.get("vega_lite_chart")
-    assert any(one.label == "Measure something" for one in app.button)
+    assert any(one.label == "Run a benchmark" for one in app.button)
 
 
 def test_device_of_the_table_shows_its_roofs_and_what_others_published(page):
     app = page("roofline", device="h100-sxm5-80gb")
 
-    assert "Nothing is measured on H100 SXM5 80GB here" in texts(app.info)
+    assert "Nothing has been measured on H100 SXM5 80GB here" in texts(app.info)
     assert "The points are results published by others." in texts(app.info)
     assert from_column(app) == {"published"}
     assert "Hollow points were not measured here" in texts(app.caption)
@@ -98,7 +98,7 @@ def test_device_of_the_table_shows_its_roofs_and_what_others_published(page):
 def test_device_of_the_table_without_published_results_says_so(page):
     app = page("roofline", device="gtx-1650")
 
-    assert "No result elsewhere fits these choices" in texts(app.info)
+    assert "No result from elsewhere matches these choices" in texts(app.info)
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_recorded_results_can_be_hidden(page, monkeypatch):
 
 
 def test_machine_without_a_gpu_is_told_where_gpus_are(page):
-    assert "No CUDA device was found here" in texts(page("roofline").caption)
+    assert "No CUDA device was found in this machine" in texts(page("roofline").caption)
 
 
 def test_gpu_of_this_machine_is_a_device_too(page, monkeypatch):

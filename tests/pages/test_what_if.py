@@ -52,7 +52,7 @@ def test_notebooks_t4_shows_both_mfus_and_why_bf16_was_slower(page):
     assert "8.80 TFLOPs" in texts(app.caption)
     for share in ("63.5 %", "62.7 %", "14.2 %", "28.0 %"):
         assert share in claims
-    assert "fp32 of the peak promised (entered), 8.00 TFLOP/s" in claims
+    assert "fp32 of the advertised peak (entered), 8.00 TFLOP/s" in claims
     assert "fp32 of the datasheet peak, 8.10 TFLOP/s" in claims
     assert "bf16** took 2.2 times as long as fp32: Tesla T4 has no bf16 units" in told
     assert "with a peak of 65.0 TFLOP/s" in told
@@ -108,13 +108,13 @@ def test_bad_value_in_the_url_is_named_and_the_rest_of_the_page_survives(page, q
     assert not app.exception
     assert said in texts(app.error)
     assert widget(app, "selectbox", "Device").value == "h100-sxm5-80gb"
-    workload_is_bad = any(one.label == "Start from the usual workload" for one in app.button)
+    workload_is_bad = any(one.label == "Reset to default" for one in app.button)
     assert workload_is_bad or "On H100 SXM5 80GB" in texts(app.markdown)
 
 
 def test_a_workload_that_cannot_be_leads_back_to_the_usual_one(page):
     app = page("what_if", what="layers", layers="abacus")
-    widget(app, "button", "Start from the usual workload").click().run()
+    widget(app, "button", "Reset to default").click().run()
 
     assert not app.error
     assert "Matrix multiplication, 4,096" in texts(app.caption)
@@ -134,7 +134,7 @@ def test_a_run_brings_its_workload_and_its_measurements(page, finished):
     assert not app.error
     assert "Matrix multiplication, 128 × 128 × 128" in texts(app.caption)
     assert list(found["From"]) == ["measured here", "measured here"]
-    assert found.loc["fp32", "Time"].startswith("1.00 ms")
+    assert found.loc["fp32", "Time"] == pytest.approx(1e-3)
     assert "On a made-up processor, bf16 is no faster than fp32" in texts(app.markdown)
 
 
@@ -162,7 +162,7 @@ def test_a_device_without_peaks_has_no_times_and_says_why(page, monkeypatch):
     assert not app.exception
     assert "On a made-up processor, no time is known: " in texts(app.markdown)
     assert specs(app) == []
-    assert set(table(app)["Time"]) == {"—"}
+    assert "Time" not in table(app)
 
 
 def test_everything_unsupported_is_said_with_the_reason(page):
@@ -271,7 +271,7 @@ def test_cost_needs_a_price_and_energy_a_power_limit(page):
 
     priced = page("what_if", per="cost", price="t4:0.35")
     assert "Not drawn: H100 SXM5 80GB" in texts(priced.caption)
-    assert "Price of a million runs" in specs(priced)[-1]
+    assert "Cost per million calls" in specs(priced)[-1]
 
     energy = page("what_if", per="energy")
     assert "Energy at the board's power limit" in specs(energy)[-1]
@@ -287,7 +287,7 @@ def test_cost_needs_a_price_and_energy_a_power_limit(page):
         ("multiselect", "Compare with", ["t4", "l4"], "gpus", "t4,l4"),
         ("multiselect", "Dtypes", ["fp32", "bf16"], "dtype", "fp32,bf16"),
         ("text_input", "Times measured elsewhere (s)", "fp32:1", "times", "fp32:1"),
-        ("text_input", "Promised peaks (FLOP/s)", "fp32:1e13", "peaks", "fp32:1e13"),
+        ("text_input", "Advertised peaks (FLOP/s)", "fp32:1e13", "peaks", "fp32:1e13"),
         ("text_input", "Price per hour", "t4:1", "price", "t4:1"),
     ],
 )

@@ -11,7 +11,6 @@ from gpuexplore.units import (
     format_bytes,
     format_flop_per_s,
     format_multiple,
-    format_percent,
     format_seconds,
 )
 
@@ -124,5 +123,5 @@ def _instead(row: WhatIf, rows: Sequence[WhatIf]) -> str:
 
 
 def interval_words() -> str:
-    """Return what the intervals claim."""
-    return f"Intervals of predictions claim to hold in {format_percent(INTERVAL)} of cases"
+    """Return what the intervals of predictions are."""
+    return f"{100 * INTERVAL:g} % prediction intervals"

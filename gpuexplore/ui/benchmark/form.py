@@ -13,10 +13,10 @@ from gpuexplore.ui.benchmark.settings import key
 from gpuexplore.ui.url_widgets import operation_title
 
 SIZES_HELP = "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds."
-RUNGS_HELP = "The kernels of a ladder, from the naive loop up, can be chosen too; the page Kernels explains them."
+RUNGS_HELP = "The steps of a kernel ladder can be chosen too; the page Kernels explains them."
 MOST_PILLS = 6
 PRESET = "form.preset"
-BLOCK_HELP = "Threads of a block of our CUDA kernels along x and y, like `32,8`; the page Kernels has them."
+BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
 BUDGET_HELP = "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %."
 
 
@@ -123,7 +123,12 @@ def _conditions(devices: Sequence[Device]) -> None:
             help="`cold` empties the last-level cache before each call; `both` adds the other state.",
         )
     with data:
-        _one_of("Data", "data", list(DATA_MODES), help="Zeros draw less power: a GPU then runs up to 15 % too fast.")
+        _one_of(
+            "Data",
+            "data",
+            list(DATA_MODES),
+            help="Zeros draw less power and inflate clocks: a GPU runs up to 15 % faster on them.",
+        )
     with threads:
         st.text_input("Threads", key=key("threads"), placeholder=f"{cores or 'one'} per core", help="CPU threads.")
     with budget:

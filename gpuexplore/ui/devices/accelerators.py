@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-import pandas as pd
 import streamlit as st
 
 from gpuexplore.devices import Accelerator, bandwidth_of, peaks_of
 from gpuexplore.model import Unit
+from gpuexplore.ui.columns import show_table
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 SHOWN: tuple[tuple[str, Unit], ...] = (
@@ -16,19 +16,26 @@ SHOWN: tuple[tuple[str, Unit], ...] = (
     ("bf16", "matrix"),
     ("fp16", "matrix"),
 )
+WORDS = {
+    "Year": "{:d}".format,
+    **{dtype: format_flop_per_s for dtype, _ in SHOWN},
+    "Bandwidth": format_bytes_per_s,
+    "Memory": format_bytes,
+    "Power": "{:g} W".format,
+}
 
 
 def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
     """Show `accelerators` as a table with peaks, memory and the source of each row."""
-    st.dataframe(
-        pd.DataFrame([_row(accelerator) for accelerator in accelerators]),
-        hide_index=True,
-        column_config={
+    show_table(
+        [_row(accelerator) for accelerator in accelerators],
+        WORDS,
+        alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
+        config={
             "Source": st.column_config.LinkColumn(display_text="source"),
             "Confidence": st.column_config.TextColumn(help="How sure the row is; the notes say why"),
             "Notes": st.column_config.TextColumn(width="large"),
         },
-        alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
     )
 
 
@@ -39,10 +46,10 @@ def _row(accelerator: Accelerator) -> dict[str, object]:
         "Name": accelerator.name,
         "Architecture": accelerator.architecture,
         "Year": accelerator.release_year,
-        **{dtype: format_flop_per_s(rates.get((dtype, unit))) for dtype, unit in SHOWN},
-        "Bandwidth": format_bytes_per_s(bandwidth.bytes_per_s if bandwidth else None),
-        "Memory": format_bytes(accelerator.memory_bytes),
-        "Power": f"{accelerator.power_w:g} W" if accelerator.power_w else None,
+        **{dtype: rates.get((dtype, unit)) for dtype, unit in SHOWN},
+        "Bandwidth": bandwidth.bytes_per_s if bandwidth else None,
+        "Memory": accelerator.memory_bytes,
+        "Power": accelerator.power_w,
         "Confidence": accelerator.confidence,
         "Source": accelerator.source_url,
         "Notes": accelerator.notes,

@@ -1,10 +1,10 @@
 """One device of this machine on a page: its facts, its peaks and their sources."""
 
-import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.model import Device, Peak, PeakKind
+from gpuexplore.ui.columns import show_table
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 HEADLINES = ("fp32", "bf16", "fp16")
@@ -18,7 +18,7 @@ def show_device(device: Device) -> None:
         columns = st.columns(len(HEADLINES) + 1)
         for column, dtype in zip(columns, HEADLINES, strict=False):
             peak = device.peak(dtype, "matrix")
-            column.metric(f"{dtype} products", format_flop_per_s(peak.flop_per_s if peak else None), help=_source(peak))
+            column.metric(f"{dtype} matmul", format_flop_per_s(peak.flop_per_s if peak else None), help=_source(peak))
         bandwidth = device.bandwidth
         columns[-1].metric(
             "Memory",
@@ -29,7 +29,11 @@ def show_device(device: Device) -> None:
             st.caption(note)
         if device.peaks:
             with st.expander("Every peak and its source", icon=":material/receipt_long:"):
-                st.dataframe(_peaks(device), hide_index=True, alt=f"Peaks of {device.title} with kind and source")
+                show_table(
+                    [_peak(peak) for peak in device.peaks],
+                    {"Peak": format_flop_per_s},
+                    alt=f"Peaks of {device.title} with kind and source",
+                )
 
 
 def _facts(device: Device) -> list[str]:
@@ -43,7 +47,7 @@ def _facts(device: Device) -> list[str]:
         f"driver {device.driver}" if device.driver else None,
         f"native: {', '.join(device.native)}" if device.native else None,
     ]
-    return [one for one in found if one]
+    return [fact for fact in found if fact]
 
 
 def _kind_words(kind: PeakKind) -> str:
@@ -54,16 +58,11 @@ def _source(peak: Peak | None) -> str:
     return f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype"
 
 
-def _peaks(device: Device) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "Dtype": peak.dtype,
-                "Units": peak.unit,
-                "Peak": format_flop_per_s(peak.flop_per_s),
-                "Kind": _kind_words(peak.kind),
-                "Source": peak.source,
-            }
-            for peak in device.peaks
-        ]
-    )
+def _peak(peak: Peak) -> dict[str, object]:
+    return {
+        "Dtype": peak.dtype,
+        "Units": peak.unit,
+        "Peak": peak.flop_per_s,
+        "Kind": _kind_words(peak.kind),
+        "Source": peak.source,
+    }

@@ -14,15 +14,18 @@ from gpuexplore.units import format_bytes_per_s, format_flop_per_s
 
 GIGA, TERA = 1e9, 1e12
 MOST = 1e6  # TFLOP/s or GB/s: beyond any machine
-UNITS: dict[Unit, str] = {"matrix": "products (matrix units)", "vector": "element by element (vector units)"}
+UNITS: dict[Unit, str] = {
+    "matrix": "matmul (tensor cores; CPU dot-product units)",
+    "vector": "element-wise (vector units)",
+}
 DEFAULT_SOURCE = "entered by you"
 
 
 def edit_own_peaks(devices: Sequence[Device]) -> None:
     """Draw the forms and the list of what was entered."""
     st.caption(
-        "A datasheet, a vendor's promise or your best run: your number becomes the denominator of every share you see. "
-        "Other visitors keep theirs."
+        "From a datasheet, a vendor or your best run. MFU and bandwidth utilization on your pages are then relative to "
+        "it; other visitors keep theirs."
     )
     compute, memory = st.tabs(["Compute peak", "Memory bandwidth"])
     with compute:
@@ -55,7 +58,7 @@ def parse_gb_per_s(text: str) -> float:
 
 
 def _parse(text: str, what: str, unit: str) -> float:
-    accepted = f"numbers above 0, up to {MOST:g} ({unit})"
+    accepted = f"numbers above 0, up to {MOST:,.0f} ({unit})"
     try:
         number = float(text)
     except ValueError as error:
@@ -67,15 +70,15 @@ def _parse(text: str, what: str, unit: str) -> float:
 
 def _compute_form(devices: Sequence[Device]) -> None:
     with st.form("own_peak", clear_on_submit=True):
-        place, dtype, units, rate, source = st.columns([3, 2, 3, 2, 3])
+        place, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
         device = _choose(place, devices)
         format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
         unit = units.selectbox("Of", list(UNITS), format_func=UNITS.__getitem__)
         text = rate.text_input("TFLOP/s", placeholder="0.53")
-        said_by = source.text_input("Source", placeholder="data sheet, page 2")
-        if st.form_submit_button("Keep this peak", icon=":material/save:"):
-            _keep(
-                lambda: _keep_peak(
+        said_by = source.text_input("Source", placeholder="datasheet, page 2")
+        if st.form_submit_button("Save", icon=":material/save:"):
+            _save(
+                lambda: _save_peak(
                     device, Peak(format_name, unit, parse_tflop_per_s(text), "own", said_by.strip() or DEFAULT_SOURCE)
                 )
             )
@@ -86,9 +89,9 @@ def _memory_form(devices: Sequence[Device]) -> None:
         place, rate, source = st.columns([5, 2, 4])
         device = _choose(place, devices)
         text = rate.text_input("GB/s", placeholder="3350")
-        said_by = source.text_input("Source", placeholder="data sheet, page 2")
-        if st.form_submit_button("Keep this bandwidth", icon=":material/save:"):
-            _keep(lambda: _keep_bandwidth(device, text, said_by.strip() or DEFAULT_SOURCE))
+        said_by = source.text_input("Source", placeholder="datasheet, page 2")
+        if st.form_submit_button("Save", icon=":material/save:"):
+            _save(lambda: _save_bandwidth(device, text, said_by.strip() or DEFAULT_SOURCE))
 
 
 def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
@@ -97,21 +100,21 @@ def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
     return by_id[place.selectbox("Device", list(by_id), format_func=lambda device_id: by_id[device_id].title)]
 
 
-def _keep(keep: Callable[[], str]) -> None:
+def _save(save: Callable[[], str]) -> None:
     try:
-        kept = keep()
+        saved = save()
     except InvalidInput as error:
         st.error(plain(str(error)), icon=":material/error:")
     else:
-        st.success(f"Kept: {kept}", icon=":material/check:")
+        st.success(f"Saved: {saved}", icon=":material/check:")
 
 
-def _keep_peak(device: Device, peak: Peak) -> str:
+def _save_peak(device: Device, peak: Peak) -> str:
     store().set_own_peak(owner(), device, peak=peak)
     return f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {UNITS[peak.unit]}, for {device.title}"
 
 
-def _keep_bandwidth(device: Device, text: str, source: str) -> str:
+def _save_bandwidth(device: Device, text: str, source: str) -> str:
     bytes_per_s = parse_gb_per_s(text)
     store().set_own_bandwidth(owner(), device, bandwidth=Bandwidth(bytes_per_s, "own", source))
     return f"{format_bytes_per_s(bytes_per_s)} of memory for {device.title}"

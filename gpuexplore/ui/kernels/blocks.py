@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.kernels.blocks import BlockShape, block_shapes
@@ -11,16 +10,18 @@ from gpuexplore.devices import Accelerator
 from gpuexplore.jobs.compiling import Target, compiled_kernels
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run
+from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.run.submit import start, started
-from gpuexplore.units import format_bytes, format_percent, format_seconds
+from gpuexplore.units import format_bytes, format_percent
 
 SWEEP = "sweep"  # the URL's parameter: the runs of a sweep, one a block shape
 TICK_S = 1.0
+WORDS = {"Shared": format_bytes, "Blocks": "{:,}".format, "Slot utilization": format_percent}
 
 
 def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, devices: Sequence[Device]) -> None:
-    """Show the block shapes the kernel can be compiled for; the GPU's own page entry can measure them here."""
+    """Show the block shapes the kernel can be compiled for, with a button to measure them where the GPU is here."""
     st.subheader("Block shapes", anchor="blocks")
     here = next((device for device in devices if device.spec_key == gpu.key), None)
     if here and st.button(f"Measure every block shape on {here.id}", icon=":material/timer:"):
@@ -28,7 +29,7 @@ def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, devi
     active = any(run.active for run in started(SWEEP))
     st.fragment(_draw, run_every=TICK_S if active else None)(choice, geometry, gpu, active)
     if here is None:
-        st.caption(f"{gpu.name} is not here, so block shapes are compared by what the compiler and the GPU allow.")
+        st.caption(f"{gpu.name} is not in this machine, so block shapes are compared by their theoretical occupancy.")
 
 
 def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered: bool) -> None:
@@ -48,28 +49,24 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered
         if any(shape.result and shape.result.measurement for shape in shapes):
             st.altair_chart(block_times(name, shapes), key="chart.block_times")
         else:
-            st.dataframe(_table(shapes), hide_index=True, alt=f"Table of {len(shapes)} block shapes")
+            show_table(
+                [_row(shape) for shape in shapes], WORDS, alt=f"Table of {len(shapes)} block shapes", optional=True
+            )
 
 
 def _target(choice: KernelChoice, block: Block, gpu: Accelerator) -> Target:
     return Target(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, block)
 
 
-def _table(shapes: Sequence[BlockShape]) -> pd.DataFrame:
-    frame = pd.DataFrame([_row(shape) for shape in shapes])
-    return frame.drop(columns=[name for name in frame if frame[name].isna().all()])
-
-
-def _row(one: BlockShape) -> dict[str, object]:
+def _row(shape: BlockShape) -> dict[str, object]:
     return {
-        "Block": block_name(one),
-        "Registers": one.compiled.registers_per_thread if one.compiled else None,
-        "Shared": format_bytes(one.compiled.shared_bytes) if one.compiled else None,
-        "Blocks": f"{one.launch.blocks:,}",
-        "Waves": one.waves.count if one.waves else None,
-        "Places used": format_percent(one.waves.efficiency) if one.waves else None,
-        "Time": format_seconds(one.result.measurement.median_s) if one.result and one.result.measurement else None,
-        "Remarks": one.reason or (f"limited by {one.occupancy.limiter}" if one.occupancy else ""),
+        "Block": block_name(shape),
+        "Registers": shape.compiled.registers_per_thread if shape.compiled else None,
+        "Shared": shape.compiled.shared_bytes if shape.compiled else None,
+        "Blocks": shape.launch.blocks,
+        "Waves": shape.waves.count if shape.waves else None,
+        "Slot utilization": shape.waves.efficiency if shape.waves else None,
+        "Remarks": shape.reason or (f"limited by {shape.occupancy.limiter}" if shape.occupancy else ""),
     }
 
 

@@ -17,7 +17,7 @@ from gpuexplore.request import parse_shape
 from gpuexplore.ui import url_widgets
 
 DEFAULT_TARGET = "h100-sxm5-80gb"
-GRID_HELP = "Blocks along x and y, like `8,8`. Empty: as many as cover the output. Try fewer: it will not be timed."
+GRID_HELP = "Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never timed."
 MOST_AXES = 3
 MOST_BLOCKS = 2**31 - 1  # of a grid along x
 GPUS = {accelerator.key: accelerator for accelerator in ACCELERATORS if accelerator.compute_capability in CAPABILITIES}
@@ -127,5 +127,5 @@ def _grid(text: str) -> tuple[int, ...] | None:
     if len(words) > MOST_AXES or not all(
         word.isascii() and word.isdigit() and 0 < int(word) <= MOST_BLOCKS for word in words
     ):
-        raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {MOST_BLOCKS}, like 8,8")
+        raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {MOST_BLOCKS:,}, like 8,8")
     return tuple(map(int, words))

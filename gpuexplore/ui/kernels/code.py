@@ -41,7 +41,7 @@ def _kernels_imported(text: str) -> list[str]:
     named = [(node.module or "", name.name) for node in imports for name in node.names]
     modules = dict.fromkeys(part for module, name in named for part in (module, f"{module}.{name}"))
     inside = [module.removeprefix(PACKAGE).split(".") for module in modules if module.startswith(PACKAGE)]
-    return [f"{one[0]}/{one[1]}.py" for one in inside if len(one) == 2 and one[1].startswith("numba_")]
+    return [f"{parts[0]}/{parts[1]}.py" for parts in inside if len(parts) == 2 and parts[1].startswith("numba_")]
 
 
 def show_ptx(choice: KernelChoice, gpu: Accelerator) -> None:

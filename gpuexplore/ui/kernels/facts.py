@@ -14,10 +14,10 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.units import format_bytes, format_percent
 
 LIMITS = {
-    "threads": "the multiprocessor has no room for more warps",
-    "blocks": "the multiprocessor runs no more blocks at once, however small",
-    "registers": "the registers are used up",
-    "shared": "the shared memory is used up",
+    "threads": "warp slots",
+    "blocks": "block slots",
+    "registers": "registers",
+    "shared": "shared memory",
 }
 
 
@@ -53,13 +53,13 @@ def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | 
     figures = {
         "Occupancy": (
             format_percent(full.occupancy) if full else "–",
-            "Warps that run at once over the most there can be",
+            "Active warps per multiprocessor, of the most it holds",
         ),
-        "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers of a thread"),
-        "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Of a block"),
-        "Spills": (_spills(compiled), "Registers the compiler had to keep in memory"),
-        "Grid": (" × ".join(f"{one:,}" for one in launch.grid if one > 1) or "1", "Blocks along x, y, z"),
-        "Block": (" × ".join(str(one) for one in launch.block if one > 1) or "1", "Threads along x, y, z"),
+        "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers per thread"),
+        "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Per block"),
+        "Spills": (_spills(compiled), "Registers the compiler spilled to memory"),
+        "Grid": (" × ".join(f"{length:,}" for length in launch.grid if length > 1) or "1", "Blocks along x, y, z"),
+        "Block": (" × ".join(str(length) for length in launch.block if length > 1) or "1", "Threads along x, y, z"),
     }
     for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
         column.metric(name, value, help=about)
@@ -77,14 +77,14 @@ def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: Ac
     if gpu.multiprocessors and full.blocks_per_multiprocessor:
         said.append(_waves(launch, full, gpu.multiprocessors))
     if compiled.spill_bytes:
-        said.append(f"{format_bytes(compiled.spill_bytes)} of registers are spilled to memory: use a smaller tile.")
+        said.append(f"{format_bytes(compiled.spill_bytes)} of registers spill to memory: use a smaller tile.")
     return said
 
 
 def _coverage(launch: Launch) -> str:
-    domain = " × ".join(f"{one:,}" for one in launch.domain)
+    domain = " × ".join(f"{length:,}" for length in launch.domain)
     if launch.tile is None:
-        return f"{launch.blocks:,} blocks of {launch.threads_per_block} threads stride through {domain} elements."
+        return f"{launch.blocks:,} blocks of {launch.threads_per_block} threads stride over {domain} elements."
     tile = " × ".join(map(str, launch.tile))
     per_thread = _per_thread(launch)
     return (
@@ -98,16 +98,16 @@ def _per_thread(launch: Launch) -> str:
     for length in launch.tile or ():
         elements *= length
     each = elements / launch.threads_per_block
-    return f", {each:g} a thread" if each >= 1 else f", {1 / each:g} threads an element"
+    return f", {each:g} per thread" if each >= 1 else f", {1 / each:g} threads per element"
 
 
 def _limit(full: Occupancy) -> str:
     if full.limiter is None:
-        return f"Not one block runs: {full.reason}."
+        return f"No block fits on a multiprocessor: {full.reason}."
     blocks = full.blocks_per_multiprocessor
     return (
-        f"{blocks} block{'s' if blocks > 1 else ''} run at once on a multiprocessor, {full.active_warps} of "
-        f"{full.max_warps} warps; more do not fit because {LIMITS[full.limiter]}."
+        f"{blocks} block{'s' if blocks > 1 else ''} per multiprocessor, {full.active_warps} of {full.max_warps} warps: "
+        f"limited by {LIMITS[full.limiter]}."
     )
 
 
@@ -115,13 +115,13 @@ def _waves(launch: Launch, full: Occupancy, multiprocessors: int) -> str:
     found = waves(launch.blocks, full.blocks_per_multiprocessor, multiprocessors)
     start = f"{multiprocessors} multiprocessors run {found.blocks_per_wave:,} blocks at once: "
     if found.full_waves == 0:
-        return f"{start}this grid is less than that, {format_percent(found.tail_idle_share)} of the places stay empty."
+        return f"{start}this grid is smaller, so {format_percent(found.tail_idle_share)} of the slots are idle."
     if not found.tail_blocks:
-        return f"{start}{found.full_waves} full waves, nothing idle at the end."
+        return f"{start}{found.full_waves} full waves, no idle tail."
     return (
-        f"{start}{found.full_waves} full wave{'s' if found.full_waves > 1 else ''} and a last one of "
-        f"{found.tail_blocks:,} blocks, in which {format_percent(found.tail_idle_share)} of the places are idle; "
-        f"over all waves {format_percent(found.efficiency)} are used."
+        f"{start}{found.full_waves} full wave{'s' if found.full_waves > 1 else ''} and a tail of "
+        f"{found.tail_blocks:,} blocks that leaves {format_percent(found.tail_idle_share)} of the slots idle; "
+        f"slot utilization over all waves is {format_percent(found.efficiency)}."
     )
 
 
@@ -131,7 +131,7 @@ def _show_uncovered(launch: Launch) -> None:
         total *= length
     st.error(
         f"This grid does not cover the output: {launch.uncovered:,} of {total:,} elements "
-        f"({format_percent(launch.uncovered / total)}) would never be written. The call would return all the same, and "
-        "faster, so a timing of it would be wrong. It is shown here and never timed.",
+        f"({format_percent(launch.uncovered / total)}) would never be written. The call would still return, and "
+        "sooner, so its time would be wrong. It is shown here and never timed.",
         icon=":material/grid_off:",
     )

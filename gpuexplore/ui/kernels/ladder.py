@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
-import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.kernels.ladder import Published, Rung, ladder, ladder_experiment, libraries, published
@@ -15,6 +14,7 @@ from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
+from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.recorded import origin_of
@@ -22,22 +22,32 @@ from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
 
+WORDS = {
+    "Share": format_percent,
+    "Time": format_seconds,
+    "Rate": format_flop_per_s,
+    "First call": format_seconds,
+    "Shared": format_bytes,
+    "Spills": format_bytes,
+    "Occupancy": format_percent,
+}
+
 
 def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     """Show the ladder the kernel belongs to; measured, where the run in the URL is one of this ladder."""
     st.header(f"The ladder: {choice.operation.title.lower()} in {choice.dtype}", anchor="ladder")
-    names = [one.name for one in libraries(choice.operation, choice.implementation.backend)]
+    names = [library.name for library in libraries(choice.operation, choice.implementation.backend)]
     library = names[0] if len(names) == 1 else f"the fastest of {' and '.join(names)}"
-    st.caption(f"Each kernel changes one thing against the one above it. 100 % is {library}.")
+    st.caption(f"Each step adds one optimization. 100 % is {library}.")
     here = [device for device in devices if (device.kind == "cpu") == (choice.gpu is None)]
     if here:
         _offer(choice, here[0])
     else:
-        strokes = "Strokes are what the public kernels of the same kind reached elsewhere; t"
+        published_words = "Grey ticks: published results for comparable kernels. "
         known = published(choice.operation.name, choice.dtype)
         st.info(
-            "There is no CUDA device here, so this ladder cannot be measured on this machine. "
-            f"{strokes if known else 'T'}he ladder of `numba-cpu` can be measured here.",
+            f"No CUDA device was found, so this ladder cannot be measured here. {published_words if known else ''}"
+            "Choose `numba-cpu` to measure a ladder on this machine.",
             icon=":material/info:",
         )
     run_id = st.query_params.get("run")
@@ -84,19 +94,18 @@ def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
         _sources(known)
     st.markdown("\n".join(f"1. **{rung.implementation.name}**: {rung.implementation.about}." for rung in rungs))
     if results or choice.gpu:
-        frame = pd.DataFrame([_row(rung, choice) for rung in rungs])
-        known_columns = [name for name in frame if not frame[name].isna().all()]
-        st.dataframe(frame[known_columns], hide_index=True, alt=f"Table of the {len(rungs)} kernels of the ladder")
+        alt = f"Table of the {len(rungs)} kernels of the ladder"
+        show_table([_row(rung, choice) for rung in rungs], WORDS, alt=alt, optional=True)
     if choice.gpu:
         made_with = ", ".join(f"{name} {version}" for name, version in toolchain().items())
         st.caption(f"Registers, shared memory and spills: default blocks in {choice.dtype}, recorded with {made_with}.")
 
 
 def _sources(known: Mapping[str, Published]) -> None:
-    one = next(iter(known.values()))
+    first = next(iter(known.values()))
     st.caption(
-        f"Grey strokes: published, not measured here: kernels of the same kind on an {one.device} "
-        f"({one.conditions}), [source]({one.source})."
+        f"Grey ticks: published results for comparable kernels on {first.device} ({first.conditions}), "
+        f"[source]({first.source}); not measured here."
     )
 
 
@@ -111,11 +120,11 @@ def _measured(rung: Rung) -> dict[str, object]:
         return dict.fromkeys(("Share", "Of", "Time", "Rate", "First call", "Status"))
     median_s = result.measurement.median_s if result.measurement else None
     return {
-        "Share": format_percent(rung.share),
+        "Share": rung.share,
         "Of": rung.baseline,
-        "Time": format_seconds(median_s),
-        "Rate": format_flop_per_s(flop_per_s(result)),
-        "First call": format_seconds(result.measurement.first_call_s if result.measurement else None),
+        "Time": median_s,
+        "Rate": flop_per_s(result),
+        "First call": result.measurement.first_call_s if result.measurement else None,
         "Status": result.reason or result.status.value,
     }
 
@@ -138,7 +147,7 @@ def _compiled(rung: Rung, choice: KernelChoice) -> dict[str, object]:
     return {
         "Block": " × ".join(map(str, geometry.blocks[0])),
         "Registers": known.registers_per_thread,
-        "Shared": format_bytes(known.shared_bytes),
-        "Spills": format_bytes(known.spill_bytes) if known.spill_bytes else "none",
-        "Occupancy": format_percent(full.occupancy),
+        "Shared": known.shared_bytes,
+        "Spills": known.spill_bytes,
+        "Occupancy": full.occupancy,
     }

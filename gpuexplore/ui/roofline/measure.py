@@ -26,10 +26,10 @@ def _help(device: Device) -> str:
         f"{operation_named(roof_experiment.operation).title.lower()} at {roof_experiment.shapes[0]}"
         for roof_experiment in roof_experiments(device)
     )
-    return f"Runs {titles} with the usual implementations: the best become roofs. Usually under a minute."
+    return f"Runs {titles} with the default implementations: the best results become roofs. Usually under a minute."
 
 
 def _told(run: Run) -> None:
     if not run.active:
         title = operation_named(run.experiment.operation).title
-        st.caption(f":material/check: {title}: measured. The best of it is on the chart, drawn with dots.")
+        st.caption(f":material/check: {title}: measured. Its best result is the dotted roof on the chart.")

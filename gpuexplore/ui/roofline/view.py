@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.roofline.points import Point
@@ -16,6 +15,7 @@ from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import basis, roof_above
 from gpuexplore.model import Origin
 from gpuexplore.operations import operation_named
+from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.roofline.choice import RooflineChoice
 from gpuexplore.ui.roofline.points import MOST_RESULTS, View
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
@@ -25,6 +25,13 @@ LEFT = "roofline.left"  # the session's key of the run that was opened, and of t
 READING = (
     "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
 )
+POINT_WORDS = {
+    "Rate": format_flop_per_s,
+    "Of its roof": format_percent,
+    "Intensity": format_intensity,
+    "Time": format_seconds,
+}
+ROOF_WORDS = {"Compute": format_flop_per_s, "Bandwidth": format_bytes_per_s}
 
 
 def show_roofline(view: View, choice: RooflineChoice) -> None:
@@ -39,7 +46,7 @@ def show_roofline(view: View, choice: RooflineChoice) -> None:
         st.switch_page(BENCHMARK, query_params={"run": run})
     st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
     if said := explain(view.roofs, view.points):
-        st.markdown("\n".join(f"- {one}" for one in said))
+        st.markdown("\n".join(f"- {sentence}" for sentence in said))
     _show_points(view.points)
     _show_roofs(view.roofs)
 
@@ -57,15 +64,19 @@ def restore_after_back() -> None:
 def run_of(event: Any) -> str | None:
     """Return the run of the point that was clicked; None without a click, or where the point has no run."""
     picked = event.get("selection", {}).get(OPENED) or []
-    return next((one["run"] for one in picked if one.get("run")), None)
+    return next((point["run"] for point in picked if point.get("run")), None)
 
 
 def nothing_here(name: str, points: Sequence[Point]) -> str:
     """Return what is shown of a device that nobody measured on this server."""
     told = {Origin.RECORDED: "recorded elsewhere by gpuexplore", Origin.PUBLISHED: "published by others"}
     origins = [words for origin, words in told.items() if any(point.origin == origin for point in points)]
-    shown = f"The points are results {' and '.join(origins)}." if origins else "No result elsewhere fits these choices."
-    return f"Nothing is measured on {name} here: its roofs are those of the table. {shown}"
+    shown = (
+        f"The points are results {' and '.join(origins)}."
+        if origins
+        else "No result from elsewhere matches these choices."
+    )
+    return f"Nothing has been measured on {name} here: peaks from the datasheet. {shown}"
 
 
 def no_run_shown(hidden: bool) -> str:
@@ -78,7 +89,7 @@ def how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
     opens = "A click on a point opens its run." if any(point.run for point in points) else None
     elsewhere = any(point.origin is not Origin.LIVE for point in points)
     hollow = "Hollow points were not measured here." if elsewhere else None
-    return tuple(one for one in (opens, hollow) if one)
+    return tuple(sentence for sentence in (opens, hollow) if sentence)
 
 
 def left_out(view: View) -> tuple[str, ...]:
@@ -92,7 +103,7 @@ def left_out(view: View) -> tuple[str, ...]:
 
 def open_benchmark() -> None:
     """Draw the button that leads to the page where runs are made."""
-    if st.button("Measure something", type="primary", icon=":material/timer:"):
+    if st.button("Run a benchmark", type="primary", icon=":material/timer:"):
         st.switch_page(BENCHMARK)
 
 
@@ -100,14 +111,12 @@ def _show_points(points: tuple[Point, ...]) -> None:
     if not points:
         return
     ordered = sorted(points, key=lambda point: point.fraction or 0.0, reverse=True)
-    with st.expander(f"Every point: {len(points)} in a table", icon=":material/table:"):
-        st.dataframe(
-            pd.DataFrame([_point(one) for one in ordered]),
-            hide_index=True,
-            column_config={
-                "Of its roof": st.column_config.TextColumn(help="Rate over the attainable at this intensity")
-            },
+    with st.expander(f"Results: {len(points)} in a table", icon=":material/table:"):
+        show_table(
+            [_point(point) for point in ordered],
+            POINT_WORDS,
             alt=f"Table of {len(points)} points with intensity, rate and share of the roof above",
+            config={"Of its roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
         )
 
 
@@ -117,30 +126,32 @@ def _point(point: Point) -> dict[str, object]:
         "From": point.origin.label,
         "Operation": operation_named(point.operation).title,
         "Shape": shape_label(point.shape),
-        "Rate": format_flop_per_s(point.flop_per_s),
-        "Of its roof": format_percent(point.fraction),
+        "Rate": point.flop_per_s,
+        "Of its roof": point.fraction,
         "Roof": roof_above(point),
-        "Intensity": format_intensity(point.intensity),
-        "Time": format_seconds(point.time_s),
+        "Intensity": point.intensity,
+        "Time": point.time_s,
         "Run": point.run,
         "Source": point.source,
     }
 
 
 def _show_roofs(roofs: tuple[Roof, ...]) -> None:
-    with st.expander(f"Every roof: {len(roofs)} with their sources", icon=":material/roofing:"):
-        st.dataframe(
-            pd.DataFrame([_roof(roof) for roof in roofs]),
-            hide_index=True,
+    with st.expander(f"Roofs: {len(roofs)} with their sources", icon=":material/roofing:"):
+        show_table(
+            [_roof(roof) for roof in roofs],
+            ROOF_WORDS,
             alt=f"Table of {len(roofs)} roofs with rate, kind and source",
+            optional=True,
         )
 
 
 def _roof(roof: Roof) -> dict[str, object]:
-    rate = format_flop_per_s(roof.rate) if roof.kind == "compute" else format_bytes_per_s(roof.rate)
+    computes = roof.kind == "compute"
     return {
         "Roof": roof.label,
-        "Rate": rate,
+        "Compute": roof.rate if computes else None,
+        "Bandwidth": None if computes else roof.rate,
         "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
         "Source": roof.source,
     }

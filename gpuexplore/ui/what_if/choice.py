@@ -34,7 +34,9 @@ class _Field(NamedTuple):
 
 
 TIMES_FIELD = _Field("times", "Times measured elsewhere (s)", "Seconds of the whole workload on the device.", TIMES)
-PEAKS_FIELD = _Field("peaks", "Promised peaks (FLOP/s)", "What somebody promised for the device.", PEAKS)
+PEAKS_FIELD = _Field(
+    "peaks", "Advertised peaks (FLOP/s)", "What the vendor or somebody else claims for the device.", PEAKS
+)
 PRICE_FIELD = _Field("price", "Price per hour", "By the device's key, in any currency.", PRICE)
 
 
@@ -127,7 +129,7 @@ def _baseline_first() -> list[str]:
 def _entered(names: Sequence[str]) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """Draw what a visitor may know from elsewhere; what cannot be used of it is named, the rest counts."""
     asked = any(field.name in st.query_params for field in (TIMES_FIELD, PEAKS_FIELD, PRICE_FIELD))
-    with st.expander("Times, peaks and prices you know", icon=":material/edit_note:", expanded=asked):
+    with st.expander("Your measurements, peaks and prices", icon=":material/edit_note:", expanded=asked):
         times, peaks, price = st.columns(3, gap="medium")
         with times:
             times_s = _numbers(TIMES_FIELD, list(FORMATS))

@@ -34,7 +34,7 @@ def known(here: Sequence[Device], places: Places) -> Known:
         for device in here
         for run_id, result in reversed(store().measured_results(device))  # newest last
     ]
-    measured = _Measured(tuple((run_id, result.case) for run_id, result in found), tuple(one for _, one in found))
+    measured = _Measured(tuple((run_id, result.case) for run_id, result in found), tuple(result for _, result in found))
     return Known(
         calibration=_calibration(measured),
         measured=measured.results,
@@ -63,7 +63,7 @@ def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequen
 
 
 def _offer(missing: Sequence[Experiment], device: Device) -> None:
-    names = ", ".join(dict.fromkeys(dtype for one in missing for dtype in one.dtypes))
+    names = ", ".join(dict.fromkeys(dtype for experiment in missing for dtype in experiment.dtypes))
     if missing and st.button(f"Measure it here: {names} on {device.id}", type="primary", icon=":material/timer:"):
         start(missing, [device])
 
@@ -88,7 +88,7 @@ def _experiment(found: Sequence[tuple[Layer, str]], device: Device) -> Experimen
     layer = found[0][0]
     return Experiment(
         layer.operation,
-        tuple(dict.fromkeys(one.shape for one, _ in found)),
+        tuple(dict.fromkeys(layer.shape for layer, _ in found)),
         tuple(dict.fromkeys(dtype for _, dtype in found)),
         (layer.contract.vendor_library.name,),
         (device.id,),

@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import Any
 
 import altair as alt
-import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
@@ -24,6 +23,7 @@ from gpuexplore.charts.what_if import (
 )
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.ui import url_widgets
+from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.what_if.choice import Places
 from gpuexplore.units import (
@@ -40,7 +40,17 @@ from gpuexplore.units import (
 
 MILLION = 1e6
 MARKS = "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted."
-WIDE = 190  # pixels of a figure with its interval
+COST = "Cost per million calls"
+WORDS = {
+    "Time": format_seconds,
+    "Speedup": format_ratio,
+    "MFU": format_percent,
+    "Error": "{:.1e}".format,
+    "Memory": format_bytes,
+    "Energy": format_energy,
+    COST: format_money,
+    "Peak": format_flop_per_s,
+}
 FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
 
 
@@ -65,22 +75,22 @@ PER: Mapping[str, Quantity] = MappingProxyType(
             _energy,
             format_energy,
             si_label("J"),
-            "the table states no power limit",
+            "the table lists no power limit",
         ),
         "cost": Quantity(
             "Cost",
-            "Price of a million runs, in the currency you entered",
+            "Cost per million calls, in the currency you entered",
             _cost,
             format_money,
             "format(datum.value, ',~r')",
-            "enter a price per hour under Times, peaks and prices",
+            "enter a price per hour under Your measurements, peaks and prices",
         ),
     }
 )
 
 
 def show_summary(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
-    """Say in a sentence what the rows of the chosen device mean, and in some more what stands against others."""
+    """Say in a sentence what the rows of the chosen device mean, and in some more how they compare."""
     summary = summarize(_own(rows, places), baseline=places.baseline)
     st.markdown(f"#### {summary.headline}")
     st.caption(f"{workload.title}: {format_si(workload.flop_count, 'FLOPs')}.")
@@ -92,11 +102,11 @@ def show_figures(workload: Workload, rows: Sequence[WhatIf], places: Places) -> 
     """Show the chosen device in full: charts, what was entered, every figure."""
     own = _own(rows, places)
     _claims(workload, own, places)
-    if any(one.time for one in own):
+    if any(row.time for row in own):
         _charts(own, places.baseline)
     if own:
-        st.markdown("**Every dtype**")
-        st.dataframe(_table(own), hide_index=True, column_config=_columns(), alt=_alt(own))
+        st.markdown("**Results**")
+        show_table([_shown(row) for row in own], WORDS, alt=_alt(own), config=_columns(), optional=True)
 
 
 def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
@@ -110,17 +120,17 @@ def _charts(own: Sequence[WhatIf], baseline: str) -> None:
         _draw(what_if_times(own), "chart.what_if.time")
     with right:
         st.markdown(f"**Speedup over {baseline}**")
-        if any(one.speedup for one in own):
+        if any(row.speedup for row in own):
             _draw(what_if_speedups(own, baseline), "chart.what_if.speedup")
         else:
             st.info(f"No time is known for {baseline}: choose another baseline.", icon=":material/info:")
-    st.caption(f"{MARKS} {interval_words()}; those of measurements are 95 % intervals of the median.")
-    if any(one.speedup and one.error for one in own):
+    st.caption(f"{MARKS} Predictions: {interval_words()}; measurements: 95 % intervals of the median.")
+    if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
         _draw(trade_off(own, baseline), "chart.what_if.trade_off")
         st.caption(
-            "Error: relative to fp64 on inputs nobody rounded, random normal data, of the least exact layer. "
-            "The dashed line joins the dtypes that no other beats in both. "
+            "Error: relative to fp64 on unrounded inputs, random normal data, of the least accurate layer. "
+            "Dashed: the dtypes no other beats in both speed and accuracy. "
             + " ".join((*_exact(own), *(f"{name}: {FORMATS[name].about}." for name in _narrow(own))))
         )
 
@@ -131,26 +141,26 @@ def _draw(chart: alt.LayerChart, key: str) -> None:
 
 
 def _exact(own: Sequence[WhatIf]) -> list[str]:
-    names = [one.dtype for one in own if one.speedup and one.error == 0]
-    return [f"Not drawn, because it loses nothing: {', '.join(names)}."] if names else []
+    names = [row.dtype for row in own if row.speedup and row.error == 0]
+    return [f"Not drawn, because exact: {', '.join(names)}."] if names else []
 
 
 def _narrow(own: Sequence[WhatIf]) -> list[str]:
-    """Return the formats a usual product can overflow in."""
-    return [one.dtype for one in own if FORMATS[one.dtype].largest is not None]
+    """Return the formats a typical matrix product can overflow in."""
+    return [row.dtype for row in own if FORMATS[row.dtype].largest is not None]
 
 
 def _claims(workload: Workload, own: Sequence[WhatIf], places: Places) -> None:
     found = claims(workload, own, places.promised)
     if not found:
         return
-    st.markdown("**What was entered, against each peak**")
+    st.markdown("**Your measurements, relative to each peak**")
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _draw(claim_shares(found), "chart.what_if.claims")
     with right:
-        st.markdown("\n".join(f"- {_claim(one)}" for one in found))
-        st.markdown("\n".join(f"- {one}" for one in explain_entered(own, baseline=places.baseline)))
+        st.markdown("\n".join(f"- {_claim(claim)}" for claim in found))
+        st.markdown("\n".join(f"- {sentence}" for sentence in explain_entered(own, baseline=places.baseline)))
 
 
 def _claim(claim: UserClaim) -> str:
@@ -163,51 +173,41 @@ def _claim(claim: UserClaim) -> str:
     return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}"
 
 
-def _table(rows: Sequence[WhatIf]) -> pd.DataFrame:
-    frame = pd.DataFrame([_shown(row) for row in rows])
-    return frame.drop(columns=[name for name in ("Cost of a million",) if frame[name].isna().all()])
-
-
 def _shown(row: WhatIf) -> dict[str, object]:
-    peak = row.peak
-    memory = format_bytes(row.memory_bytes)
+    peak, time, speedup = row.peak, row.time, row.speedup
     return {
         "Dtype": row.dtype,
         "Support": row.support,
-        "Time": _with_interval(row.time, format_seconds),
-        "From": row.origin.label if row.origin else UNKNOWN,
-        "Speedup": _with_interval(row.speedup, format_ratio),
-        "MFU": format_percent(row.mfu),
+        "Time": time.value if time else None,
+        "Time interval": _interval(time, format_seconds),
+        "From": row.origin.label if row.origin else None,
+        "Speedup": speedup.value if speedup else None,
+        "Speedup interval": _interval(speedup, format_ratio),
+        "MFU": row.mfu,
         "Error": row.error,
         "Error is": row.error_origin,
-        "Memory": f"{memory}, {FITS[row.fits]}" if row.device.memory_bytes else memory,
-        "Energy": format_energy(row.energy_j),
-        "Cost of a million": None if row.cost is None else format_money(row.cost * MILLION),
-        "Peak": f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {PEAK_SOURCES[peak.kind].label}"
-        if peak
-        else UNKNOWN,
+        "Memory": row.memory_bytes,
+        "Fits": FITS[row.fits] if row.device.memory_bytes else None,
+        "Energy": row.energy_j,
+        COST: None if row.cost is None else row.cost * MILLION,
+        "Peak": peak.flop_per_s if peak else None,
+        "Peak is": f"{peak.dtype}, {PEAK_SOURCES[peak.kind].label}" if peak else None,
         "Basis": "; ".join(filter(None, (row.reason, row.basis, *row.notes))),
     }
 
 
-def _with_interval(span: Span | None, words: Callable[[float], str]) -> str:
-    if span is None:
-        return UNKNOWN
-    return (
-        f"{words(span.value)} ({words(span.low)} – {words(span.high)})" if span.low < span.high else words(span.value)
-    )
+def _interval(span: Span | None, words: Callable[[float], str]) -> str | None:
+    return f"{words(span.low)} – {words(span.high)}" if span and span.low < span.high else None
 
 
 def _columns() -> dict[str, Any]:
-    text = st.column_config.TextColumn
+    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
     return {
-        "Time": text(width=WIDE),
-        "Speedup": text(width=WIDE),
-        "Memory": text(help="Of all arrays at once: an upper bound, because layers share arrays"),
-        "Error": st.column_config.NumberColumn(format="%.1e", help="Relative to fp64 on unrounded inputs"),
+        "Memory": number(help="Of all arrays at once: an upper bound, because layers share arrays"),
+        "Error": number(help="Relative to fp64 on unrounded inputs"),
         "Error is": text(help="Expected from the format's rounding, or measured here and widened by input rounding"),
-        "Energy": text(help="Time at the board's power limit: an upper bound"),
-        "Cost of a million": text(help="Time at the price you entered, in its currency"),
+        "Energy": number(help="Time at the board's power limit: an upper bound"),
+        COST: number(help="Time at the price you entered, in its currency"),
         "Basis": text(width="large"),
     }
 
@@ -228,13 +228,14 @@ def show_devices(rows: Sequence[WhatIf], places: Places) -> None:
             st.caption(f"Not drawn: {plain(', '.join(names))}: {per.missing}.")
     else:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
-    frame = pd.DataFrame([{"Device": row.device.title, **_shown(row)} for row in rows])
-    shown = ["Device", "Dtype", "Support", "Time", "From", "Speedup", "MFU", "Memory", "Energy", "Peak", "Basis"]
-    if any(row.cost is not None for row in rows):
-        shown.insert(-1, "Cost of a million")
     with st.expander("Every device and dtype in a table", icon=":material/table:"):
-        alt = f"Table of {len(rows)} combinations of device and dtype with time, speedup and MFU"
-        st.dataframe(frame[shown], hide_index=True, column_config=_columns(), alt=alt)
+        show_table(
+            [{"Device": row.device.title, **_shown(row)} for row in rows],
+            WORDS,
+            alt=f"Table of {len(rows)} combinations of device and dtype with time, speedup and MFU",
+            config=_columns(),
+            optional=True,
+        )
 
 
 def _left_out(rows: Sequence[WhatIf], per: Quantity) -> list[str]:
