@@ -44,7 +44,7 @@ def test_times_are_drawn_filled_where_measured_here_and_hollow_elsewhere_on_a_lo
 
     assert (filled["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
     assert filled["transform"][0]["filter"] == "datum.origin == 'measured here'"
-    assert hollow["transform"][0]["filter"] == "!(datum.origin == 'measured')"
+    assert hollow["transform"][0]["filter"] == "!(datum.origin == 'measured here')"
     assert filled["encoding"]["x"]["scale"]["type"] == "log"
     drawn = {one["dtype"]: one for one in data(spec, filled)}
     assert set(drawn) == {"fp64", "fp32", "bf16", "fp16"}
