@@ -44,7 +44,7 @@ def test_the_first_visit_after_a_start_may_be_a_deep_link(browser, tmp_path):
 def test_a_click_measures_the_chart_grows_and_the_link_keeps_the_run(page, address, browser):
     start(page, f"{address}/{QUICK}")
     expect(charts(page).first).to_be_visible(timeout=MINUTE_MS)
-    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
     headline = page.locator("h4").first.inner_text()
     expect(charts(page)).to_have_count(4)
 
@@ -60,7 +60,7 @@ def test_a_click_measures_the_chart_grows_and_the_link_keeps_the_run(page, addre
 
 def test_one_click_on_the_start_page_gives_every_point_of_the_default_chart(page, address, home):
     start(page, address)
-    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=2 * MINUTE_MS)
     with open_store(database_of(home)) as store:
         run = store.load(re.search(r"run=(\w+)", page.url)[1])
     assert len(run.results) == 36
@@ -195,17 +195,17 @@ def test_the_ladder_of_the_cpu_is_measured_at_a_click(page, address):
     expect(page.get_by_text("in the same rounds.", exact=False)).to_be_visible(timeout=3 * MINUTE_MS)
 
 
-def test_what_mfu_is_held_against_is_chosen_and_stays_in_the_link(page, address):
+def test_what_mfu_is_relative_to_is_chosen_and_stays_in_the_link(page, address):
     start(page, f"{address}/{QUICK}")
-    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
-    page.get_by_label("MFU against").click()
-    page.get_by_role("option", name="the best published result: —").click()
-    expect(page.get_by_text("There is no MFU against the best published result")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
+    page.get_by_label("MFU relative to").click()
+    page.get_by_role("option", name="Best published result: —").click()
+    expect(page.get_by_text("There is no MFU relative to the best published result")).to_be_visible(timeout=MINUTE_MS)
     page.wait_for_url("**peak=published**", timeout=MINUTE_MS)
     assert "run=" in page.url
     page.reload()
-    expect(page.get_by_text("There is no MFU against the best published result")).to_be_visible(timeout=MINUTE_MS)
-    page.get_by_text("Every denominator").click()
+    expect(page.get_by_text("There is no MFU relative to the best published result")).to_be_visible(timeout=MINUTE_MS)
+    page.get_by_text("MFU against every known peak").click()
     expect(page.get_by_text("Source, or why it is unknown").first).to_be_visible(timeout=MINUTE_MS)
 
 
@@ -220,7 +220,7 @@ def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_he
 
 def test_a_recording_joins_the_charts_of_a_live_run_and_the_link_keeps_it(page, address):
     start(page, f"{address}/{QUICK}")
-    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
     page.get_by_label("Compare with").click()
     page.get_by_role("option", name=re.compile("recorded: ")).first.click()
     page.wait_for_url("**with=**", timeout=MINUTE_MS)

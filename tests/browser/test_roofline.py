@@ -25,7 +25,7 @@ def measure(page, address):
     page.goto(f"{address}/{RUN}")
     page.get_by_role("button", name=re.compile(r"^.*Run \d+ points")).click()
     page.wait_for_url("**run=**", timeout=MINUTE_MS)
-    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=2 * MINUTE_MS)
     return re.search(r"run=(\w+)", page.url)[1]
 
 
@@ -51,7 +51,7 @@ def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run(page, address
     points(page).click()
     page.wait_for_url(f"**run={run_id}**", timeout=MINUTE_MS)
     expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible(timeout=MINUTE_MS)
-    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
 
 
 def test_without_a_run_a_button_leads_to_one(page, address):
@@ -87,7 +87,7 @@ def test_back_from_an_opened_run_returns_to_the_roofline_with_its_choices_at_one
     expect(points(page)).to_have_count(1, timeout=MINUTE_MS)
     points(page).click()
     page.wait_for_url(re.compile(rf"/\?run={run_id}$"), timeout=MINUTE_MS)
-    expect(page.get_by_text("Take it with you")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
 
     page.go_back()
     expect(page.get_by_role("heading", level=1, name="Roofline")).to_be_visible(timeout=MINUTE_MS)
