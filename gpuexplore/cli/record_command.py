@@ -144,13 +144,13 @@ def _check(path: Path) -> int:
 
 
 def _summary(recording: Recording) -> list[str]:
-    told, results = recording.provenance, recording.results
+    provenance, results = recording.provenance, recording.results
     statuses = Counter(result.status.value for result in results)
     flags = Counter(str(flag.name) for result in results for flag in result.flags)
     return [
-        f"{recording.name}: recorded {told.recorded_utc} by {told.recorded_by}, {told.method}, commit {told.commit}",
-        *(f"{device.id}: {device.title}, driver {device.driver or 'none'}" for device in told.devices),
-        ", ".join(f"{name} {version}" for name, version in told.libraries.items()),
+        f"{recording.name}: recorded {provenance.recorded_utc} by {provenance.recorded_by}, {provenance.method}, commit {provenance.commit}",
+        *(f"{device.id}: {device.title}, driver {device.driver or 'none'}" for device in provenance.devices),
+        ", ".join(f"{name} {version}" for name, version in provenance.libraries.items()),
         *(
             f"{run.experiment.operation}: {run.progress.done} of {run.progress.total} cases"
             for run in recording.as_runs()

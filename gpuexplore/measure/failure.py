@@ -38,5 +38,5 @@ def describe_error(error: Exception) -> str:
 
 def _status_by_name(error: Exception) -> Status:
     """Recognise a library's own out-of-memory error by its text: its class must not be imported here."""
-    said = f"{type(error).__name__} {error}".lower().replace("_", " ")
-    return Status.OUT_OF_MEMORY if "outofmemory" in said or "out of memory" in said else Status.ERROR
+    message = f"{type(error).__name__} {error}".lower().replace("_", " ")
+    return Status.OUT_OF_MEMORY if "outofmemory" in message or "out of memory" in message else Status.ERROR

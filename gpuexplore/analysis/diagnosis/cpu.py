@@ -30,8 +30,8 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
         f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)} "
         f"(the {PEAK_SOURCES[peak.kind].label})"
     )
-    said = f"{analyzed.label} reaches only {format_percent(share)} of the {PEAK_SOURCES[peak.kind].label}: {cause}."
-    return Diagnosis("slow_blas", said, f"{evidence}{_rival(analyzed)}")
+    sentence = f"{analyzed.label} reaches only {format_percent(share)} of the {PEAK_SOURCES[peak.kind].label}: {cause}."
+    return Diagnosis("slow_blas", sentence, f"{evidence}{_rival(analyzed)}")
 
 
 def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -42,8 +42,10 @@ def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
     threads, cores = environment.threads, environment.device.cores
     if threads is None or cores is None or threads >= cores:
         return None
-    said = f"{analyzed.label} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
-    return Diagnosis("too_few_threads", said, f"threads: {threads}, physical cores: {cores}")
+    sentence = (
+        f"{analyzed.label} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
+    )
+    return Diagnosis("too_few_threads", sentence, f"threads: {threads}, physical cores: {cores}")
 
 
 def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:

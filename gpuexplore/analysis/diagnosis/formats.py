@@ -23,9 +23,11 @@ def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     if slower is None:
         return Diagnosis("emulated", f"{analyzed.label} is emulated: {why}.", f"{_time(analyzed.result)}; {units}")
     times, fast = slower
-    said = f"{case.implementation} takes {format_ratio(times.ratio)} as long in {case.dtype} as in {fast.case.dtype}"
+    sentence = (
+        f"{case.implementation} takes {format_ratio(times.ratio)} as long in {case.dtype} as in {fast.case.dtype}"
+    )
     figures = f"{_time(analyzed.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
-    return Diagnosis("emulated", f"{said}: {why}.", f"{figures}; {units}")
+    return Diagnosis("emulated", f"{sentence}: {why}.", f"{figures}; {units}")
 
 
 def slower_than_native(analyzed: AnalyzedResult) -> tuple[Speedup, Result] | None:

@@ -31,7 +31,7 @@ def wave_tail(analyzed: AnalyzedResult) -> Diagnosis | None:
     found = found or _library_waves(analyzed, device.cores)
     if found is None or found.efficiency >= WASTEFUL_BELOW:
         return None
-    return Diagnosis("wave_tail", _said(analyzed, found, assumed), f"{_counted(found)}{assumed}")
+    return Diagnosis("wave_tail", _sentence(analyzed, found, assumed), f"{_counted(found)}{assumed}")
 
 
 def _own_waves(analyzed: AnalyzedResult, device: Device, multiprocessors: int) -> Waves | None:
@@ -66,7 +66,7 @@ def _library_waves(analyzed: AnalyzedResult, multiprocessors: int) -> Waves | No
     return waves(product.batch * ceil(product.m / ASSUMED_TILE) * ceil(product.n / ASSUMED_TILE), 1, multiprocessors)
 
 
-def _said(analyzed: AnalyzedResult, found: Waves, assumed: str) -> str:
+def _sentence(analyzed: AnalyzedResult, found: Waves, assumed: str) -> str:
     if found.full_waves == 0:
         few = "has too few blocks for this GPU" if not assumed else "may have too few blocks for this GPU"
         idle = f"{format_percent(found.tail_idle_share)} of it stays idle"

@@ -18,8 +18,10 @@ def over_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
         return None
     evidence = f"{format_flop_per_s(analyzed.flop_per_s)} against {format_flop_per_s(over.flop_per_s)}"
     if over is default and exceeds_peak_at_any_clock(result, over):
-        said = f"{analyzed.label} is far above the {PEAK_SOURCES[over.kind].label}, {_measurement_is_wrong(analyzed)}."
-        return Diagnosis("over_peak", said, evidence, "wrong")
+        sentence = (
+            f"{analyzed.label} is far above the {PEAK_SOURCES[over.kind].label}, {_measurement_is_wrong(analyzed)}."
+        )
+        return Diagnosis("over_peak", sentence, evidence, "wrong")
     return Diagnosis("over_peak", f"{analyzed.label} reached {why_above_peak(result, over)}", evidence, "doubt")
 
 
@@ -36,10 +38,10 @@ def over_bandwidth(analyzed: AnalyzedResult) -> Diagnosis | None:
     )
     if over is default and exceeds_bandwidth_of_any_cache(result, over):
         label = PEAK_SOURCES[over.kind].bandwidth_label
-        said = f"{analyzed.label} is far above the {label}, {_measurement_is_wrong(analyzed)}."
-        return Diagnosis("over_bandwidth", said, f"{evidence}; no cache can hold it", "wrong")
-    said = f"{analyzed.label} reached {why_above_bandwidth(result, over)}"
-    return Diagnosis("over_bandwidth", said, evidence, "doubt")
+        sentence = f"{analyzed.label} is far above the {label}, {_measurement_is_wrong(analyzed)}."
+        return Diagnosis("over_bandwidth", sentence, f"{evidence}; no cache can hold it", "wrong")
+    sentence = f"{analyzed.label} reached {why_above_bandwidth(result, over)}"
+    return Diagnosis("over_bandwidth", sentence, evidence, "doubt")
 
 
 def _measurement_is_wrong(analyzed: AnalyzedResult) -> str:

@@ -23,10 +23,10 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     flag = analyzed.flag("launch_bound")
     if flag is None:
         return None
-    said = (
+    sentence = (
         f"{analyzed.label} is launch-bound: the call itself takes a good part of its time, so larger sizes gain most."
     )
-    return Diagnosis("launch_bound", said, f"{flag.evidence}, and this one {format_seconds(analyzed.median_s)}")
+    return Diagnosis("launch_bound", sentence, f"{flag.evidence}, and this one {format_seconds(analyzed.median_s)}")
 
 
 def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -69,8 +69,8 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     if analyzed.median_s is None or analyzed.default_peak or not analyzed.flop_count:
         return None
     dtype, unit = arithmetic_of(analyzed.result)
-    said = f"No peak is known for {analyzed.label} here, so there is no MFU: enter one to get it."
-    return Diagnosis("no_peak", said, f"its arithmetic is in {dtype} on {unit} units")
+    sentence = f"No peak is known for {analyzed.label} here, so there is no MFU: enter one to get it."
+    return Diagnosis("no_peak", sentence, f"its arithmetic is in {dtype} on {unit} units")
 
 
 def _near(limit: str, fraction: float, of: str, *, beyond: str) -> str:

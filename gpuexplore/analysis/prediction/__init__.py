@@ -140,9 +140,9 @@ def _basis(regime: Regime, found: Posterior, seen: Sequence[Observation]) -> str
     if not near:
         return f"nothing like it: {_assumption(regime)}"
     counts = Counter(observation.origin for observation in near)
-    told = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
+    seen_results = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
     names = list(dict.fromkeys(observation.device.title for observation in near))[:MOST_NAMED]
-    return f"{told}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"
+    return f"{seen_results}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"
 
 
 def _assumption(regime: Regime) -> str:

@@ -88,9 +88,9 @@ def _unlike(rows: Sequence[WhatIf]) -> list[str]:
 
 
 def _memory(rows: Sequence[WhatIf]) -> list[str]:
-    said = {False: "does not fit", None: "may not fit"}
+    words = {False: "does not fit", None: "may not fit"}
     return [
-        f"**{row.dtype}** {said[row.fits]}: all its arrays take {format_bytes(row.memory_bytes)}, "
+        f"**{row.dtype}** {words[row.fits]}: all its arrays take {format_bytes(row.memory_bytes)}, "
         f"and the memory is {format_bytes(row.device.memory_bytes)}."
         for row in rows
         if row.fits is not True and row.device.memory_bytes is not None

@@ -121,18 +121,18 @@ def _compute_row(device: Device, peak: Peak) -> None:
         store().delete_own_peak(owner(), device, dtype=peak.dtype, unit=peak.unit)
 
     what = f"**{peak.dtype}**, {UNITS[peak.unit]}"
-    said = f"{device.title}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
-    _row(said, f"delete.{device.id}.{peak.dtype}.{peak.unit}", delete)
+    text = f"{device.title}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
+    _row(text, f"delete.{device.id}.{peak.dtype}.{peak.unit}", delete)
 
 
 def _memory_row(device: Device, bandwidth: Bandwidth) -> None:
-    said = f"{device.title}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
-    _row(said, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device))
+    text = f"{device.title}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
+    _row(text, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device))
 
 
-def _row(said: str, key: str, delete: Callable[[], None]) -> None:
+def _row(text: str, key: str, delete: Callable[[], None]) -> None:
     words, button = st.columns([6, 1], vertical_alignment="center")
-    words.markdown(said)
+    words.markdown(text)
     if button.button("Delete", key=key, icon=":material/delete:"):
         delete()
         st.rerun()

@@ -73,12 +73,12 @@ def _spills(compiled: CompiledKernel | None) -> str:
 
 def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: Accelerator) -> list[str]:
     """Return what the figures mean, a sentence each."""
-    said = [_coverage(launch), _limit(full)]
+    sentences = [_coverage(launch), _limit(full)]
     if gpu.multiprocessors and full.blocks_per_multiprocessor:
-        said.append(_waves(launch, full, gpu.multiprocessors))
+        sentences.append(_waves(launch, full, gpu.multiprocessors))
     if compiled.spill_bytes:
-        said.append(f"{format_bytes(compiled.spill_bytes)} of registers spill to memory: use a smaller tile.")
-    return said
+        sentences.append(f"{format_bytes(compiled.spill_bytes)} of registers spill to memory: use a smaller tile.")
+    return sentences
 
 
 def _coverage(launch: Launch) -> str:

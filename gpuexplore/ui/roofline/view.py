@@ -45,8 +45,8 @@ def show_roofline(view: View, choice: RooflineChoice) -> None:
         st.session_state[LEFT] = run, st.query_params.to_dict()
         st.switch_page(BENCHMARK, query_params={"run": run})
     st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
-    if said := explain(view.roofs, view.points):
-        st.markdown("\n".join(f"- {sentence}" for sentence in said))
+    if sentences := explain(view.roofs, view.points):
+        st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     _show_points(view.points)
     _show_roofs(view.roofs)
 
@@ -69,8 +69,8 @@ def run_of(event: Any) -> str | None:
 
 def nothing_here(name: str, points: Sequence[Point]) -> str:
     """Return what is shown of a device that nobody measured on this server."""
-    told = {Origin.RECORDED: "recorded elsewhere by gpuexplore", Origin.PUBLISHED: "published by others"}
-    origins = [words for origin, words in told.items() if any(point.origin == origin for point in points)]
+    labels = {Origin.RECORDED: "recorded elsewhere by gpuexplore", Origin.PUBLISHED: "published by others"}
+    origins = [words for origin, words in labels.items() if any(point.origin == origin for point in points)]
     shown = (
         f"The points are results {' and '.join(origins)}."
         if origins

@@ -57,13 +57,19 @@ def provenance_facts(run: Run) -> list[tuple[str, str]]:
     recording = recording_of_run(run.id)
     if recording is None:
         return []
-    told = recording.provenance
+    provenance = recording.provenance
     return [
-        ("Recorded", f"{_moment(told.recorded_utc)} by {plain(told.recorded_by)}"),
-        ("With", f"{plain(told.method)}, commit `{told.commit}`, Python {told.python}, {plain(told.platform)}"),
-        ("Command", f"`{told.command}`"),
-        ("Devices of the recording", "; ".join(_with_driver(device) for device in told.devices)),
-        ("Libraries of the recording", ", ".join(f"{name} {version}" for name, version in told.libraries.items())),
+        ("Recorded", f"{_moment(provenance.recorded_utc)} by {plain(provenance.recorded_by)}"),
+        (
+            "With",
+            f"{plain(provenance.method)}, commit `{provenance.commit}`, Python {provenance.python}, {plain(provenance.platform)}",
+        ),
+        ("Command", f"`{provenance.command}`"),
+        ("Devices of the recording", "; ".join(_with_driver(device) for device in provenance.devices)),
+        (
+            "Libraries of the recording",
+            ", ".join(f"{name} {version}" for name, version in provenance.libraries.items()),
+        ),
     ]
 
 
@@ -146,8 +152,8 @@ def _devices(recording: Recording, ids: Sequence[str]) -> str:
 
 
 def _signed(recording: Recording) -> str:
-    told = recording.provenance
-    return f"{recording.date}, by {plain(told.recorded_by)}, commit `{told.commit}`"
+    provenance = recording.provenance
+    return f"{recording.date}, by {plain(provenance.recorded_by)}, commit `{provenance.commit}`"
 
 
 def _with_driver(device: Device) -> str:
