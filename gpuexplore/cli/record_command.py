@@ -147,8 +147,9 @@ def _summary(recording: Recording) -> list[str]:
     provenance, results = recording.provenance, recording.results
     statuses = Counter(result.status.value for result in results)
     flags = Counter(str(flag.name) for result in results for flag in result.flags)
+    made = f"recorded {provenance.recorded_utc} by {provenance.recorded_by}"
     return [
-        f"{recording.name}: recorded {provenance.recorded_utc} by {provenance.recorded_by}, {provenance.method}, commit {provenance.commit}",
+        f"{recording.name}: {made}, {provenance.method}, commit {provenance.commit}",
         *(f"{device.id}: {device.title}, driver {device.driver or 'none'}" for device in provenance.devices),
         ", ".join(f"{name} {version}" for name, version in provenance.libraries.items()),
         *(

@@ -58,12 +58,10 @@ def provenance_facts(run: Run) -> list[tuple[str, str]]:
     if recording is None:
         return []
     provenance = recording.provenance
+    system = f"Python {provenance.python}, {plain(provenance.platform)}"
     return [
         ("Recorded", f"{_moment(provenance.recorded_utc)} by {plain(provenance.recorded_by)}"),
-        (
-            "With",
-            f"{plain(provenance.method)}, commit `{provenance.commit}`, Python {provenance.python}, {plain(provenance.platform)}",
-        ),
+        ("With", f"{plain(provenance.method)}, commit `{provenance.commit}`, {system}"),
         ("Command", f"`{provenance.command}`"),
         ("Devices of the recording", "; ".join(_with_driver(device) for device in provenance.devices)),
         (
