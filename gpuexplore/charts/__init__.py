@@ -1,6 +1,6 @@
 """Results in, `alt.Chart` out; each chart has its alternative text and says what it leaves out.
 
-Every function takes a run (anything with `results`) or a sequence of results.
+Every function of results takes an analysis, or a run that is analyzed with the defaults.
 """
 
 from gpuexplore.charts.bandwidth import bandwidth, describe_bandwidth
