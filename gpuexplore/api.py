@@ -82,7 +82,7 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
 def predict(
     operation: str, gpus: Words, *, sizes: Words = "", shapes: Words = "", **further: Words
 ) -> list[Prediction]:
-    """Return how long `operation` would take on GPUs, here or not, with intervals.
+    """Return how long `operation` would take on local or hypothetical GPUs, with intervals.
 
     Args:
         operation: a name that `gpuexplore list` prints.

@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "devices": "what this machine has, and its peaks",
     "list": "operations, implementations and dtypes, and which go together",
     "specs": "peaks of an accelerator by name, or of all of them",
-    "predict": "how long an operation would take on a GPU, here or not, and how sure that is",
+    "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",

@@ -33,7 +33,7 @@ page = st.navigation(
                 title="Dtype what-if",
                 icon=":material/compare_arrows:",
                 url_path="what-if",
-                help="Time, memory and error in every number format, on GPUs that are here or not.",
+                help="Time, memory and error in every number format, on local and hypothetical GPUs.",
             ),
             st.Page(
                 PAGES / "roofline.py",

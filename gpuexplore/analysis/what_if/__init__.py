@@ -1,1 +1,1 @@
-"""One workload in every number format, on devices that are here or not."""
+"""One workload in every number format, on local and hypothetical devices."""

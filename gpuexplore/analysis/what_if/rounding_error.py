@@ -64,7 +64,7 @@ def input_error(operation: str, dtype: DType) -> float:
 
 
 def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
-    """Return norm(out - right) / norm(right) to expect, the right answer in fp64 from inputs nobody rounded.
+    """Return norm(out - right) / norm(right) to expect, the right answer in fp64 from unrounded inputs.
 
     The output is in `dtype`, or in the format that stands beside it.
     """

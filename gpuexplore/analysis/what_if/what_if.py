@@ -71,7 +71,7 @@ class WhatIf:
         peak: the peak of the arithmetic of the layer with the most FLOPs.
         memory_bytes: every array of every layer at once: an upper bound.
         fits: whether that fits the device's memory; None where only the largest layer does, or nobody knows.
-        error: relative to fp64 on unrounded inputs, of the least exact layer.
+        error: relative to fp64 on unrounded inputs, of the least accurate layer.
         error_origin: whether the error was measured, or is what rounding is expected to cost.
         energy_j: joules at the board's power limit: an upper bound.
         cost: of one run of the workload at the price entered.

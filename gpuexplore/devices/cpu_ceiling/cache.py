@@ -139,6 +139,6 @@ def _source(loop: str, ceiling: Ceiling) -> str:
 
 def _doubts(ceiling: Ceiling) -> tuple[str, ...]:
     dtypes = ", ".join(ceiling.unreached)
-    busy = "Others used the CPU while its peaks were measured: the true ones may be higher."
+    busy = "Peaks were measured on a busy CPU: the true ones may be higher."
     undriven = f"This CPU has matrix units for {dtypes} that the loop does not drive: no peak is given."
     return (*((busy,) if ceiling.contended else ()), *((undriven,) if dtypes else ()))
