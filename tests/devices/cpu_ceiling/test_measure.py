@@ -183,7 +183,7 @@ def test_a_saved_ceiling_is_not_measured_again():
 
 def test_a_ceiling_measured_beside_others_is_used_after_enough_attempts():
     save_ceiling(CPU, replace(QUIET, contended=True, attempts=ATTEMPTS))
-    assert "Others used the CPU" in ensure_ceiling(CPU).notes[1]
+    assert "busy CPU" in ensure_ceiling(CPU).notes[1]
 
 
 @pytest.mark.slow
