@@ -89,7 +89,7 @@ def test_probing_ends_with_the_largest_smaller_shape():
     asked = []
     shape = Shape.of(n=2**27)
 
-    estimate_s = estimate_call_s(VECTOR_ADD, shape, lambda one: asked.append(one) or 1e-4, enough_s=0.0)
+    estimate_s = estimate_call_s(VECTOR_ADD, shape, lambda smaller: asked.append(smaller) or 1e-4, enough_s=0.0)
 
     assert asked == probe_shapes(VECTOR_ADD, shape)
     assert estimate_s == pytest.approx(2e-4)
