@@ -1,0 +1,58 @@
+"""What scripts read of `gpuexplore run`: the keys and columns of the version before are there, and mean the same."""
+
+import csv
+import json
+
+import pytest
+
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.comparison import comparison_for
+from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.charts.export import export
+from tests.compatibility.conftest import DATA
+
+SENTENCES = ("sentence", "evidence", "reason")  # the words may get better
+
+
+@pytest.fixture
+def run(store):
+    """Return the run that the version before measured, kept and reported by one command."""
+    return store.load("commandrun")
+
+
+def analyzed(run):
+    return analyze(run.results, comparison_for(run.experiment, "", ""))
+
+
+def leaves(value, path=()):
+    """Yield the path and value of everything in a JSON document that holds nothing further."""
+    if value and isinstance(value, dict | list):
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(one, (*path, key))
+    else:
+        yield path, value
+
+
+def keys(value):
+    """Return the keys of all objects of a JSON document, lists left out of their paths."""
+    return {tuple(key for key in path if isinstance(key, str)) for path, _ in leaves(value)}
+
+
+def test_every_value_of_the_report_is_where_it_was(run):
+    before = json.loads((DATA / "report.json").read_text(encoding="utf8"))
+    now = json.loads(json.dumps(run_report(run.experiment, analyzed(run))))
+    found = dict(leaves(now))
+    expected = {path: value for path, value in leaves(before) if path[-1] not in SENTENCES}
+
+    assert {path: found.get(path, "missing") for path in expected} == expected
+    assert all({"comparison", "summary", "bound", "identity"} & set(path) for path in keys(now) - keys(before))
+
+
+def test_every_column_of_the_table_is_there_with_its_values(run):
+    with (DATA / "report.csv").open(encoding="utf8", newline="") as file:
+        before = list(csv.DictReader(file))
+    table = export(".csv", run.experiment, analyzed(run)).decode("utf8")
+    now = list(csv.DictReader(table.splitlines()))
+
+    assert [{name: row.get(name, "missing") for name in before[0]} for row in now] == before
+    assert now[0].keys() - before[0].keys() == {"bound", "diagnosis"}
