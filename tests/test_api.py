@@ -100,7 +100,7 @@ def test_what_cannot_run_has_its_reason():
         ({"sizes": 1.5}, "size '1.5': accepted are whole numbers from 1"),
         ({"sizes": 8, "dtypes": "fp8"}, "dtype 'fp8': accepted are fp64"),
         ({"sizes": 8, "threads": 0}, "threads '0': accepted are whole numbers from 1"),
-        ({"sizes": 8, "budget": float("nan")}, "budget 'nan': accepted are above 0"),
+        ({"sizes": 8, "budget": float("nan")}, "budget 'nan': accepted are a number of seconds above 0"),
         ({"sizes": 8, "devices": ["cuda:9"]}, "device 'cuda:9': accepted are cpu"),
         ({"sizes": 2**31, "dtypes": "fp64"}, "the largest case needs"),
     ],

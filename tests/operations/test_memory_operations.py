@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.roofline.bound import bound, intensity
-from gpuexplore.analysis.run.summary import summarize
+from gpuexplore.analysis.roofline.bound import intensity
 from gpuexplore.analysis.utilization.rates import bytes_per_s
 from gpuexplore.backends import load_backend
 from gpuexplore.charts.mfu import mfu_left_out
@@ -23,8 +22,8 @@ from gpuexplore.measure.inputs import make_inputs
 from gpuexplore.model import Peak, Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.request import Request, resolve
+from tests.analysis.made import alone, analyzed, ok
 from tests.analysis.made import case as made_case
-from tests.analysis.made import ok
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import case, environment, measurement
 
@@ -134,14 +133,14 @@ def copied(median_s=1e-3, **about):
 
 def test_a_copy_has_no_intensity_and_is_bound_by_memory():
     assert intensity(made_case(operation="copy", shape=LARGE)) == 0
-    assert bound(copied()) == "memory"
-    assert bound(copied(spec={"peaks": ()})) == "memory"
-    assert bound(copied(spec={"cache_bytes": 10**9})) == "cache"
-    assert bound(copied(spec={"bandwidth": None})) is None
+    assert alone(copied()).bound == "memory"
+    assert alone(copied(spec={"peaks": ()})).bound == "memory"
+    assert alone(copied(spec={"cache_bytes": 10**9})).bound == "cache"
+    assert alone(copied(spec={"bandwidth": None})).bound is None
 
 
 def test_the_headline_of_a_copy_tells_its_memory_rate():
-    summary = summarize([copied(), copied(2e-3, implementation="numpy")])
+    summary = analyzed(copied(), copied(2e-3, implementation="numpy")).summary
 
     assert summary.headline == "At n = 1,000,000, torch in fp32 is the fastest: 1.00 ms, 8.00 GB/s."
     assert "8.0 % of the memory bandwidth" in " ".join(summary.details)
@@ -149,26 +148,25 @@ def test_the_headline_of_a_copy_tells_its_memory_rate():
 
 @pytest.mark.parametrize("spec", [{"peaks": ()}, {"bandwidth": None}, {"peaks": (), "bandwidth": None}])
 def test_no_peak_is_asked_for_where_there_are_no_flops(spec):
-    assert "enter one" not in str(summarize([copied(spec=spec)]))
+    assert "enter one" not in str(analyzed(copied(spec=spec)).summary)
 
 
 @pytest.mark.parametrize("draw", ALL_CHARTS)
 def test_every_chart_of_a_copy_can_be_drawn(draw):
-    results = [copied(), copied(2e-3, implementation="numpy")]
-
-    assert draw(results).to_dict()["description"]
+    assert draw(analyzed(copied(), copied(2e-3, implementation="numpy"))).to_dict()["description"]
 
 
 def test_the_chart_of_mfu_says_why_it_is_empty():
     assert (
-        mfu_left_out([copied(), copied(2e-3, implementation="numpy")]) == "2 of 2 cases are not drawn: 2 without FLOPs."
+        mfu_left_out(analyzed(copied(), copied(2e-3, implementation="numpy")))
+        == "2 of 2 cases are not drawn: 2 without FLOPs."
     )
 
 
 def test_a_copy_is_never_emulated_nor_over_a_peak():
     device = replace(MADE_UP_CPU, peaks=(Peak("fp16", "vector", 1.0, "datasheet", "a leaflet"),))
-    one = case("torch", operation="copy", dtype="fp16", shape=LARGE)
-    measured = Measured(one, measurement(), environment(device), None, None)
+    asked = case("torch", operation="copy", dtype="fp16", shape=LARGE)
+    measured = Measured(asked, measurement(), environment(device), None, None)
 
     assert [flag.name for flag in find_flags(measured, OPERATIONS["copy"], DTYPES["fp16"])] == ["warm"]
     assert bytes_per_s(copied(dtype="fp16")) == pytest.approx(4e9)
