@@ -12,8 +12,8 @@ PAGE = "link.page"  # the session's key of the page that is shown
 WORKLOAD = ("what", "op", "shape", "layers", "run", "at", "batch", "seq", "hidden", "heads", "ff")
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "benchmark": (*SHORT_NAMES.values(), "run", "with", "peak"),
-        "kernels": ("op", "impl", "dtype", "gpu", "block", "shape", "grid", "run", "sweep"),
+        "benchmark": (*SHORT_NAMES.values(), "run", "with", "baseline", "peak", "explain"),
+        "kernels": ("op", "impl", "dtype", "gpu", "block", "shape", "grid", "run", "sweep", "explain"),
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "devices": ("q",),

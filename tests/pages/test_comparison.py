@@ -134,3 +134,24 @@ def test_an_operation_without_flops_is_compared_with_the_memory(page, store):
 def test_nothing_measured_offers_no_choice(page, store):
     run = kept(store, replace(ok(), status="skipped", reason="too slow", measurement=None))
     assert not [one for one in page("benchmark", run=run).selectbox if one.key == KEY]
+
+
+def test_a_link_restores_baseline_and_explained_result_without_a_warning(page, store):
+    run = kept(store, ok(2e-3, implementation="numpy"), ok(1e-3))
+    explained = "100 × 100 × 100, numpy in fp32"
+    app = page("benchmark", run=run, baseline="torch", explain=explained)
+
+    assert not app.warning
+    assert "Speedup over torch" in app.get("vega_lite_chart")[1].proto.spec
+    assert next(box for box in app.selectbox if box.label == "Result").value == explained
+
+
+def test_the_baseline_follows_the_operation_and_not_the_order_of_arrival(page, store):
+    run = kept(store, ok(1e-3), ok(2e-3, implementation="numpy"))
+    assert next(box for box in page("benchmark", run=run).selectbox if box.label == "Speedup over").value == "numpy"
+
+
+def test_a_baseline_the_run_has_not_is_named_with_the_accepted_ones(page, store):
+    app = page("benchmark", run=kept(store, ok()), baseline="cupy")
+    assert not app.exception
+    assert "baseline 'cupy': accepted are torch, fp32" in texts(app.error)
