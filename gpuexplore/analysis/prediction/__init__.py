@@ -1,4 +1,4 @@
-"""How long a case would take on a local or hypothetical device: the ideal time, corrected by what was learned from measurements.
+"""How long a case would take on a local or hypothetical device: the ideal time, corrected by measurements.
 
 Every prediction carries a 90 % prediction interval, and names what it was calibrated on.
 """
