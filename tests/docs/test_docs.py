@@ -3,6 +3,7 @@
 import argparse
 import ast
 import re
+import shlex
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import get_args
@@ -22,6 +23,7 @@ from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import Experiment, FlagName, PeakKind, Result, Status
 from gpuexplore.recorded import recorded_run, recordings
+from gpuexplore.ui.link import PARAMETERS
 from tests.analysis.made import analyzed, ok
 from tests.architecture.recipes import created, recipes
 from tests.docs.markdown import ALL_TEXT, FILES, PROSE, ROOT, anchors, fenced, links, name_of, words_in_code
@@ -30,16 +32,27 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MEASURING = (ROOT / "docs" / "measuring.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+RECORDING = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+MOST_LINES_OF_README = 150
 ENTRIES = dict(re.findall(r"^- \*\*(.+?)\*\* \(([^)]*)\)", GLOSSARY, re.M))  # the term, and its names in code
 NAMES_OF_ENTRIES = {name for names in ENTRIES.values() for name in re.findall(r"`([\w.]+)`", names)}
 IMAGES = sorted((ROOT / "docs" / "images").iterdir())
 EACH_FILE = pytest.mark.parametrize("path", FILES, ids=name_of)
 
 
-def options_of(command):
+def parser_of(command):
     parser = argparse.ArgumentParser(add_help=False)
     import_module(f"gpuexplore.cli.{command}_command").add_arguments(parser)
-    return [action.option_strings[-1] for action in parser._actions if action.option_strings]
+    return parser
+
+
+def options_of(command):
+    return [action.option_strings[-1] for action in parser_of(command)._actions if action.option_strings]
+
+
+def test_readme_is_short():
+    assert len(README.splitlines()) <= MOST_LINES_OF_README
 
 
 @pytest.mark.parametrize("text", [README, MEASURING, GLOSSARY], ids=["README", "measuring", "glossary"])
@@ -78,21 +91,14 @@ def test_diagnosis_is_named(kind):
     assert f"`{kind}`" in MEASURING
 
 
-@pytest.mark.parametrize("kind", get_args(PeakKind))
-def test_kind_of_peak_is_accepted_by_the_option(kind):
-    (row,) = (line for line in MEASURING.splitlines() if line.startswith("| `--peak` |"))
-
-    assert f"`{kind}`" in row
-
-
 @pytest.mark.parametrize("option", options_of("run"))
 def test_option_of_run_has_a_row(option):
     assert f"| `{option}` |" in MEASURING
 
 
 @pytest.mark.parametrize("option", sorted(set(options_of("record")) - set(options_of("run"))))
-def test_option_of_record_alone_is_explained(option):
-    assert f"`{option}`" in README
+def test_option_of_record_alone_has_a_row(option):
+    assert f"| `{option}` |" in RECORDING
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -145,11 +151,23 @@ def test_changelog_tells_of_this_version():
     )
 
 
+def title_of(page):
+    return re.search(r'^st\.title\("(.+)"\)', page.read_text(encoding="utf-8"), re.M)[1]
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=name_of)
 def test_page_is_in_the_navigation_tested_and_named(page):
     assert f'"{page.name}"' in (ROOT / "gpuexplore" / "ui" / "main.py").read_text(encoding="utf-8")
     assert (ROOT / "tests" / "pages" / f"test_{page.name}").exists()
-    assert page.stem.replace("_", " ").capitalize() in README
+    assert f"**{title_of(page)}**" in TOUR
+
+
+@pytest.mark.parametrize("page", PARAMETERS)
+def test_parameters_of_links_are_in_the_row_of_their_page(page):
+    title = title_of(ROOT / "pages" / f"{page.replace('-', '_')}.py")
+    (row,) = (line for line in MEASURING.splitlines() if line.startswith(f"| {title} | `"))
+
+    assert set(PARAMETERS[page]) <= words_in_code(row)
 
 
 @EACH_FILE
@@ -189,12 +207,28 @@ def test_make_targets_exist(text):
     assert {"run", "test"} <= {target for pair in named for target in pair if target} <= targets
 
 
-def test_contributing_names_files_that_exist():
-    written = {path for recipe in recipes().values() for path in created(recipe)}
-    paths = [path for path in re.findall(r"`([\w/.]+/[\w.]*)`", CONTRIBUTING) if path not in written]
+def missing_files(text):
+    """Return the files, folders and modules of this repository that a text names and that are not there."""
+    tops = "|".join(re.escape(path.name) for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
+    paths = re.findall(rf"(?<![\w/.-])((?:{tops})/[\w/.-]*\w)", text)
+    modules = re.findall(rf"`(?:python -m )?((?:{tops})(?:\.\w+)+)`|python -m ((?:{tops})(?:\.\w+)+)", text)
+    dotted = [name.replace(".", "/") for pair in modules for name in pair if name]
+    return {path for path in paths if not (ROOT / path).exists()} | {
+        path for path in dotted if not (ROOT / path).is_dir() and not (ROOT / f"{path}.py").exists()
+    }
 
-    assert paths
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+@EACH_FILE
+def test_files_and_modules_that_are_named_exist(path):
+    written = {path for recipe in recipes().values() for path in created(recipe)}
+
+    assert missing_files(path.read_text(encoding="utf-8")) - written == set()
+
+
+def test_files_and_modules_that_are_not_there_are_found():
+    named = "`gpuexplore/analysis/mfu.py` or `gpuexplore.analysis.mfu`, not `gpuexplore.request` or docs/measuring.md"
+
+    assert missing_files(named) == {"gpuexplore/analysis/mfu.py", "gpuexplore/analysis/mfu"}
 
 
 def test_recorded_runs_in_links_exist():
@@ -216,16 +250,28 @@ def test_python_snippets_compile_and_use_public_names(path):
 
 
 def shell_examples():
-    blocks = [code for language, code in fenced(README) if language == "sh"]
+    blocks = [code for language, code in fenced(ALL_TEXT) if language == "sh"]
     return re.findall(r"^(?:python -m )?gpuexplore .+$", "\n".join(blocks), re.M)
 
 
 @pytest.mark.parametrize("line", shell_examples())
-def test_shell_examples_name_commands_and_options_that_exist(line):
-    words = line.removeprefix("python -m ").split()
+def test_shell_examples_can_be_parsed(line):
+    _, command, *words = shlex.split(line.removeprefix("python -m "))
 
-    assert words[1] in COMMANDS
-    assert {word for word in words if word.startswith("--")} <= set(options_of(words[1]))
+    assert command in COMMANDS
+    if "--help" not in words:
+        assert parser_of(command).parse_args(words)
+
+
+@pytest.mark.slow
+def test_python_of_the_readme_runs(capsys):
+    (code,) = (code for language, code in fenced(README) if language == "python")
+    names = {}
+    exec(code, names)
+
+    assert capsys.readouterr().out.startswith("At 512 × 512 × 512, ")
+    assert len(names["frame"]) == len(names["analysis"].results) == 8
+    assert names["chart"].to_dict()
 
 
 def test_no_absolute_path_of_a_machine_is_told():
