@@ -98,12 +98,3 @@ def test_each_page_keeps_choices_of_its_own(page):
     for shown, own, other in ((kernels, "kernels", "what-if"), (what_if, "what-if", "kernels")):
         assert f"{own}.shape" in shown.session_state
         assert f"{other}.shape" not in shown.session_state
-
-
-def test_the_link_of_an_explained_result_and_its_baseline_is_known(page, finished):
-    app = page("benchmark", run=finished, baseline="fp32")
-    explained = app.selectbox(key="benchmark.explain")
-    explained.set_value(explained.options[-1]).run()
-
-    assert query_of(app).keys() == {"run", "baseline", "explain"}
-    assert not page("benchmark", **query_of(app)).warning
