@@ -12,7 +12,7 @@ from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `devices`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--measure", action="store_true", help="measure the CPU's ceilings now (about two seconds)")
+    parser.add_argument("--measure", action="store_true", help="measure the CPU's peaks now (about two seconds)")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -96,12 +96,6 @@ def choose_beside(run: Run) -> Beside:
     return _beside(run, chosen) if chosen else Beside()
 
 
-def show_beside(beside: Beside) -> None:
-    """Say whose results are drawn beside those of the run, if any are."""
-    if beside.about:
-        st.caption(beside.about)
-
-
 def offer_recorded_runs(operation: str) -> None:
     """Offer recorded runs of `operation`, else of any, to whoever has nothing to look at yet."""
     found = [(recording, operation) for recording in recordings_of(operation)]
