@@ -37,7 +37,7 @@ def of(kind, choices):
     return next(choice for choice in choices if choice.kind == kind)
 
 
-def knowing(*earlier):
+def measured_before(*earlier):
     """Return the context of an analysis with these earlier results."""
     return with_measured_ceilings(Context(earlier=earlier), ())
 
@@ -205,10 +205,10 @@ def on_cores(result, cores):
 def test_processors_of_one_name_with_other_cores_are_no_measured_peak_for_each_other():
     asked = on_cores(ok(spec=BARE), 2)
     here, elsewhere = (on_cores(ok(2e-2, size=2048, spec=BARE), cores) for cores in (2, 64))
-    assert of("measured_ceiling", known_peaks(asked, knowing(here, elsewhere))).peak.flop_per_s == (
+    assert of("measured_ceiling", known_peaks(asked, measured_before(here, elsewhere))).peak.flop_per_s == (
         pytest.approx(2 * 2048**3 / 2e-2)
     )
-    assert of("measured_ceiling", known_peaks(asked, knowing(elsewhere))).peak is None
+    assert of("measured_ceiling", known_peaks(asked, measured_before(elsewhere))).peak is None
 
 
 LARGE = Shape.of(m=4096, k=4096, n=4096)
@@ -217,7 +217,7 @@ LARGE = Shape.of(m=4096, k=4096, n=4096)
 def test_a_gpus_measured_peak_is_the_best_large_product_that_is_known():
     slow, fast = (on_gpu(ok(seconds, shape=LARGE, dtype="bf16")) for seconds in (1e-3, 5e-4))
     small = on_gpu(ok(1e-6, size=100, dtype="bf16"))
-    found = of("measured_ceiling", known_peaks(small, knowing(slow, fast, small))).peak
+    found = of("measured_ceiling", known_peaks(small, measured_before(slow, fast, small))).peak
     assert found.flop_per_s == pytest.approx(2 * 4096**3 / 5e-4)
     assert (
         found.source
@@ -239,14 +239,14 @@ def test_a_gpus_measured_peak_is_the_best_large_product_that_is_known():
     ],
 )
 def test_what_says_nothing_about_these_units_is_no_measured_peak(known):
-    choice = of("measured_ceiling", known_peaks(on_gpu(ok(dtype="bf16")), knowing(*known)))
+    choice = of("measured_ceiling", known_peaks(on_gpu(ok(dtype="bf16")), measured_before(*known)))
     assert "no large product in bf16 on matrix units was measured on this device: run one" in choice.reason
 
 
 def test_products_on_vector_units_share_one_measured_peak_whatever_unit_they_are_called():
     library = on_gpu(ok(3e-3, shape=LARGE))
     kernel = on_gpu(ok(shape=LARGE, implementation="numba-cuda"))
-    found = of("measured_ceiling", known_peaks(kernel, knowing(library))).peak
+    found = of("measured_ceiling", known_peaks(kernel, measured_before(library))).peak
     assert (found.unit, found.flop_per_s) == ("vector", pytest.approx(2 * 4096**3 / 3e-3))
 
 
@@ -255,7 +255,7 @@ def test_a_measured_bandwidth_is_the_best_stream_that_exceeds_the_cache():
     stream, cached = (
         on_gpu(ok(seconds, operation="copy", shape=Shape.of(n=size))) for size, seconds in ((n, 2e-4), (10**5, 1e-8))
     )
-    found = of("measured_ceiling", known_bandwidths(on_gpu(ok()), knowing(stream, cached))).peak
+    found = of("measured_ceiling", known_bandwidths(on_gpu(ok()), measured_before(stream, cached))).peak
     assert found.bytes_per_s == pytest.approx(8 * n / 2e-4)
     assert found.source.startswith("best stream through memory here: Copy, n = 100,000,000, torch in fp32, 2026")
 
