@@ -37,6 +37,14 @@ def why_no_gpu():
         return f"no NVIDIA GPU: {error}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items):
+    """Mark what renders pages as long, so that no page's test has to remember it."""
+    for item in items:
+        if "page" in item.fixturenames:
+            item.add_marker("long")
+
+
 def pytest_runtest_setup(item):
     if item.get_closest_marker("gpu") and (reason := why_no_gpu()):
         pytest.skip(reason)

@@ -6,8 +6,6 @@ from gpuexplore.request import Request, from_query, resolve
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
 
-pytestmark = pytest.mark.long
-
 
 def button(app, label):
     return next(one for one in app.button if one.label.startswith(label))

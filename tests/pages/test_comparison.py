@@ -9,8 +9,6 @@ from tests.analysis.made import ok
 from tests.analysis.utilization.test_peak_choice import on_gpu
 from tests.pages.conftest import OWNER, texts
 
-pytestmark = pytest.mark.long
-
 LARGE = Shape.of(m=4096, k=4096, n=4096)
 KEY = "benchmark.peak"
 

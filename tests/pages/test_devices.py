@@ -5,8 +5,6 @@ from gpuexplore.ui import session
 from tests.analysis.made import device
 from tests.pages.conftest import OWNER, texts
 
-pytestmark = pytest.mark.long
-
 
 def test_the_page_shows_this_machines_devices_with_their_peaks(page):
     app = page("devices")

@@ -12,8 +12,6 @@ from gpuexplore.ui.kernels import blocks, facts
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
-pytestmark = pytest.mark.long
-
 OWN = [
     pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
     for operation in OPERATIONS.values()

@@ -11,8 +11,6 @@ from tests.pages.conftest import OWNER, texts
 from tests.pages.test_benchmark import button, charts
 from tests.recorded import made
 
-pytestmark = pytest.mark.long
-
 COMPARE = "Compare with"
 
 

@@ -14,8 +14,6 @@ from tests.analysis.made import device, ok
 from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
 
-pytestmark = pytest.mark.long
-
 
 def spec(app):
     (chart,) = app.get("vega_lite_chart")

@@ -9,8 +9,6 @@ from gpuexplore.ui.what_if.choice import NOTEBOOK
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
-pytestmark = pytest.mark.long
-
 ALONE = {"gpus": ""}  # no other devices: quicker
 SQUARE = Shape.of(m=1000, k=1000, n=1000)
 

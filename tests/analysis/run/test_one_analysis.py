@@ -10,6 +10,7 @@ from io import BytesIO, StringIO
 from math import isnan
 
 import pandas as pd
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ CONTEXTS = st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=20, deadline=None, phases=PHASES)
 @given(results_of(), COMPARISONS, CONTEXTS)
 def test_every_reader_tells_the_same(results, comparison, context):
