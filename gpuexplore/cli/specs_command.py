@@ -23,24 +23,24 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(rows[0] if arguments.name else rows)
     elif arguments.name:
-        _print_one(rows[0])
+        _print_spec(rows[0])
     else:
         heading = ("key", "fp32", "bf16", "fp16", "memory", "confidence")
         print_columns([heading, *(_columns(row) for row in rows)])
     return EXIT_FAILED if arguments.name and rows[0]["key"] is None else EXIT_OK
 
 
-def _columns(one: dict[str, Any]) -> tuple[str, ...]:
-    rates = [format_flop_per_s(one["peaks"].get(name, {}).get("flop_per_s")) for name in ("fp32", "bf16", "fp16")]
-    return (one["key"], *rates, format_bytes_per_s(one["bandwidth_bytes_per_s"]), one["confidence"])
+def _columns(spec: dict[str, Any]) -> tuple[str, ...]:
+    rates = [format_flop_per_s(spec["peaks"].get(name, {}).get("flop_per_s")) for name in ("fp32", "bf16", "fp16")]
+    return (spec["key"], *rates, format_bytes_per_s(spec["bandwidth_bytes_per_s"]), spec["confidence"])
 
 
-def _print_one(one: dict[str, Any]) -> None:
-    if one["key"] is None:
-        near = ", ".join(row.name for row in search(one["query"])[:5])
-        print(f"{one['query'][:60]!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
+def _print_spec(spec: dict[str, Any]) -> None:
+    if spec["key"] is None:
+        near = ", ".join(row.name for row in search(spec["query"])[:5])
+        print(f"{spec['query'][:60]!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
         return
-    print(f"{one['key']}  {one['kind']}, confidence {one['confidence']}")
-    for dtype, peak in one["peaks"].items():
+    print(f"{spec['key']}  {spec['kind']}, confidence {spec['confidence']}")
+    for dtype, peak in spec["peaks"].items():
         print(f"  {dtype:5} {peak['unit']:7} {format_flop_per_s(peak['flop_per_s']):>14}  {peak['source']}")
-    print(f"  memory        {format_bytes_per_s(one['bandwidth_bytes_per_s']):>14}")
+    print(f"  memory        {format_bytes_per_s(spec['bandwidth_bytes_per_s']):>14}")
