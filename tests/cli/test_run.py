@@ -1,5 +1,7 @@
 """`run` and `record` with tiny sizes, measured in real processes."""
 
+import csv
+import json
 import subprocess
 import sys
 from dataclasses import fields
@@ -68,7 +70,9 @@ def test_the_kind_of_peak_is_chosen_and_named_or_null_with_its_reason(answered, 
 def test_a_kind_of_peak_that_does_not_exist_is_named_before_anything_is_measured(capsys):
     assert main(["run", *TINY, "--peak", "best", "--no-save"]) == EXIT_UNUSABLE
 
-    assert "kind of peak 'best': accepted are datasheet, formula, measured_ceiling" in capsys.readouterr().err
+    assert (
+        "kind of peak 'best': accepted are datasheet, formula, held_clock, measured_ceiling" in capsys.readouterr().err
+    )
 
 
 def test_run_as_text_prints_a_table_and_a_sentence(capsys):
@@ -76,7 +80,10 @@ def test_run_as_text_prints_a_table_and_a_sentence(capsys):
 
     told = capsys.readouterr()
     heading, *rows = told.out.splitlines()
-    assert heading.split() == ["size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "status"]
+    assert heading.split() == ["size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU"] + [
+        "bound",
+        "status",
+    ]
     assert [row.split()[:5] for row in rows[:2]] == [["n", "=", size, "fp32", "numpy"] for size in ("8", "16")]
     assert told.err.splitlines()[0].startswith("[1/2] vector_add n=8 fp32 numpy on cpu")
 
@@ -86,11 +93,24 @@ def test_run_as_text_says_why_each_sentence_once_and_with_its_evidence(capsys, m
 
     assert main(["run", "matmul", "--size", "600", "--impl", "torch", "--no-save"]) == EXIT_OK
 
-    said = capsys.readouterr().out
-    why = said.partition("Why: torch in fp32 at 600 × 600 × 600\n")[2].splitlines()
-    assert why[0].startswith("- torch in fp32 is compute-bound, and close to that limit")
+    printed = capsys.readouterr().out
+    why = printed.partition("What limits torch in fp32 at 600 × 600 × 600:\n")[2].splitlines()
+    assert why[0].startswith("- torch in fp32 is compute-bound and close to the limit, 86.4 % of the measured peak")
     assert why[1].startswith("  864 GFLOP/s of 1.00 TFLOP/s")
-    assert said.count("is compute-bound") == 1
+    assert printed.count("is compute-bound") == 1
+
+
+def test_the_baseline_asked_for_is_that_of_the_json_and_of_the_file(tmp_path, capsys, monkeypatch):
+    measured = (ok(2e-3, implementation="numpy"), ok(1e-3))
+    monkeypatch.setattr(run_command, "measure", lambda experiment, devices: measured)
+    path = tmp_path / "run.csv"
+    asked = ["run", "matmul", "--size", "100", "--dtype", "fp32", "--impl", "numpy,torch", "--no-save"]
+
+    assert main([*asked, "--baseline", "torch", "--out", str(path), "--json"]) == EXIT_OK
+
+    report = json.loads(capsys.readouterr().out)
+    assert [result["speedup"]["baseline"] for result in report["results"]] == ["torch", "torch"]
+    assert [row["baseline"] for row in csv.DictReader(path.open())] == ["torch", "torch"]
 
 
 def test_run_as_text_says_why_there_is_no_time(capsys, monkeypatch):
