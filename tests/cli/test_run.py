@@ -80,10 +80,7 @@ def test_run_as_text_prints_a_table_and_a_sentence(capsys):
 
     told = capsys.readouterr()
     heading, *rows = told.out.splitlines()
-    assert heading.split() == ["size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU"] + [
-        "bound",
-        "status",
-    ]
+    assert " ".join(heading.split()) == "size dtype implementation device time speedup rate MFU bound status"
     assert [row.split()[:5] for row in rows[:2]] == [["n", "=", size, "fp32", "numpy"] for size in ("8", "16")]
     assert told.err.splitlines()[0].startswith("[1/2] vector_add n=8 fp32 numpy on cpu")
 
@@ -110,7 +107,7 @@ def test_the_baseline_asked_for_is_that_of_the_json_and_of_the_file(tmp_path, ca
 
     report = json.loads(capsys.readouterr().out)
     assert [result["speedup"]["baseline"] for result in report["results"]] == ["torch", "torch"]
-    assert [row["baseline"] for row in csv.DictReader(path.open())] == ["torch", "torch"]
+    assert [row["baseline"] for row in csv.DictReader(path.read_text().splitlines())] == ["torch", "torch"]
 
 
 def test_run_as_text_says_why_there_is_no_time(capsys, monkeypatch):
