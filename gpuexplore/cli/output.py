@@ -33,8 +33,8 @@ def print_summary(analysis: RunAnalysis) -> None:
     result = analysis.headline_result
     diagnoses = result.diagnoses if result else ()
     sentences = {diagnosis.sentence for diagnosis in diagnoses}
-    print(f"\n{analysis.summary.headline}")
-    print(*(sentence for sentence in analysis.summary.details if sentence not in sentences), sep="\n")
+    details = (sentence for sentence in analysis.summary.details if sentence not in sentences)
+    print("", analysis.summary.headline, *details, sep="\n")
     if result and diagnoses:
         print(f"\nWhat limits {result.label} at {shape_label(result.case.shape)}:")
     for diagnosis in diagnoses:

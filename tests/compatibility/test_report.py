@@ -27,8 +27,8 @@ def analyzed(run):
 def leaves(value, path=()):
     """Yield the path and value of everything in a JSON document that holds nothing further."""
     if value and isinstance(value, dict | list):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from leaves(one, (*path, key))
+        for key, held in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from leaves(held, (*path, key))
     else:
         yield path, value
 

@@ -26,15 +26,18 @@ def attainable_flop_per_s(flop_per_byte: float, flop_per_s: float, bytes_per_s: 
 
 
 def bound_of(result: Result, peak: Peak | None, memory: Bandwidth | None) -> Bound | None:
-    """Return what limits this result at best; None when a peak that decides it is unknown (without FLOPs none does).
+    """Return what limits this result at best; None without a time, or when a peak that decides it is unknown.
 
-    `overhead`: its time is near the cost of a call. `compute`: its intensity is at the ridge or above, that of the
-    cache its data stay in where its bandwidth is known, else that of memory. Below `memory`, or `cache`.
+    Without FLOPs no peak decides. `overhead`: its time is near the cost of a call. `compute`: its intensity is at the
+    ridge or above, that of the cache its data stay in where its bandwidth is known, else that of memory. Below
+    `memory`, or `cache`.
 
     Args:
         peak: of its arithmetic.
         memory: the bandwidth of the memory.
     """
+    if result.measurement is None:
+        return None
     if any(flag.name == "launch_bound" for flag in result.flags):
         return "overhead"
     slope = serving_bandwidth(result, memory) or memory

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpuexplore.analysis.roofline.bound import attainable_flop_per_s, bound_of, intensity, ridge_point
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
-from tests.analysis.made import PEAKS, alone, analyzed, case, custom, ok
+from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 POSITIVE = st.floats(1e-3, 1e15)
 
@@ -92,6 +92,10 @@ def test_near_the_cost_of_a_call_it_is_overhead():
 def test_an_unknown_peak_leaves_the_bound_unknown():
     assert bound(ok(dtype="fp64")) is None
     assert bound(ok(spec={"bandwidth": None})) is None
+
+
+def test_what_has_no_time_has_no_bound():
+    assert bound(failed(size=600)) is None
 
 
 def test_peak_and_bandwidth_alone_decide_the_bound():

@@ -1,0 +1,14 @@
+"""What a run prints, on made-up results."""
+
+from gpuexplore.cli.output import print_summary
+from gpuexplore.model import Flag
+from tests.analysis.made import analyzed, ok
+
+
+def test_a_headline_without_further_sentences_is_followed_by_one_empty_line(capsys):
+    print_summary(analyzed(ok(flags=[Flag("launch_bound", "a call on one element already takes 1 ms")])))
+
+    before, headline, after, why = capsys.readouterr().out.splitlines()[:4]
+    assert (before, after) == ("", "")
+    assert headline.startswith("At 100 × 100 × 100, torch in fp32 takes")
+    assert why == "What limits torch in fp32 at 100 × 100 × 100:"
