@@ -19,8 +19,16 @@ Source = RunAnalysis | Analyzable
 
 
 def analysis_of(source: Source) -> RunAnalysis:
-    """Return an analysis as it is, or that of a run compared with the defaults."""
-    return source if isinstance(source, RunAnalysis) else source.analyze()
+    """Return an analysis as it is, or that of a run compared with the defaults.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(source, RunAnalysis):
+        return source
+    if not hasattr(source, "analyze"):
+        raise TypeError(f"a chart takes a run or what run.analyze() returns, not a {type(source).__name__}")
+    return source.analyze()
 
 
 def to_frame(source: Source) -> pd.DataFrame:

@@ -97,6 +97,11 @@ def test_a_run_can_be_drawn_like_its_results():
     assert chart.time(Outcome(asked, sweep())).to_dict() == chart.time(swept()).to_dict()
 
 
+def test_what_is_neither_a_run_nor_its_analysis_is_named_with_what_is_accepted():
+    with pytest.raises(TypeError, match=r"takes a run or what run.analyze\(\) returns, not a tuple"):
+        chart.time(sweep())
+
+
 def test_size_ticks_are_the_measured_sizes_on_a_log_scale():
     x = layers(chart.time(swept()), "point")[0]["encoding"]["x"]
     assert x["axis"]["values"] == [64, 128, 256]
