@@ -6,7 +6,8 @@ GpuExploreError
 ├── TooLarge            memory is not enough: becomes Status.OUT_OF_MEMORY
 ├── TooSlow             the time budget is not enough: becomes Status.SKIPPED
 ├── Cancelled           the user asked to stop: becomes Status.CANCELLED
-└── NotFound            no such run, device or accelerator
+├── NotFound            no such run, device or accelerator
+└── StoreUnavailable    the database cannot be used now: its text says why, and what helps
 """
 
 from collections.abc import Iterable
@@ -46,3 +47,7 @@ class Cancelled(GpuExploreError):
 
 class NotFound(GpuExploreError):
     """A run, device or accelerator that does not exist."""
+
+
+class StoreUnavailable(GpuExploreError):
+    """The database cannot be used now; the text is one sentence that says why and what helps."""

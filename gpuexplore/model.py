@@ -361,7 +361,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One experiment on its way through the queue; times are UTC in ISO 8601."""
+    """One experiment on its way through the queue; times are UTC in ISO 8601.
+
+    Attributes:
+        supervisor: who measures it, or did last.
+        device_s: seconds that devices have worked for it.
+    """
 
     id: str
     owner: str
@@ -370,6 +375,8 @@ class Run:
     progress: Progress
     results: tuple[Result, ...] = ()
     reason: str | None = None
+    supervisor: str | None = None
+    device_s: float = 0.0
     created_utc: str | None = None
     started_utc: str | None = None
     finished_utc: str | None = None

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Before any test imports the package: nothing may touch the home of whoever runs the tests.
 _HOME = tempfile.TemporaryDirectory(prefix="gpuexplore-tests-", ignore_cleanup_errors=True)
 os.environ["GPUEXPLORE_HOME"] = _HOME.name
+os.environ["GPUEXPLORE_LOCKS"] = str(Path(_HOME.name) / "locks")  # tests side by side do not wait for each other
 _CODE = import_module("gpuexplore.measure").shared_kernel_code()
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba" / _CODE))  # compiled once, not each time
 

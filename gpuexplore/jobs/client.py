@@ -1,4 +1,4 @@
-"""Starts this host's supervisor when there is none: light enough for the web process.
+"""Keeps one living supervisor on this host: light enough for the web process.
 
 The supervisor is a program of its own and not a child that multiprocessing spawns: Streamlit
 replaces `__main__`, which a spawned child would run again.
@@ -9,71 +9,155 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event
 
-from filelock import BaseFileLock, Timeout
+import psutil
+from filelock import Timeout
 
+import gpuexplore
 from gpuexplore.devices.directories import data_directory
-from gpuexplore.jobs.locks import starter_lock, supervisor_lock
-from gpuexplore.store import open_store
-from gpuexplore.store.database import URL_VARIABLE
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.locks import Holder, starter_lock, supervisor_lock
+from gpuexplore.store.database import URL_VARIABLE, database_url
 
 LOG = logging.getLogger(__name__)
-MAX_HEARTBEAT_AGE_S = 3.0
-START_S = 10.0
-POLL_S = 0.05
+SUPERVISOR_VARIABLE = "GPUEXPLORE_SUPERVISOR"
+MODES = ("own", "external")
 COMMAND = (sys.executable, "-m", "gpuexplore.jobs.supervisor")
+FROZEN_S = 15.0  # without a sign of life: it is killed
+LOOK_S = 0.5
+START_S = 10.0
+STOP_S = 10.0
+POLL_S = 0.05
 
 
-def ensure_supervisor(database_url: str | None = None) -> subprocess.Popen[bytes] | None:
-    """Start a supervisor unless one is alive or being started; return the process that was started.
+class Watch:
+    """Starts a supervisor when there is none, and replaces one that is frozen.
 
-    It outlives this process and logs to `logs/supervisor.log` in the data directory.
+    Time is this process's own: a system clock that is set back or forward changes nothing.
     """
-    starting = starter_lock()
-    try:
-        starting.acquire(blocking=False)
-    except Timeout:
-        return None
-    try:
-        if is_supervised(database_url):
-            return None
-        process = _start(database_url)
-        _wait_until_locked(process)
-        return process
-    finally:
-        starting.release()
+
+    def __init__(self, url: str | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._given_url, self._clock = url, clock
+        self._lock = supervisor_lock(database_url(url))
+        self._sign: tuple[Holder, int | None] | None = None
+        self._seen_s = clock()
+        self._started: subprocess.Popen[bytes] | None = None
+
+    def look(self) -> None:
+        """Look once, and do what is needed."""
+        holder = self._lock.holder()
+        if holder is None:
+            self._sign = None
+            if not self._lock.is_held():
+                self.start()
+            return
+        sign = (holder, self._lock.last_sign())
+        if sign != self._sign:
+            self._sign, self._seen_s = sign, self._clock()
+        elif self._clock() - self._seen_s > FROZEN_S:
+            LOG.warning("%s has shown no sign of life for %g s: it is killed and replaced", holder, FROZEN_S)
+            _end(holder, patience_s=0)
+
+    def start(self) -> None:
+        """Start a supervisor unless somebody else does at this moment; it outlives this process."""
+        starting = starter_lock(database_url(self._given_url))
+        with suppress(Timeout):
+            starting.acquire(timeout=0)
+            try:
+                if not self._lock.is_held():
+                    self.stop()
+                    self._started = _start(self._given_url)
+                    self._wait_until_locked(self._started)
+            finally:
+                starting.release()
+
+    def replace_other_version(self) -> None:
+        """End a supervisor of another version than this process: it would measure by other rules."""
+        holder = self._lock.holder()
+        if holder is not None and holder.version != gpuexplore.__version__:
+            LOG.warning("%s is version %s: it is replaced by %s", holder, holder.version, gpuexplore.__version__)
+            _end(holder, patience_s=STOP_S)
+
+    def stop(self) -> None:
+        """End the supervisor that was started here; what it measures is queued again."""
+        if self._started is None or self._started.poll() is not None:
+            return
+        self._started.terminate()
+        try:
+            self._started.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            LOG.warning("The supervisor %d did not stop within %g s: it is killed", self._started.pid, STOP_S)
+            self._started.kill()
+            self._started.wait()
+
+    def _wait_until_locked(self, process: subprocess.Popen[bytes]) -> None:
+        """Keep others from starting a second one until the first holds its lock."""
+        deadline_s = time.monotonic() + START_S
+        while process.poll() is None and time.monotonic() < deadline_s and not self._lock.is_held():
+            time.sleep(POLL_S)
 
 
-def is_supervised(database_url: str | None = None) -> bool:
-    """Return whether a supervisor reported itself in the last seconds, or holds this host's lock."""
-    with open_store(database_url) as store:
-        alive = store.supervisor()
-    return (alive is not None and alive.age_s < MAX_HEARTBEAT_AGE_S) or _is_held(supervisor_lock())
+def watch(stop: Event, url: str | None = None) -> None:
+    """Keep a supervisor alive until `stop` is set, then end the one that was started here.
+
+    Raises:
+        InvalidInput: the setting GPUEXPLORE_SUPERVISOR is unknown.
+    """
+    if is_external():
+        return
+    keeper = Watch(url)
+    keeper.replace_other_version()
+    while True:
+        try:
+            keeper.look()
+        except (OSError, InvalidInput):
+            LOG.exception("The supervisor could not be looked after; the next look is due in %g s", LOOK_S)
+        if stop.wait(LOOK_S):
+            break
+    keeper.stop()
 
 
-def _start(database_url: str | None) -> subprocess.Popen[bytes]:
-    environment = os.environ | ({URL_VARIABLE: database_url} if database_url else {})
-    path = data_directory() / "logs" / "supervisor.log"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as log:
+def is_external() -> bool:
+    """Return whether somebody else, e.g. systemd, looks after the supervisor: GPUEXPLORE_SUPERVISOR=external.
+
+    Raises:
+        InvalidInput: the setting is unknown.
+    """
+    mode = os.environ.get(SUPERVISOR_VARIABLE) or MODES[0]
+    if mode not in MODES:
+        raise InvalidInput.of(SUPERVISOR_VARIABLE, mode, MODES)
+    return mode == "external"
+
+
+def _start(url: str | None) -> subprocess.Popen[bytes]:
+    environment = os.environ | ({URL_VARIABLE: url} if url else {})
+    directory = data_directory() / "logs"
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "supervisor.err").open("wb") as errors:  # what is said before and beside the log
         process = subprocess.Popen(
-            COMMAND, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            [*COMMAND, "--log", str(directory / "supervisor.log")],
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
         )
     LOG.info("Started the supervisor as process %d", process.pid)
     return process
 
 
-def _wait_until_locked(process: subprocess.Popen[bytes]) -> None:
-    """Keep others from starting a second one until the first holds its lock."""
-    deadline_s = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < deadline_s and not _is_held(supervisor_lock()):
-        time.sleep(POLL_S)
-
-
-def _is_held(lock: BaseFileLock) -> bool:
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        return True
-    lock.release()
-    return False
+def _end(holder: Holder, *, patience_s: float) -> None:
+    process = holder.process()
+    if process is None:
+        return
+    with suppress(psutil.NoSuchProcess):
+        if patience_s:
+            process.terminate()
+            with suppress(psutil.TimeoutExpired):
+                process.wait(patience_s)
+                return
+        process.kill()
+        process.wait(START_S)

@@ -1,20 +1,22 @@
 """Where runs, results, own peaks and heartbeats live: SQLite by default, PostgreSQL by URL."""
 
+import sqlite3
 from collections.abc import Callable
 from datetime import datetime
-from sqlite3 import DatabaseError
 from typing import Self
 
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.store import attempts, peaks, queue, runs, supervisors
+from gpuexplore.store import attempts, leases, owners, peaks, queue, runs, turns
 from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
+from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
 from gpuexplore.store.queue import RunClaim
-from gpuexplore.store.supervisors import Supervisor, SupervisorState
+from gpuexplore.store.turns import WaitingRun
+from gpuexplore.store.unavailable import unavailable
 from gpuexplore.store.upgrade import upgrade
 
-__all__ = ["RunClaim", "Store", "Supervisor", "SupervisorState", "open_store"]
+__all__ = ["Instance", "RunClaim", "Store", "Supervisor", "SupervisorState", "WaitingRun", "open_store"]
 
 
 class Store(Database):
@@ -24,6 +26,7 @@ class Store(Database):
 
     # owners
     submit = runs.submit
+    submit_all = runs.submit_all
     record = runs.record
     load = runs.load
     load_summary = runs.load_summary
@@ -37,14 +40,26 @@ class Store(Database):
     own_bandwidth = peaks.own_bandwidth
     set_own_bandwidth = peaks.set_own_bandwidth
     delete_own_bandwidth = peaks.delete_own_bandwidth
+    see = owners.see
     # anybody
-    position = queue.position
-    queue_length = queue.queue_length
-    supervisor = supervisors.supervisor
+    newest_result = runs.newest_result
+    running = runs.running
+    position = turns.position
+    waiting = turns.waiting
+    queue_length = turns.queue_length
+    supervisor = leases.supervisor
+    supervisors = leases.supervisors
+    ready = leases.ready
     # supervisors
-    heartbeat = supervisors.heartbeat
-    requeue_orphans = queue.requeue_orphans
+    heartbeat = leases.heartbeat
+    end_lease = leases.end_lease
+    silent_supervisors = queue.silent_supervisors
+    take_over = queue.take_over
+    drop_abandoned = queue.drop_abandoned
+    order_all = turns.order_all
+    somebody_waits = turns.somebody_waits
     claim = queue.claim
+    add_device_seconds = attempts.add_device_seconds
     cancel_requested = runs.cancel_requested
     set_current = attempts.set_current
     add_result = attempts.add_result
@@ -71,14 +86,25 @@ def open_store(url: str | None = None, *, clock: Callable[[], datetime] = utc_no
         clock: what dates the runs.
 
     Raises:
-        InvalidInput: there is no usable database there; says why.
+        InvalidInput: `url` names no database.
+        StoreUnavailable: it cannot be used now; says why.
     """
     try:
         engine = connect(database_url(url))
+    except (ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
+        raise _unusable(url, error) from error
+    try:
         upgrade(engine)
-    except (SQLAlchemyError, DatabaseError, ImportError, OSError) as error:
-        accepted = f"those that can be opened and written ({str(error).splitlines()[0]}); see GPUEXPLORE_HOME"
-        raise InvalidInput.of(
-            "database", "GPUEXPLORE_DATABASE_URL" if url_is_given(url) else "file", accepted
-        ) from error
+    except BaseException as error:
+        engine.dispose()
+        if isinstance(error, DBAPIError | sqlite3.Error):
+            raise unavailable(error) from error
+        if isinstance(error, OSError):
+            raise _unusable(url, error) from error
+        raise
     return Store(engine, clock)
+
+
+def _unusable(url: str | None, error: Exception) -> InvalidInput:
+    accepted = f"those that can be opened and written ({str(error).splitlines()[0]}); see GPUEXPLORE_HOME"
+    return InvalidInput.of("database", "GPUEXPLORE_DATABASE_URL" if url_is_given(url) else "file", accepted)

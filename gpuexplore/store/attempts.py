@@ -1,29 +1,48 @@
 """What a supervisor writes while it measures a claimed run; an attempt that was given up writes nothing."""
 
-from sqlalchemy import Select, Update, insert, select, update
+from sqlalchemy import Connection, Select, Update, insert, select, update
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.serialization import encode
 from gpuexplore.store.database import Database
+from gpuexplore.store.environments import keep, take_out
 from gpuexplore.store.queue import RunClaim
 from gpuexplore.store.tables import RESULTS, RUNS
+from gpuexplore.store.turns import book, order_runs_of
 
 FINAL = (RunState.DONE, RunState.CANCELLED, RunState.FAILED)
 
 
 def set_current(database: Database, claim: RunClaim, case: Case | None) -> bool:
     """Note which case is being measured; return False when the claim no longer holds."""
-    return _write(database, _held(claim).values(current=None if case is None else claim.index(case)))
+    current = None if case is None else claim.index(case)
+    with database.writing() as connection:
+        return connection.execute(_held(claim).values(current=current)).rowcount == 1
 
 
 def add_result(database: Database, claim: RunClaim, result: Result) -> bool:
     """Store what became of one case; return False when the claim no longer holds."""
-    row = {"run_id": claim.run_id, "case_index": claim.index(result.case), "payload": encode(result)}
     with database.writing() as connection:
         held = connection.scalar(_locked(claim)) is not None
         if held:
-            connection.execute(insert(RESULTS).values(**row))
+            add_row(connection, claim.run_id, claim.index(result.case), result)
+        return held
+
+
+def add_row(connection: Connection, run_id: str, case_index: int, result: Result) -> None:
+    """Store a result in the transaction of `connection`, its environment apart."""
+    payload, environment = take_out(encode(result))
+    digest = None if environment is None else keep(connection, environment)
+    row = {"run_id": run_id, "case_index": case_index, "payload": payload, "environment": digest}
+    connection.execute(insert(RESULTS).values(**row))
+
+
+def add_device_seconds(database: Database, claim: RunClaim, device_s: float) -> bool:
+    """Book what a device has worked for this run; return False when the claim no longer holds."""
+    with database.writing() as connection:
+        held = connection.execute(_held(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
+        book(connection, claim.owner, device_s)  # it was used up even if the claim was lost meanwhile
         return held
 
 
@@ -36,15 +55,16 @@ def finish(database: Database, claim: RunClaim, state: RunState, *, reason: str 
     if state not in FINAL:
         raise InvalidInput.of("final state", state, FINAL)
     ended = _held(claim).values(state=state, reason=reason, current=None, finished_utc=database.now())
-    return _write(database, ended)
+    with database.writing(durable=True) as connection:
+        return connection.execute(ended).rowcount == 1
 
 
 def release(database: Database, claim: RunClaim) -> bool:
-    """Give a run back to the queue with the results it has; return False when the claim no longer holds.
-
-    The start that came to nothing does not count as its owner's turn.
-    """
-    return _write(database, _held(claim).values(state=RunState.QUEUED, current=None, started_utc=None))
+    """Give a run back to the queue with the results it has; return False when the claim no longer holds."""
+    with database.writing() as connection:
+        held = connection.execute(_held(claim).values(state=RunState.QUEUED, current=None)).rowcount == 1
+        order_runs_of(connection, claim.owner)
+        return held
 
 
 def _held(claim: RunClaim) -> Update:
@@ -60,8 +80,3 @@ def _locked(claim: RunClaim) -> Select[tuple[int]]:
         .where(RUNS.c.id == claim.run_id, RUNS.c.attempt == claim.attempt, RUNS.c.state == RunState.RUNNING)
         .with_for_update()
     )
-
-
-def _write(database: Database, statement: Update) -> bool:
-    with database.writing() as connection:
-        return connection.execute(statement).rowcount == 1

@@ -1,23 +1,29 @@
-"""One connection pool and one clock: how every query of this package reaches the database."""
+"""One connection pool and its clocks: how every query of this package reaches the database."""
 
+import json
 import os
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Float, Table, create_engine, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from gpuexplore.devices.directories import data_directory
+from gpuexplore.store.sqlite_connection import BUSY_TIMEOUT_MS, listen
+from gpuexplore.store.storable_text import REPLACEMENT, storable
+from gpuexplore.store.unavailable import LOCKED, because, is_unavailable, unavailable
 
 URL_VARIABLE = "GPUEXPLORE_DATABASE_URL"
-BUSY_TIMEOUT_MS = 10_000  # a writer waits this long for another one before it gives up
-SETTINGS = (
-    f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
-    "PRAGMA foreign_keys = ON",
-    "PRAGMA synchronous = NORMAL",  # with WAL a power cut may lose the last moments, never the file
-)
 
 
 def utc_now() -> datetime:
@@ -26,13 +32,34 @@ def utc_now() -> datetime:
 
 
 def database_url(url: str | None = None) -> str:
-    """Return `url`, else the environment's, else that of the file in the data directory."""
-    return url or os.environ.get(URL_VARIABLE) or f"sqlite:///{data_directory() / 'gpuexplore.sqlite3'}"
+    """Return `url`, else the environment's, else that of the file in the data directory; a file's path is absolute."""
+    given = url or os.environ.get(URL_VARIABLE) or f"sqlite:///{data_directory() / 'gpuexplore.sqlite3'}"
+    scheme, separator, path = given.partition(":///")
+    if scheme != "sqlite" or path in ("", ":memory:"):
+        return given
+    return f"{scheme}{separator}{Path(path).resolve()}"
 
 
 def url_is_given(url: str | None = None) -> bool:
     """Return whether somebody chose the database: its text may hold a password, so no message shows it."""
     return bool(url or os.environ.get(URL_VARIABLE))
+
+
+class epoch_s(FunctionElement[float]):  # noqa: N801 - reads like the SQL function it is
+    """Seconds since 1970 by the database's clock."""
+
+    type = Float()
+    inherit_cache = True
+
+
+@compiles(epoch_s, "sqlite")
+def _sqlite_epoch_s(_: epoch_s, __: SQLCompiler, **___: Any) -> str:
+    return "((julianday('now') - 2440587.5) * 86400.0)"
+
+
+@compiles(epoch_s, "postgresql")
+def _postgresql_epoch_s(_: epoch_s, __: SQLCompiler, **___: Any) -> str:
+    return "extract(epoch from clock_timestamp())::float"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,45 +68,89 @@ class Database:
 
     engine: Engine
     clock: Callable[[], datetime] = utc_now
+    _one_writer: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database throughout."""
-        with self.engine.connect() as connection:
+        """Give a connection that sees one state of the database throughout.
+
+        Raises:
+            StoreUnavailable: the database cannot be used now.
+        """
+        with _translated(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Give a connection that commits at the end; on SQLite it is the only writer from its first statement."""
-        with self.engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin() as connection:
+    def writing(self, *, durable: bool = False) -> Iterator[Connection]:
+        """Give a connection that commits at the end; on SQLite it is the only writer from its first statement.
+
+        Args:
+            durable: what is written survives a power cut as soon as this returns; it costs a sync of the disk.
+
+        Raises:
+            StoreUnavailable: the database cannot be used now; nothing was written.
+        """
+        engine = self.engine.execution_options(sqlite_begin="BEGIN IMMEDIATE", sqlite_durable=durable)
+        with _translated(), self._turn(), engine.begin() as connection:
             yield connection
 
-    def now(self, *, back_s: float = 0.0) -> str:
-        """Return the time `back_s` seconds ago, as the tables hold it."""
-        moment = datetime.fromtimestamp(self.clock().timestamp() - back_s, UTC)
-        return moment.isoformat(timespec="microseconds")
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """On SQLite, let the threads of this process write in turns: waiting for its lock is slower and unfair."""
+        if self.engine.dialect.name != "sqlite":
+            yield
+            return
+        if not self._one_writer.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+            raise because(LOCKED)
+        try:
+            yield
+        finally:
+            self._one_writer.release()
 
-    def age_s(self, moment: str) -> float:
-        """Return the seconds since a time that the tables hold."""
-        return self.clock().timestamp() - datetime.fromisoformat(moment).timestamp()
+    def now(self) -> str:
+        """Return the time as the tables hold it."""
+        return self.clock().isoformat(timespec="microseconds")
 
 
 def connect(url: str) -> Engine:
     """Return the connection pool for `url`; nothing is opened yet."""
-    engine = create_engine(url)
+    engine = create_engine(url, pool_pre_ping=True, json_serializer=_json)
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _prepare_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
+        listen(engine)
     return engine
 
 
-def _prepare_sqlite(connection: Any, _: object) -> None:
-    # The driver would begin a transaction only before the first change: a read followed by a write could then fail
-    # as stale. See https://docs.sqlalchemy.org/en/21/dialects/sqlite.html#pysqlite-serializable
-    connection.isolation_level = None
-    for setting in SETTINGS:
-        connection.execute(setting)
+def seconds_since_1970(connection: Connection) -> float:
+    """Return the time by the database's clock."""
+    return float(connection.execute(select(epoch_s())).scalar_one())
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("sqlite_begin", "BEGIN"))
+def upsert(connection: Connection, table: Table, row: Mapping[str, Any], *, add: tuple[str, ...] = ()) -> None:
+    """Insert `row`, or change the one with its primary key.
+
+    Args:
+        connection: in a transaction that writes.
+        table: where to.
+        row: by column.
+        add: columns to which the row's value is added where the row exists.
+    """
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table).values(**row)
+    keys = [column.name for column in table.primary_key]
+    changes = {name: insert.excluded[name] for name in row if name not in keys}
+    changes |= {name: table.c[name] + insert.excluded[name] for name in add}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=changes))
+
+
+def _json(value: Any) -> str:
+    """Return JSON that every database takes."""
+    return storable(json.dumps(value, ensure_ascii=False).replace("\\u0000", REPLACEMENT))
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        if not is_unavailable(error):
+            raise
+        raise unavailable(error) from error

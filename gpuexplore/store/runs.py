@@ -2,30 +2,66 @@
 
 import secrets
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, func, insert, or_, select, update
 from sqlalchemy import case as choose
 
 from gpuexplore.devices.identity import same_device
 from gpuexplore.errors import CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import encode
-from gpuexplore.store.database import Database
-from gpuexplore.store.tables import RESULTS, RUNS
+from gpuexplore.store.attempts import add_row
+from gpuexplore.store.database import Database, epoch_s, upsert
+from gpuexplore.store.environments import put_back
+from gpuexplore.store.limits import check, limits
+from gpuexplore.store.tables import ENVIRONMENTS, OWNERS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
+from gpuexplore.store.turns import order_runs_of
 
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
 ALPHABET = string.ascii_lowercase + string.digits
 ACTIVE = (RunState.QUEUED, RunState.RUNNING)
 
 
-def submit(database: Database, experiment: Experiment, owner: str) -> str:
-    """Queue `experiment` for `owner`; return the run's id."""
-    with database.writing() as connection:
-        return _insert_run(connection, _new_run(database, experiment, owner))
+def submit(
+    database: Database,
+    experiment: Experiment,
+    owner: str,
+    *,
+    estimated_s: float | None = None,
+    address: str | None = None,
+) -> str:
+    """Queue `experiment` for `owner`; return the run's id. See `submit_all`."""
+    (run_id,) = submit_all(database, {experiment: estimated_s}, owner, address=address)
+    return run_id
+
+
+def submit_all(
+    database: Database, experiments: Mapping[Experiment, float | None], owner: str, *, address: str | None = None
+) -> list[str]:
+    """Queue all of `experiments` or none; return the ids of the runs. They are on the disk when this returns.
+
+    Args:
+        database: where to.
+        experiments: each with the device seconds it will take; None counts the sampling alone.
+        owner: whose they are.
+        address: where they come from on the network.
+
+    Raises:
+        InvalidInput: a limit is reached; nothing was queued.
+    """
+    rows = [_new_run(database, experiment, owner) for experiment in experiments]
+    with database.writing(durable=True) as connection:
+        for row, estimated_s in zip(rows, experiments.values(), strict=True):
+            row |= {"estimated_s": row["estimated_s"] if estimated_s is None else estimated_s, "address": address}
+            check(connection, row, limits())
+            _insert_run(connection, row)
+        upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
+        order_runs_of(connection, owner)
+    return [row["id"] for row in rows]
 
 
 def record(database: Database, experiment: Experiment, owner: str, *, results: Sequence[Result]) -> str:
@@ -42,9 +78,8 @@ def record(database: Database, experiment: Experiment, owner: str, *, results: S
     row = _new_run(database, experiment, owner) | {"state": RunState.DONE, "started_utc": now, "finished_utc": now}
     with database.writing() as connection:
         run_id = _insert_run(connection, row)
-        rows = [{"run_id": run_id, "case_index": indexes[result.case], "payload": encode(result)} for result in results]
-        if rows:
-            connection.execute(insert(RESULTS), rows)
+        for result in results:
+            add_row(connection, run_id, indexes[result.case], result)
     return run_id
 
 
@@ -54,11 +89,10 @@ def load(database: Database, run_id: str) -> Run:
     Raises:
         NotFound: no run has this id.
     """
-    wanted = select(RESULTS.c.payload).where(RESULTS.c.run_id == run_id).order_by(RESULTS.c.case_index)
     with database.reading() as connection:
         run = _one_run(connection, run_id)
-        payloads = connection.scalars(wanted).all()
-    return _to_run(run, tuple(result_of(run_id, payload) for payload in payloads))
+        rows = connection.execute(_payloads(run_id).order_by(RESULTS.c.case_index)).all()
+    return _to_run(run, tuple(result_of(run_id, put_back(*row)) for row in rows))
 
 
 def load_summary(database: Database, run_id: str) -> Run:
@@ -73,9 +107,15 @@ def load_summary(database: Database, run_id: str) -> Run:
 
 def results_after(database: Database, run_id: str, count: int) -> tuple[Result, ...]:
     """Return the results that arrived after the first `count`, in the order of arrival."""
-    wanted = select(RESULTS.c.payload).where(RESULTS.c.run_id == run_id).order_by(RESULTS.c.number)
+    wanted = _payloads(run_id).order_by(RESULTS.c.number).offset(count)
     with database.reading() as connection:
-        return tuple(result_of(run_id, scalar) for scalar in connection.scalars(wanted.offset(count)))
+        return tuple(result_of(run_id, put_back(*row)) for row in connection.execute(wanted))
+
+
+def newest_result(database: Database) -> int:
+    """Return a number that grows with every result that is stored: what was read before is current while it stays."""
+    with database.reading() as connection:
+        return connection.scalar(select(func.max(RESULTS.c.number))) or 0
 
 
 def history(
@@ -106,15 +146,17 @@ def measured_results(
     newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(runs)
     if owner is not None:
         newest = newest.where(RUNS.c.owner == owner)
-    named = RESULTS.c.payload[("environment", "device", "name")].as_string() == device.name
+    named = ENVIRONMENTS.c.device_name == device.name
     if device.spec_key is not None:
-        named = or_(named, RESULTS.c.payload[("environment", "device", "spec_key")].as_string() == device.spec_key)
+        named = or_(named, ENVIRONMENTS.c.spec_key == device.spec_key)
     measured = RESULTS.c.payload["status"].as_string() == Status.OK.value
     looked_at = newest.subquery()
-    wanted = select(RESULTS.c.run_id, RESULTS.c.payload).join(looked_at, looked_at.c.id == RESULTS.c.run_id)
+    wanted = select(RESULTS.c.run_id, RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared"))
+    wanted = wanted.join(looked_at, looked_at.c.id == RESULTS.c.run_id)
+    wanted = wanted.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     with database.reading() as connection:
         rows = connection.execute(wanted.where(measured, named).order_by(RESULTS.c.number.desc()))
-        found = decodable((row.run_id, row.payload) for row in rows)
+        found = decodable((row.run_id, put_back(row.payload, row.shared)) for row in rows)
         on_device = ((run_id, result) for run_id, result in found if _measured_on(device, result))
         return tuple(islice(on_device, limit))
 
@@ -123,8 +165,21 @@ def _measured_on(device: Device, result: Result) -> bool:
     return result.environment is not None and same_device(result.environment.device, device)
 
 
-def request_cancel(database: Database, run_id: str, owner: str) -> None:
+def running(database: Database) -> tuple[Run, ...]:
+    """Return the runs that are being measured, without their results, the oldest first."""
+    wanted = _runs_with_counts().where(RUNS.c.state == RunState.RUNNING).order_by(RUNS.c.number)
+    with database.reading() as connection:
+        return tuple(_decodable_runs(connection.execute(wanted)))
+
+
+def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool = False) -> None:
     """Stop a run: at once while it waits, between two rounds while it is measured; a finished one stays as it is.
+
+    Args:
+        database: where it is.
+        run_id: of the run.
+        owner: who asks.
+        admin: whether who asks may stop anybody's.
 
     Raises:
         NotFound: no run has this id.
@@ -132,8 +187,8 @@ def request_cancel(database: Database, run_id: str, owner: str) -> None:
     """
     waits = RUNS.c.state == RunState.QUEUED
     stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
-    with database.writing() as connection:
-        if _one_run(connection, run_id).owner != owner:
+    with database.writing(durable=True) as connection:
+        if not admin and _one_run(connection, run_id).owner != owner:
             raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
         connection.execute(
             stop.values(
@@ -156,10 +211,19 @@ def _new_run(database: Database, experiment: Experiment, owner: str) -> dict[str
         "id": "".join(secrets.choice(ALPHABET) for _ in range(ID_LENGTH)),
         "owner": owner,
         "experiment": encode(experiment),
+        "devices": ",".join(sorted(experiment.devices)),
+        "estimated_s": len(experiment.cases()) * experiment.options.budget_s,
         "total": len(experiment.cases()),
         "state": RunState.QUEUED,
         "created_utc": database.now(),
     }
+
+
+def _payloads(run_id: str) -> Select[Any]:
+    joined = select(RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared")).outerjoin(
+        ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment
+    )
+    return joined.where(RESULTS.c.run_id == run_id)
 
 
 def _insert_run(connection: Connection, row: dict[str, Any]) -> str:
@@ -198,6 +262,8 @@ def _to_run(row: Row[Any], results: tuple[Result, ...] = ()) -> Run:
         progress=Progress(row.done, row.total, current),
         results=results,
         reason=row.reason,
+        supervisor=row.supervisor,
+        device_s=row.device_s,
         created_utc=row.created_utc,
         started_utc=row.started_utc,
         finished_utc=row.finished_utc,

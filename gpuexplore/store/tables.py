@@ -1,6 +1,7 @@
-"""The five tables, as SQLAlchemy knows them; `migrations/` creates exactly these.
+"""The tables, as SQLAlchemy knows them; `migrations/` creates exactly these.
 
-Times are UTC in ISO 8601 with microseconds: of one width, so that they sort as text.
+Times named `_utc` are UTC in ISO 8601 with microseconds, of one width, so that they sort as text. Times named
+`_epoch_s` are seconds since 1970 by the database's own clock, the only one that all hosts share.
 """
 
 from sqlalchemy import (
@@ -8,6 +9,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Enum,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -15,11 +17,11 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     String,
     Table,
-    Text,
     UniqueConstraint,
 )
 
 from gpuexplore.model import RunState
+from gpuexplore.store.storable_text import StorableText
 
 METADATA = MetaData(
     naming_convention={
@@ -43,17 +45,34 @@ RUNS = Table(
     Column("experiment", JSON, nullable=False),
     Column("total", Integer, nullable=False),
     Column("state", RUN_STATE, nullable=False),
+    Column(
+        "devices", String(1000), nullable=False, server_default="cpu"
+    ),  # sorted and joined by commas: who has them all may claim the run
+    Column("address", String(64)),  # where it was submitted from
+    Column("estimated_s", Float, nullable=False, server_default="60"),  # device seconds, before it is measured
+    Column("device_s", Float, nullable=False, server_default="0"),  # device seconds so far
+    Column("turn_s", Float, nullable=False, server_default="0"),  # the queue's order, see `turns`
     Column("attempt", Integer, nullable=False, default=0),  # fences the writes of an attempt that was given up
+    Column("lost", Integer, nullable=False, server_default="0"),  # supervisors that died while they measured it
     Column("supervisor", String(255)),
     Column("current", Integer),  # index of the case being measured
     Column("cancel_requested", Boolean, nullable=False, default=False),
-    Column("reason", Text),
+    Column("reason", StorableText),
     Column("created_utc", String(32), nullable=False),
     Column("started_utc", String(32)),
     Column("finished_utc", String(32)),
     UniqueConstraint("id"),
-    Index(None, "state", "number"),
-    Index(None, "owner", "started_utc"),
+    Index(None, "state", "devices", "turn_s", "number", "estimated_s", "device_s"),
+    Index(None, "owner", "state", "number"),
+)
+
+ENVIRONMENTS = Table(
+    "environments",
+    METADATA,
+    Column("digest", String(32), primary_key=True),  # of the payload: many results share one
+    Column("device_name", String(255), nullable=False),
+    Column("spec_key", String(255)),
+    Column("payload", JSON, nullable=False),
 )
 
 RESULTS = Table(
@@ -63,6 +82,7 @@ RESULTS = Table(
     Column("run_id", String(16), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
     Column("case_index", Integer, nullable=False),
     Column("payload", JSON, nullable=False),
+    Column("environment", String(32)),  # digest
     UniqueConstraint("run_id", "case_index"),
 )
 
@@ -89,9 +109,28 @@ OWN_BANDWIDTHS = Table(
 SUPERVISORS = Table(
     "supervisors",
     METADATA,
-    Column("name", String(255), primary_key=True),
+    Column("name", String(255), primary_key=True),  # host, scope of its locks, and a random part: one per process
+    Column("host", String(255), nullable=False),
+    Column("scope", String(255), nullable=False),  # whoever shares it shares the locks of the operating system
     Column("pid", Integer, nullable=False),
+    Column("version", String(64), nullable=False),
     Column("state", String(16), nullable=False),
     Column("devices", JSON, nullable=False),
-    Column("beat_utc", String(32), nullable=False),
+    Column("beat_epoch_s", Float, nullable=False),
+)
+
+DEVICE_SECONDS = Table(
+    "device_seconds",
+    METADATA,
+    Column("owner", String(64), nullable=False),
+    Column("minute", Integer, nullable=False),  # since 1970
+    Column("device_s", Float, nullable=False),
+    PrimaryKeyConstraint("owner", "minute"),
+)
+
+OWNERS = Table(
+    "owners",
+    METADATA,
+    Column("owner", String(64), primary_key=True),
+    Column("seen_epoch_s", Float, nullable=False),
 )

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import secrets
-import subprocess
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,41 +15,32 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gpuexplore.jobs.client import ensure_supervisor
+from gpuexplore.jobs.client import watch
 
 LOG = logging.getLogger(__name__)
 OWNER_COOKIE = "gpuexplore_owner"
 YEAR_S = 365 * 24 * 3600
-STOP_S = 10
 NICE = 5
 
 
 @asynccontextmanager
 async def lifespan(_: st.App) -> AsyncIterator[None]:
-    """Start a supervisor with the server, and end the one that was started with it."""
-    process = await asyncio.to_thread(ensure_supervisor)
+    """Keep a supervisor alive while the server runs, and end the one that was started with it."""
+    stop = threading.Event()
+    watching = threading.Thread(target=watch, args=(stop,), name="supervisor-watch")
+    watching.start()
     _step_back()
     try:
         yield
     finally:
-        if process is not None:
-            await asyncio.to_thread(_stop, process)
+        stop.set()
+        await asyncio.to_thread(watching.join)
 
 
 def _step_back() -> None:
     """Let measuring go first where both want a core: a page may wait, a measurement may not."""
     if hasattr(os, "nice"):
         os.nice(NICE)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        LOG.warning("The supervisor %d did not stop within %d s: it is killed", process.pid, STOP_S)
-        process.kill()
-        process.wait()
 
 
 class OwnerCookie:

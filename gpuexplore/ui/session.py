@@ -10,8 +10,6 @@ from gpuexplore.model import Bandwidth, Device, Peak
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.server import OWNER_COOKIE
 
-FRESH_S = 5.0
-
 
 @cache  # not st.cache_resource: any visitor can clear that
 def store() -> Store:
@@ -31,7 +29,7 @@ def owner() -> str:
 def live_supervisor() -> Supervisor | None:
     """Return the process that measures, or None when it was not heard of in the last seconds."""
     found = store().supervisor()
-    return found if found is not None and found.age_s < FRESH_S else None
+    return found if found is not None and found.alive else None
 
 
 def known_devices() -> tuple[Device, ...]:

@@ -16,10 +16,13 @@ from gpuexplore.charts.frame import to_frame
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Bandwidth, Identity, Peak, RunState, Status
 from gpuexplore.serialization import encode
+from gpuexplore.store import Instance
 from gpuexplore.store.peaks import BY_NAME
 from gpuexplore.store.tables import METADATA
 from gpuexplore.store.tolerant_decode import check_known
 from tests.compatibility.conftest import ADA, DATA, machine
+
+SUPERVISOR = Instance("lab/1", host="lab", scope="its locks", pid=1, version="this")
 
 READABLE = {
     "commandrun": RunState.DONE,
@@ -99,8 +102,8 @@ def test_the_history_leaves_out_only_the_run_of_an_unknown_operation(store):
 
 
 def test_what_was_interrupted_goes_on_and_what_waited_has_its_turn(store):
-    store.requeue_orphans("a supervisor of this version")
-    claims = [store.claim("a supervisor of this version") for _ in range(2)]
+    store.take_over(SUPERVISOR)
+    claims = [store.claim(SUPERVISOR.name, {"cpu"}) for _ in range(2)]
 
     assert {claim.run_id: len(claim.remaining) for claim in claims} == {"runningrun": 3, "queuedruns": 2}
 
@@ -108,18 +111,15 @@ def test_what_was_interrupted_goes_on_and_what_waited_has_its_turn(store):
 def test_a_queued_run_of_an_unknown_operation_fails_with_its_reason_and_the_queue_goes_on(store):
     store.request_cancel("queuedruns", ADA)
 
-    assert store.claim("a supervisor of this version") is None
-    assert store.claim("a supervisor of this version").run_id == "unknownfmt"
+    assert store.claim(SUPERVISOR.name, {"cpu"}) is None
+    assert store.claim(SUPERVISOR.name, {"cpu"}).run_id == "unknownfmt"
     with store.reading() as connection:
         state, reason = connection.exec_driver_sql("SELECT state, reason FROM runs WHERE id = 'unknownops'").one()
     assert (state, UNKNOWN["unknownops"] in reason) == ("failed", True)
 
 
-def test_the_supervisor_of_the_version_before_is_known_with_its_devices_and_long_silent(store):
-    supervisor = store.supervisor()
-
-    assert (supervisor.name, supervisor.pid, supervisor.state) == ("supervisor", 4321, "ready")
-    assert [device.name for device in supervisor.devices] == [machine().name, "NVIDIA H200"]
+def test_the_supervisor_of_the_version_before_is_nobody(store):
+    assert store.supervisors() == ()
 
 
 def test_results_of_the_version_before_count_for_the_processor_that_now_says_who_it_is(store):

@@ -1,66 +1,170 @@
-"""The web process and the command line start a supervisor when there is none."""
+"""The web process keeps one living supervisor: it starts one, kills a frozen one, and replaces another version."""
 
 import signal
 import subprocess
 import sys
 import threading
+import time
 
+import psutil
 import pytest
 
+from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs import client
-from gpuexplore.jobs.client import ensure_supervisor
+from gpuexplore.jobs.client import Watch, watch
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.jobs.supervisor.__main__ import main
-from gpuexplore.store import open_store
+from gpuexplore.store.database import database_url
 
 STAND_IN = """
-import time
+import sys, time
 from gpuexplore.jobs.locks import supervisor_lock
-with supervisor_lock():
-    time.sleep(60)
+from gpuexplore.store.database import database_url
+if "--other-version" in sys.argv:
+    import gpuexplore; gpuexplore.__version__ = "0.0.0"
+with supervisor_lock(database_url()) as lock:
+    while "--frozen" not in sys.argv or time.sleep(60):
+        lock.sign_life()
+        time.sleep(0.01)
 """
 
 
 @pytest.fixture
 def stand_in(monkeypatch):
+    """Let a program that only holds the lock stand in for the supervisor; return how to start one beside."""
     monkeypatch.setattr(client, "COMMAND", (sys.executable, "-c", STAND_IN))
+    started = []
+
+    def start(*words):
+        process = subprocess.Popen([sys.executable, "-c", STAND_IN, *words])
+        started.append(process)
+        while holder() is None:
+            time.sleep(0.01)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
-def end(process):
+def holder():
+    return supervisor_lock(database_url()).holder()
+
+
+def end(found):
+    process = psutil.Process(found.pid)
     process.kill()
-    process.wait()
+    process.wait(5)
 
 
 @pytest.mark.slow
-def test_many_that_ask_at_once_start_one(stand_in, home):
-    started = []
-    threads = [threading.Thread(target=lambda: started.append(ensure_supervisor())) for _ in range(8)]
+def test_many_that_look_at_once_start_one(stand_in, home):
+    watches = [Watch() for _ in range(8)]
+    threads = [threading.Thread(target=each.look) for each in watches]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    (process,) = filter(None, started)
 
-    try:
-        assert ensure_supervisor() is None
-        assert (home / "logs" / "supervisor.log").exists()
-    finally:
-        end(process)
+    assert len([each for each in watches if each._started]) == 1
+    assert (home / "logs" / "supervisor.err").exists()
+    for each in watches:
+        each.stop()
+    assert holder() is None
 
 
-def test_fresh_heartbeat_is_enough(monkeypatch):
+@pytest.mark.slow
+def test_one_that_was_killed_is_replaced_at_the_next_look(stand_in):
+    keeper = Watch()
+    keeper.look()
+    first = holder()
+    end(first)
+
+    keeper.look()
+
+    assert holder().pid != first.pid
+    keeper.stop()
+
+
+@pytest.mark.slow
+def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
+    frozen, now_s = stand_in("--frozen"), [0.0]
+    keeper = Watch(clock=lambda: now_s[0])
+    keeper.look()
+    now_s[0] = client.FROZEN_S - 1
+    keeper.look()
+    assert frozen.poll() is None
+
+    now_s[0] = client.FROZEN_S + 1
+    keeper.look()
+
+    assert frozen.poll() is not None
+    keeper.look()
+    assert holder().pid != frozen.pid
+    keeper.stop()
+
+
+@pytest.mark.slow
+def test_one_that_works_is_left_alone_for_ever(stand_in):
+    working, now_s = stand_in(), [0.0]
+    keeper = Watch(clock=lambda: now_s[0])
+    for _ in range(3):
+        keeper.look()
+        now_s[0] += client.FROZEN_S * 10
+        time.sleep(0.05)
+
+    assert working.poll() is None
+
+
+@pytest.mark.slow
+def test_one_of_another_version_is_replaced(stand_in):
+    stand_in()
+    Watch().replace_other_version()
+    assert holder() is not None
+    end(holder())
+    other = stand_in("--other-version")
+
+    Watch().replace_other_version()
+
+    assert other.poll() is not None
+
+
+@pytest.mark.slow
+def test_watch_ends_what_it_started(stand_in):
+    stop = threading.Event()
+    watching = threading.Thread(target=watch, args=(stop,))
+    watching.start()
+    while holder() is None:
+        time.sleep(0.01)
+
+    stop.set()
+    watching.join(10)
+
+    assert not watching.is_alive()
+    assert holder() is None
+
+
+def test_external_supervisor_is_left_to_others(monkeypatch):
     monkeypatch.setattr(client, "COMMAND", ("nobody-may-start-this",))
-    with open_store() as store:
-        store.heartbeat("host", 1, state="ready", devices=())
+    monkeypatch.setenv("GPUEXPLORE_SUPERVISOR", "external")
 
-    assert ensure_supervisor() is None
+    assert client.is_external()
+    watch(threading.Event())
+
+    monkeypatch.setenv("GPUEXPLORE_SUPERVISOR", "mine")
+    with pytest.raises(InvalidInput, match="GPUEXPLORE_SUPERVISOR 'mine': accepted are own, external"):
+        watch(threading.Event())
 
 
 def test_held_lock_is_enough(monkeypatch):
     monkeypatch.setattr(client, "COMMAND", ("nobody-may-start-this",))
 
-    with supervisor_lock():
-        assert ensure_supervisor() is None
+    keeper = Watch()
+    with supervisor_lock(database_url()):
+        keeper.look()
+
+    assert keeper._started is None
 
 
 @pytest.mark.slow
@@ -69,20 +173,21 @@ def test_database_is_passed_on_without_showing_in_the_list_of_processes(monkeypa
     monkeypatch.setattr(
         client, "COMMAND", (sys.executable, "-c", "import os; print(os.environ['GPUEXPLORE_DATABASE_URL'])")
     )
+    keeper = Watch(url)
 
-    process = ensure_supervisor(url)
+    keeper.start()
 
-    assert process.wait() == 0
-    assert (home / "logs" / "supervisor.log").read_text().strip() == url
+    assert keeper._started.wait() == 0
+    assert (home / "logs" / "supervisor.err").read_text().strip() == url
 
 
-def test_second_supervisor_says_so_and_ends_well(caplog, monkeypatch):
+def test_second_supervisor_says_so_and_ends_well(caplog):
     caplog.set_level("INFO")
 
-    with supervisor_lock():
+    with supervisor_lock(database_url()):
         assert main([]) == 0
 
-    assert "Another supervisor is at work on this host" in caplog.text
+    assert "serves this database already" in caplog.text
 
 
 @pytest.mark.slow
@@ -97,6 +202,15 @@ def test_supervisor_ends_well_when_it_is_told_to(home):
 
     assert process.returncode == 0
     assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_supervisor_logs_to_a_file_that_rotates(home):
+    log = home / "supervisor.log"
+
+    subprocess.run([sys.executable, "-m", "gpuexplore.jobs.supervisor", "--once", "--log", log], check=True)
+
+    assert "Measuring on cpu" in log.read_text()
 
 
 @pytest.mark.slow

@@ -1,13 +1,18 @@
-"""One supervisor per host, one measurement per device: across threads and processes."""
+"""One supervisor per host and database, one measurement per device: across threads, processes, users and homes."""
 
+import json
+import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
+import psutil
 import pytest
 from filelock import Timeout
 
-from gpuexplore.jobs.locks import device_lock, supervisor_lock
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.locks import Holder, device_lock, lock_directory, start_of, supervisor_lock
 from gpuexplore.model import Device
 
 CPU, GPU, ANOTHER = (
@@ -25,34 +30,100 @@ with device_lock(Device("cuda:0", "cuda", "a GPU", uuid="GPU-1")):
 """
 
 
-def test_second_holder_is_refused(home):
-    with supervisor_lock(), pytest.raises(Timeout):
-        supervisor_lock().acquire(blocking=False)
+@pytest.fixture
+def hold_gpu(tmp_path):
+    """Return how to hold the GPU's lock in a process with a home of its own."""
+
+    def held(**changes):
+        environment = os.environ | {"GPUEXPLORE_HOME": str(tmp_path / "another home")}
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, **changes
+        )
+        assert process.stdout.readline() == b"held\n"
+        return process
+
+    return held
 
 
-def test_devices_have_locks_of_their_own(home):
+def test_one_supervisor_per_database():
+    with supervisor_lock("sqlite:///one"), supervisor_lock("sqlite:///two"), pytest.raises(Timeout):
+        supervisor_lock("sqlite:///one").acquire(timeout=0)
+
+
+def test_devices_have_locks_of_their_own():
     with device_lock(GPU), device_lock(ANOTHER), device_lock(CPU), device_lock(replace(GPU, uuid=None)):
-        assert {path.name for path in (home / "locks").iterdir()} == {
-            "device-cpu.lock",
-            "device-GPU-1.lock",
-            "device-GPU-2.lock",
-            "device-cuda-0.lock",
-        }
+        held = {path.name for path in lock_directory().glob("device-*.lock")}
+
+    assert held >= {"device-cpu.lock", "device-GPU-1.lock", "device-GPU-2.lock", "device-cuda-0.lock"}
 
 
-def test_one_gpu_is_locked_under_whatever_number_a_process_has_for_it(home):
+def test_one_gpu_is_locked_under_whatever_number_a_process_has_for_it():
     with device_lock(ANOTHER), pytest.raises(Timeout):
-        device_lock(replace(ANOTHER, id="cuda:0")).acquire(blocking=False)
+        device_lock(replace(ANOTHER, id="cuda:0")).acquire(timeout=0)
 
 
 @pytest.mark.slow
-def test_lock_ends_with_the_process_that_holds_it(home):
-    with subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout.readline() == b"held\n"
+def test_lock_is_the_hosts_and_ends_with_the_process_that_holds_it(hold_gpu):
+    """Each home had locks of its own: two users measured on one GPU at once."""
+    with hold_gpu() as holder:
         with pytest.raises(Timeout):
-            device_lock(GPU).acquire(blocking=False)
+            device_lock(GPU).acquire(timeout=0)
+        assert device_lock(GPU).holder().pid == holder.pid
         holder.kill()
         holder.wait()
 
-        with device_lock(GPU).acquire(timeout=5):
-            pass
+        device_lock(GPU).acquire(timeout=5)
+        device_lock(GPU).release()
+
+
+def test_every_user_may_take_every_lock():
+    with device_lock(CPU):
+        assert lock_directory().stat().st_mode & 0o777 == 0o777
+        assert (lock_directory() / "device-cpu.lock").stat().st_mode & 0o777 == 0o666
+
+
+def test_holder_is_told_while_it_holds():
+    lock = device_lock(CPU)
+    assert lock.holder() is None
+    with device_lock(CPU):
+        found = lock.holder()
+        assert (found.pid, found.started) == (os.getpid(), start_of(os.getpid()))
+        assert f"(process {os.getpid()})" in str(found)
+    assert lock.holder() is None
+
+
+def test_process_is_known_by_its_start_and_never_by_its_number_alone():
+    me = psutil.Process()
+    holder = Holder(me.pid, start_of(me.pid), "ada", "gpuexplore", "1")
+
+    assert holder.process() == me
+    assert replace(holder, started=holder.started - 1).process() is None
+    assert replace(holder, pid=2**22 + 1).process() is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"pid": 1}', json.dumps("x")])
+def test_garbage_beside_a_lock_names_nobody(text):
+    with device_lock(CPU):
+        (lock_directory() / "device-cpu.holder").write_text(text)
+
+        assert device_lock(CPU).holder() is None
+        assert device_lock(CPU).is_held()
+
+
+def test_sign_of_life_is_seen_by_whoever_looks():
+    with supervisor_lock("sqlite:///signs") as lock:
+        watcher = supervisor_lock("sqlite:///signs")
+        before = watcher.last_sign()
+        time.sleep(0.01)
+        assert watcher.last_sign() == before
+        lock.sign_life()
+
+        assert watcher.last_sign() > before
+
+
+def test_directory_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path / "file" / "locks"))
+
+    with pytest.raises(InvalidInput, match=r"GPUEXPLORE_LOCKS .*: accepted are directories that can be written"):
+        lock_directory()

@@ -1,19 +1,28 @@
 """The supervisor's loop with an engine that measures nothing."""
 
+import socket
 import threading
+import time
 from threading import Event
 
 import pytest
+from sqlalchemy import select, update
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.jobs.supervisor import claimed_run, loop
+from gpuexplore.jobs.supervisor import heartbeat as module
 from gpuexplore.jobs.supervisor.__main__ import warm_all
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
+from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Device, Measurement, Result, RunState, Status
-from gpuexplore.store import open_store
+from gpuexplore.store import Instance, open_store
+from gpuexplore.store.tables import RUNS, SUPERVISORS
 
 CPU = Device("fake", "fake", "a device for tests")
+ME = Instance("host/1", host="host", scope="locks", pid=1, version="1")
+DEAD = Instance("host/0", host="host", scope="locks", pid=1, version="1")
 
 
 class FakeEngine:
@@ -50,7 +59,7 @@ def store():
 
 @pytest.fixture
 def heartbeat(store):
-    return Heartbeat(store, "host", [CPU], warming=True)
+    return Heartbeat(store, ME, [CPU], warming=True)
 
 
 def served(store, engine, heartbeat, stop=None):
@@ -119,7 +128,12 @@ def raise_next(errors):
 def test_stop_between_groups_gives_the_run_back_with_its_results(store, heartbeat, experiment):
     run_id, stop = store.submit(experiment, "ada"), Event()
 
-    served(store, FakeEngine(lambda cases: stop.set()), heartbeat, stop)
+    class StoppedAfterwards(FakeEngine):
+        def measure(self, cases, on_event, cancelled):
+            super().measure(cases, on_event, cancelled)
+            stop.set()
+
+    served(store, StoppedAfterwards(), heartbeat, stop)
 
     assert store.load(run_id).state is RunState.QUEUED
     assert store.load(run_id).progress.done == 2
@@ -131,7 +145,8 @@ def test_stop_between_groups_gives_the_run_back_with_its_results(store, heartbea
 
 def test_orphans_of_a_dead_supervisor_are_finished(store, heartbeat, experiment):
     run_id = store.submit(experiment, "ada")
-    store.claim("host")
+    store.heartbeat(DEAD, state="measuring", devices=[CPU])
+    store.claim(DEAD.name, {"fake"})
 
     served(store, FakeEngine(), heartbeat)
 
@@ -141,31 +156,189 @@ def test_orphans_of_a_dead_supervisor_are_finished(store, heartbeat, experiment)
 def test_run_that_was_taken_away_is_left_alone(store, heartbeat, experiment):
     run_id = store.submit(experiment, "ada")
     engine = FakeEngine(lambda cases: take_away(store))
-    engine_of_other = []
+    other = Instance("other/1", host="other", scope="locks", pid=2, version="1")
+    claims = []
 
     def take_away(store):
-        if not engine_of_other:
-            store.requeue_orphans("host")
-            engine_of_other.append(store.claim("other"))
+        store.heartbeat(ME, state="measuring", devices=[CPU])
+        if not claims:
+            store.take_over(other)
+            store.heartbeat(other, state="measuring", devices=[CPU])
+            claims.append(store.claim(other.name, {"fake"}))
 
-    served(store, engine, heartbeat)
+    with pytest.raises(AssertionError, match="nothing is left to do"):
+        serve(store, engine, heartbeat, stop=Once())
 
     run = store.load(run_id)
     assert (run.state, run.results) == (RunState.RUNNING, ())
     assert len(engine.groups) == 1
 
 
-def test_heartbeat_reports_state_and_devices(store, heartbeat):
+class Once(Event):
+    """A stop that is never set, and fails the test when the loop has nothing left to do."""
+
+    def wait(self, timeout=None):
+        raise AssertionError("nothing is left to do")
+
+
+def test_lease_tells_state_and_devices(store, heartbeat):
     with heartbeat:
         assert store.supervisor().state == "warming"
         with heartbeat.measuring():
             assert store.supervisor().state == "measuring"
         warm_all(FakeEngine(), heartbeat, [CPU, Device("cuda:0", "cuda", "broken")])
         heartbeat.beat()
+        assert store.supervisor().state == "ready"
+        assert [device.cores for device in store.supervisor().devices] == [4]
 
-    assert store.supervisor().state == "ready"
-    assert [device.cores for device in store.supervisor().devices] == [4]
-    assert "heartbeat" not in {one.name for one in threading.enumerate()}
+    assert store.supervisor() is None
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("heartbeat")]
+
+
+def test_signs_of_life_end_when_the_loop_no_longer_turns(store, monkeypatch):
+    signs = []
+    monkeypatch.setattr(module, "BEAT_S", 0.01)
+    heartbeat = Heartbeat(store, ME, [CPU], sign_life=lambda: signs.append(time.monotonic()))
+    with heartbeat:
+        wait_until(lambda: len(signs) > 2)
+        heartbeat._turned_s -= module.STUCK_S
+        time.sleep(0.05)
+        count = len(signs)
+        time.sleep(0.1)
+        assert len(signs) == count
+        heartbeat.turn()
+        wait_until(lambda: len(signs) > count)
+
+
+def test_systemd_is_told_when_it_listens(store, monkeypatch, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        with Heartbeat(store, ME, [CPU]):
+            told = [systemd.recv(100) for _ in range(2)]
+
+    assert told == [b"WATCHDOG=1", b"READY=1"]
+
+
+def wait_until(condition):
+    for _ in range(500):
+        if condition():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never came to that")
+
+
+class Failing:
+    """A store whose writes fail while `away` is true."""
+
+    def __init__(self, store, away=False):
+        self.store, self.away, self.refused = store, away, 0
+
+    def __getattr__(self, name):
+        asked = getattr(self.store, name)
+
+        def maybe(*arguments, **named):
+            if self.away:
+                self.refused += 1
+                raise StoreUnavailable("The database cannot be used now: its disk is full.")
+            return asked(*arguments, **named)
+
+        return maybe
+
+
+def test_results_are_kept_while_the_database_is_away_and_written_later(store, heartbeat, experiment, monkeypatch):
+    monkeypatch.setattr(claimed_run, "RETRY_S", 0.01)
+    run_id, failing, seen = store.submit(experiment, "ada"), Failing(store), []
+
+    def before_group(cases):
+        failing.away = len(seen) == 0  # away for the first group, back for the second
+        seen.append(store.load_summary(run_id).progress.done)
+
+    serve(failing, FakeEngine(before_group), heartbeat, stop=Event(), once=True)
+
+    assert failing.refused > 0
+    run = store.load(run_id)
+    assert (run.state, [result.case for result in run.results]) == (RunState.DONE, list(experiment.cases()))
+
+
+def test_database_that_is_away_ends_nothing(store, heartbeat, experiment, monkeypatch):
+    monkeypatch.setattr(loop, "RETRY_S", 0.001)
+    failing, stop = Failing(store, away=True), Event()
+    run_id = store.submit(experiment, "ada")
+    serving = threading.Thread(target=serve, args=(failing, FakeEngine(), heartbeat), kwargs={"stop": stop})
+    serving.start()
+    wait_until(lambda: failing.refused > 5)
+
+    failing.away = False
+
+    wait_until(lambda: store.load_summary(run_id).state is RunState.DONE)
+    stop.set()
+    serving.join()
+    assert store.load(run_id).progress.done == 4
+
+
+def test_long_run_yields_to_another_owner_and_goes_on_later(store, heartbeat, experiment, monkeypatch):
+    monkeypatch.setattr(claimed_run, "TURN_S", 1e-9)
+    long, short = (store.submit(experiment, owner, estimated_s=seconds) for owner, seconds in (("a", 100), ("b", 1)))
+    order = []
+    engine = FakeEngine(lambda cases: order.append([run.id for run in store.running()]))
+
+    served(store, engine, heartbeat)
+
+    assert order in ([[long], [short], [short], [long]], [[long], [short], [long], [short]])
+    assert {store.load(run_id).state for run_id in (long, short)} == {RunState.DONE}
+
+
+def test_run_of_the_only_owner_does_not_yield(store, heartbeat, experiment, monkeypatch):
+    monkeypatch.setattr(claimed_run, "TURN_S", 1e-9)
+    first, _ = (store.submit(experiment, "ada") for _ in range(2))
+    order = []
+
+    served(store, FakeEngine(lambda cases: order.extend(run.id for run in store.running())), heartbeat)
+
+    assert order[:2] == [first, first]
+
+
+def test_device_seconds_are_booked(store, heartbeat, experiment):
+    run_id = store.submit(experiment, "ada")
+
+    served(store, FakeEngine(lambda cases: time.sleep(0.001)), heartbeat)
+
+    assert store.load(run_id).device_s > 0
+
+
+def test_stop_in_a_group_gives_the_run_back_without_its_unmeasured_cases(store, heartbeat, experiment):
+    run_id, stop = store.submit(experiment, "ada"), Event()
+
+    class Stopped(FakeEngine):
+        def measure(self, cases, on_event, cancelled):
+            on_event(Result(cases[0], Status.OK, measurement=Measurement((1.0,), 2.0)))
+            stop.set()
+            assert cancelled()
+            on_event(Result(cases[1], Status.CANCELLED, "cancelled by its owner"))
+
+    served(store, Stopped(), heartbeat, stop)
+
+    run = store.load(run_id)
+    assert (run.state, [result.status for result in run.results]) == (RunState.QUEUED, [Status.OK])
+    with store.reading() as connection:
+        assert connection.scalar(select(RUNS.c.lost)) == 0
+
+
+def test_silent_supervisor_of_another_host_is_believed_dead_at_the_second_look(store, experiment):
+    other = Instance("other/1", host="other", scope="its locks", pid=2, version="1")
+    run_id = store.submit(experiment, "ada")
+    store.heartbeat(other, state="measuring", devices=[CPU])
+    store.claim(other.name, {"fake"})
+    with store.writing() as connection:
+        connection.execute(update(SUPERVISORS).values(beat_epoch_s=SUPERVISORS.c.beat_epoch_s - 3600))
+    times = iter([0.0, 0.0, 5.0])
+    housekeeping = Housekeeping(store, ME, clock=lambda: next(times))
+
+    housekeeping.do_what_is_due()
+    assert store.load(run_id).state is RunState.RUNNING
+    housekeeping.do_what_is_due()
+    assert store.load(run_id).state is RunState.QUEUED
 
 
 def test_paced_question_is_asked_only_when_it_is_due():

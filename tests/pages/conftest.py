@@ -9,12 +9,10 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
-import gpuexplore.jobs.client
-import gpuexplore.ui.run.view
 from gpuexplore.model import Experiment, Shape
+from gpuexplore.store import Instance
 from gpuexplore.ui import session
 from gpuexplore.ui.markdown import WORD_JOINER
-from gpuexplore.ui.run import submit
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok
 
@@ -26,9 +24,6 @@ COMPONENTS_ONCE = cache(manifest_scanner.scan_component_manifests)  # AppTest re
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    served = (gpuexplore.jobs.client, gpuexplore.ui.run.view)
-    for module in (*served, submit):
-        monkeypatch.setattr(module, "ensure_supervisor", lambda: None)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
     monkeypatch.setattr(manifest_scanner, "scan_component_manifests", COMPONENTS_ONCE)
     main = sys.modules["__main__"]
@@ -90,7 +85,18 @@ def finished(store, experiment, results):
 def claimed(store, experiment):
     """Return the claim of a run that is being measured."""
     store.submit(experiment, OWNER)
-    return store.claim("tests")
+    return store.claim("tests", {"cpu", "cuda:0"})
+
+
+@pytest.fixture
+def beat(store):
+    """Return how a supervisor reports itself."""
+
+    def reported(state, *devices, name="tests"):
+        instance = Instance(name, host=name, scope=name, pid=1, version="tests")
+        store.heartbeat(instance, state=state, devices=devices)
+
+    return reported
 
 
 def texts(elements):

@@ -46,10 +46,10 @@ def test_one_click_queues_the_experiment_of_the_form_and_names_it_in_the_url(pag
     assert run.experiment == resolve(Request(), ["cpu"])
 
 
-def test_a_queued_run_says_that_it_waits(page, store, experiment):
+def test_a_queued_run_says_that_it_waits(page, store, experiment, beat):
     store.submit(experiment, "somebody else")
     mine = store.submit(experiment, OWNER)
-    store.heartbeat("tests", 1, state="ready", devices=())
+    beat("ready")
     assert "number 2 in the queue" in page("benchmark", run=mine).get("progress")[0].proto.text
 
 
@@ -58,14 +58,14 @@ def test_a_run_without_a_measuring_process_says_that_it_is_being_started(page, s
     assert "being started" in page("benchmark", run=run_id).get("progress")[0].proto.text
 
 
-def test_a_warming_process_is_said_to_load_its_libraries(page, store, experiment):
+def test_a_warming_process_is_said_to_load_its_libraries(page, store, experiment, beat):
     run_id = store.submit(experiment, OWNER)
-    store.heartbeat("tests", 1, state="warming", devices=())
+    beat("warming")
     assert "libraries are being loaded" in page("benchmark", run=run_id).get("progress")[0].proto.text
 
 
-def test_a_running_run_shows_the_current_case_the_first_chart_and_a_way_to_cancel(page, store, claimed, results):
-    store.heartbeat("tests", 1, state="measuring", devices=())
+def test_a_running_run_shows_the_current_case_the_first_chart_and_a_way_to_cancel(page, store, claimed, results, beat):
+    beat("measuring")
     store.add_result(claimed, results[0])
     store.set_current(claimed, claimed.experiment.cases()[1])
     app = page("benchmark", run=claimed.run_id)

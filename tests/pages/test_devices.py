@@ -28,8 +28,8 @@ def test_a_missing_measuring_process_is_told(page):
     assert "measuring process is not running" in texts(page("devices").warning)
 
 
-def test_a_warming_process_is_told(page, store):
-    store.heartbeat("tests", 1, state="warming", devices=(device(),))
+def test_a_warming_process_is_told(page, store, beat):
+    beat("warming", device())
     assert "being measured" in texts(page("devices").info)
 
 

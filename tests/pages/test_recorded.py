@@ -179,8 +179,8 @@ def test_only_the_dtypes_of_the_run_are_drawn_and_the_rest_is_said(page, store, 
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_growing_run_can_be_compared_too(page, store, claimed, results):
-    store.heartbeat("tests", 1, state="measuring", devices=())
+def test_a_growing_run_can_be_compared_too(page, store, claimed, results, beat):
+    beat("measuring")
     store.add_result(claimed, results[0])
     app = page("benchmark", run=claimed.run_id, **{"with": "gpu"})
 

@@ -1,11 +1,18 @@
 """What the tests of the store share: a database of their own and a clock that never repeats itself."""
 
+import shutil
+import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text, update
 
-from gpuexplore.model import Experiment, Result, Shape, Status
-from gpuexplore.store import open_store
+from gpuexplore.model import Device, Experiment, Result, Shape, Status
+from gpuexplore.store import Instance, open_store
+from gpuexplore.store.tables import SUPERVISORS
+from tests import postgresql
 
 
 class FakeClock:
@@ -34,10 +41,74 @@ def clock():
     return FakeClock()
 
 
+@pytest.fixture(scope="session")
+def postgresql_server():
+    """Return a PostgreSQL server that this session started."""
+    if reason := postgresql.why_not():
+        pytest.skip(reason)
+    folder = Path(tempfile.mkdtemp(prefix="gpuexplore-postgresql-"))
+    with postgresql.server(folder) as server:
+        yield server
+    shutil.rmtree(folder)
+
+
 @pytest.fixture
-def store(clock):
-    with open_store(clock=clock) as opened:
+def postgresql_url(postgresql_server):
+    """Return an empty database."""
+    engine = create_engine(postgresql_server.url)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    engine.dispose()
+    return postgresql_server.url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+def database(request, home):
+    """Return the URL of an empty database, of each kind."""
+    return request.getfixturevalue("postgresql_url") if request.param == "postgresql" else None
+
+
+@pytest.fixture
+def store(database, clock):
+    with open_store(database, clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture
+def instance_of():
+    """Return how to make a supervisor: its name says its host, and by default it shares its locks with nobody."""
+
+    def made(name, scope=None, version="1"):
+        return Instance(name, host=name.partition("/")[0], scope=scope or name, pid=1, version=version)
+
+    return made
+
+
+@pytest.fixture
+def claim(store):
+    """Return how a supervisor that has a CPU claims; it has reported itself."""
+
+    def claimed(name="host", devices=("cpu",), scope=None):
+        host = name.partition("/")[0]
+        instance = Instance(name, host=host, scope=scope or name, pid=1, version="1")
+        found = [Device(device, "cpu", device) for device in devices]
+        store.heartbeat(instance, state="measuring", devices=found)
+        return store.claim(name, {*devices, *(f"{host}/{device}" for device in devices)})
+
+    return claimed
+
+
+@pytest.fixture
+def silence(store):
+    """Return how to let a supervisor be silent for some seconds, by the database's clock."""
+
+    def silent(name, seconds):
+        with store.writing() as connection:
+            older = update(SUPERVISORS).where(SUPERVISORS.c.name == name)
+            connection.execute(older.values(beat_epoch_s=SUPERVISORS.c.beat_epoch_s - seconds))
+
+    return silent
 
 
 @pytest.fixture
@@ -53,3 +124,9 @@ def failed():
         return Result(case, Status.ERROR, f"no {case.implementation}")
 
     return result_of
+
+
+@pytest.fixture
+def experiment_on(experiment):
+    """Return how to ask for the same on other devices."""
+    return lambda *devices: replace(experiment, devices=devices)

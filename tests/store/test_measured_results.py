@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event, select, update
 
 from gpuexplore.model import Experiment
-from gpuexplore.store.tables import RESULTS
+from gpuexplore.store.tables import ENVIRONMENTS
 from tests.analysis.made import device, failed, ok
 from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 
@@ -70,9 +70,9 @@ def test_results_of_another_processor_of_this_name_are_left_out_before_the_limit
 def test_row_of_a_version_without_identities_still_opens(store, record):
     record(ok(size=10))
     with store.writing() as connection:
-        (payload,) = connection.execute(select(RESULTS.c.payload)).scalars()
-        del payload["environment"]["device"]["identity"]
-        connection.execute(update(RESULTS).values(payload=payload))
+        (payload,) = connection.execute(select(ENVIRONMENTS.c.payload)).scalars()
+        del payload["device"]["identity"]
+        connection.execute(update(ENVIRONMENTS).values(payload=payload))
 
     assert [one for _, one in store.measured_results(HERE)] == [ok(size=10)]
 
@@ -100,6 +100,8 @@ def test_the_query_reads_results_by_their_runs_index(store, record):
 
     store.measured_results(HERE, owner="ada")
 
+    if store.engine.dialect.name != "sqlite":
+        pytest.skip("the plan is read as SQLite tells it")
     text, values = asked[-1]
     with store.reading() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values).all()

@@ -3,9 +3,12 @@
 import re
 
 import pytest
+from sqlalchemy import func, select
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.model import Progress, RunState
+from gpuexplore.model import Experiment, Progress, Result, RunState, Status
+from gpuexplore.store.tables import ENVIRONMENTS, RESULTS
+from tests.analysis.made import ok
 
 
 def test_submitted_run_waits_with_everything_it_was_given(store, experiment):
@@ -27,11 +30,11 @@ def test_unknown_run_is_named(store):
         store.request_cancel("gone", "ada")
 
 
-def test_results_come_in_order_of_arrival_or_of_cases(store, experiment, failed):
+def test_results_come_in_order_of_arrival_or_of_cases(store, experiment, failed, claim):
     run_id = store.submit(experiment, "ada")
-    claim, cases = store.claim("host"), experiment.cases()
+    claimed, cases = claim(), experiment.cases()
     for case in reversed(cases):
-        store.add_result(claim, failed(case))
+        store.add_result(claimed, failed(case))
 
     assert [one.case for one in store.results_after(run_id, 0)] == list(reversed(cases))
     assert [one.case for one in store.results_after(run_id, 3)] == [cases[0]]
@@ -50,13 +53,13 @@ def test_history_is_newest_first_and_can_be_narrowed(store, experiment):
     assert [one.id for one in store.history(limit=1, skip=1)] == [other]
 
 
-def test_run_measured_elsewhere_is_stored_as_done(store, experiment, failed):
+def test_run_measured_elsewhere_is_stored_as_done(store, experiment, failed, claim):
     results = [failed(case) for case in experiment.cases()[1:3]]
 
     run = store.load(store.record(experiment, "ada", results=results))
 
     assert (run.state, run.results, run.progress) == (RunState.DONE, tuple(results), Progress(2, 4))
-    assert store.claim("host") is None
+    assert claim() is None
 
 
 def test_foreign_and_repeated_results_are_refused(store, experiment, failed):
@@ -67,7 +70,7 @@ def test_foreign_and_repeated_results_are_refused(store, experiment, failed):
     assert store.history() == ()
 
 
-def test_waiting_run_is_cancelled_at_once(store, experiment):
+def test_waiting_run_is_cancelled_at_once(store, experiment, claim):
     run_id = store.submit(experiment, "ada")
 
     store.request_cancel(run_id, "ada")
@@ -75,12 +78,12 @@ def test_waiting_run_is_cancelled_at_once(store, experiment):
     run = store.load(run_id)
     assert (run.state, run.reason) == (RunState.CANCELLED, "cancelled by its owner")
     assert run.finished_utc is not None
-    assert store.claim("host") is None
+    assert claim() is None
 
 
-def test_running_run_is_only_asked_to_stop(store, experiment):
+def test_running_run_is_only_asked_to_stop(store, experiment, claim):
     run_id = store.submit(experiment, "ada")
-    store.claim("host")
+    claim()
     assert not store.cancel_requested(run_id)
 
     store.request_cancel(run_id, "ada")
@@ -89,9 +92,9 @@ def test_running_run_is_only_asked_to_stop(store, experiment):
     assert store.load(run_id).state is RunState.RUNNING
 
 
-def test_finished_run_cannot_be_cancelled(store, experiment):
+def test_finished_run_cannot_be_cancelled(store, experiment, claim):
     run_id = store.submit(experiment, "ada")
-    store.finish(store.claim("host"), RunState.DONE)
+    store.finish(claim(), RunState.DONE)
 
     store.request_cancel(run_id, "ada")
 
@@ -105,3 +108,59 @@ def test_only_the_owner_can_cancel(store, experiment):
         store.request_cancel(run_id, "bob")
 
     assert store.load(run_id).state is RunState.QUEUED
+
+
+def test_an_admin_can_cancel_anybodys(store, experiment):
+    run_id = store.submit(experiment, "ada")
+
+    store.request_cancel(run_id, "root", admin=True)
+
+    assert store.load(run_id).state is RunState.CANCELLED
+
+
+def test_runs_that_are_measured_can_be_listed(store, experiment, claim):
+    store.submit(experiment, "ada")
+    second = store.submit(experiment, "bob")
+    first = claim("lab/1").run_id
+
+    assert [(run.id, run.supervisor) for run in store.running()] == [(first, "lab/1")]
+    assert claim("lab/2").run_id == second
+    assert [run.id for run in store.running()] == [first, second]
+
+
+def test_every_result_changes_the_number_of_the_newest(store, experiment, failed, claim):
+    store.submit(experiment, "ada")
+    claimed, numbers = claim(), [store.newest_result()]
+    for case in experiment.cases():
+        store.add_result(claimed, failed(case))
+        numbers.append(store.newest_result())
+
+    assert len(set(numbers)) == 5
+    assert numbers == sorted(numbers)
+
+
+def test_environment_is_stored_once_for_a_whole_run(store):
+    results = [ok(1e-3, size=size) for size in (8, 16, 32)]
+    shapes = tuple(result.case.shape for result in results)
+    wanted = Experiment("matmul", shapes, ("fp32",), ("torch",))
+
+    run = store.load(store.record(wanted, "ada", results=results))
+
+    assert run.results == tuple(results)
+    with store.reading() as connection:
+        assert connection.scalar(select(func.count()).select_from(ENVIRONMENTS)) == 1
+        stored = connection.scalars(select(RESULTS.c.payload)).all()
+    assert {tuple(payload["environment"]) for payload in stored} == {("started_utc", "before", "after")}
+
+
+@pytest.mark.parametrize("text", ["nul \x00 in it", "half of a pair \ud800", "plain"])
+def test_text_that_a_database_refuses_is_stored_readable(store, experiment, text, claim):
+    store.submit(experiment, "ada")
+    case = experiment.cases()[0]
+    claimed = claim()
+
+    assert store.add_result(claimed, Result(case, Status.ERROR, text))
+    assert store.finish(claimed, RunState.FAILED, reason=text)
+
+    run = store.load(claimed.run_id)
+    assert run.reason == run.results[0].reason == text.replace("\x00", "\ufffd").replace("\ud800", "?")

@@ -1,6 +1,7 @@
 """The database is what the code expects, however many processes start at once."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 
@@ -10,11 +11,24 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from gpuexplore.model import Bandwidth, Device
-from gpuexplore.store import open_store
+from gpuexplore.errors import StoreUnavailable
+from gpuexplore.model import Bandwidth, Device, Experiment
+from gpuexplore.serialization import encode
+from gpuexplore.store import Store, open_store
 from gpuexplore.store.database import connect
+from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.tables import METADATA
 from gpuexplore.store.upgrade import migration_config, upgrade
+from tests.analysis.made import ok
+
+MEASURED = ok(1e-3, size=8)
+EXPERIMENT = json.dumps(encode(Experiment("matmul", (MEASURED.case.shape,), ("fp32",), ("torch",))))
+RUN = "INSERT INTO runs (id, owner, experiment, total, state, attempt, cancel_requested, created_utc) VALUES "
+OLD_ROWS = (
+    f"{RUN} ('abcdefghij', 'ada', '{EXPERIMENT}', 1, 'done', 1, 0, '2026-01-01')",
+    f"{RUN} ('waitingrun', 'ada', '{EXPERIMENT}', 1, 'queued', 0, 0, '2026-01-01')",
+    f"INSERT INTO results (run_id, case_index, payload) VALUES ('abcdefghij', 0, '{json.dumps(encode(MEASURED))}')",
+)
 
 
 def test_migrations_make_exactly_the_tables(store):
@@ -35,8 +49,56 @@ def test_migrations_can_be_undone(home):
     engine.dispose()
 
 
+def test_results_of_the_version_before_survive_the_upgrade_and_its_undoing(home):
+    engine = connect(f"sqlite:///{home}/old.sqlite3")
+    create(engine)
+    with engine.begin() as connection:
+        command.upgrade(migration_config(connection), "0003")
+        for statement in OLD_ROWS:
+            connection.exec_driver_sql(statement)
+        before = connection.exec_driver_sql("SELECT payload FROM results").scalars().all()
+    upgrade(engine)
+    with Store(engine) as store:
+        run = store.load("abcdefghij")
+        assert encode(run.results[0]) == json.loads(before[0])
+        assert [encode(result) for _, result in store.measured_results(run.results[0].environment.device)]
+        assert store.claim("host", {"cpu"}).run_id == "waitingrun"
+        with engine.begin() as connection:
+            command.downgrade(migration_config(connection), "0003")
+            after = connection.exec_driver_sql("SELECT payload FROM results").scalars().all()
+    engine.dispose()
+
+    assert [json.loads(payload) for payload in after] == [json.loads(payload) for payload in before]
+
+
+def test_file_is_copied_before_an_upgrade(home):
+    file = home / "gpuexplore.sqlite3"
+    engine = connect(f"sqlite:///{file}")
+    create(engine)
+    with engine.begin() as connection:
+        command.upgrade(migration_config(connection), "0003")
+        connection.exec_driver_sql(OLD_ROWS[0])
+    engine.dispose()
+
+    open_store().close()
+
+    with sqlite3.connect(home / "gpuexplore.sqlite3.before-0004") as copy:
+        assert copy.execute("SELECT version_num FROM alembic_version").fetchall() == [("0003",)]
+        assert copy.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
+    copy.close()
+
+
+def test_database_of_a_newer_version_is_refused_in_one_sentence(store, database):
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(StoreUnavailable, match=r"a newer version of gpuexplore made it \(schema 9999"):
+        open_store(database)
+
+
 def test_a_database_of_the_first_release_keeps_its_peaks_and_takes_bandwidths(home):
     engine = connect(f"sqlite:///{home}/old.sqlite3")
+    create(engine)
     with engine.begin() as connection:
         command.upgrade(migration_config(connection), "0001")
         old_row = {"dtype": "fp32", "unit": "matrix", "flop_per_s": 1e12, "kind": "own", "source": "me"}
@@ -52,21 +114,31 @@ def test_a_database_of_the_first_release_keeps_its_peaks_and_takes_bandwidths(ho
         assert new.own_bandwidth("ada", gpu) == bandwidth
 
 
-def test_opening_again_keeps_what_is_there(store, experiment):
+def test_opening_again_keeps_what_is_there(store, database, experiment):
     run_id = store.submit(experiment, "ada")
 
-    with open_store() as again:
+    with open_store(database) as again:
         assert again.load(run_id).owner == "ada"
 
 
-def test_sqlite_runs_with_the_settings_we_rely_on(store):
-    with store.reading() as connection:
+def test_sqlite_runs_with_the_settings_we_rely_on(home):
+    with open_store() as store, store.reading() as connection:
         settings = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "busy_timeout", "foreign_keys", "synchronous")
         }
 
     assert settings == {"journal_mode": "wal", "busy_timeout": 10_000, "foreign_keys": 1, "synchronous": 1}
+
+
+def test_what_must_survive_a_power_cut_is_synced_and_nothing_else_is(home):
+    with open_store() as store:
+        synchronous = []
+        for durable in (True, False):
+            with store.writing(durable=durable) as connection:
+                synchronous.append(connection.exec_driver_sql("PRAGMA synchronous").scalar())
+
+    assert synchronous == [2, 1]  # FULL, NORMAL: https://www.sqlite.org/pragma.html#pragma_synchronous
 
 
 def test_missing_write_ahead_log_is_said(caplog):
@@ -87,11 +159,12 @@ def test_environment_names_the_database(monkeypatch, home):
 
 
 @pytest.mark.long
-def test_processes_that_start_at_once_do_not_race(home):
-    script = "from gpuexplore.store import open_store; open_store().close()"
-    started = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(4)]
+def test_processes_that_start_at_once_do_not_race(database):
+    """On PostgreSQL two of four failed: each created the tables."""
+    script = "from gpuexplore.store import open_store; import sys; open_store(sys.argv[1] or None).close()"
+    started = [subprocess.Popen([sys.executable, "-c", script, database or ""]) for _ in range(4)]
 
-    assert [one.wait() for one in started] == [0, 0, 0, 0]
+    assert [process.wait() for process in started] == [0, 0, 0, 0]
 
 
 @pytest.mark.long

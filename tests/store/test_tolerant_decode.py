@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, update
 
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
 from gpuexplore.serialization import encode
+from gpuexplore.store.environments import keep, put_back, take_out
+from gpuexplore.store.tables import ENVIRONMENTS, OWN_BANDWIDTHS, OWN_PEAKS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import check_known
 from tests.analysis.made import device, ok
 
@@ -31,13 +33,14 @@ def _with_peaks(row, **changed):
 
 
 def _spoil(store, change):
-    """Change every result that is stored, status and device of the query kept where the change keeps them."""
+    """Change every result that is stored; what it was measured on stays where the change says nothing of it."""
+    joined = select(RESULTS.c.number, RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared"))
+    joined = joined.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     with store.writing() as connection:
-        for number, payload in connection.execute(text("select number, payload from results")).all():
-            changed = json.dumps(change(json.loads(payload)))
-            connection.execute(
-                text("update results set payload = :new where number = :n"), {"new": changed, "n": number}
-            )
+        for number, payload, shared in connection.execute(joined).all():
+            changed, environment = take_out(change(put_back(payload, shared)))
+            values = {"payload": changed} | ({"environment": keep(connection, environment)} if environment else {})
+            connection.execute(update(RESULTS).where(RESULTS.c.number == number).values(**values))
 
 
 @pytest.fixture
@@ -102,7 +105,7 @@ def test_a_result_without_the_newer_fields_is_as_good_as_ever(store, run):
 @pytest.mark.parametrize("asked", ["{}", "null", '{"operation": "fft"}'])
 def test_a_run_this_version_does_not_know_is_left_out_of_the_history(store, run, asked):
     with store.writing() as connection:
-        connection.execute(text("update runs set experiment = :asked"), {"asked": asked})
+        connection.execute(update(RUNS).values(experiment=json.loads(asked)))
 
     assert store.history() == ()
     with pytest.raises(NotFound, match=run):
@@ -121,9 +124,8 @@ def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(s
     if changed:
         changed = encode(peak) | changed if isinstance(changed, dict) else changed
     with store.writing() as connection:
-        spoilt = {"new": json.dumps(changed)}
-        connection.execute(text("update own_peaks set payload = :new where dtype = 'bf16'"), spoilt)
-        connection.execute(text("update own_bandwidths set payload = :new"), spoilt)
+        connection.execute(update(OWN_PEAKS).where(OWN_PEAKS.c.dtype == "bf16").values(payload=changed))
+        connection.execute(update(OWN_BANDWIDTHS).values(payload=changed))
 
     assert store.own_peaks("me", device()) == (peak,)
     assert store.own_bandwidth("me", device()) is None

@@ -7,57 +7,88 @@ so this is one, and the workers stay free of the database.
 import argparse
 import logging
 import signal
-import socket
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from threading import Event, Thread
 
 from filelock import Timeout
 
 from gpuexplore.devices import discover
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.jobs.locks import supervisor_lock
+from gpuexplore.jobs.locks import HostLock, supervisor_lock
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
+from gpuexplore.jobs.supervisor.identity import this_instance
 from gpuexplore.jobs.supervisor.loop import serve
 from gpuexplore.model import Device
-from gpuexplore.store import open_store
+from gpuexplore.store import Store, open_store
+from gpuexplore.store.database import database_url
 
 LOG = logging.getLogger("gpuexplore.jobs.supervisor")
 LOCK_S = 1.0  # testing whether the lock is free takes it for a moment
+OPEN_RETRY_S = 1.0
+LOG_BYTES, LOG_FILES = 5_000_000, 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the supervisor until it is told to stop; return the exit code."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    _log_to(options.log)
     stop = Event()
+    lock = supervisor_lock(database_url(options.database))
     try:
-        with supervisor_lock().acquire(timeout=LOCK_S):
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: stop.set())
-            supervise(options.database, stop=stop, once=options.once)
+        lock.acquire(timeout=LOCK_S)
     except Timeout:
-        LOG.info("Another supervisor is at work on this host: there is nothing to do")
+        LOG.info("%s serves this database already: there is nothing to do", lock.holder() or "Another supervisor")
+        return 0
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        supervise(options.database, lock, stop=stop, once=options.once)
+    finally:
+        lock.release()
     return 0
 
 
-def supervise(database: str | None, *, stop: Event, once: bool = False) -> None:
+def supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool = False) -> None:
     """Measure what is queued in `database` on the devices of this host until `stop` is set."""
     devices = discover()
     LOG.info("Measuring on %s", ", ".join(f"{device.id} ({device.name})" for device in devices))
     with ExitStack() as stack:
-        store = stack.enter_context(open_store(database))
-        heartbeat = stack.enter_context(Heartbeat(store, socket.gethostname(), devices, warming=True))
+        store = _open(database, lock, stop)
+        if store is None:
+            return
+        stack.enter_context(store)
+        heartbeat = Heartbeat(store, this_instance(), devices, warming=True, sign_life=lock.sign_life)
+        stack.enter_context(heartbeat)
         engine = LocalEngine(devices)
         warming = Thread(target=warm_all, args=(engine, heartbeat, devices), name="warming")
         warming.start()
         stack.callback(warming.join)
         stack.callback(engine.close)
         serve(store, engine, heartbeat, stop=stop, once=once)
+
+
+def _open(database: str | None, lock: HostLock, stop: Event) -> Store | None:
+    """Return the store as soon as it can be used; None when the supervisor is told to stop before."""
+    while not stop.is_set():
+        try:
+            return open_store(database)
+        except StoreUnavailable as error:
+            LOG.warning("%s", error)
+            lock.sign_life()
+            stop.wait(OPEN_RETRY_S)
+    return None
+
+
+def _log_to(path: Path | None) -> None:
+    handlers = [RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES)] if path else None
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=handlers)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 def warm_all(engine: Engine, heartbeat: Heartbeat, devices: Sequence[Device]) -> None:
@@ -77,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m gpuexplore.jobs.supervisor", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("--database", metavar="URL", help="default: GPUEXPLORE_DATABASE_URL, then the data directory")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="where to log; the default is standard error")
     parser.add_argument("--once", action="store_true", help="end when nothing waits")
     return parser
 

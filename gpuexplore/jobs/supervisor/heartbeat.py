@@ -1,37 +1,58 @@
-"""Reports once a second that the supervisor is alive, what it does and on which devices."""
+"""Shows that the supervisor works: to this host by a file, to systemd by a message, to all hosts by a lease.
+
+Two threads, because a database that does not answer must not make a working supervisor look dead. Neither shows
+anything once the loop that measures has stopped turning.
+"""
 
 import logging
-import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
-from sqlalchemy.exc import OperationalError
-
+from gpuexplore.errors import StoreUnavailable
+from gpuexplore.jobs.supervisor.systemd import notify
 from gpuexplore.model import Device
-from gpuexplore.store import Store, SupervisorState
+from gpuexplore.store import Instance, Store, SupervisorState
 
 LOG = logging.getLogger(__name__)
 BEAT_S = 1.0
+STUCK_S = 60.0  # a loop that has not turned for so long is stuck
 
 
 class Heartbeat:
-    """Beats in a thread of its own between entering and leaving it.
+    """Beats in threads of its own between entering and leaving it.
 
-    Attributes:
-        name: of the supervisor, one per host.
+    Args:
+        store: where the lease is.
+        instance: this supervisor.
+        devices: of this host.
         warming: whether workers still load their libraries.
+        sign_life: shows this host that the supervisor works.
     """
 
-    def __init__(self, store: Store, name: str, devices: Sequence[Device], *, warming: bool = False) -> None:
-        self.name = name
+    def __init__(
+        self,
+        store: Store,
+        instance: Instance,
+        devices: Sequence[Device],
+        *,
+        warming: bool = False,
+        sign_life: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.instance = instance
         self.warming = warming
         self._store = store
+        self._sign_life = sign_life
         self._devices = {device.id: device for device in devices}
-        self._measuring = False
+        self._measuring = 0
+        self._turned_s = time.monotonic()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat_until_stopped, name="heartbeat", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(act,), name=f"heartbeat-{act.__name__}", daemon=True)
+            for act in (self.sign, self.beat)
+        ]
 
     @property
     def state(self) -> SupervisorState:
@@ -40,36 +61,59 @@ class Heartbeat:
             return "measuring"
         return "warming" if self.warming else "ready"
 
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices as they were last reported."""
+        return tuple(self._devices.values())
+
     def update(self, device: Device) -> None:
         """Report `device` as it is now, with what was measured on it."""
         self._devices[device.id] = device
 
+    def turn(self) -> None:
+        """Note that the loop goes on."""
+        self._turned_s = time.monotonic()
+
     @contextmanager
     def measuring(self) -> Iterator[None]:
         """Report as measuring meanwhile."""
-        self._measuring = True
+        self._measuring += 1
         self.beat()
         try:
             yield
         finally:
-            self._measuring = False
+            self._measuring -= 1
+
+    def sign(self) -> None:
+        """Show this host and systemd that the supervisor works."""
+        self._sign_life()
+        notify("WATCHDOG=1")
 
     def beat(self) -> None:
-        """Report now."""
-        self._store.heartbeat(self.name, os.getpid(), state=self.state, devices=tuple(self._devices.values()))
+        """Renew the lease; a database that cannot be used is tried again a second later."""
+        try:
+            self._store.heartbeat(self.instance, state=self.state, devices=self.devices)
+        except StoreUnavailable as error:
+            LOG.warning("The lease was not renewed: %s", error)
 
     def __enter__(self) -> Self:
+        self.sign()
         self.beat()
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
+        notify("READY=1")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
+        try:
+            self._store.end_lease(self.instance)
+        except StoreUnavailable as error:
+            LOG.warning("The lease was not ended, it runs out: %s", error)
 
-    def _beat_until_stopped(self) -> None:
+    def _repeat(self, act: Callable[[], None]) -> None:
         while not self._stop.wait(BEAT_S):
-            try:
-                self.beat()
-            except OperationalError:
-                LOG.exception("A heartbeat could not be written; the next one is due in %g s", BEAT_S)
+            if time.monotonic() - self._turned_s < STUCK_S:
+                act()

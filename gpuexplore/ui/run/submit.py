@@ -5,9 +5,8 @@ from collections.abc import Collection, Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.run.estimate import check_limits
+from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import fetch
@@ -29,11 +28,12 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
     try:
         for experiment in experiments:
             check_limits(experiment, devices)
+        seconds = {experiment: estimate(experiment).seconds_high for experiment in experiments}
+        queued = store().submit_all(seconds, owner())
     except InvalidInput as error:
         show_problem(error)
         return
-    st.query_params[parameter] = ".".join(store().submit(experiment, owner()) for experiment in experiments)
-    ensure_supervisor()
+    st.query_params[parameter] = ".".join(queued)
     st.rerun()
 
 

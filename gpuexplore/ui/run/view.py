@@ -5,7 +5,6 @@ from collections.abc import Callable
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.jobs.client import ensure_supervisor
 from gpuexplore.model import Case, Run, RunState
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import show_badge
@@ -83,7 +82,6 @@ def _bar(run: Run) -> None:
 
 def _words(run: Run) -> str:
     if live_supervisor() is None:
-        ensure_supervisor()
         return "The measuring process is being started: a few seconds"
     if run.state is RunState.QUEUED:
         return _waiting(run.id)
@@ -97,9 +95,9 @@ def _waiting(run_id: str) -> str:
     supervisor, position = live_supervisor(), store().position(run_id)
     if supervisor is not None and supervisor.state == "warming":
         return "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
-    if position is None or position == 1:
+    if position is None or position.position == 1:
         return "Next in the queue"
-    return f"Waiting: number {position} in the queue"
+    return f"Waiting: number {position.position} in the queue"
 
 
 def _point(case: Case) -> str:

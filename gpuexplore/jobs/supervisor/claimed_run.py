@@ -1,0 +1,121 @@
+"""One claimed run while it is measured: what the engine reports is kept until the database has it."""
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Collection
+from threading import Event
+
+from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
+from gpuexplore.jobs.throttle import Throttled
+from gpuexplore.model import Case, Result, RunState, Status
+from gpuexplore.store import RunClaim, Store
+
+LOG = logging.getLogger(__name__)
+CANCEL_POLL_S = 0.2  # each poll reads the database, and disturbs the measurement
+TURN_S = 5.0  # a run that held its devices for so long yields to other owners
+RETRY_S = 1.0
+MOST_RETRY_S = 10.0
+
+
+class ClaimedRun:
+    """A run between its claim and its end.
+
+    Attributes:
+        lost: the claim no longer holds: another supervisor has the run.
+        cancelled: its owner asked to stop.
+        held_s: seconds of devices since the claim.
+    """
+
+    def __init__(self, store: Store, claim: RunClaim, stop: Event) -> None:
+        self.store, self.claim, self.stop = store, claim, stop
+        self.lost = self.cancelled = False
+        self.held_s = 0.0
+        self._first_s: float | None = None
+        self._writes: deque[Callable[[], bool]] = deque()
+        self._retry_s = 0.0
+        self._ask = Throttled(self._cancel_requested, CANCEL_POLL_S)
+
+    def take(self, event: Case | Result) -> None:
+        """Store what the engine reports; what the database does not take now is stored later."""
+        self._first_s = self._first_s or time.monotonic()
+        if isinstance(event, Case):
+            if not self._writes:
+                self._try(lambda: self.store.set_current(self.claim, event))
+            return
+        if event.status is not Status.CANCELLED or self.cancelled:
+            self._write(lambda: self.store.add_result(self.claim, event))
+        # else the supervisor stops, and its successor measures this case
+
+    def should_stop(self) -> bool:
+        """Return whether this run need not be measured any further now."""
+        self._flush()
+        self.cancelled = self.cancelled or self._ask()
+        return self.lost or self.stop.is_set() or self.cancelled
+
+    def book(self) -> None:
+        """Note the seconds a device has worked since the last time."""
+        if self._first_s is None:
+            return
+        device_s, self._first_s = time.monotonic() - self._first_s, None
+        self.held_s += device_s
+        self._write(lambda: self.store.add_device_seconds(self.claim, device_s))
+
+    def must_yield(self, device_ids: Collection[str]) -> bool:
+        """Return whether it held its devices for long, and another owner's run waits for them."""
+        if self.held_s < TURN_S:
+            return False
+        try:
+            return self.store.somebody_waits(self.claim.owner, device_ids)
+        except StoreUnavailable:
+            return False
+
+    def finish(self, state: RunState, reason: str | None = None) -> None:
+        """End the run, as soon as the database takes its results and its end."""
+        if self.cancelled and state is RunState.DONE:
+            state, reason = RunState.CANCELLED, CANCELLED_BY_OWNER
+        self._until_written(lambda: self.store.finish(self.claim, state, reason=reason))
+
+    def release(self) -> None:
+        """Give the run back to the queue with the results it has."""
+        self._until_written(lambda: self.store.release(self.claim))
+
+    def _until_written(self, write: Callable[[], bool]) -> None:
+        """Write all there is to write, and `write` last, again and again until the database takes it.
+
+        A supervisor that is told to stop meanwhile gives up: its successor finds the run with the results it has.
+        """
+        self._writes.append(write)
+        wait_s = RETRY_S
+        while self._writes and not self.lost:
+            self._retry_s = 0.0
+            self._flush()
+            if self._writes and not self.lost and self.stop.wait(wait_s):
+                LOG.error("Run %s: %d writes were given up", self.claim.run_id, len(self._writes))
+                return
+            wait_s = min(2 * wait_s, MOST_RETRY_S)
+
+    def _write(self, write: Callable[[], bool]) -> None:
+        self._writes.append(write)
+        self._flush()
+
+    def _flush(self) -> None:
+        while self._writes and not self.lost and time.monotonic() >= self._retry_s:
+            if self._try(self._writes[0]):
+                self._writes.popleft()
+
+    def _try(self, write: Callable[[], bool]) -> bool:
+        """Return whether the database took `write`; when the claim no longer holds, nothing is written any more."""
+        try:
+            self.lost = not write()
+        except StoreUnavailable as error:
+            LOG.warning("Run %s: kept for later: %s", self.claim.run_id, error)
+            self._retry_s = time.monotonic() + RETRY_S
+            return False
+        return True
+
+    def _cancel_requested(self) -> bool:
+        try:
+            return self.store.cancel_requested(self.claim.run_id)
+        except StoreUnavailable:
+            return False  # the next write tells of it in the log

@@ -1,0 +1,48 @@
+"""What a supervisor does for the queue now and then: the runs of the dead, of the gone, and the passing of time."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from gpuexplore.store import Instance, Store
+
+LOG = logging.getLogger(__name__)
+LOOK_S = 5.0
+ORDER_S = 60.0
+
+
+class Housekeeping:
+    """Keeps the queue in order.
+
+    A supervisor counts as dead when its lease had expired at two looks in a row, or when it shared this one's locks:
+    then the first look tells, for this one holds them now. One look alone would be deceived by a clock that is set
+    forward.
+    """
+
+    def __init__(self, store: Store, instance: Instance, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._instance, self._clock = store, instance, clock
+        self._silent: frozenset[str] = frozenset()
+        self._look_s = self._order_s = clock()
+
+    def do_what_is_due(self) -> None:
+        """Do what has not been done for too long.
+
+        Raises:
+            StoreUnavailable: the database cannot be used now; what was due stays due.
+        """
+        now_s = self._clock()
+        if now_s >= self._look_s:
+            self._take_over()
+            if dropped := self._store.drop_abandoned():
+                LOG.info("%d runs waited for owners who have gone: they are cancelled", dropped)
+            self._look_s = now_s + LOOK_S
+        if now_s >= self._order_s:
+            self._store.order_all()
+            self._order_s = now_s + ORDER_S
+
+    def _take_over(self) -> None:
+        silent = self._store.silent_supervisors()
+        count = self._store.take_over(self._instance, silent & self._silent)
+        self._silent = silent
+        if count:
+            LOG.warning("%d runs were left by a supervisor that died: they are queued again", count)

@@ -1,0 +1,68 @@
+"""How SQLite's connections behave: when transactions begin, how safely they end, and that the file is still there."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import DisconnectionError
+
+BUSY_TIMEOUT_MS = 10_000  # a writer waits this long for another one before it gives up
+SETTINGS = (f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}", "PRAGMA foreign_keys = ON")
+# With WAL a power cut may lose the last moments under NORMAL, nothing under FULL, and never the file.
+SYNCHRONOUS = {False: "NORMAL", True: "FULL"}
+
+
+def listen(engine: Engine) -> None:
+    """Prepare every connection of `engine`."""
+    file = _file(engine)
+    event.listen(engine, "connect", lambda connection, record: _prepare(connection, record, file))
+    event.listen(engine, "begin", _begin)
+    if file:
+        event.listen(engine, "do_connect", lambda *_: _check_exists(file))
+        event.listen(engine, "checkout", lambda _, record, __: _check_file(record, file))
+
+
+def _prepare(connection: Any, record: Any, file: str | None) -> None:
+    # The driver would begin a transaction only before the first change: a read followed by a write could then fail
+    # as stale. See https://docs.sqlalchemy.org/en/21/dialects/sqlite.html#pysqlite-serializable
+    connection.isolation_level = None
+    for setting in SETTINGS:
+        connection.execute(setting)
+    record.info["file"] = _file_id(file)
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    connection.exec_driver_sql(f"PRAGMA synchronous = {SYNCHRONOUS[options.get('sqlite_durable', False)]}")
+    connection.exec_driver_sql(options.get("sqlite_begin", "BEGIN"))
+
+
+def create(engine: Engine) -> None:
+    """Create an empty file, unless there is one: nothing else does, so that a deleted one is missed."""
+    if engine.dialect.name == "sqlite" and (file := _file(engine)):
+        Path(file).touch()
+
+
+def _file(engine: Engine) -> str | None:
+    """Return the path of the database's file; None for one in memory."""
+    return engine.url.database if engine.url.database not in ("", ":memory:") else None
+
+
+def _check_exists(file: str) -> None:
+    if not Path(file).exists():
+        raise sqlite3.OperationalError("the file of the database was deleted or replaced")
+
+
+def _check_file(record: Any, file: str) -> None:
+    """Open the file anew when another one, or none, has its name: what is written to a deleted file is lost."""
+    if _file_id(file) != record.info["file"]:
+        raise DisconnectionError("the file of the database was deleted or replaced")
+
+
+def _file_id(file: str | None) -> tuple[int, int] | None:
+    try:
+        found = Path(file).stat() if file else None
+    except FileNotFoundError:
+        return None
+    return (found.st_dev, found.st_ino) if found else None

@@ -1,0 +1,171 @@
+"""Whose turn it is, in one order: used by the claim, by the position and by the expected start that are shown.
+
+Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
+them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
+short runs of one wait behind the first of everybody else. The column is written whenever one of its terms changes;
+an index then answers whose turn it is without looking at every run that waits.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import case as choose
+
+from gpuexplore.model import RunState
+from gpuexplore.store.database import Database, seconds_since_1970, upsert
+from gpuexplore.store.leases import Supervisor, leased
+from gpuexplore.store.tables import DEVICE_SECONDS, RUNS
+
+MINUTES = 60  # the window in which device seconds count
+QUEUED = RUNS.c.state == RunState.QUEUED
+LEFT_S = choose((RUNS.c.estimated_s > RUNS.c.device_s, RUNS.c.estimated_s - RUNS.c.device_s), else_=0.0)
+ORDER = (RUNS.c.turn_s, RUNS.c.number)
+DEVICES_ASKED_FOR = text(  # jumps along the index from one value to the next, however many runs wait
+    """
+    WITH RECURSIVE asked(devices) AS (
+        SELECT min(devices) FROM runs WHERE state = 'queued'
+        UNION ALL
+        SELECT (SELECT min(devices) FROM runs WHERE state = 'queued' AND runs.devices > asked.devices)
+        FROM asked WHERE asked.devices IS NOT NULL
+    )
+    SELECT devices FROM asked WHERE devices IS NOT NULL
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRun:
+    """A run that waits.
+
+    Attributes:
+        id: of the run.
+        owner: whose it is.
+        devices: what it asks for.
+        position: how many runs from now its turn comes, 1 for next, among those that compete for its devices.
+        expected_start_s: seconds until then, by the estimates of those before it; None when no supervisor that is
+            alive has its devices.
+        estimated_s: device seconds it will probably take.
+    """
+
+    id: str
+    owner: str
+    devices: tuple[str, ...]
+    position: int
+    expected_start_s: float | None
+    estimated_s: float
+
+
+def position(database: Database, run_id: str) -> WaitingRun | None:
+    """Return where a run stands; None when it does not wait."""
+    with database.reading() as connection:
+        found = connection.execute(select(RUNS).where(RUNS.c.id == run_id, QUEUED)).one_or_none()
+        if found is None:
+            return None
+        servers = leased(connection)
+        competitors = _competitors(connection, found.devices, servers)
+        before = or_(RUNS.c.turn_s < found.turn_s, and_(RUNS.c.turn_s == found.turn_s, RUNS.c.number < found.number))
+        ahead = select(func.count(), func.coalesce(func.sum(LEFT_S), 0.0))
+        count, wait_s = connection.execute(ahead.where(QUEUED, RUNS.c.devices.in_(competitors), before)).one()
+        return WaitingRun(
+            id=found.id,
+            owner=found.owner,
+            devices=tuple(found.devices.split(",")),
+            position=count + 1,
+            expected_start_s=_expected_start_s(connection, found.devices, servers, wait_s),
+            estimated_s=found.estimated_s,
+        )
+
+
+def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
+    """Return the runs that wait, the next first."""
+    with database.reading() as connection:
+        ids = connection.scalars(select(RUNS.c.id).where(QUEUED).order_by(*ORDER).limit(limit)).all()
+    found = (position(database, run_id) for run_id in ids)
+    return tuple(run for run in found if run is not None)
+
+
+def queue_length(database: Database) -> int:
+    """Return how many runs wait."""
+    with database.reading() as connection:
+        return connection.scalar(select(func.count()).select_from(RUNS).where(QUEUED)) or 0
+
+
+def claimable(connection: Connection, device_ids: Collection[str]) -> list[str]:
+    """Return what waiting runs ask for, of what `device_ids` can serve."""
+    asked = connection.scalars(DEVICES_ASKED_FOR).all()
+    return [devices for devices in asked if set(devices.split(",")) <= set(device_ids)]
+
+
+def device_seconds(connection: Connection, owner: str) -> float:
+    """Return the device seconds an owner used in the last hour."""
+    since = int(seconds_since_1970(connection) // 60) - MINUTES
+    used = select(func.coalesce(func.sum(DEVICE_SECONDS.c.device_s), 0.0))
+    return float(connection.scalar(used.where(DEVICE_SECONDS.c.owner == owner, DEVICE_SECONDS.c.minute > since)) or 0.0)
+
+
+def book(connection: Connection, owner: str, device_s: float) -> None:
+    """Note that a device worked `device_s` seconds for `owner`, whose runs then wait longer."""
+    minute = int(seconds_since_1970(connection) // 60)
+    upsert(connection, DEVICE_SECONDS, {"owner": owner, "minute": minute, "device_s": device_s}, add=("device_s",))
+    order_runs_of(connection, owner)
+
+
+def order_runs_of(connection: Connection, owner: str) -> None:
+    """Write the turns of an owner's waiting runs anew."""
+    turn_s = device_seconds(connection, owner)
+    active = select(RUNS.c.number, RUNS.c.state, RUNS.c.turn_s, LEFT_S.label("left_s")).where(
+        RUNS.c.owner == owner, RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
+    )
+    # Those that are being measured come first, and count with what is left of them.
+    changed = []
+    for run in connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)):
+        if run.state is RunState.QUEUED and run.turn_s != turn_s:
+            changed.append({"waiting": run.number, "turn": turn_s})
+        turn_s += run.left_s
+    if changed:
+        move = update(RUNS).where(RUNS.c.number == bindparam("waiting")).values(turn_s=bindparam("turn"))
+        connection.execute(move, changed)
+
+
+def order_all(database: Database) -> None:
+    """Write all turns anew: what was used more than an hour ago no longer counts."""
+    with database.reading() as connection:
+        owners = connection.scalars(select(RUNS.c.owner).where(QUEUED).distinct()).all()
+    for owner in owners:
+        with database.writing() as connection:
+            order_runs_of(connection, owner)
+
+
+def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
+    """Return whether a run of somebody else than `owner` waits for one of these devices."""
+    with database.reading() as connection:
+        devices = claimable(connection, device_ids)
+        other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
+        return connection.scalar(other.limit(1)) is not None
+
+
+def _competitors(connection: Connection, devices: str, servers: Sequence[Supervisor]) -> list[str]:
+    """Return what the waiting runs ask for that may be claimed by a supervisor that may claim `devices`."""
+    asked = connection.scalars(DEVICES_ASKED_FOR).all()
+    able = _able(devices, servers)
+    return [other for other in asked if other == devices or any(_serves(server, other) for server in able)]
+
+
+def _able(devices: str, servers: Sequence[Supervisor]) -> list[Supervisor]:
+    return [server for server in servers if server.alive and _serves(server, devices)]
+
+
+def _serves(server: Supervisor, devices: str) -> bool:
+    return set(devices.split(",")) <= server.device_ids
+
+
+def _expected_start_s(
+    connection: Connection, devices: str, servers: Sequence[Supervisor], wait_s: float
+) -> float | None:
+    able = _able(devices, servers)
+    if not able:
+        return None
+    running: ColumnElement[bool] = RUNS.c.supervisor.in_([server.name for server in able])
+    left_s = select(func.coalesce(func.sum(LEFT_S), 0.0)).where(RUNS.c.state == RunState.RUNNING, running)
+    return (wait_s + float(connection.scalar(left_s) or 0.0)) / len(able)

@@ -1,0 +1,128 @@
+"""Whose turn it is, in device seconds; the position that is shown is the order of the claims."""
+
+import random
+
+import pytest
+from sqlalchemy import update
+
+from gpuexplore.model import RunState
+from gpuexplore.store.tables import DEVICE_SECONDS
+
+
+def measured(store, claim, device_s):
+    """Claim the next run, let it take `device_s` of the device, end it, and return its id."""
+    claimed = claim()
+    if claimed is None:
+        return None
+    store.add_device_seconds(claimed, device_s)
+    store.finish(claimed, RunState.DONE)
+    return claimed.run_id
+
+
+def test_who_used_the_device_least_comes_first(store, experiment, claim):
+    for owner, device_s in (("long", 9.0), ("short", 1.0), ("middle", 3.0)):
+        store.submit(experiment, owner)
+        measured(store, claim, device_s)
+    ids = {store.submit(experiment, owner): owner for owner in ("long", "middle", "short", "new")}
+
+    assert [ids[measured(store, claim, 0.1)] for _ in range(4)] == ["new", "short", "middle", "long"]
+
+
+def test_a_hundred_runs_of_one_wait_behind_the_first_of_everybody_else(store, experiment, claim, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_LIMIT_WAITING_PER_OWNER", "100")
+    ids = {store.submit(experiment, "busy", estimated_s=1.0): "busy" for _ in range(20)}
+    ids |= {store.submit(experiment, owner, estimated_s=1.0): owner for owner in "abc"}
+
+    order = [ids[measured(store, claim, 1.0)] for _ in range(5)]
+
+    assert order == ["busy", "a", "b", "c", "busy"]
+
+
+def test_own_runs_keep_their_order(store, experiment, claim):
+    ids = [store.submit(experiment, "ada", estimated_s=seconds) for seconds in (5.0, 0.1, 1.0)]
+
+    assert [measured(store, claim, 0.0) for _ in range(3)] == ids
+
+
+def test_run_that_is_being_measured_counts_with_what_is_left_of_it(store, experiment, claim):
+    store.submit(experiment, "ada", estimated_s=10.0)
+    claim()
+    ids = {store.submit(experiment, owner, estimated_s=1.0): owner for owner in ("ada", "bob")}
+
+    assert ids[measured(store, claim, 1.0)] == "bob"
+
+
+def test_device_seconds_count_for_an_hour(store, experiment, claim):
+    store.submit(experiment, "ada")
+    measured(store, claim, 100.0)
+    ada, bob = store.submit(experiment, "ada"), store.submit(experiment, "bob")
+    assert store.position(ada).position == 2
+
+    with store.writing() as connection:
+        connection.execute(update(DEVICE_SECONDS).values(minute=DEVICE_SECONDS.c.minute - 61))
+    store.order_all()
+
+    assert [store.position(run_id).position for run_id in (ada, bob)] == [1, 2]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(6))
+def test_position_is_the_order_of_the_claims(store, experiment, claim, seed):
+    chance = random.Random(seed)
+    ids = []
+    for _ in range(30):
+        ids.append(store.submit(experiment, chance.choice("abcdef"), estimated_s=chance.uniform(0.1, 5)))
+        if chance.random() < 0.3:
+            measured(store, claim, chance.uniform(0, 5))
+    waiting = {found.position: run_id for run_id in ids if (found := store.position(run_id))}
+
+    assert sorted(waiting) == list(range(1, store.queue_length() + 1))
+    assert [run.id for run in store.waiting()] == [waiting[place] for place in sorted(waiting)]
+    assert [claim().run_id for _ in waiting] == [waiting[place] for place in sorted(waiting)]
+
+
+def test_run_that_does_not_wait_has_no_position(store, experiment, claim):
+    run_id = store.submit(experiment, "ada")
+    claim()
+
+    assert store.position(run_id) is None
+    assert store.position("gone") is None
+
+
+def test_expected_start_is_what_stands_before_by_the_estimates(store, experiment, claim):
+    running = store.submit(experiment, "ada", estimated_s=10.0)
+    claimed = claim()
+    store.add_device_seconds(claimed, 4.0)
+    first, second = (store.submit(experiment, owner, estimated_s=3.0) for owner in "bc")
+
+    assert store.position(running) is None
+    assert store.position(first).expected_start_s == pytest.approx(6.0)
+    assert store.position(second).expected_start_s == pytest.approx(9.0)
+
+
+def test_expected_start_is_unknown_while_nobody_has_the_devices(store, experiment_on, claim):
+    run_id = store.submit(experiment_on("lab9/cuda:0"), "ada")
+    claim("lab1/x")
+
+    found = store.position(run_id)
+
+    assert (found.position, found.expected_start_s, found.devices) == (1, None, ("lab9/cuda:0",))
+
+
+def test_runs_for_another_hosts_device_are_not_before(store, experiment_on, claim):
+    for device in ("lab1/cpu", "lab1/cpu", "lab2/cpu"):
+        last = store.submit(experiment_on(device), "ada")
+    claim("lab1/x")
+
+    assert claim("lab2/x").run_id == last
+    later = store.submit(experiment_on("lab2/cpu"), "bob")
+    assert store.position(later).position == 1
+
+
+def test_somebody_waits_is_asked_of_other_owners_and_these_devices(store, experiment, experiment_on):
+    store.submit(experiment, "ada")
+    store.submit(experiment_on("lab2/cpu"), "bob")
+
+    assert not store.somebody_waits("ada", {"cpu"})
+    assert store.somebody_waits("ada", {"lab2/cpu"})
+    assert store.somebody_waits("cyd", {"cpu"})
