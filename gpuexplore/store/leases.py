@@ -1,6 +1,6 @@
 """Leases: who measures, on what, and when it was last heard of, by the database's own clock."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,8 +55,7 @@ class Supervisor:
     @property
     def device_ids(self) -> frozenset[str]:
         """The names by which runs ask for its devices: `cuda:0` on any host, `lab1/cuda:0` on this one."""
-        ids = {device.id for device in self.devices}
-        return frozenset(ids | {f"{self.host}/{device_id}" for device_id in ids})
+        return names_of(self.host, (device.id for device in self.devices))
 
 
 def heartbeat(database: Database, instance: Instance, *, state: SupervisorState, devices: Sequence[Device]) -> None:
@@ -121,6 +120,21 @@ def leased(connection: Connection) -> tuple[Supervisor, ...]:
     )
 
 
+def names_of(host: str, device_ids: Iterable[str]) -> frozenset[str]:
+    """Return the names by which runs ask for the devices of a host: `cuda:0` on any host, `lab1/cuda:0` on this one."""
+    ids = frozenset(device_ids)
+    return ids | {f"{host}/{device_id}" for device_id in ids}
+
+
 def is_leased() -> ColumnElement[bool]:
     """Return the condition that a supervisor was heard of within a lease, on whichever side of now."""
-    return epoch_s().between(SUPERVISORS.c.beat_epoch_s - LEASE_S, SUPERVISORS.c.beat_epoch_s + LEASE_S)
+    return _heard_of_within(LEASE_S)
+
+
+def is_alive() -> ColumnElement[bool]:
+    """Return the condition that a supervisor was heard of in the last seconds, on whichever side of now."""
+    return _heard_of_within(FRESH_S)
+
+
+def _heard_of_within(seconds: float) -> ColumnElement[bool]:
+    return epoch_s().between(SUPERVISORS.c.beat_epoch_s - seconds, SUPERVISORS.c.beat_epoch_s + seconds)

@@ -14,8 +14,8 @@ from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
 from gpuexplore.store.database import Database, seconds_since_1970, upsert
-from gpuexplore.store.leases import Supervisor, leased
-from gpuexplore.store.tables import DEVICE_SECONDS, RUNS
+from gpuexplore.store.leases import is_alive, names_of
+from gpuexplore.store.tables import DEVICE_SECONDS, RUNS, SUPERVISORS
 
 MINUTES = 60  # the window in which device seconds count
 QUEUED = RUNS.c.state == RunState.QUEUED
@@ -62,8 +62,8 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
         found = connection.execute(select(RUNS).where(RUNS.c.id == run_id, QUEUED)).one_or_none()
         if found is None:
             return None
-        servers = leased(connection)
-        competitors = _competitors(connection, found.devices, servers)
+        able = [server for server in _servers(connection) if server.serves(found.devices)]
+        competitors = _competitors(connection, found.devices, able)
         before = or_(RUNS.c.turn_s < found.turn_s, and_(RUNS.c.turn_s == found.turn_s, RUNS.c.number < found.number))
         ahead = select(func.count(), func.coalesce(func.sum(LEFT_S), 0.0))
         count, wait_s = connection.execute(ahead.where(QUEUED, RUNS.c.devices.in_(competitors), before)).one()
@@ -72,7 +72,7 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
             owner=found.owner,
             devices=tuple(found.devices.split(",")),
             position=count + 1,
-            expected_start_s=_expected_start_s(connection, found.devices, servers, wait_s),
+            expected_start_s=_expected_start_s(connection, able, wait_s),
             estimated_s=found.estimated_s,
         )
 
@@ -145,25 +145,29 @@ def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) 
         return connection.scalar(other.limit(1)) is not None
 
 
-def _competitors(connection: Connection, devices: str, servers: Sequence[Supervisor]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A supervisor that is alive, and the names by which runs ask for its devices."""
+
+    name: str
+    device_ids: frozenset[str]
+
+    def serves(self, devices: str) -> bool:
+        return self.device_ids.issuperset(devices.split(","))
+
+
+def _servers(connection: Connection) -> list[_Server]:
+    rows = connection.execute(select(SUPERVISORS.c.name, SUPERVISORS.c.host, SUPERVISORS.c.devices).where(is_alive()))
+    return [_Server(row.name, names_of(row.host, (device["id"] for device in row.devices))) for row in rows]
+
+
+def _competitors(connection: Connection, devices: str, able: Sequence[_Server]) -> list[str]:
     """Return what the waiting runs ask for that may be claimed by a supervisor that may claim `devices`."""
     asked = connection.scalars(DEVICES_ASKED_FOR).all()
-    able = _able(devices, servers)
-    return [other for other in asked if other == devices or any(_serves(server, other) for server in able)]
+    return [other for other in asked if other == devices or any(server.serves(other) for server in able)]
 
 
-def _able(devices: str, servers: Sequence[Supervisor]) -> list[Supervisor]:
-    return [server for server in servers if server.alive and _serves(server, devices)]
-
-
-def _serves(server: Supervisor, devices: str) -> bool:
-    return set(devices.split(",")) <= server.device_ids
-
-
-def _expected_start_s(
-    connection: Connection, devices: str, servers: Sequence[Supervisor], wait_s: float
-) -> float | None:
-    able = _able(devices, servers)
+def _expected_start_s(connection: Connection, able: Sequence[_Server], wait_s: float) -> float | None:
     if not able:
         return None
     running: ColumnElement[bool] = RUNS.c.supervisor.in_([server.name for server in able])

@@ -11,6 +11,7 @@ from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.model import RunState
 from gpuexplore.store import Store
+from gpuexplore.store.leases import names_of
 
 LOG = logging.getLogger(__name__)
 POLL_S = 0.05
@@ -57,9 +58,8 @@ def measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Ev
 
 
 def device_ids(heartbeat: Heartbeat) -> frozenset[str]:
-    """Return the names by which runs ask for this host's devices: `cuda:0` on any host, `lab1/cuda:0` on this one."""
-    ids = {device.id for device in heartbeat.devices}
-    return frozenset(ids | {f"{heartbeat.instance.host}/{device_id}" for device_id in ids})
+    """Return the names by which runs ask for this host's devices."""
+    return names_of(heartbeat.instance.host, (device.id for device in heartbeat.devices))
 
 
 def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat) -> None:
