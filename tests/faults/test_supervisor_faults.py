@@ -1,0 +1,162 @@
+"""Whatever happens to the supervisor, every run ends in one terminal state and the next one is measured."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from sqlalchemy import update
+
+from gpuexplore.model import RunState, Status
+from gpuexplore.store import open_store
+from gpuexplore.store.tables import SUPERVISORS
+from tests.faults.conftest import (
+    ends,
+    experiment,
+    holder,
+    is_measuring,
+    is_ready,
+    is_replaced,
+    long_experiment,
+    next_run_starts,
+    wait_until,
+)
+
+
+def test_killed_supervisor_is_replaced_within_three_seconds_and_its_run_ends_well(store, supervisor):
+    run_id = store.submit(experiment(30, budget_s=0.1), "ada")
+    wait_until(lambda: is_measuring(store, run_id, done=2))
+
+    supervisor.kill()
+
+    assert wait_until(lambda: is_replaced(supervisor)) < 3
+    run = ends(store, run_id)
+    assert (run.state, {result.status for result in run.results}, len(run.results)) == (RunState.DONE, {Status.OK}, 30)
+    next_run_starts(store)
+
+
+def test_frozen_supervisor_is_replaced_within_twenty_seconds(store, supervisor):
+    run_id = store.submit(experiment(30, budget_s=0.1), "ada")
+    wait_until(lambda: is_measuring(store, run_id, done=2))
+
+    supervisor.send_signal(signal.SIGSTOP)
+
+    assert wait_until(lambda: is_replaced(supervisor)) < 20
+    assert not supervisor.is_running() or supervisor.status() == psutil.STATUS_ZOMBIE
+    assert ends(store, run_id).state is RunState.DONE
+    next_run_starts(store)
+
+
+def test_supervisor_told_to_stop_in_a_long_group_gives_the_run_back_within_five_seconds(store, supervisor):
+    run_id = store.submit(long_experiment(), "ada")
+    wait_until(lambda: is_measuring(store, run_id))
+    time.sleep(1)
+
+    supervisor.terminate()
+
+    assert wait_until(lambda: holder() is None or is_replaced(supervisor)) < 5
+    assert store.load(run_id).results == ()
+    wait_until(lambda: is_measuring(store, run_id), what="its successor")
+    store.request_cancel(run_id, "ada")
+    run = ends(store, run_id)
+    assert (run.state, run.reason) == (RunState.CANCELLED, "cancelled by its owner")
+    next_run_starts(store)
+
+
+def test_two_supervisors_of_one_database_are_one(store, supervisor):
+    second = subprocess.run(
+        [sys.executable, "-m", "gpuexplore.jobs.supervisor"], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert "serves this database already" in second.stderr
+    assert holder().pid == supervisor.pid
+
+
+def test_two_watchers_of_two_homes_on_one_database_share_a_supervisor(home, watched, tmp_path, monkeypatch):
+    url = f"sqlite:///{home}/shared.sqlite3"
+    first = watched(url)
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path / "another home"))
+
+    assert watched(url).pid == first.pid
+    with open_store(url) as store:
+        next_run_starts(store, within_s=20)
+
+
+def test_supervisors_of_two_databases_measure_in_turns(home, watched):
+    """One device of one host: whoever measures holds its lock, whatever database the run came from."""
+    urls = [f"sqlite:///{home}/{name}.sqlite3" for name in ("one", "two")]
+    for url in urls:
+        watched(url)
+    stores = [open_store(url) for url in urls]
+    ids = [store.submit(experiment(3, budget_s=0.5), "ada") for store in stores]
+
+    runs = [ends(store, run_id) for store, run_id in zip(stores, ids, strict=True)]
+
+    assert [run.state for run in runs] == [RunState.DONE] * 2
+    assert not overlapping(runs)
+    for store in stores:
+        store.close()
+
+
+def overlapping(runs):
+    """Return the pairs of results, of different runs, that were measured at the same time."""
+    spans = [
+        [(result.environment.started_utc, result.measurement) for result in run.results if result.environment]
+        for run in runs
+    ]
+    return [(first, second) for first in spans[0] for second in spans[1] if first[0] == second[0]]
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["set back", "set forward"])
+def test_clock_that_is_set_ends_nothing(store, supervisor, hours):
+    """To the database, a lease written before the clock was set lies an hour in the past or in the future."""
+    run_id = store.submit(experiment(10, budget_s=0.1), "ada")
+    wait_until(lambda: is_measuring(store, run_id, done=1))
+
+    for _ in range(3):
+        with store.writing() as connection:
+            connection.execute(update(SUPERVISORS).values(beat_epoch_s=SUPERVISORS.c.beat_epoch_s - hours * 3600))
+        time.sleep(0.5)
+
+    assert ends(store, run_id).state is RunState.DONE
+    assert (holder().pid, store.load_summary(run_id).supervisor.count("/")) == (supervisor.pid, 2)
+    next_run_starts(store)
+
+
+def test_supervisor_of_another_version_is_replaced(store, watched, monkeypatch):
+    first = watched()
+    monkeypatch.setattr("gpuexplore.__version__", "9.9.9")
+
+    second = watched()
+
+    wait_until(lambda: holder() is not None and holder().pid != first.pid)
+    assert first.process() is None
+    assert second is not None
+    next_run_starts(store, within_s=20)
+
+
+def test_worker_that_is_killed_while_idle_is_replaced(store, supervisor):
+    wait_until(lambda: is_ready(store))
+    for worker in supervisor.children(recursive=True):
+        worker.kill()
+
+    next_run_starts(store)
+    assert holder().pid == supervisor.pid
+
+
+def test_worker_that_is_killed_costs_one_case(store, supervisor):
+    run_id = store.submit(experiment(5, budget_s=1.0), "ada")
+    wait_until(lambda: is_measuring(store, run_id, done=1))
+
+    busiest = max(supervisor.children(recursive=True), key=lambda child: sum(child.cpu_times()[:2]))
+    os.kill(busiest.pid, signal.SIGKILL)
+
+    run = ends(store, run_id)
+    assert run.state is RunState.DONE
+    statuses = [result.status for result in run.results]
+    assert statuses.count(Status.CRASHED) == 1
+    assert statuses.count(Status.OK) == 4
+    next_run_starts(store)
