@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 import psutil
 import pytest
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.jobs.locks import compiler_lock
 from gpuexplore.model import Device, Result, Status
 from gpuexplore.serialization import encode
 from tests.jobs.conftest import DEVICE, LIMITS
@@ -332,6 +334,14 @@ def test_run_that_waits_for_another_device_to_warm_up_can_be_cancelled(engine_wi
 
     assert results["fine"].reason == "cancelled by its owner"
     assert cancelled_after_s < LIMITS.grace_s + 1
+
+
+def test_measurement_on_the_cpu_gives_way_to_a_compiler_and_can_be_cancelled_meanwhile(engine_with, cases_of):
+    with engine_with(Device("cpu", "cpu", "a CPU")) as engine, ThreadPoolExecutor(1) as page, compiler_lock():
+        measuring = page.submit(measured, engine, cases_of("fine", device="cpu"), cancelled=Later(3))
+        results = measuring.result()
+
+    assert results["fine"].reason == "cancelled by its owner"
 
 
 def test_run_need_not_wait_until_all_devices_are_warm(engine_with, cases_of):

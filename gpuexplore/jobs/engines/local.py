@@ -7,27 +7,28 @@ the device keeps other processes of gpuexplore away meanwhile.
 import logging
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from filelock import BaseFileLock, Timeout
+from filelock import Timeout
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines.attempt import Attempt, Limits
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
 from gpuexplore.jobs.engines.process import DeviceProcess
 from gpuexplore.jobs.journal import Task, write_task
-from gpuexplore.jobs.locks import device_lock
+from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
 from gpuexplore.model import Case, Device, Result, Status
 
 LOG = logging.getLogger(__name__)
 RUNNER = "gpuexplore.measure.runner"
 MAX_FALSE_STARTS = 3
 BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusable afterwards
-POLL_S = 0.05
+POLL_S = 0.01
 
 OnEvent = Callable[[Case | Result], None]
 IsCancelled = Callable[[], bool]
@@ -99,7 +100,7 @@ class LocalEngine:
         """Wait for this engine and for the device's lock; yield whether both are ours, unless `stop` came first."""
         lock, ours = device_lock(device), _acquired(self._lock, stop)
         try:
-            yield ours and _locked(lock, stop)
+            yield ours and _let_compile(device, stop) and _locked(lock, stop)
         finally:
             lock.release()
             if ours:
@@ -159,7 +160,19 @@ def _acquired(lock: threading.Lock, stop: IsCancelled) -> bool:
     return True
 
 
-def _locked(lock: BaseFileLock, stop: IsCancelled) -> bool:
+def _let_compile(device: Device, stop: IsCancelled) -> bool:
+    """Wait for a compiler that wants or has the CPU; return False when `stop` came first."""
+    if device.kind != "cpu":
+        return True
+    lock = compiler_lock()
+    while lock.is_held():
+        if stop():
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def _locked(lock: HostLock, stop: IsCancelled) -> bool:
     """Wait for another process to release `lock`; return False when `stop` came first."""
     try:
         lock.acquire(cancel_check=stop)
