@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from gpuexplore.model import Contrast, Measurement, Result, Status
 
@@ -120,6 +121,12 @@ def exhaust_memory(case, cancelled):
     raise MemoryError("Unable to allocate 8 GiB")
 
 
+def fill_memory(case, cancelled):
+    """Join the group of processes that has little memory, and want more."""
+    Path(os.environ["SMALL_CGROUP"], "cgroup.procs").write_text(str(os.getpid()))
+    return [bytearray(10_000_000) for _ in range(100)]
+
+
 def fine_with_children(case, cancelled):
     """Succeed, and leave two processes behind: one of this group, one in a session of its own whose parent is gone."""
     _leave_a_child_behind(case)
@@ -172,6 +179,7 @@ def raising(case, cancelled):
 BEHAVIOURS = {
     "crashes-in-turns": nothing,
     "exhaust-memory": exhaust_memory,
+    "fill-memory": fill_memory,
     "fine": fine,
     "fine-too": fine,
     "fine-with-a-child-that-ended": fine_with_a_child_that_ended,

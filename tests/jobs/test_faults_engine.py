@@ -4,8 +4,11 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from gpuexplore.model import Result, Status
 
 pytestmark = pytest.mark.faults
 
@@ -52,6 +55,28 @@ def in_namespace(tmp_path):
     return run
 
 
+CGROUPS = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max"))
+
+
+@pytest.fixture
+def small_cgroup(monkeypatch):
+    """Make a control group of 200 MB, which a process may join."""
+    for root, limit in CGROUPS:
+        directory = Path(root) / f"gpuexplore-test-{os.getpid()}"
+        try:
+            directory.mkdir()
+        except OSError:
+            continue
+        if (directory / limit).exists():
+            (directory / limit).write_text("200000000")
+            monkeypatch.setenv("SMALL_CGROUP", str(directory))
+            yield
+            directory.rmdir()
+            return
+        directory.rmdir()
+    pytest.skip("control groups of memory cannot be made here")
+
+
 def _is_allowed():
     if shutil.which("unshare") is None:
         return False
@@ -60,3 +85,17 @@ def _is_allowed():
 
 def test_process_that_got_the_number_of_an_idle_worker_that_died_lives_on(in_namespace):
     assert in_namespace(REUSED_NUMBER).strip() == "ok None"
+
+
+def test_worker_that_linux_ends_for_want_of_memory_is_called_so_and_the_next_case_is_measured(
+    small_cgroup, engine_with, cases_of
+):
+    events = []
+
+    with engine_with() as engine:
+        engine.measure(cases_of("fill-memory", "fine"), events.append, lambda: False)
+
+    results = {event.case.implementation: event for event in events if isinstance(event, Result)}
+    assert results["fill-memory"].status is Status.OUT_OF_MEMORY
+    assert results["fill-memory"].reason == "Linux ended the worker: its memory was exhausted"
+    assert results["fine"].status is Status.OK
