@@ -54,7 +54,9 @@ CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
 Condition = Literal["cold", "warm", "graph"]
 DataMode = Literal["normal", "zeros", "ones"]
-FlagName = Literal["noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm"]
+FlagName = Literal[
+    "noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm", "truncated"
+]
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 DEFAULT_BUDGET_S = 0.1

@@ -4,6 +4,7 @@ A process of its own because it loads Numba, which the web process must not; no 
 """
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -13,9 +14,12 @@ from gpuexplore.operations import operation_named
 from gpuexplore.operations.kernel_targets import compile_for
 from gpuexplore.serialization import encode
 
+NICENESS = 10  # nobody who measures or serves pages shall wait for a compiler
+
 
 def main() -> None:
     """Answer a list of targets with a list of `{"compiled": ...}` or `{"reason": ...}`, in order."""
+    os.nice(NICENESS)
     json.dump([_answer(target) for target in json.load(sys.stdin)], sys.stdout)
 
 

@@ -1,28 +1,45 @@
-"""CUDA kernels compiled for any target, in a process of their own, and cached on disk."""
+"""CUDA kernels compiled for any target, in a process of their own, and cached on disk.
+
+One compiler runs at a time, and none while the CPU is measured: whoever waits for it finds what it compiled.
+"""
 
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from filelock import Timeout
+
 import gpuexplore
 from gpuexplore.backends import host
 from gpuexplore.devices import cache_directory
 from gpuexplore.errors import Unsupported
+from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Block
+from gpuexplore.model import Device
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_seconds
 
 LIMIT_S = 120.0
+COMPILER_WAIT_S = 180.0
+CPU_WAIT_S = 60.0
+REASON_S = 60.0  # how long those who waited are told the same reason; a kernel is kept for good
+COMPILER_BUSY = "other kernels are being compiled: try again in a minute"
+CPU_BUSY = "the CPU is being measured: try again in a minute"
+CPU = Device("cpu", "cpu", "the CPU that compiles")
 TOOLCHAIN = ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
 SOURCES = ("operations", "kernels")
 PROCESS = "gpuexplore.jobs.compile_process"
+
+Answer = dict[str, Any]  # {"compiled": a CompiledKernel} or {"reason": why not}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +66,51 @@ def compiled_kernel(target: Target) -> CompiledKernel:
 
 
 def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
-    """Return each target compiled, or the reason why it cannot be, in order; new ones in one process."""
+    """Return each target compiled, or the reason why it cannot be, in order; new ones in one process.
+
+    Waits while somebody else compiles and while the CPU is measured, for minutes at most.
+    """
     if not host.is_installed("numba", "numba_cuda"):
         return ['the compiler is not installed: pip install "numba-cuda[cu13]"'] * len(targets)
-    known = {target: _cached(target) for target in targets}
-    missing = [target for target, answer in known.items() if answer is None]
-    for target, answer in zip(missing, _compile(missing), strict=True):
-        _cache(target, answer)
-        known[target] = answer
+    known = _known(targets)
+    if len(known) < len(set(targets)):
+        known |= _compile_in_turn([target for target in dict.fromkeys(targets) if target not in known])
     return [_value(known[target]) for target in targets]
 
 
-def _compile(targets: Sequence[Target]) -> list[dict[str, Any]]:
-    if not targets:
-        return []
+@contextmanager
+def _held(lock: HostLock, timeout_s: float) -> Iterator[None]:
+    lock.acquire(timeout=timeout_s)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _compile_in_turn(targets: Sequence[Target]) -> dict[Target, Answer]:
+    """Compile what nobody else has compiled by the time the compiler is free."""
+    try:
+        with _held(compiler_lock(), COMPILER_WAIT_S):
+            known = _known(targets)
+            missing = [target for target in targets if target not in known]
+            return known | (_compile_beside_nothing(missing) if missing else {})
+    except Timeout:
+        return {target: {"reason": COMPILER_BUSY} for target in targets}
+
+
+def _compile_beside_nothing(targets: Sequence[Target]) -> dict[Target, Answer]:
+    """Compile once nothing is measured on the CPU, which a compiler would disturb."""
+    try:
+        with _held(device_lock(CPU), CPU_WAIT_S):
+            answers = dict(zip(targets, _compile(targets), strict=True))
+    except Timeout:
+        return {target: {"reason": CPU_BUSY} for target in targets}
+    for target, answer in answers.items():
+        _cache(target, answer)
+    return answers
+
+
+def _compile(targets: Sequence[Target]) -> list[Answer]:
     request = json.dumps([asdict(target) for target in targets])
     command = [sys.executable, "-m", PROCESS]
     try:
@@ -72,29 +120,32 @@ def _compile(targets: Sequence[Target]) -> list[dict[str, Any]]:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return [{"reason": f"the compiler failed: {last}"} for _ in targets]
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
+    answers: list[Answer] = json.loads(done.stdout)
     return answers
 
 
-def _value(answer: dict[str, Any] | None) -> CompiledKernel | str:
-    if answer is None:
-        return "it was not compiled"
+def _value(answer: Answer) -> CompiledKernel | str:
     return answer["reason"] if "reason" in answer else decode(CompiledKernel, answer["compiled"])
 
 
-def _cached(target: Target) -> dict[str, Any] | None:
+def _known(targets: Sequence[Target]) -> dict[Target, Answer]:
+    cached = {target: _cached(target) for target in targets}
+    return {target: answer for target, answer in cached.items() if answer is not None}
+
+
+def _cached(target: Target) -> Answer | None:
+    path = _path(target)
     try:
-        cached: dict[str, Any] = json.loads(_path(target).read_text(encoding="utf-8"))
+        age_s, cached = time.time() - path.stat().st_mtime, json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):  # never compiled, or cut off while it was written
         return None
-    return cached
+    return cached if "compiled" in cached or 0 <= age_s < REASON_S else None
 
 
-def _cache(target: Target, answer: dict[str, Any]) -> None:
-    if "compiled" in answer:
-        path = _path(target)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(answer), encoding="utf-8")
+def _cache(target: Target, answer: Answer) -> None:
+    path = _path(target)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(answer), encoding="utf-8")
 
 
 def _path(target: Target) -> Path:

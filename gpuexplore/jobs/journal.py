@@ -1,7 +1,7 @@
-"""The file in which a worker reports, line by line, what it is doing.
+"""The directory through which an engine gives its worker a task, and the file in which the worker reports on it.
 
 A line that was written survives the process that wrote it, whatever ends that; so the case that
-was being measured when a worker crashed is known.
+was being measured when a worker crashed is known. Nothing that is printed comes here.
 """
 
 import json
@@ -10,11 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from gpuexplore.model import Case, Result
+from gpuexplore.model import Case, Device, Result
 from gpuexplore.serialization import decode, encode
 
+TASK = "task.json"
 JOURNAL = "journal.jsonl"
 CANCEL = "cancel"  # the worker stops between two rounds once this file is there
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker is asked for: to measure cases of one group; without any, to load what measuring takes.
+
+    Attributes:
+        runner: module with `measure_group` and `warm_up`.
+    """
+
+    runner: str
+    device: Device
+    cases: tuple[Case, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +38,32 @@ class Begun:
     pid: int
 
 
-Event = Begun | Case | Result
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The worker is done with the task.
+
+    Attributes:
+        error: what makes the worker unusable: it could not warm up, or its CUDA context broke.
+        device: the device with its ceilings, after a warm-up.
+        left_behind: processes that the task started and that still run.
+    """
+
+    error: str | None = None
+    device: Device | None = None
+    left_behind: int = 0
+
+
+Event = Begun | Case | Result | Ended
+
+
+def write_task(directory: Path, task: Task) -> None:
+    """Leave `task` for a worker in `directory`."""
+    (directory / TASK).write_text(json.dumps(encode(task)), encoding="utf-8")
+
+
+def read_task(directory: Path) -> Task:
+    """Return the task in `directory`."""
+    return decode(Task, json.loads((directory / TASK).read_text(encoding="utf-8")))
 
 
 def write_event(journal: IO[str], event: Event) -> None:
@@ -54,6 +93,6 @@ class JournalReader:
 
 
 def _event(line: dict[str, Any]) -> Event:
-    kinds: Sequence[type[Event]] = (Begun, Case, Result)
+    kinds: Sequence[type[Event]] = (Begun, Case, Result, Ended)
     kind = next(kind for kind in kinds if kind.__name__ == line["kind"])
     return decode(kind, line["value"])

@@ -122,6 +122,14 @@ def starter_lock(database_url: str) -> HostLock:
     return HostLock(f"starter-{_digest(database_url)}")
 
 
+def compiler_lock() -> HostLock:
+    """Return the lock to hold while CUDA kernels are compiled, one compiler at a time.
+
+    Who measures on the CPU waits for it before each group, so that a compiler gets a turn between two of them.
+    """
+    return HostLock("compiler")
+
+
 def device_lock(device: Device) -> HostLock:
     """Return the lock to hold while `device` is measured: only one process of this host may at a time.
 

@@ -1,66 +1,102 @@
-"""The functions that run in a worker: the process, one per device, in which measuring happens.
+"""The process, one per device, in which measuring happens: ``python -m gpuexplore.jobs.worker``.
 
-Only plain data go in and out: an object that does not unpickle would break the pool that waits for it.
-Nothing here imports numpy before `initialise` has set the threads and the visible devices.
+An engine starts it, with the threads and the visible devices in its environment. On standard input come directories,
+each with a task; a line on standard output says that one is over. What happens meanwhile is in the task's journal.
 """
 
 import ctypes
 import logging
 import os
 import signal
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import IO, Any
+from typing import IO
 
-from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, write_event
-from gpuexplore.model import Case, Device, Result, Status
-from gpuexplore.serialization import decode, encode
+import psutil
+
+from gpuexplore.devices import ensure_ceiling
+from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Task, read_task, write_event
+from gpuexplore.jobs.sample_limit import with_fewer_samples
+from gpuexplore.jobs.turn import TurnWord
+from gpuexplore.measure.cuda_context import breaks_context
+from gpuexplore.measure.failure import describe_error, failed
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.model import Case, Result, Status
 
 LOG = logging.getLogger(__name__)
 PRIORITY = -10
-PR_SET_PDEATHSIG = 1  # https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html
+UNREPORTED = "the runner reported nothing on this case"
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # https://man7.org/linux/man-pages/man2/prctl.2.html
 
 
-def initialise(environment: Mapping[str, str]) -> None:
-    """Prepare a new worker: its environment, a process group of its own, priority, and an end with its parent."""
-    os.environ.update(environment)
-    if os.name == "posix":
-        os.setpgrp()
-        with suppress(PermissionError):  # the privilege of root: a measurement goes first
-            os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def main() -> None:
+    """Carry out one task after the other, until standard input ends."""
+    tasks, done = _take_pipes()
+    _prepare_process()
+    for line in tasks:
+        perform(Path(line.rstrip("\n")))
+        print(file=done, flush=True)
 
 
-def warm_up(runner: str, device: dict[str, Any]) -> dict[str, Any]:
-    """Load the libraries the module `runner` uses on a device; return the device with its ceilings, encoded."""
-    from gpuexplore.devices import ensure_ceiling
-
-    ready = ensure_ceiling(decode(Device, device))
-    resolve_name(runner).warm_up(ready)
-    return encode(ready)  # type: ignore[no-any-return]
-
-
-def measure_to_journal(runner: str, cases: list[Any], device: dict[str, Any], directory: str) -> str | None:
-    """Measure a group with `runner`'s measure_group; the journal in `directory` tells how it goes.
-
-    Every case ends with a result: what the runner leaves out, or loses in an exception, is an ERROR.
-
-    Returns:
-        The error that broke the CUDA context, and with it this process; the case that met it is then the last one
-        the journal tells of, and has no result. None when all went well.
-    """
-    place = Path(directory)
-    with (place / JOURNAL).open("a", encoding="utf-8") as journal:
+def perform(directory: Path) -> None:
+    """Carry out the task in `directory`; its journal tells how it goes."""
+    task = read_task(directory)
+    with (directory / JOURNAL).open("a", encoding="utf-8") as journal:
         write_event(journal, Begun(os.getpid()))
-        reporter = _Reporter(journal, [decode(Case, case) for case in cases], decode(Device, device))
-        reason = _measure(runner, reporter, cancelled=(place / CANCEL).exists)
-        for case in tuple(reporter.left):
-            reporter.report(Result(case, Status.ERROR, reason))
-        return reporter.context_error
+        write_event(journal, _measure(task, directory, journal) if task.cases else _warm_up(task))
+
+
+def _take_pipes() -> tuple[IO[str], IO[str]]:
+    """Return what was standard input and output: what is measured reads nothing, and prints to standard error."""
+    tasks, done = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return tasks, done
+
+
+def _prepare_process() -> None:
+    """Take priority, end with the engine, and become the parent of every descendant that loses its own."""
+    with suppress(PermissionError):  # the privilege of root: a measurement goes first
+        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _children() -> set[psutil.Process]:
+    """Return the children that run; every running descendant has one of them above it, or is one."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # none at all, as nearly always: 2 µs, where a list of processes takes milliseconds
+        return set()
+    return {child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+
+
+def _warm_up(task: Task) -> Ended:
+    """Load the libraries the runner uses; what they start is part of a warm worker."""
+    try:
+        ready = ensure_ceiling(task.device)
+        resolve_name(task.runner).warm_up(ready)
+    except Exception as error:
+        LOG.exception("Warming up %s failed", task.device.id)
+        return Ended(describe_error(error))
+    return Ended(device=ready)
+
+
+def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
+    """Measure a group: every case ends with a result, also what the runner leaves out, or loses in an exception.
+
+    Where a case breaks the CUDA context, and with it this process, it is the last one the journal tells of, and has
+    no result.
+    """
+    children, reporter = _children(), _Reporter(task, TurnWord(directory), journal)
+    error = _measure_group(task, reporter, cancelled=(directory / CANCEL).exists)
+    for case in tuple(reporter.left):
+        reporter.report(failed(case, error) if error else Result(case, Status.ERROR, UNREPORTED))
+    return Ended(reporter.context_error, left_behind=len(_children() - children))
 
 
 class _Reporter:
@@ -71,37 +107,47 @@ class _Reporter:
         context_error: what broke the context.
     """
 
-    def __init__(self, journal: IO[str], group: list[Case], device: Device) -> None:
-        self.device = device
-        self.left = dict.fromkeys(group)
+    def __init__(self, task: Task, turn: TurnWord, journal: IO[str]) -> None:
+        self.left = dict.fromkeys(task.cases)
         self.context_error: str | None = None
+        self._device = task.device
+        self._indices = {case: index for index, case in enumerate(task.cases)}
+        self._turn = turn
         self._journal = journal
+
+    def begin_turn(self, case: Case, expected_s: float | None = None) -> None:
+        if case in self._indices:  # others are called while one of these is finished: the cost of a call is sampled
+            self._turn.begin(self._indices[case], expected_s)
 
     def report(self, event: Case | Result) -> None:
         if self.context_error is not None:
             return
-        if isinstance(event, Result):
-            if self._breaks_context(event):
-                self.context_error, event = event.reason, event.case
-            else:
-                del self.left[event.case]
+        if isinstance(event, Case):
+            self.begin_turn(event)
+        elif self._breaks_context(event):
+            self.context_error, event = event.reason, event.case
+        else:
+            del self.left[event.case]
+            event = with_fewer_samples(event)
         write_event(self._journal, event)
 
     def _breaks_context(self, result: Result) -> bool:
-        from gpuexplore.measure.cuda_context import breaks_context
-
-        return result.status is Status.ERROR and breaks_context(result.reason or "", self.device)
+        return result.status is Status.ERROR and breaks_context(result.reason or "", self._device)
 
 
-def _measure(runner: str, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> str:
-    """Return the reason for the cases that got no result."""
-    group = list(reporter.left)
+def _measure_group(task: Task, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> Exception | None:
+    """Return what ended the runner before it was done."""
+    time = Timekeeper(begin_turn=reporter.begin_turn)
     try:
-        from gpuexplore.devices import ensure_ceiling
-
-        ready = ensure_ceiling(reporter.device, group[0].options.threads)
-        resolve_name(runner).measure_group(group, ready, report=reporter.report, cancelled=cancelled)
+        ready = ensure_ceiling(task.device, task.cases[0].options.threads)
+        resolve_name(task.runner).measure_group(
+            task.cases, ready, report=reporter.report, cancelled=cancelled, time=time
+        )
     except Exception as error:
-        LOG.exception("Measuring %s failed", group[0].group)
-        return f"{type(error).__name__}: {error}"
-    return "the runner reported nothing on this case"
+        LOG.exception("Measuring %s failed", task.cases[0].group)
+        return error
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.measure.cpu_affinity import isolate_core
+from gpuexplore.model import Case
 
 SLICE_S = 200e-6  # the least wait before a round: short, yet ten times what waking up costs
 IDLE_SHARE = 0.3
@@ -28,6 +29,10 @@ def wait_for_idle_threads(
             return
 
 
+def ignore_turn(case: Case, expected_s: float | None) -> None:
+    """Tell nobody whose turn it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timekeeper:
     """The clock, and what keeps other threads away from a measurement; tests pass their own.
@@ -36,8 +41,11 @@ class Timekeeper:
         clock: nanoseconds, monotonic.
         wait_for_idle_threads: returns when other libraries' pool threads sleep.
         isolate_core: inside it, pool threads keep off the core of the calling thread.
+        begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
+            when it is checked and finished: whoever waits for it then knows what hangs.
     """
 
     clock: Clock = time.perf_counter_ns
     wait_for_idle_threads: Call = wait_for_idle_threads
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
+    begin_turn: Callable[[Case, float | None], None] = ignore_turn

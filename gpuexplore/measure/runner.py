@@ -47,7 +47,7 @@ def measure_group(
         device: where they run; its peaks decide flags.
         report: called with a case when work on it starts, and with its result when it ends.
         cancelled: polled between rounds; what is not done then is reported as CANCELLED.
-        time: the clock, and the wait for idle pool threads.
+        time: the clock, the wait for idle pool threads, and who is told whose turn it is.
     """
     group = open_group(cases, device, time)
     ready: dict[Case, Prepared] = {}
@@ -62,6 +62,7 @@ def measure_group(
 
     def settle(case: Case, error: Exception | None) -> None:
         prepared = ready.pop(case)
+        time.begin_turn(case, None)
         report(group.failed(case, error) if error else _finish(case, prepared, group, before))
 
     sample_in_rounds(

@@ -50,10 +50,16 @@ class Sampling:
     span_s: float = 0.0
     started_ns: int | None = None
 
+    @property
+    def round_s(self) -> float:
+        """About how many seconds a round takes: its samples, and the calls that wake threads."""
+        return self.per_round * self.calls * self.call_s + max(WAKE_S, self.call_s)
+
     def take_round(self, time: Timekeeper) -> None:
         """Add one round of samples, with other libraries' threads asleep and the library's own awake."""
         self.started_ns = time.clock() if self.started_ns is None else self.started_ns
         time.wait_for_idle_threads()
+        time.begin_turn(self.candidate.case, self.round_s)
         with time.isolate_core():
             start = time.clock()
             self._wake()

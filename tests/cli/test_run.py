@@ -215,7 +215,7 @@ def test_check_sums_a_recording_up(tmp_path, capsys):
 BARE = """
 import sys
 BLOCKED = {"streamlit", "sqlalchemy", "alembic", "altair", "pandas", "pyarrow", "psutil", "pynvml", "platformdirs",
-           "pebble", "threadpoolctl", "ml_dtypes", "filelock", "typer", "click"}
+           "threadpoolctl", "ml_dtypes", "filelock", "typer", "click"}
 
 class Bare:
     def find_spec(self, name, path=None, target=None):

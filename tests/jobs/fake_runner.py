@@ -1,13 +1,15 @@
 """Stands in for gpuexplore.measure.runner in worker processes: an implementation's name says what it does."""
 
+import ctypes
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from gpuexplore.model import Measurement, Result, Status
+from gpuexplore.model import Contrast, Measurement, Result, Status
 
 HEAVY = {"numpy", "sqlalchemy", "streamlit", "torch"}
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
@@ -22,9 +24,11 @@ def warm_up(device):
         time.sleep(60)
 
 
-def measure_group(cases, device, *, report, cancelled):
+def measure_group(cases, device, *, report, cancelled, time):
     for case in cases:
         report(case)
+        if case.implementation == "hangs-in-its-round":
+            time.begin_turn(case, 0.01)
         outcome = sticky_error(case) or BEHAVIOURS[case.implementation](case, cancelled)
         if outcome is not None:
             report(outcome)
@@ -81,6 +85,18 @@ def leave(case, cancelled):
     os._exit(7)
 
 
+def leave_with_0(case, cancelled):
+    os._exit(0)
+
+
+def leave_politely(case, cancelled):
+    sys.exit()
+
+
+def touch_nothing(case, cancelled):
+    ctypes.string_at(0)
+
+
 def kill(case, cancelled):
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -90,9 +106,65 @@ def hang(case, cancelled):
     time.sleep(60)
 
 
+def hang_in_c(case, cancelled):
+    """Never come back from C, deaf to signals, and keep Python's lock, so that no other thread runs either."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    ctypes.PyDLL(None).sleep(60)
+
+
+def hang_in_python(case, cancelled):
+    while True:
+        pass
+
+
+def exhaust_memory(case, cancelled):
+    raise MemoryError("Unable to allocate 8 GiB")
+
+
+def fill_memory(case, cancelled):
+    """Join the group of processes that has little memory, and want more."""
+    Path(os.environ["SMALL_CGROUP"], "cgroup.procs").write_text(str(os.getpid()))
+    return [bytearray(10_000_000) for _ in range(100)]
+
+
+def fine_with_children(case, cancelled):
+    """Succeed, and leave two processes behind: one of this group, one in a session of its own whose parent is gone."""
+    _leave_a_child_behind(case)
+    daemon = f"import subprocess, sys; subprocess.Popen({_sleeper(case)!r}, start_new_session=True)"
+    subprocess.run([sys.executable, "-c", daemon], check=True)
+    return fine(case, cancelled)
+
+
+def fine_with_a_child_that_ended(case, cancelled):
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and never asked how
+    return fine(case, cancelled)
+
+
+def flood(case, cancelled):
+    for _ in range(100):
+        sys.stdout.write("x" * 9_999 + "\n")
+    os.write(2, b'{"kind": "Result", "value": {}}\n' * 100)
+    return fine(case, cancelled)
+
+
+def print_a_line(case, cancelled):
+    sys.stdout.write("hello\n")
+    return fine(case, cancelled)
+
+
+def sample_too_often(case, cancelled):
+    series = tuple(1 + i * 1e-9 for i in range(100_000))
+    return Result(case, Status.OK, measurement=Measurement(series, 1.0, contrasts=(Contrast("cold", series),)))
+
+
 def _leave_a_child_behind(case):
     # The operation's name marks the child's command line.
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", case.operation])
+    subprocess.Popen(_sleeper(case))
+
+
+def _sleeper(case):
+    return [sys.executable, "-c", "import time; time.sleep(60)", case.operation]
 
 
 def patient(case, cancelled):
@@ -107,18 +179,31 @@ def raising(case, cancelled):
 
 BEHAVIOURS = {
     "crashes-in-turns": nothing,
+    "exhaust-memory": exhaust_memory,
+    "fill-memory": fill_memory,
     "fine": fine,
     "fine-too": fine,
+    "fine-with-a-child-that-ended": fine_with_a_child_that_ended,
+    "fine-with-children": fine_with_children,
+    "flood": flood,
     "hang": hang,
+    "hang-in-c": hang_in_c,
+    "hang-in-python": hang_in_python,
+    "hangs-in-its-round": hang,
     "illegal": illegal,
     "illegal-in-turns": nothing,
     "kill": kill,
     "late": late,
     "leave": leave,
+    "leave-politely": leave_politely,
+    "leave-with-0": leave_with_0,
     "out-of-memory": out_of_memory,
     "patient": patient,
+    "print-a-line": print_a_line,
     "raising": raising,
+    "sample-too-often": sample_too_often,
     "silent": nothing,
     "takes-turns": nothing,
     "tell": tell,
+    "touch-nothing": touch_nothing,
 }

@@ -215,7 +215,7 @@ def test_supervisor_logs_to_a_file_that_rotates(home):
 
 @pytest.mark.slow
 def test_client_is_light():
-    told = "import sys, gpuexplore.jobs.client as _; print(sorted({'torch', 'numba', 'pebble'} & sys.modules.keys()))"
+    told = "import sys, gpuexplore.jobs.client as _; print(sorted({'torch', 'numba'} & sys.modules.keys()))"
 
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
 

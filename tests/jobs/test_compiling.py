@@ -1,7 +1,11 @@
 """Kernels compiled in a process of their own: once, with the reason where they cannot be."""
 
 import json
+import os
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +13,8 @@ import pytest
 from gpuexplore.errors import Unsupported
 from gpuexplore.jobs import compiling
 from gpuexplore.jobs.compiling import Target, compiled_kernel, compiled_kernels
+from gpuexplore.jobs.locks import compiler_lock, device_lock
+from gpuexplore.model import Device
 
 TARGET = Target("matmul", "numba-cuda-shared", "fp32", "8.0", (16, 16))
 OLD = Target("matmul", "numba-cuda-shared", "fp32", "3.7")
@@ -62,12 +68,47 @@ def test_several_targets_take_one_process_and_keep_their_order(asked):
     assert len(asked) == 1
 
 
-def test_a_reason_is_an_error_for_one_kernel_and_is_not_kept(asked):
-    with pytest.raises(Unsupported, match="too old"):
-        compiled_kernel(OLD)
+def test_a_reason_is_an_error_for_one_kernel_and_is_kept_for_a_minute_only(asked):
+    for _ in range(2):
+        with pytest.raises(Unsupported, match="too old"):
+            compiled_kernel(OLD)
+    assert len(asked) == 1
+
+    minute_ago_s = time.time() - 61
+    os.utime(compiling._path(OLD), (minute_ago_s, minute_ago_s))
     with pytest.raises(Unsupported, match="too old"):
         compiled_kernel(OLD)
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("target", "answer"), [(TARGET, "CompiledKernel"), (OLD, "str")])
+def test_twenty_who_ask_at_once_share_one_compiler(asked, target, answer):
+    with ThreadPoolExecutor(20) as askers:
+        answers = list(askers.map(lambda _: compiled_kernels([target])[0], range(20)))
+
+    assert {type(found).__name__ for found in answers} == {answer}
+    assert asked == [[target_json(target)]]
+
+
+def target_json(target):
+    return json.loads(json.dumps(asdict(target)))
+
+
+def test_nothing_is_compiled_while_the_cpu_is_measured(asked, monkeypatch):
+    monkeypatch.setattr(compiling, "CPU_WAIT_S", 0.1)
+    with device_lock(Device("cpu", "cpu", "the CPU that is measured")):
+        assert compiled_kernels([TARGET]) == ["the CPU is being measured: try again in a minute"]
+
+    assert asked == []
+    assert compiled_kernel(TARGET).registers_per_thread == 40
+
+
+def test_who_waits_too_long_for_the_compiler_is_told(asked, monkeypatch):
+    monkeypatch.setattr(compiling, "COMPILER_WAIT_S", 0.1)
+    with compiler_lock():
+        assert compiled_kernels([TARGET]) == ["other kernels are being compiled: try again in a minute"]
+
+    assert asked == []
 
 
 def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypatch):

@@ -5,12 +5,17 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
 
 import psutil
 import pytest
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.jobs.locks import compiler_lock
 from gpuexplore.model import Device, Result, Status
+from gpuexplore.serialization import encode
+from tests.jobs.conftest import DEVICE, LIMITS
 
 pytestmark = pytest.mark.slow
 NAMED = Device("fake", "fake", "broken")
@@ -69,7 +74,10 @@ def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of
     ("implementation", "reason"),
     [
         ("leave", "the worker ended with exit code 7"),
-        ("kill", "the worker was ended by SIGKILL: out of memory, or killed by hand"),
+        ("leave-with-0", "the worker ended with exit code 0"),
+        ("leave-politely", "the worker ended with exit code 0"),
+        ("kill", "the worker was ended by SIGKILL, and not for want of memory"),
+        ("touch-nothing", "the worker was ended by SIGSEGV"),
     ],
 )
 def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, reason):
@@ -93,9 +101,79 @@ def test_hang_ends_as_timeout_with_all_its_descendants(engine_with, cases_of):
     with engine_with(build_s=0.4) as engine:
         results = measured(engine, cases_of("hang", "fine", operation="hang-test"))
 
-    assert (results["hang"].status, results["hang"].reason) == (Status.TIMEOUT, "no result within 800 ms")
+    assert (results["hang"].status, results["hang"].reason) == (Status.TIMEOUT, "no result within 400 ms")
     assert results["fine"].status is Status.OK
     wait_until_gone("hang-test")
+
+
+@pytest.mark.parametrize("implementation", ["hang-in-c", "hang-in-python"])
+def test_loop_that_hears_nothing_ends_as_timeout(engine_with, cases_of, implementation):
+    with engine_with(build_s=0.4) as engine:
+        results = measured(engine, cases_of("fine", implementation, "fine-too"))
+
+    assert (results[implementation].status, results[implementation].reason) == (
+        Status.TIMEOUT,
+        "no result within 400 ms",
+    )
+    assert results["fine"].status is results["fine-too"].status is Status.OK
+
+
+def test_hang_costs_the_limit_of_its_own_turn_and_is_put_down_to_its_case(engine_with, cases_of):
+    with engine_with(build_s=60, round_s=0.2, per_round=10) as engine:
+        results = measured(engine, cases_of("takes-turns", "hangs-in-its-round", "fine"))
+
+    assert (results["hangs-in-its-round"].status, results["hangs-in-its-round"].reason) == (
+        Status.TIMEOUT,
+        "no result within 300 ms",
+    )
+    assert results["takes-turns"].status is results["fine"].status is Status.OK
+
+
+def test_memory_that_is_exhausted_between_cases_is_called_so(engine_with, cases_of):
+    with engine_with() as engine:
+        result = measured(engine, cases_of("exhaust-memory"))["exhaust-memory"]
+
+    assert (result.status, result.reason) == (Status.OUT_OF_MEMORY, "Unable to allocate 8 GiB")
+
+
+def test_what_a_good_case_left_behind_is_ended_and_the_next_one_starts_clean(engine_with, cases_of):
+    with engine_with() as engine:
+        first = measured(engine, cases_of("fine-with-children", operation="orphans-test"))["fine-with-children"]
+        wait_until_gone("orphans-test")
+        second = measured(engine, cases_of("fine"))["fine"]
+
+    assert first.status is second.status is Status.OK
+    assert first.measurement != second.measurement
+
+
+def test_child_that_ended_by_itself_leaves_the_worker_warm(engine_with, cases_of):
+    with engine_with() as engine:
+        first, second = (measured(engine, cases_of(name))[name] for name in ("fine-with-a-child-that-ended", "fine"))
+
+    assert first.measurement == second.measurement
+
+
+def test_flood_of_output_is_cut_and_flagged_with_its_case_alone(engine_with, cases_of, caplog):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("print-a-line", "flood", "fine"))
+
+    assert {name: [flag.name for flag in result.flags] for name, result in results.items()} == {
+        "print-a-line": [],
+        "flood": ["truncated"],
+        "fine": [],
+    }
+    assert "more than 64 kB" in results["flood"].flags[0].evidence
+    assert sum(len(message) for message in caplog.messages) < 2 * 64_000
+    assert any("hello" in message for message in caplog.messages)
+
+
+def test_result_with_too_many_samples_keeps_the_first_and_says_so(engine_with, cases_of):
+    with engine_with() as engine:
+        result = measured(engine, cases_of("sample-too-often"))["sample-too-often"]
+
+    assert len(result.measurement.samples_s) == len(result.measurement.contrasts[0].samples_s) == 20_000
+    assert len(json.dumps(encode(result))) < 1_000_000
+    assert [flag.evidence for flag in result.flags] == ["40,000 of 200,000 samples are kept, the first ones"]
 
 
 def test_cancel_stops_between_rounds_and_leaves_the_worker_warm(engine_with, cases_of):
@@ -185,15 +263,8 @@ def test_worker_that_dies_between_two_groups_is_replaced(engine_with, cases_of):
     with engine_with() as engine:
         worker = psutil.Process(int(measured(engine, cases_of("fine"))["fine"].measurement.min_s))
         worker.kill()
-        wait_for_pool_to_notice(engine)
 
         assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
-
-
-def wait_for_pool_to_notice(engine):
-    pool = engine._processes["fake"]._pool
-    while pool.active:
-        time.sleep(0.02)
 
 
 def test_worker_that_never_takes_up_a_case_breaks_the_engine(engine_with, cases_of):
@@ -247,6 +318,53 @@ def test_warm_says_why_a_device_cannot_be_used(engine_with):
             engine.warm(Device("cuda:7", "cuda", "absent"))
     with pytest.raises(GpuExploreError, match="the engine is closing"):
         engine.warm(NAMED)
+
+
+def test_run_that_waits_for_another_device_to_warm_up_can_be_cancelled(engine_with, cases_of):
+    endless = Device("fake", "fake", "endless")
+
+    with engine_with(endless) as engine:
+        warming = Thread(target=pytest.raises, args=(GpuExploreError, engine.warm, endless))
+        warming.start()
+        wait_until_started(engine)
+        began_s = time.monotonic()
+        results = measured(engine, cases_of("fine"), cancelled=Later(3))
+        cancelled_after_s = time.monotonic() - began_s
+    warming.join()
+
+    assert results["fine"].reason == "cancelled by its owner"
+    assert cancelled_after_s < LIMITS.grace_s + 1
+
+
+def test_measurement_on_the_cpu_gives_way_to_a_compiler_and_can_be_cancelled_meanwhile(engine_with, cases_of):
+    with engine_with(Device("cpu", "cpu", "a CPU")) as engine, ThreadPoolExecutor(1) as page, compiler_lock():
+        measuring = page.submit(measured, engine, cases_of("fine", device="cpu"), cancelled=Later(3))
+        results = measuring.result()
+
+    assert results["fine"].reason == "cancelled by its owner"
+
+
+def test_run_need_not_wait_until_all_devices_are_warm(engine_with, cases_of):
+    stop = Event()
+
+    def warm_again_and_again():
+        while not stop.is_set():
+            engine.warm(DEVICE)
+
+    with engine_with() as engine:
+        warming = Thread(target=warm_again_and_again)
+        warming.start()
+        wait_until_started(engine)
+        results = measured(engine, cases_of("fine"))
+        stop.set()
+        warming.join()
+
+    assert results["fine"].status is Status.OK
+
+
+def wait_until_started(engine):
+    while engine._processes["fake"]._worker is None:
+        time.sleep(0.01)
 
 
 def test_failing_listener_stops_the_worker(engine_with, cases_of):

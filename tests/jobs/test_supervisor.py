@@ -346,3 +346,16 @@ def test_paced_question_is_asked_only_when_it_is_due():
     paced = Throttled(lambda: next(answers), 1.0, clock=lambda: next(times))
 
     assert [paced(), paced(), paced()] == [False, False, True]
+
+
+def test_three_crashes_in_a_row_fail_the_run_and_keep_their_results(store, heartbeat, experiment):
+    run_id, engine = store.submit(experiment, "ada"), FakeEngine()
+    engine.measure = lambda cases, on_event, cancelled: [
+        on_event(Result(case, Status.CRASHED, "SIGSEGV")) for case in cases
+    ]
+
+    served(store, engine, heartbeat)
+
+    run = store.load(run_id)
+    assert (run.state, len(run.results)) == (RunState.FAILED, 3)
+    assert run.reason.startswith("3 crashes in a row: matmul fine")

@@ -1,5 +1,6 @@
 """Warm-up, rounds and the stopping rule, with a clock that only the work moves."""
 
+from dataclasses import replace
 from math import ceil
 from random import Random
 
@@ -194,6 +195,18 @@ def test_short_calls_are_woken_before_each_round_and_long_ones_are_not():
 
     assert bench.works["short"].calls > len(short.samples_s) == 1
     assert (bench.works["long"].calls, len(long.samples_s)) == (1, 1)
+
+
+def test_round_tells_whose_turn_it_is_and_about_how_long_it_takes():
+    bench, turns = Bench(short=[1e-3], long=[LONG_S]), []
+    short, long = bench.sampling("short", call_s=1e-3), bench.sampling("long")
+    short.per_round = 5
+    time = replace(bench.time, begin_turn=lambda case, expected_s: turns.append((case.implementation, expected_s)))
+
+    short.take_round(time)
+    long.take_round(time)
+
+    assert turns == [("short", pytest.approx(6e-3)), ("long", 2 * LONG_S)]
 
 
 def test_waking_is_no_sample():

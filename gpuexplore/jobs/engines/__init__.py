@@ -23,7 +23,8 @@ class Engine(Protocol):
         """Measure cases of one group.
 
         Args:
-            on_event: gets a case when work on it starts, and exactly one result for every case.
+            on_event: gets a case when work on it starts, and exactly one result for every case; what it raises ends
+                the measurement (see `crash_limit`).
             cancelled: asked all the while; once true, what has no result ends CANCELLED.
 
         Raises:

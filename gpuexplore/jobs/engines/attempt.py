@@ -1,22 +1,22 @@
-"""One attempt to measure a group in a worker: follows its journal until it ends, or has to be ended."""
+"""One attempt to carry out a task in a worker: follows its journal until it ends, or has to be ended."""
 
-import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from pebble import ProcessExpired
-
-from gpuexplore.errors import CANCELLED_BY_OWNER
-from gpuexplore.jobs.journal import CANCEL, Begun, JournalReader
+from gpuexplore.jobs.engines.failure import CANCELLATION, Failure, failure_of_exit, oom_kills
+from gpuexplore.jobs.engines.output import MAX_BYTES
+from gpuexplore.jobs.engines.process import Worker
+from gpuexplore.jobs.journal import CANCEL, Begun, Ended, JournalReader
+from gpuexplore.jobs.turn import Turn, TurnWord
 from gpuexplore.measure.guard import MAX_BUDGET_MULTIPLE
-from gpuexplore.model import Case, Result, Status
+from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.units import format_seconds
 
 TICK_S = 0.02
+LONGEST_TICK_S = 1.0  # where more passes between two looks, this process stood still, and perhaps the worker with it
+PRINTED = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,79 +24,89 @@ class Limits:
     """How long a worker may take, in seconds.
 
     Attributes:
-        start_s: until a task begins: the process starts and loads its libraries.
-        build_s: for each case, to build it and to call it once.
-        per_budget: for each case, as multiple of its sampling budget.
+        start_s: until its process takes up a task, and then until it takes up a case.
+        build_s: to build a case and to call it once.
+        per_budget: for the calls of a case, as multiple of its sampling budget.
+        round_s: for a round of samples, whatever it is expected to take,
+        per_round: and for each second that it is expected to take.
         grace_s: after a cancellation, until the process is killed.
     """
 
     start_s: float = 180.0
     build_s: float = 60.0
     per_budget: float = MAX_BUDGET_MULTIPLE
+    round_s: float = 5.0
+    per_round: float = 10.0
     grace_s: float = 3.0
 
-    def of(self, cases: Sequence[Case]) -> float:
-        """Return the seconds that these cases may take together."""
-        return sum(self.build_s + self.per_budget * case.options.budget_s for case in cases)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why an attempt had to end before every case had its result."""
-
-    status: Status
-    reason: str
-
-
-CANCELLATION = Failure(Status.CANCELLED, CANCELLED_BY_OWNER)
+    def of_turn(self, case: Case, expected_s: float | None) -> float:
+        """Return the seconds that `case` may take before it is the turn of another one."""
+        if expected_s is not None:
+            return self.round_s + self.per_round * expected_s
+        return self.build_s + self.per_budget * case.options.budget_s
 
 
 class Attempt:
-    """What is known of a group while a worker measures it.
+    """What is known of a task while a worker carries it out.
 
     Attributes:
         pending: the cases without a result.
         started: those of them that the worker took up, in that order.
         statuses: of the results so far.
+        ended: what the worker said when it was done.
     """
 
-    def __init__(self, cases: Sequence[Case], on_event: Callable[[Case | Result], None]) -> None:
+    def __init__(self, cases: Sequence[Case], on_event: Callable[[Case | Result], None], limits: Limits) -> None:
         self.pending = list(cases)
         self.started: list[Case] = []
         self.statuses: set[Status] = set()
+        self.ended: Ended | None = None
         self._cases = tuple(cases)
         self._on_event = on_event
-        self._begun_s: float | None = None
+        self._limits = limits
+        self._watch = _Stopwatch()
+        self._begun = False
+        self._cancelled_s: float | None = None
 
-    def follow(
-        self, task: Future[Any], directory: Path, *, limits: Limits, cancelled: Callable[[], bool]
-    ) -> Failure | None:
+    def follow(self, worker: Worker, directory: Path, cancelled: Callable[[], bool]) -> Failure | None:
         """Pass on what the journal in `directory` says until the task ends or must end; return why it failed."""
-        journal, scheduled_s, cancelled_s = JournalReader(directory), time.monotonic(), None
-        while not task.done():
-            self._pass_on(journal)
-            if cancelled_s is None and cancelled():
-                (directory / CANCEL).touch()
-                cancelled_s = time.monotonic()
-            if cancelled_s is not None and time.monotonic() - cancelled_s > limits.grace_s:
-                return CANCELLATION
-            if timeout := self._timeout(scheduled_s, limits):
-                return timeout
-            wait((task,), timeout=TICK_S)
-        self._pass_on(journal)
-        return failure_of(task) or _context_failure(task.result())
+        journal, turn, kills = JournalReader(directory), TurnWord(directory, create=True), oom_kills()
+        worker.output.attribute_to(lambda: self._at_work(turn.read()))
+        worker.begin(directory)
+        while True:
+            exit_code = worker.exit_code()  # first, so that all a process wrote before it ended is read
+            self._pass_on(journal, worker)
+            if self.ended is not None:
+                return Failure(Status.ERROR, self.ended.error) if self.ended.error else None
+            if exit_code is not None:
+                return failure_of_exit(exit_code, kills)
+            if failure := self._cancel(directory, cancelled) or self._timeout(turn.read()):
+                return failure
+            worker.wait(TICK_S)
 
-    def suspects(self) -> list[Case]:
-        """Return the cases one of which may have ended the worker: those it took up, or the only one left."""
+    def suspects(self, failure: Failure) -> list[Case]:
+        """Return the cases one of which caused `failure`: the one it names, those taken up, or the only one left.
+
+        None where the worker ended before it took up the task: it may have ended while it had nothing to do.
+        """
+        if failure.case in self.pending:
+            return [failure.case]
+        if not self._begun and failure.status is not Status.TIMEOUT:
+            return []
         return self.started or (self.pending if len(self.pending) == 1 else [])
 
-    def _pass_on(self, journal: JournalReader) -> None:
+    def _at_work(self, turn: Turn) -> Case | None:
+        return self._cases[turn.index] if turn.count else None
+
+    def _pass_on(self, journal: JournalReader, worker: Worker) -> None:
         for event in journal.new():
             if isinstance(event, Begun):
-                self._begun_s = time.monotonic()
-                continue
-            self._note(event)
-            self._on_event(event)
+                self._begun = True
+            elif isinstance(event, Ended):
+                self.ended = event
+            else:
+                self._note(event)
+                self._on_event(_with_output_flag(event, worker))
 
     def _note(self, event: Case | Result) -> None:
         case = event.case if isinstance(event, Result) else event
@@ -107,30 +117,42 @@ class Attempt:
         else:
             self.started.append(case)
 
-    def _timeout(self, scheduled_s: float, limits: Limits) -> Failure | None:
-        if self._begun_s is None:
-            since_s, limit_s, what = scheduled_s, limits.start_s, "the worker did not start"
-        else:
-            since_s, limit_s, what = self._begun_s, limits.of(self._cases), "no result"
-        if time.monotonic() - since_s <= limit_s:
+    def _cancel(self, directory: Path, cancelled: Callable[[], bool]) -> Failure | None:
+        """Tell the worker of a cancellation; return it once the worker had its time to obey."""
+        if self._cancelled_s is None and cancelled():
+            (directory / CANCEL).touch()
+            self._cancelled_s = time.monotonic()
+        if self._cancelled_s is None or time.monotonic() - self._cancelled_s < self._limits.grace_s:
             return None
-        return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}")
+        return CANCELLATION
+
+    def _timeout(self, turn: Turn) -> Failure | None:
+        case = self._at_work(turn)
+        limit_s = self._limits.of_turn(case, turn.expected_s) if case else self._limits.start_s
+        if self._watch.seconds_in((self._begun, turn)) <= limit_s:
+            return None
+        what = "no result" if case else "no case was taken up" if self._begun else "the worker did not start"
+        return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}", case)
 
 
-def _context_failure(reason: str | None) -> Failure | None:
-    """Return what `measure_to_journal` tells of a CUDA context that broke."""
-    return None if reason is None else Failure(Status.ERROR, reason)
+def _with_output_flag(event: Case | Result, worker: Worker) -> Case | Result:
+    if isinstance(event, Result) and worker.output.was_cut(event.case):
+        return replace(event, flags=(*event.flags, PRINTED))
+    return event
 
 
-def failure_of(task: Future[Any]) -> Failure | None:
-    """Return how a task that is over failed, or None."""
-    error = task.exception()
-    if error is None:
-        return None
-    if not isinstance(error, ProcessExpired):
-        return Failure(Status.CRASHED, f"the worker broke: {type(error).__name__}: {error}")
-    if error.exitcode >= 0:
-        return Failure(Status.CRASHED, f"the worker ended with exit code {error.exitcode}")
-    name = signal.Signals(-error.exitcode).name
-    hint = ": out of memory, or killed by hand" if name == "SIGKILL" else ""
-    return Failure(Status.CRASHED, f"the worker was ended by {name}{hint}")
+class _Stopwatch:
+    """Tells for how long something has been as it is; leaves out seconds in which this process stood still."""
+
+    def __init__(self) -> None:
+        self._state: object = None
+        self._seconds = 0.0
+        self._looked_s = time.monotonic()
+
+    def seconds_in(self, state: object) -> float:
+        """Return for how long `state` has been the same."""
+        now_s = time.monotonic()
+        passed_s, self._looked_s = min(now_s - self._looked_s, LONGEST_TICK_S), now_s
+        self._seconds = self._seconds + passed_s if state == self._state else 0.0
+        self._state = state
+        return self._seconds

@@ -4,29 +4,31 @@ One at a time, because whatever runs on this host disturbs whatever is measured 
 the device keeps other processes of gpuexplore away meanwhile.
 """
 
+import logging
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from filelock import Timeout
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.jobs.engines.attempt import CANCELLATION, Attempt, Failure, Limits, failure_of
+from gpuexplore.jobs.engines.attempt import Attempt, Limits
+from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
 from gpuexplore.jobs.engines.process import DeviceProcess
-from gpuexplore.jobs.locks import device_lock
-from gpuexplore.jobs.worker import measure_to_journal, warm_up
+from gpuexplore.jobs.journal import Task, write_task
+from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
 from gpuexplore.model import Case, Device, Result, Status
-from gpuexplore.serialization import decode, encode
 
+LOG = logging.getLogger(__name__)
 RUNNER = "gpuexplore.measure.runner"
 MAX_FALSE_STARTS = 3
 BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusable afterwards
-CLOSING_S = 0.1  # how soon a warm-up notices that the engine closes
+POLL_S = 0.01
 
 OnEvent = Callable[[Case | Result], None]
 IsCancelled = Callable[[], bool]
@@ -59,15 +61,14 @@ class LocalEngine:
         if device.id not in self._processes:
             raise InvalidInput.of("device", device.id, self._processes)
         process = self._processes[device.id]
+        attempt = Attempt((), lambda _: None, replace(self._limits, grace_s=0.0))
         with self._exclusive(process.device, self._closing.is_set) as acquired:
             if not acquired or self._closing.is_set():
                 raise GpuExploreError(f"{device.id} was not warmed up: the engine is closing")
-            task = process.schedule(warm_up, self._runner, encode(device))
-            failure = self._finish_warming(task)
-            if failure is not None:
-                process.discard()
-                raise GpuExploreError(f"{device.id} was not warmed up: {failure.reason}")
-            return decode(Device, task.result())
+            failure = self._try(process, Task(self._runner, device), attempt, self._closing.is_set)
+        if failure is not None or attempt.ended is None or attempt.ended.device is None:
+            raise GpuExploreError(f"{device.id} was not warmed up: {failure.reason if failure else 'no answer'}")
+        return attempt.ended.device
 
     def measure(self, cases: Sequence[Case], on_event: OnEvent, cancelled: IsCancelled) -> None:
         """Measure cases of one group; see `Engine.measure`.
@@ -96,28 +97,14 @@ class LocalEngine:
 
     @contextmanager
     def _exclusive(self, device: Device, stop: IsCancelled) -> Iterator[bool]:
-        """Wait for the device's lock; yield whether it was acquired, which it is not when `stop` came first."""
-        lock = device_lock(device)
-        with self._lock:
-            try:
-                lock.acquire(cancel_check=stop)
-            except Timeout:
-                yield False
-                return
-            try:
-                yield True
-            finally:
-                lock.release()
-
-    def _finish_warming(self, task: Future[Any]) -> Failure | None:
-        deadline_s = time.monotonic() + self._limits.start_s
-        while not task.done():
-            if self._closing.is_set():
-                return Failure(Status.CANCELLED, "the engine is closing")
-            if time.monotonic() > deadline_s:
-                return Failure(Status.TIMEOUT, f"it took more than {self._limits.start_s:g} s")
-            wait((task,), timeout=CLOSING_S)
-        return failure_of(task)
+        """Wait for this engine and for the device's lock; yield whether both are ours, unless `stop` came first."""
+        lock, ours = device_lock(device), _acquired(self._lock, stop)
+        try:
+            yield ours and _let_compile(device, stop) and _locked(lock, stop)
+        finally:
+            lock.release()
+            if ours:
+                self._lock.release()
 
     def _measure(
         self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
@@ -130,11 +117,12 @@ class LocalEngine:
         """
         to_try, false_starts = [list(cases)], 0
         while to_try:
-            attempt = Attempt(to_try.pop(), on_event)
-            failure = CANCELLATION if cancelled() else self._try(process, attempt, cancelled)
+            attempt = Attempt(to_try.pop(), on_event, self._limits)
+            task = Task(self._runner, process.device, tuple(attempt.pending))
+            failure = CANCELLATION if cancelled() else self._try(process, task, attempt, cancelled)
             if failure is None:
                 continue
-            suspects = attempt.suspects()
+            suspects = attempt.suspects(failure)
             if failure.status is Status.CANCELLED:
                 _end_all(attempt.pending, failure, on_event)
             elif len(suspects) == 1:
@@ -149,20 +137,56 @@ class LocalEngine:
                 raise GpuExploreError(f"{failure.reason}, {false_starts} times before it took up a case")
             to_try = [cases for cases in to_try if cases]
 
-    def _try(self, process: DeviceProcess, attempt: Attempt, cancelled: IsCancelled) -> Failure | None:
-        """Let the worker measure once; afterwards it is warm, or gone when it cannot be trusted any more."""
+    def _try(self, process: DeviceProcess, task: Task, attempt: Attempt, cancelled: IsCancelled) -> Failure | None:
+        """Let the worker work once; afterwards it is warm, or gone when it cannot be trusted any more."""
         healthy = False
         try:
-            with tempfile.TemporaryDirectory(prefix="gpuexplore-", ignore_cleanup_errors=True) as directory:
-                group, device = encode(attempt.pending), encode(process.device)
-                task = process.schedule(measure_to_journal, self._runner, group, device, directory)
-                failure = attempt.follow(task, Path(directory), limits=self._limits, cancelled=cancelled)
-            suspicious = process.device.kind == "cuda" and attempt.statuses & BREAKS_CUDA
-            healthy = failure is None and not suspicious
+            with tempfile.TemporaryDirectory(prefix="gpuexplore-", ignore_cleanup_errors=True) as name:
+                directory = Path(name)
+                write_task(directory, task)
+                failure = attempt.follow(process.worker(), directory, cancelled)
+            healthy = failure is None and not _is_tainted(process.device, attempt)
             return failure
         finally:
             if not healthy:
                 process.discard()
+
+
+def _acquired(lock: threading.Lock, stop: IsCancelled) -> bool:
+    """Wait for `lock`; return False when `stop` came first."""
+    while not lock.acquire(timeout=POLL_S):
+        if stop():
+            return False
+    return True
+
+
+def _let_compile(device: Device, stop: IsCancelled) -> bool:
+    """Wait for a compiler that wants or has the CPU; return False when `stop` came first."""
+    if device.kind != "cpu":
+        return True
+    lock = compiler_lock()
+    while lock.is_held():
+        if stop():
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def _locked(lock: HostLock, stop: IsCancelled) -> bool:
+    """Wait for another process to release `lock`; return False when `stop` came first."""
+    try:
+        lock.acquire(cancel_check=stop)
+    except Timeout:
+        return False
+    return True
+
+
+def _is_tainted(device: Device, attempt: Attempt) -> bool:
+    """Return whether a task that went well left something behind that the next one would meet."""
+    left_behind = attempt.ended.left_behind if attempt.ended else 0
+    if left_behind:
+        LOG.warning("%d processes were left behind on %s: they are ended with their worker", left_behind, device.id)
+    return left_behind > 0 or (device.kind == "cuda" and bool(attempt.statuses & BREAKS_CUDA))
 
 
 def _end_all(cases: Sequence[Case], failure: Failure, on_event: OnEvent) -> None:

@@ -1,21 +1,86 @@
-"""One device's worker: a warm process that is killed, with everything it started, and replaced when it fails."""
+"""One device's worker: a warm process that is killed, with everything it started, and replaced when it fails.
 
-import multiprocessing
+Processes are known by what the kernel keeps for us, never by a number alone, which another process may have got
+meanwhile: a child's number is its own until we reap it, and all that the child started carries its mark.
+"""
+
 import os
+import secrets
+import select
 import signal
-from collections.abc import Callable, Mapping
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
 
 import psutil
-from pebble import ProcessFuture, ProcessPool
 
-from gpuexplore.jobs.worker import initialise
+from gpuexplore.jobs.engines.output import PIPE_BYTES, Output
 from gpuexplore.measure import process_settings
 from gpuexplore.model import Device
 
+COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
+MARK = "GPUEXPLORE_WORKER"
+KILL_ROUNDS = 2  # what a descendant started while the first round went on is met by the second
+# Inductor compiles in the worker: helpers of its own would stay, and idle beside what is measured next
+SETTINGS = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+class Worker:
+    """A running worker process, the leader of a process group."""
+
+    def __init__(self, device: Device) -> None:
+        self._mark = secrets.token_hex(16)
+        self._process = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            pipesize=PIPE_BYTES,
+            process_group=0,
+            env={**os.environ, **worker_environment(device), MARK: self._mark},
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._tasks, self._done = self._process.stdin, self._process.stdout
+        self.output = Output(self._process.stderr, device.id)
+
+    def begin(self, directory: Path) -> None:
+        """Give it the task in `directory`."""
+        with suppress(BrokenPipeError):  # it has just ended, which `exit_code` tells
+            self._tasks.write(f"{directory}\n".encode())
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when a task is over, at the latest after `timeout_s`."""
+        readable, _, _ = select.select([self._done], [], [], timeout_s)
+        if readable and not os.read(self._done.fileno(), 1):
+            time.sleep(timeout_s)  # nobody has the other end any more: the process is ending
+
+    def exit_code(self) -> int | None:
+        """Return how the process ended, a signal as a negative number; None while it runs.
+
+        The process is not reaped here: until `end` does that, no other one can get its number.
+        """
+        ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+    def end(self) -> None:
+        """Kill the process and everything it started, in whatever group or session that is by now."""
+        os.killpg(self._process.pid, signal.SIGKILL)  # before it is reaped, for the group has its number
+        with self._tasks, self._done:
+            self._process.wait()
+        for _ in range(KILL_ROUNDS):
+            for descendant in _marked(self._mark):
+                with suppress(psutil.NoSuchProcess):
+                    descendant.kill()
 
 
 class DeviceProcess:
@@ -29,52 +94,40 @@ class DeviceProcess:
     def __init__(self, device: Device, starter: ThreadPoolExecutor) -> None:
         self.device = device
         self._starter = starter
-        self._pool: ProcessPool | None = None
-        self._pid: ProcessFuture[int] | None = None
+        self._worker: Worker | None = None
 
-    def schedule(self, function: Callable[..., Any], *arguments: Any) -> ProcessFuture[Any]:
-        """Run `function` in the worker; its arguments and its answer are plain data."""
-        if self._pool is not None and not self._pool.active:
-            self.discard()  # it died while it had nothing to do
-        if self._pool is None:
-            self._start()
-        assert self._pool is not None
-        return self._pool.schedule(function, args=arguments)
+    def worker(self) -> Worker:
+        """Return the warm worker, or a new one where there is none or it died while it had nothing to do."""
+        if self._worker is not None and self._worker.exit_code() is not None:
+            self.discard()
+        if self._worker is None:
+            self._worker = self._starter.submit(Worker, self.device).result()
+        return self._worker
 
     def discard(self) -> None:
-        """Kill the worker and all its descendants; the next task gets a fresh one."""
-        if self._pool is None or self._pid is None:
-            return
-        if self._pid.done() and self._pid.exception() is None:
-            kill_tree(self._pid.result())
-        self._pool.stop()  # type: ignore[no-untyped-call]
-        self._pool.join()
-        self._pool = self._pid = None
-
-    def _start(self) -> None:
-        self._pool = ProcessPool(
-            max_workers=1,
-            initializer=initialise,
-            initargs=(worker_environment(self.device),),
-            context=multiprocessing.get_context("spawn"),
-        )
-        self._pid = self._starter.submit(self._pool.schedule, os.getpid).result()
+        """Kill the worker with everything it started; the next task gets a fresh one."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()
 
 
 def worker_environment(device: Device) -> Mapping[str, str]:
     """Return the variables that must be set before numpy or CUDA is loaded: threads and visible devices."""
     threads = str(psutil.cpu_count(logical=False) or os.cpu_count() or 1)
     visible = device.uuid or device.id.partition(":")[2] if device.kind == "cuda" else ""
-    return {**dict.fromkeys(THREAD_VARIABLES, threads), **process_settings(), "CUDA_VISIBLE_DEVICES": visible}
+    return {
+        **dict.fromkeys(THREAD_VARIABLES, threads),
+        **process_settings(),
+        **SETTINGS,
+        "CUDA_VISIBLE_DEVICES": visible,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
 
 
-def kill_tree(pid: int) -> None:
-    """Kill a worker, its descendants, and what is left of its process group when it is already dead."""
-    with suppress(psutil.NoSuchProcess):
-        for child in psutil.Process(pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                child.kill()
-        psutil.Process(pid).kill()
-    if os.name == "posix":
-        with suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
+def _marked(mark: str) -> Iterator[psutil.Process]:
+    """Yield the running processes that inherited `mark`; psutil signals no other one that got such a number since."""
+    for pid in psutil.pids():
+        with suppress(psutil.Error):  # it has ended, or is another user's
+            process = psutil.Process(pid)
+            if process.environ().get(MARK) == mark:
+                yield process

@@ -6,6 +6,7 @@ from threading import Event
 
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.engines import Engine
+from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
@@ -67,12 +68,13 @@ def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat) -> No
         heartbeat.turn()
         return run.should_stop()
 
+    take = CrashLimit(run.take)
     for _, group in groupby(run.claim.remaining, key=lambda case: case.group):
         if run.must_yield(device_ids(heartbeat)):
             LOG.info("Run %s yields after %.1f s", run.claim.run_id, run.held_s)
             run.release()
             return
-        engine.measure(tuple(group), run.take, should_stop)
+        engine.measure(tuple(group), take, should_stop)
         run.book()
         if run.lost:
             LOG.warning("Run %s belongs to another attempt now", run.claim.run_id)

@@ -1,5 +1,7 @@
 """What would end or stop a measuring process ends only its own case, with the real runner in a real worker."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
@@ -19,9 +21,9 @@ def measured(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     save_ceiling(CPU, Ceiling(CPU.name, CPU.cores, {"fp64": 1e30, "fp32": 1e30}, 1e30, 1, "2026-01-02T03:04:05+00:00"))
 
-    def measure(*names, build_s=LIMITS.build_s):
+    def measure(*names, **limited):
         cases = [Case("vector_add", Shape.of(n=257), "fp32", name, "cpu", Options(budget_s=1.0)) for name in names]
-        limits = Limits(LIMITS.start_s, build_s, LIMITS.per_budget, LIMITS.grace_s)
+        limits = replace(LIMITS, **limited)
         engine, events = LocalEngine([CPU], runner="tests.measure.evil.runner", limits=limits), []
         try:
             engine.warm(CPU)
@@ -50,6 +52,14 @@ def test_endless_one_ends_as_timeout(measured):
     result = measured("endless", build_s=1.5)["endless"]
 
     assert (result.status, result.reason) == (Status.TIMEOUT, "no result within 1.50 s")
+
+
+def test_one_that_stalls_between_samples_costs_the_limit_of_a_round_and_no_other_case(measured):
+    results = measured("fine", "stalling", round_s=0.5)
+
+    assert results["stalling"].status is Status.TIMEOUT
+    assert results["stalling"].reason.startswith("no result within 50")  # of 60 s that it had to be built
+    assert results["fine"].status is Status.OK
 
 
 def test_leaking_one_ends_out_of_memory_and_the_worker_goes_on(measured):

@@ -1,0 +1,28 @@
+"""What the end of a worker process tells."""
+
+import pytest
+
+from gpuexplore.jobs.engines import failure
+from gpuexplore.jobs.engines.failure import failure_of_exit, oom_kills
+from gpuexplore.model import Status
+
+
+@pytest.fixture
+def killed_by_linux(tmp_path, monkeypatch):
+    """Return how to set the number of processes that Linux ended for want of memory."""
+    vmstat = tmp_path / "vmstat"
+    monkeypatch.setattr(failure, "VMSTAT", vmstat)
+    return lambda count: vmstat.write_text(f"nr_free_pages 12\noom_kill {count}\n", encoding="ascii")
+
+
+def test_worker_that_linux_ended_for_want_of_memory_is_out_of_memory(killed_by_linux):
+    killed_by_linux(4)
+
+    assert failure_of_exit(-9, 3).status is Status.OUT_OF_MEMORY
+    assert failure_of_exit(-9, 4).status is Status.CRASHED
+    assert failure_of_exit(-11, 3).status is Status.CRASHED
+
+
+def test_without_the_count_either_may_be_the_cause(killed_by_linux):
+    assert oom_kills() is None
+    assert failure_of_exit(-9, None).reason == "the worker was ended by SIGKILL: out of memory, or killed by hand"
