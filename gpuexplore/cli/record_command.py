@@ -17,6 +17,7 @@ import gpuexplore
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
+from gpuexplore.cli.turns import turn
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.environment import describe_environment, git_commit, utc_now
@@ -124,7 +125,7 @@ def _record(experiments: Sequence[Experiment], devices: Sequence[Device], file: 
             _write(file, encode(event))
 
     for experiment in experiments:
-        sweep(experiment, devices, report=take)
+        sweep(experiment, devices, report=take, turn=turn)
     return results
 
 

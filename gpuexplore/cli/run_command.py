@@ -16,6 +16,7 @@ from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code, print_columns, print_json, print_summary
+from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.sweep import groups_of
@@ -78,6 +79,7 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
     try:
         for device in devices:
             if device.id in experiment.devices:
+                say_who_is_waited_for(device)
                 engine.warm(device)
         for group in groups_of(experiment.cases()):
             engine.measure(group, take, lambda: False)

@@ -1,6 +1,7 @@
 """Who is asking, and the services every page uses."""
 
 import secrets
+from dataclasses import replace
 from functools import cache
 
 import streamlit as st
@@ -33,9 +34,24 @@ def live_supervisor() -> Supervisor | None:
 
 
 def known_devices() -> tuple[Device, ...]:
-    """Return this machine's devices: as the measuring process sees them, else as far as a look tells."""
-    measuring = live_supervisor()
-    return measuring.devices if measuring and measuring.devices else discover()
+    """Return the devices that can be measured: as the supervisors see them, else as far as a look tells.
+
+    Where more than one host measures, each device is named with its host: `lab1/cuda:0`.
+    """
+    alive = [supervisor for supervisor in store().supervisors() if supervisor.alive and supervisor.devices]
+    if not alive:
+        return discover()
+    several = len({supervisor.host for supervisor in alive}) > 1
+    found = {
+        named.id: named
+        for supervisor in sorted(alive, key=lambda supervisor: supervisor.host)
+        for named in (_with_host(supervisor.host, device) if several else device for device in supervisor.devices)
+    }
+    return tuple(found.values())
+
+
+def _with_host(host: str, device: Device) -> Device:
+    return device if "/" in device.id else replace(device, id=f"{host}/{device.id}")
 
 
 def own_peaks(device: Device) -> tuple[Peak, ...]:

@@ -36,7 +36,9 @@ def experiment(cases=1, budget_s=0.01):
 
 def long_experiment():
     """Return an experiment of one group that takes half a minute."""
-    return Experiment("matmul", (Shape.of(m=3000, k=3000, n=3000),), ("fp32",), ("numpy",), options=Options(budget_s=30))
+    return Experiment(
+        "matmul", (Shape.of(m=3000, k=3000, n=3000),), ("fp32",), ("numpy",), options=Options(budget_s=30)
+    )
 
 
 def wait_until(condition, within_s=PATIENCE_S, what="it"):

@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -359,3 +360,15 @@ def test_three_crashes_in_a_row_fail_the_run_and_keep_their_results(store, heart
     run = store.load(run_id)
     assert (run.state, len(run.results)) == (RunState.FAILED, 3)
     assert run.reason.startswith("3 crashes in a row: matmul fine")
+
+
+def test_device_of_a_named_host_is_measured_under_its_own_name_and_reported_as_asked_for(store, heartbeat, experiment):
+    named = replace(experiment, devices=("host/fake",))
+    run_id, elsewhere = store.submit(named, "ada"), store.submit(replace(experiment, devices=("lab9/fake",)), "ada")
+    engine = FakeEngine()
+
+    served(store, engine, heartbeat)
+
+    assert {case.device for group in engine.groups for case in group} == {"fake"}
+    assert [result.case for result in store.load(run_id).results] == list(named.cases())
+    assert store.load(elsewhere).state is RunState.QUEUED

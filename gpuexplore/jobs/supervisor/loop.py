@@ -1,6 +1,8 @@
 """Claims one run after the other, measures it group by group and stores each result as it arrives."""
 
 import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from threading import Event
 
@@ -10,7 +12,7 @@ from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
-from gpuexplore.model import RunState
+from gpuexplore.model import Case, Result, RunState
 from gpuexplore.store import Store
 from gpuexplore.store.leases import names_of
 
@@ -69,12 +71,13 @@ def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat) -> No
         return run.should_stop()
 
     take = CrashLimit(run.take)
+    local = {device.id for device in heartbeat.devices}
     for _, group in groupby(run.claim.remaining, key=lambda case: case.group):
         if run.must_yield(device_ids(heartbeat)):
             LOG.info("Run %s yields after %.1f s", run.claim.run_id, run.held_s)
             run.release()
             return
-        engine.measure(tuple(group), take, should_stop)
+        _measure_group(engine, _as_this_host_names_them(tuple(group), local), take, should_stop)
         run.book()
         if run.lost:
             LOG.warning("Run %s belongs to another attempt now", run.claim.run_id)
@@ -83,6 +86,23 @@ def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat) -> No
             run.release()
             return
     run.finish(RunState.DONE)
+
+
+def _measure_group(
+    engine: Engine, named: Mapping[Case, Case], take: Callable[[Case | Result], None], should_stop: Callable[[], bool]
+) -> None:
+    def take_as_asked_for(event: Case | Result) -> None:
+        take(named[event] if isinstance(event, Case) else replace(event, case=named[event.case]))
+
+    engine.measure(tuple(named), take_as_asked_for, should_stop)
+
+
+def _as_this_host_names_them(group: Sequence[Case], device_ids: Collection[str]) -> dict[Case, Case]:
+    """Return the cases to measure, each with the case that was asked for: `lab1/cuda:0` is `cuda:0` on lab1."""
+    return {
+        case if case.device in device_ids else replace(case, device=case.device.rpartition("/")[2]): case
+        for case in group
+    }
 
 
 def _named(error: Exception) -> str:

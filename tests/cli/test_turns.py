@@ -1,0 +1,46 @@
+"""The command line takes the locks of this host, and says for whom it waits."""
+
+import threading
+
+import pytest
+
+from gpuexplore.cli import turns
+from gpuexplore.jobs.locks import device_lock
+from gpuexplore.model import Device
+
+CPU = Device("cpu", "cpu", "a CPU")
+
+
+def test_device_that_is_free_is_taken_without_a_word(capsys):
+    with turns.turn(CPU):
+        assert device_lock(CPU).is_held()
+
+    assert not device_lock(CPU).is_held()
+    assert capsys.readouterr().err == ""
+
+
+def test_whoever_holds_the_device_is_named_and_waited_for(capsys):
+    order = []
+
+    def measure():
+        with turns.turn(CPU):
+            order.append("second")
+
+    with device_lock(CPU):
+        waiting = threading.Thread(target=measure)
+        waiting.start()
+        waiting.join(0.2)
+        order.append("first")
+    waiting.join()
+
+    assert order == ["first", "second"]
+    assert "cpu is being used by" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("act", [turns.say_who_is_waited_for, lambda device: turns.turn(device).__enter__()])
+def test_bare_machine_waits_for_nobody(monkeypatch, capsys, act):
+    monkeypatch.setattr(turns, "NEEDED", ("a_library_nobody_has",))
+    with device_lock(CPU):
+        act(CPU)
+
+    assert capsys.readouterr().err == ""
