@@ -40,7 +40,8 @@ def _begin(connection: Connection) -> None:
 
 def create(engine: Engine) -> None:
     """Create an empty file, unless there is one: nothing else does, so that a deleted one is missed."""
-    if engine.dialect.name == "sqlite" and (file := _file(engine)):
+    file = _file(engine) if engine.dialect.name == "sqlite" else None
+    if file and not Path(file).exists():
         Path(file).touch()
 
 

@@ -19,7 +19,7 @@ from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
 from gpuexplore.store.database import database_url
 
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
 ENDED = (RunState.DONE, RunState.CANCELLED, RunState.FAILED)
 
 
