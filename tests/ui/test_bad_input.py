@@ -109,7 +109,7 @@ def test_a_run_of_somebody_else_is_shown_and_cannot_be_cancelled(address, server
 
 
 def test_other_visitors_do_not_wait_meanwhile(address):
-    with visiting(address, "devices") as visitor, ThreadPoolExecutor(4) as pool:
+    with visiting(address, "devices") as visitor, ThreadPoolExecutor(1) as pool:
         visitor.run()
         attacks = [pool.submit(_send_link, address, query) for query in LINKS.values()]
         waited = []

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from time import monotonic
+from types import MappingProxyType
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -11,14 +12,19 @@ ANSWER_S = 60
 
 
 @contextmanager
-def visiting(address, page="", **headers):
-    """Give a visitor with a websocket to the server at `address`, like http://127.0.0.1:8501."""
+def visiting(address, page="", options=MappingProxyType({}), **headers):
+    """Give a visitor with a websocket to the server at `address`, like http://127.0.0.1:8501.
+
+    Args:
+        options: of the connection.
+    """
     opened = connect(
         address.replace("http", "ws", 1) + "/_stcore/stream",
         origin=address,
         subprotocols=["streamlit"],
         additional_headers=headers,
         max_size=None,
+        **options,
     )
     with opened as socket:
         yield Visitor(socket, page)
@@ -50,10 +56,9 @@ class Visitor:
         """Return the texts of messages and of exceptions."""
         return [element.alert.body or str(element.exception) for element in self._of("alert", "exception")]
 
-    def widget(self, label):
-        """Return the widget with this label."""
-        named = [getattr(element, element.WhichOneof("type")) for element in self.elements]
-        return next(widget for widget in named if getattr(widget, "label", None) == label)
+    def captions(self):
+        """Return the texts that are not in messages."""
+        return [element.markdown.body for element in self._of("markdown")]
 
     def _of(self, *kinds):
         return [element for element in self.elements if element.WhichOneof("type") in kinds]
