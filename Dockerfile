@@ -17,9 +17,9 @@ ENV PATH=/opt/venv/bin:${PATH} \
     GPUEXPLORE_HOME=/data \
     FORWARDED_ALLOW_IPS=""
 WORKDIR /app
-COPY requirements.txt .
+COPY requirements.txt requirements-postgresql.txt ./
 RUN pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" "$(grep '^torch==' requirements.txt)" \
-    && pip install --no-cache-dir --requirement requirements.txt "psycopg[binary]>=3.2,<4"
+    && pip install --no-cache-dir --requirement requirements.txt --requirement requirements-postgresql.txt
 COPY . .
 RUN pip install --no-cache-dir --no-deps --editable .
 USER gpuexplore

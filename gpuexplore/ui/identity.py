@@ -3,6 +3,7 @@
 import re
 import secrets
 from hashlib import sha256
+from ipaddress import ip_address
 
 import streamlit as st
 
@@ -73,8 +74,11 @@ def may_cancel(run: Run) -> bool:
 
 
 def address() -> str | None:
-    """Return the address the visitor comes from; None on this machine, where all have the same."""
-    return st.context.ip_address
+    """Return the network address the visitor comes from; None on this machine, where all have the same."""
+    try:
+        return str(ip_address(st.context.ip_address or ""))
+    except ValueError:  # a proxy may forward words, RFC 7239, 6.3
+        return None
 
 
 def show_account() -> None:

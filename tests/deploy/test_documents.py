@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from shutil import which
 
@@ -12,6 +13,7 @@ from gpuexplore.errors import NotFound
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.request import MOST_EXACT_SHAPES
 from gpuexplore.store import open_store
+from gpuexplore.store.limits import PREFIX, Limits
 from gpuexplore.typed_text import LONGEST_TEXT, MOST_VALUES
 from tests.analysis.made import ok
 from tests.docs.markdown import ROOT
@@ -46,10 +48,17 @@ def database(home, name="gpuexplore.sqlite3"):
 
 def test_every_setting_of_ours_has_a_row():
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "gpuexplore").rglob("*.py"))
-    read = set(re.findall(r"\bGPUEXPLORE_[A-Z_]+", sources))
+    read = set(re.findall(r"\bGPUEXPLORE_[A-Z_]+[A-Z]\b", sources))
 
     assert read
     assert {name for name in read if f"| `{name}` |" not in TEXT} == set()
+
+
+@pytest.mark.parametrize("field", fields(Limits), ids=lambda field: field.name)
+def test_every_limit_of_the_queue_has_a_row_with_its_default(field):
+    (row,) = [line for line in TEXT.splitlines() if f"| `{PREFIX}{field.name.upper()}` |" in line]
+
+    assert row.endswith(f"| {field.default} |")
 
 
 def test_limits_of_texts_are_those_of_the_code():

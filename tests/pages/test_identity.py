@@ -4,7 +4,7 @@ import pytest
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.ui.identity import LONGEST_OWNER, OWNER_COOKIE, is_cookie, new_cookie, owner_of_account
+from gpuexplore.ui.identity import LONGEST_OWNER, OWNER_COOKIE, address, is_cookie, new_cookie, owner_of_account
 from tests.pages.conftest import texts
 
 
@@ -94,6 +94,16 @@ def test_the_name_of_an_account_always_fits(name):
     assert owner.isprintable()
     assert not is_cookie(owner)
     assert owner != owner_of_account(name + "b")
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [(None, None), ("192.0.2.7", "192.0.2.7"), ("2001:DB8::7", "2001:db8::7"), ("unknown", None), ("x" * 9999, None)],
+)
+def test_an_address_is_one_of_the_network_or_unknown(monkeypatch, seen, expected):
+    monkeypatch.setattr(ContextProxy, "ip_address", seen)
+
+    assert address() == expected
 
 
 def test_an_administrator_can_cancel_the_run_of_another(page, store, claimed, monkeypatch):
