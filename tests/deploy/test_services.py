@@ -1,8 +1,14 @@
-"""The systemd units name what exists, and systemd understands them."""
+"""The systemd units name what exists, systemd understands them, and what they start does what they say."""
 
+import os
+import re
+import shlex
+import signal
+import socket
 import subprocess
 import sys
 from configparser import ConfigParser
+from pathlib import Path
 from shutil import which
 
 import pytest
@@ -51,3 +57,31 @@ def test_systemd_accepts_the_unit(path, tmp_path):
 
     assert str(tmp_path) not in verified.stderr
     assert verified.returncode == 0, verified.stderr
+
+
+@pytest.mark.slow
+def test_the_supervisor_of_the_unit_tells_systemd_that_it_is_alive_and_stops_in_good_order(tmp_path):
+    unit = ROOT / "deploy" / "gpuexplore-supervisor.service"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+        told.bind(str(tmp_path / "notify"))
+        told.settimeout(60)
+        process = started(unit, tmp_path, NOTIFY_SOCKET=str(tmp_path / "notify"))
+        try:
+            first = [told.recv(1000).decode() for _ in range(2)]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(int(service_of(unit)["TimeoutStopSec"]))
+
+    assert "READY=1" in first[0]
+    assert "WATCHDOG=1" in first[1]
+    assert code == 0
+
+
+def started(unit, home, **environment):
+    """Start the program of a unit as systemd would, here, with a home of its own."""
+    text = unit.read_text(encoding="utf-8")
+    settings = dict(line.split("=", 1) for line in re.findall("^Environment=(.+)$", text, re.M))
+    program, *arguments = shlex.split(service_of(unit)["ExecStart"])
+    binary = Path(sys.executable).parent / Path(program).name
+    own = {"GPUEXPLORE_HOME": str(home), "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.Popen([binary, *arguments], cwd=ROOT, env=os.environ | settings | own)

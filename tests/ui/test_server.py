@@ -93,6 +93,28 @@ def test_ready_means_that_a_supervisor_measures(address):
     assert json.loads(text)["ready"] is True
 
 
+def test_without_a_supervisor_the_server_is_not_ready_and_says_why(tmp_path):
+    with served(tmp_path, warm=False, settings={"GPUEXPLORE_SUPERVISOR": "external"}) as address:
+        status, _, text = got(address, "/api/ready")
+
+    assert status == 503
+    assert json.loads(text) == {"ready": False, "reason": "No supervisor has reported itself in the last 5 seconds"}
+
+
+def test_a_database_that_cannot_be_used_is_told_in_a_sentence_on_pages_too(tmp_path):
+    (tmp_path / "gpuexplore.sqlite3").write_bytes(b"no database " * 1000)
+    with served(tmp_path, warm=False, settings={"GPUEXPLORE_SUPERVISOR": "external"}) as address:
+        answers = [got(address, path) for path in ("/api/ready", "/api/status")]
+        with visiting(address, "devices") as visitor:
+            said = visitor.run()
+
+    assert [status for status, _, _ in answers] == [503, 503]
+    (reason,) = {json.loads(text)["reason"] for _, _, text in answers}
+    assert "database" in reason
+    assert reason in said.replace("\\", "")
+    assert "Traceback" not in (tmp_path / "server.log").read_text()
+
+
 def test_status_tells_of_queue_and_devices_and_of_nobody(address):
     _, _, text = got(address, "/api/status")
     told = json.loads(text)
