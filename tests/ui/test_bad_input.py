@@ -100,7 +100,7 @@ def test_a_run_of_somebody_else_is_shown_and_cannot_be_cancelled(address, server
         run_id = store.record(EXPERIMENT, "somebody-else", results=[])
         with visiting(address, Cookie=f"{OWNER_COOKIE}=me") as visitor:
             said = visitor.run(f"run={run_id}")
-            labels = [element.button.label for element in visitor.elements if element.HasField("button")]
+            labels = [button.label for button in visitor.buttons()]
             visitor.run(f"run={run_id}", WidgetState(id=f"$$ID-0-cancel.{run_id}", trigger_value=True))
 
         assert "no run" not in said

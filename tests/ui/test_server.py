@@ -8,11 +8,15 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+from sqlalchemy import select
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import InvalidStatus
 
 from gpuexplore import __version__
+from gpuexplore.store import open_store
+from gpuexplore.store.tables import RUNS
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
-from scripts.app_server import served
+from scripts.app_server import database_of, served
 from tests.ui.visitor import visiting
 
 pytestmark = pytest.mark.slow
@@ -162,3 +166,16 @@ def test_names_and_proxies_are_settings(tmp_path):
         assert raw(address, "elab.example.org", "/_stcore/health")[0] == 400
         _, headers, _ = got(address, Host="lab.example.org", **{"X-Forwarded-Proto": "https"})
         assert "Secure" in headers["set-cookie"], "the proxy has TLS"
+
+
+@pytest.mark.parametrize(("trusted", "expected"), [("127.0.0.1", "192.0.2.7"), ("192.0.2.1", None)])
+def test_the_address_of_a_visitor_is_a_trusted_proxys_word(tmp_path, trusted, expected):
+    settings = {"GPUEXPLORE_TRUSTED_PROXIES": trusted, "GPUEXPLORE_SUPERVISOR": "external", "FORWARDED_ALLOW_IPS": ""}
+    with served(tmp_path, warm=False, settings=settings) as address:
+        answered = visiting(address, **{"X-Forwarded-For": "203.0.113.9, 192.0.2.7"})
+        with answered as visitor:
+            visitor.run()
+            (run,) = [button for button in visitor.buttons() if button.label.startswith("Run ")]
+            visitor.run("", WidgetState(id=run.id, trigger_value=True))
+    with open_store(database_of(tmp_path)) as store, store.reading() as connection:
+        assert connection.scalars(select(RUNS.c.address)).all() == [expected]

@@ -56,6 +56,10 @@ class Visitor:
         """Return the texts of messages and of exceptions."""
         return [element.alert.body or str(element.exception) for element in self._of("alert", "exception")]
 
+    def buttons(self):
+        """Return the buttons."""
+        return [element.button for element in self._of("button")]
+
     def captions(self):
         """Return the texts that are not in messages."""
         return [element.markdown.body for element in self._of("markdown")]
