@@ -16,7 +16,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.typed_text import MOST_VALUES, check_text
+from gpuexplore.typed_text import check_text
 from gpuexplore.units import read_number, read_whole
 
 MOST_SHAPES = 64
@@ -224,12 +224,7 @@ def _given(request: Request) -> dict[str, str]:
 
 def _unusable_texts(request: Request) -> dict[str, str]:
     texts = {field.name: getattr(request, field.name) for field in fields(Request)}
-    return _problems({name: partial(_check_field, name, text) for name, text in texts.items()})
-
-
-def _check_field(name: str, text: str) -> None:
-    most = MOST_EXACT_SHAPES if name == "shapes" else MOST_VALUES
-    check_text(name, text, SEPARATORS.get(name, ""), most=most)
+    return _problems({name: partial(check_text, name, text, SEPARATORS.get(name, "")) for name, text in texts.items()})
 
 
 def _problems(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:

@@ -462,5 +462,5 @@ def test_shapes_that_are_only_separators_are_named(shapes):
 def test_exact_shapes_are_as_few_as_sizes():
     shapes = ";".join(f"m={size},k=8,n=8" for size in range(1, 102))
 
-    with pytest.raises(InvalidInput, match=r"shapes 'm=1,k=8,n=8;m=2,.*': accepted are at most 100 of them"):
+    with pytest.raises(InvalidInput, match="shapes '101 of them': accepted are at most 100"):
         resolve(Request(shapes=shapes), ["cpu"])

@@ -4,7 +4,9 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.request import Request, resolve
-from gpuexplore.typed_text import LONGEST_TEXT, MOST_VALUES, check_text
+from gpuexplore.typed_text import LONGEST_TEXT, check_text
+
+MOST = 64
 
 
 @pytest.mark.parametrize("text", ["", "a leaflet, page 2 – “dense”", "ß" * LONGEST_TEXT, "64\n128\t256"])
@@ -26,13 +28,18 @@ def test_what_no_database_stores_and_no_page_shows_is_refused(character):
 
 
 def test_values_of_a_list_are_counted_and_each_may_be_as_long_as_a_text():
-    values = ["x" * LONGEST_TEXT] * MOST_VALUES
+    values = ["x" * (LONGEST_TEXT - 1)] * MOST
 
-    assert check_text("sweep", ".".join(values), ".,") is None
+    assert check_text("sweep", ".".join(values), ".,", most=MOST) is None
     with pytest.raises(InvalidInput, match=r"sweep 'xxx.*': accepted are at most 64 of them"):
-        check_text("sweep", ",".join([*values, ""]), ".,")
+        check_text("sweep", ",".join([*values, ""]), ".,", most=MOST)
     with pytest.raises(InvalidInput, match="sweep '201 characters': accepted are at most 200"):
-        check_text("sweep", "x" * (LONGEST_TEXT + 1), ".,")
+        check_text("sweep", "x" * (LONGEST_TEXT + 1), ".,", most=MOST)
+
+
+def test_a_list_that_nobody_counts_has_a_length():
+    with pytest.raises(InvalidInput, match="gpus '200,000 characters': accepted are at most 12,800"):
+        check_text("gpus", "x," * 100_000, ",")
 
 
 @pytest.mark.parametrize("field", ["operation", "sizes", "shapes", "dtypes", "threads", "block", "budget"])

@@ -6,8 +6,8 @@ from types import MappingProxyType
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.request import MOST_EXACT_SHAPES, SEPARATORS, SHORT_NAMES, short_names
-from gpuexplore.typed_text import MOST_VALUES, check_text
+from gpuexplore.request import SEPARATORS, SHORT_NAMES, short_names
+from gpuexplore.typed_text import check_text
 from gpuexplore.ui.markdown import plain
 
 PAGE = "link.page"  # the session's key of the page that is shown
@@ -28,7 +28,8 @@ LISTS: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("gpus", "times", "peaks", "price"), ",")
     | {"layers": "\n;", "measuring": ".,", "sweep": ".,"}
 )
-MOST_SHAPES = dict.fromkeys(("shape", "layers"), MOST_EXACT_SHAPES)  # the only lists that may be longer than others
+MOST_RUNS = 64
+MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read
 MOST_NAMED = 5  # unknown parameters in a message
 LONGEST_NAMED = 60  # characters of one of them
 BOUND = "q"  # Streamlit ties it to its field, which judges it
@@ -58,7 +59,7 @@ def check(name: str, text: str) -> None:
     Raises:
         InvalidInput: it, or a value of its list, is too long or cannot be shown, or the list is too long.
     """
-    check_text(name, text, LISTS.get(name, ""), most=MOST_SHAPES.get(name, MOST_VALUES))
+    check_text(name, text, LISTS.get(name, ""), most=MOST.get(name))
 
 
 def _drop_unusable(page: str) -> None:
