@@ -23,7 +23,7 @@ help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 - \2/'
 
 run: $(VENV)/.package  ## install what is missing and serve the app on http://127.0.0.1:8501 (PORT=...)
-	$(BIN)/streamlit run app.py --server.port $(PORT)
+	FORWARDED_ALLOW_IPS="$$FORWARDED_ALLOW_IPS" $(BIN)/streamlit run app.py --server.port $(PORT)
 
 check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one room, its long tests too
 	@$(MAKE) --no-print-directory --jobs=3 lint

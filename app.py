@@ -4,11 +4,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from gpuexplore.ui.server import MIDDLEWARE, lifespan, show_reference
+from gpuexplore.ui.server import MIDDLEWARE, ROUTES, lifespan, show_reference
 
 app = st.App(
     Path(__file__).parent / "gpuexplore" / "ui" / "main.py",
     lifespan=lifespan,
+    routes=ROUTES,
     middleware=MIDDLEWARE,
     on_script_error=show_reference,
 )

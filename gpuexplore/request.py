@@ -7,6 +7,7 @@ A bad value is named together with the accepted ones, and every bad value is nam
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
@@ -15,6 +16,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.typed_text import check_text
 from gpuexplore.units import read_number, read_whole
 
 MOST_SHAPES = 64
@@ -67,6 +69,9 @@ SHORT_NAMES: Mapping[str, str] = {
     "block": "block",
 }
 
+# the fields that hold lists, with what separates their values
+SEPARATORS: Mapping[str, str] = {"sizes": ",", "shapes": ";", "dtypes": ",", "implementations": ",", "devices": ","}
+
 
 def resolve(request: Request, device_ids: Iterable[str]) -> Experiment:
     """Return the experiment `request` stands for, on a machine with the devices `device_ids`.
@@ -92,6 +97,8 @@ def resolve(request: Request, device_ids: Iterable[str]) -> Experiment:
 
 def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, str]:
     """Return what is wrong with each field of `request`; an empty dict means nothing is."""
+    if problems := _unusable_texts(request):
+        return problems
     try:
         operation = operation_named(request.operation)
     except InvalidInput as error:
@@ -108,8 +115,7 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
         "budget": lambda: Options(budget_s=_budget(request.budget)),
         "block": lambda: _check_block(request, operation),
     }
-    found = {name: _problem(judge) for name, judge in checks.items()}
-    return {name: problem for name, problem in found.items() if problem}
+    return _problems(checks)
 
 
 def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
@@ -214,6 +220,16 @@ def _given(request: Request) -> dict[str, str]:
     swept = ("sizes", "shapes", "dtypes", "implementations", "devices")
     texts = {field.name: getattr(request, field.name) for field in fields(Request) if field.name != "operation"}
     return {name: text for name, text in texts.items() if text and (name in swept or text != getattr(standard, name))}
+
+
+def _unusable_texts(request: Request) -> dict[str, str]:
+    texts = {field.name: getattr(request, field.name) for field in fields(Request)}
+    return _problems({name: partial(check_text, name, text, SEPARATORS.get(name, "")) for name, text in texts.items()})
+
+
+def _problems(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
+    found = {name: _problem(judge) for name, judge in checks.items()}
+    return {name: problem for name, problem in found.items() if problem}
 
 
 def _problem(judge: Callable[[], object]) -> str | None:

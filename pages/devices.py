@@ -9,6 +9,7 @@ from gpuexplore.ui.devices.own_peaks import edit_own_peaks
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, live_supervisor
+from gpuexplore.ui.url_widgets import is_usable
 
 st.title("Devices")
 st.caption("The devices of this machine, their peaks and where each figure comes from.")
@@ -41,7 +42,8 @@ query = st.text_input(
     placeholder="H100, RTX 40, Blackwell, gfx942, ...",
     icon=":material/search:",
 )
-found = search(query or "")
+query = query if query and is_usable("q", query) else ""
+found = search(query)
 if found:
     show_accelerators(found)
     st.caption(

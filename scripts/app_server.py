@@ -6,9 +6,10 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from gpuexplore.store import open_store
 
@@ -27,15 +28,16 @@ CHROMIUM_ARGUMENTS = (
 
 
 @contextmanager
-def served(home: Path, *, warm: bool = True) -> Iterator[str]:
+def served(home: Path, *, warm: bool = True, settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """Serve the app and yield its address; both it and its supervisor end with the block.
 
     Args:
         home: where the server keeps its data.
         warm: wait until the measuring process is ready.
+        settings: variables of the server's environment.
     """
     port = _free_port()
-    environment = os.environ | {"GPUEXPLORE_HOME": str(home)}
+    environment = os.environ | {"GPUEXPLORE_HOME": str(home), **settings}
     environment.pop("GPUEXPLORE_DATABASE_URL", None)
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     with (home / "server.log").open("wb") as log:

@@ -1,6 +1,7 @@
 """`gpuexplore app`: serve the web app of this checkout."""
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,4 +24,5 @@ def execute(arguments: argparse.Namespace) -> int:
         raise NotFound(f"{LAUNCHER.name} is not beside the package: serve the app from a checkout, with make run")
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
-    return subprocess.run(command, cwd=LAUNCHER.parent, check=False).returncode
+    environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
+    return subprocess.run(command, cwd=LAUNCHER.parent, env=environment, check=False).returncode

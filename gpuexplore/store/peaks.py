@@ -18,6 +18,7 @@ from gpuexplore.serialization import decode, encode
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, warn
+from gpuexplore.typed_text import check_text
 
 P = TypeVar("P", Peak, Bandwidth)
 BY_NAME = "entered earlier, for any processor of this name"
@@ -33,8 +34,9 @@ def set_own_peak(database: Database, owner: str, device: Device, *, peak: Peak) 
     """Keep `peak` for this owner and device, in place of one for the same dtype and unit.
 
     Raises:
-        InvalidInput: the peak's kind is not `own`, or its rate is no positive number.
+        InvalidInput: the peak's kind is not `own`, its rate is no positive number, or its source no usable text.
     """
+    check_text("source", peak.source)
     _check(peak.kind, "peak", peak.flop_per_s, "FLOP/s")
     key = {"owner": owner, "dtype": peak.dtype, "unit": peak.unit}
     _replace(database, OWN_PEAKS, device, key=key, entered=peak)
@@ -55,8 +57,9 @@ def set_own_bandwidth(database: Database, owner: str, device: Device, *, bandwid
     """Keep `bandwidth` for this owner and device, in place of an earlier one.
 
     Raises:
-        InvalidInput: its kind is not `own`, or its rate is no positive number.
+        InvalidInput: its kind is not `own`, its rate is no positive number, or its source no usable text.
     """
+    check_text("source", bandwidth.source)
     _check(bandwidth.kind, "bandwidth", bandwidth.bytes_per_s, "bytes/s")
     _replace(database, OWN_BANDWIDTHS, device, key={"owner": owner}, entered=bandwidth)
 

@@ -188,7 +188,8 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
     waits = RUNS.c.state == RunState.QUEUED
     stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
     with database.writing(durable=True) as connection:
-        if not admin and _one_run(connection, run_id).owner != owner:
+        run = _one_run(connection, run_id)
+        if run.owner != owner and not admin:
             raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
         connection.execute(
             stop.values(

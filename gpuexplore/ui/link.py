@@ -5,10 +5,13 @@ from types import MappingProxyType
 
 import streamlit as st
 
-from gpuexplore.request import SHORT_NAMES, short_names
+from gpuexplore.errors import InvalidInput
+from gpuexplore.request import SEPARATORS, SHORT_NAMES, short_names
+from gpuexplore.typed_text import check_text
 from gpuexplore.ui.markdown import plain
 
 PAGE = "link.page"  # the session's key of the page that is shown
+PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
 WORKLOAD = ("what", "op", "shape", "layers", "run", "at", "batch", "seq", "hidden", "heads", "ff")
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -19,22 +22,68 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "devices": ("q",),
     }
 )
+# the parameters that hold lists, with what separates their values
+LISTS: Mapping[str, str] = MappingProxyType(
+    {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
+    | dict.fromkeys(("gpus", "times", "peaks", "price"), ",")
+    | {"layers": "\n;", "measuring": ".,", "sweep": ".,"}
+)
+MOST_RUNS = 64
+MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read
 MOST_NAMED = 5  # unknown parameters in a message
+LONGEST_NAMED = 60  # characters of one of them
+BOUND = "q"  # Streamlit ties it to its field, which judges it
 KNOWN = frozenset(name for names in PARAMETERS.values() for name in names)
 
 
 def open_page(name: str) -> None:
     """Remember which page is shown, so that each has choices of its own, and name what its link cannot mean.
 
+    A parameter that is too long, or of characters that cannot be shown, is taken out of the URL.
+
     Args:
         name: a key of PARAMETERS.
     """
     st.session_state[PAGE] = name
+    _drop_unusable(name)
     unknown = [parameter for parameter in parameters() if parameter not in KNOWN]
     if unknown:
-        listed = ", ".join(plain(repr(parameter)) for parameter in unknown[:MOST_NAMED])
+        listed = ", ".join(plain(repr(parameter[:LONGEST_NAMED])) for parameter in unknown[:MOST_NAMED])
         accepted = ", ".join(PARAMETERS[name])
         st.warning(f"Unknown in this link: {listed}. This page reads {accepted}.", icon=":material/link:")
+
+
+def check(name: str, text: str) -> None:
+    """Accept the value of the parameter `name`, as a link or a field of its page gives it.
+
+    Raises:
+        InvalidInput: it, or a value of its list, is too long or cannot be shown, or the list is too long.
+    """
+    check_text(name, text, LISTS.get(name, ""), most=MOST.get(name))
+
+
+def _drop_unusable(page: str) -> None:
+    """Take what nobody may use out of the URL, and name it until another page is opened: the URL has forgotten it."""
+    problems = {name: problem for name, text in st.query_params.to_dict().items() if (problem := _problem(name, text))}
+    for name in problems:
+        del st.query_params[name]
+    if problems or st.session_state.get(PROBLEMS, ("",))[0] != page:
+        st.session_state[PROBLEMS] = (page, *list(problems.values())[:MOST_NAMED])
+    _, *named = st.session_state[PROBLEMS]
+    if named:
+        listed = "".join(f"\n- {problem}" for problem in named)
+        st.warning(f"Some values in this link are invalid; defaults were used:{listed}", icon=":material/link:")
+
+
+def _problem(name: str, text: str) -> str | None:
+    short = SHORT_NAMES.get(name, name)
+    if short not in KNOWN or short == BOUND:
+        return None
+    try:
+        check(short, text)
+    except InvalidInput as error:
+        return plain(str(error))
+    return None
 
 
 def current_page() -> str:

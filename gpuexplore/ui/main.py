@@ -5,6 +5,9 @@ from pathlib import Path
 import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.ui.identity import show_account
+from gpuexplore.ui.url_widgets import show_problem
 
 PAGES = Path(__file__).parents[2] / "pages"
 
@@ -55,4 +58,8 @@ page = st.navigation(
     }
 )
 st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":material/speed:", layout="wide")
-page.run()
+show_account()
+try:
+    page.run()
+except GpuExploreError as error:  # forged values, a database that has gone: a sentence, and no traceback in the log
+    show_problem(error)

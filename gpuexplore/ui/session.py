@@ -1,30 +1,20 @@
-"""Who is asking, and the services every page uses."""
+"""The services every page uses, for whoever is asking."""
 
-import secrets
 from dataclasses import replace
 from functools import cache
-
-import streamlit as st
 
 from gpuexplore.devices import discover
 from gpuexplore.model import Bandwidth, Device, Peak
 from gpuexplore.store import Store, Supervisor, open_store
-from gpuexplore.ui.server import OWNER_COOKIE
+from gpuexplore.ui.identity import owner
+
+__all__ = ["known_devices", "live_supervisor", "own_bandwidth", "own_peaks", "owner", "store"]
 
 
 @cache  # not st.cache_resource: any visitor can clear that
 def store() -> Store:
     """Return this process's connection to the store."""
     return open_store()
-
-
-def owner() -> str:
-    """Return the name of this browser; one that refuses cookies is known for this session only."""
-    if named := st.context.cookies.get(OWNER_COOKIE):
-        return named
-    if "owner" not in st.session_state:
-        st.session_state.owner = secrets.token_urlsafe(16)
-    return str(st.session_state.owner)
 
 
 def live_supervisor() -> Supervisor | None:

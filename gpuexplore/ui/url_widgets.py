@@ -71,16 +71,14 @@ def text(label: str, name: str, default: str, *, help: str, placeholder: str = "
     """Draw a text field whose value is the URL's parameter `name`."""
     _restore(name, default)
     typed: str = st.text_input(label, key=_key(name), help=help, placeholder=placeholder)
-    _remember(name, typed, default=default)
-    return typed
+    return _take(name, typed, default=default)
 
 
 def lines(label: str, name: str, default: str, *, help: str) -> str:
     """Draw a field of several lines whose value is the URL's parameter `name`, where ``;`` separates them."""
     _restore(name, default)
     typed: str = st.text_area(label, key=_key(name), help=help) or ""
-    _remember(name, typed, default=default)
-    return typed
+    return _take(name, typed, default=default)
 
 
 def operation(*first: str, problems: AbstractContextManager[object] | None = None) -> str:
@@ -103,6 +101,16 @@ def forget(*names: str) -> None:
     for name in names:
         link.write(name, None)
         st.session_state.pop(_key(name), None)
+
+
+def is_usable(name: str, typed: str) -> bool:
+    """Return whether a link may hold what was typed as the parameter `name`; where not, show why."""
+    try:
+        link.check(name, typed)
+    except InvalidInput as error:
+        show_problem(error)
+        return False
+    return True
 
 
 def show_problem(error: GpuExploreError) -> None:
@@ -145,6 +153,14 @@ def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> 
         show_problem(InvalidInput.of(name, given, _listed(accepted)))
         given = None
     st.session_state[_key(name)] = default if given is None else given
+
+
+def _take(name: str, typed: str, *, default: str) -> str:
+    """Return what was typed, and remember it; the default for what no link may hold."""
+    if not is_usable(name, typed):
+        return default
+    _remember(name, typed, default=default)
+    return typed
 
 
 def _remember(name: str, value: str, *, default: str) -> None:

@@ -46,7 +46,9 @@ def test_collector_does_not_run_after_each_script(shipped):
         ("server.enableStaticServing", False),
         ("server.fileWatcherType", "none"),
         ("server.headless", True),
+        ("server.maxMessageSize", 25),
         ("server.maxUploadSize", 5),
+        ("server.maxWidgetStateSize", 1),
     ],
 )
 def test_app_is_closed_unless_someone_opens_it(shipped, name, value):

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from gpuexplore.errors import InvalidInput
 from gpuexplore.model import CACHE_MODES, DATA_MODES, Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.settings import key
-from gpuexplore.ui.url_widgets import operation_title
+from gpuexplore.ui.url_widgets import operation_title, show_problem
 
 SIZES_HELP = "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds."
 RUNGS_HELP = "The steps of a kernel ladder can be chosen too; the page Kernels explains them."
@@ -59,6 +60,9 @@ def experiment_form(devices: Sequence[Device]) -> Request:
 def _renew(ids: Sequence[str]) -> None:
     """Give a newly chosen operation its own sizes and implementations; other settings stay."""
     held = settings.current()
+    if held.operation not in OPERATIONS:  # no browser of ours sends that
+        show_problem(InvalidInput.of("operation", held.operation, OPERATIONS))
+        return
     own = with_defaults(Request(operation=held.operation, devices=held.devices), ids)
     st.session_state[key("sizes")] = own.sizes
     st.session_state[key("shapes")] = st.session_state[key("block")] = ""

@@ -8,6 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Device, Peak, Unit
+from gpuexplore.typed_text import check_text
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import own_bandwidth, own_peaks, owner, store
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, read_number
@@ -58,10 +59,16 @@ def parse_gb_per_s(text: str) -> float:
 
 
 def _parse(text: str, what: str, unit: str) -> float:
+    check_text(what, text)
     number = read_number(text)
     if number is None or not 0 < number <= MOST:
         raise InvalidInput.of(what, text, f"numbers above 0, up to {MOST:,.0f} ({unit})")
     return number
+
+
+def _source(text: str) -> str:
+    check_text("source", text)
+    return text.strip() or DEFAULT_SOURCE
 
 
 def _compute_form(devices: Sequence[Device]) -> None:
@@ -73,11 +80,7 @@ def _compute_form(devices: Sequence[Device]) -> None:
         text = rate.text_input("TFLOP/s", placeholder="0.53")
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
-            _save(
-                lambda: _save_peak(
-                    device, Peak(format_name, unit, parse_tflop_per_s(text), "own", said_by.strip() or DEFAULT_SOURCE)
-                )
-            )
+            _save(lambda: _save_peak(device, Peak(format_name, unit, parse_tflop_per_s(text), "own", _source(said_by))))
 
 
 def _memory_form(devices: Sequence[Device]) -> None:
@@ -87,7 +90,7 @@ def _memory_form(devices: Sequence[Device]) -> None:
         text = rate.text_input("GB/s", placeholder="3350")
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
-            _save(lambda: _save_bandwidth(device, text, said_by.strip() or DEFAULT_SOURCE))
+            _save(lambda: _save_bandwidth(device, text, _source(said_by)))
 
 
 def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:

@@ -8,6 +8,7 @@ import streamlit as st
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Result, Run
+from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.session import owner, store
@@ -29,7 +30,7 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
         for experiment in experiments:
             check_limits(experiment, devices)
         seconds = {experiment: estimate(experiment).seconds_high for experiment in experiments}
-        queued = store().submit_all(seconds, owner())
+        queued = store().submit_all(seconds, owner(), address=address())
     except InvalidInput as error:
         show_problem(error)
         return

@@ -6,6 +6,7 @@ import streamlit as st
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Case, Run, RunState
+from gpuexplore.ui.identity import is_admin, may_cancel
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
@@ -65,7 +66,7 @@ def _not_found(error: NotFound) -> None:
 
 
 def _progress(run: Run) -> None:
-    if run.owner != owner():
+    if not may_cancel(run):
         _bar(run)
         return
     bar, cancel = st.columns([6, 1], vertical_alignment="center")
@@ -106,9 +107,9 @@ def _point(case: Case) -> str:
 
 def _cancel(run: Run) -> None:
     try:
-        store().request_cancel(run.id, owner())
+        store().request_cancel(run.id, owner(), admin=is_admin())
     except InvalidInput as error:
-        st.error(str(error))
+        st.error(plain(str(error)))
         return
     st.rerun()
 

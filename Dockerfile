@@ -1,0 +1,33 @@
+# The web server (--target web, the default) and the process that measures (--target supervisor); docs/deployment.md.
+# For NVIDIA GPUs, whose host needs the driver and the NVIDIA Container Toolkit:
+#   --build-arg BASE=nvidia/cuda:13.0.1-base-ubuntu24.04 --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130
+
+ARG BASE=debian:bookworm-slim
+
+FROM ${BASE} AS base
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3-venv \
+    && rm -rf /var/lib/apt/lists/* \
+    && python3 -m venv /opt/venv \
+    && useradd --create-home --user-group gpuexplore \
+    && install --directory --owner=gpuexplore --group=gpuexplore /data
+ENV PATH=/opt/venv/bin:${PATH} \
+    PYTHONUNBUFFERED=1 \
+    GPUEXPLORE_HOME=/data \
+    FORWARDED_ALLOW_IPS=""
+WORKDIR /app
+COPY requirements.txt requirements-postgresql.txt ./
+RUN pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" "$(grep '^torch==' requirements.txt)" \
+    && pip install --no-cache-dir --requirement requirements.txt --requirement requirements-postgresql.txt
+COPY . .
+RUN pip install --no-cache-dir --no-deps --editable .
+USER gpuexplore
+VOLUME /data
+
+FROM base AS supervisor
+CMD ["python", "-m", "gpuexplore.jobs.supervisor"]
+
+FROM base AS web
+EXPOSE 8501
+CMD ["streamlit", "run", "app.py", "--server.address", "0.0.0.0"]

@@ -1,0 +1,38 @@
+"""What text may be: short enough to be read, of characters that can be stored and shown.
+
+Everything that people type or put into a link passes here, and whatever is stored of it.
+"""
+
+import re
+
+from gpuexplore.errors import InvalidInput
+
+LONGEST_TEXT = 200  # characters of a text, or of each value of a list
+LONGEST_LIST = 64 * LONGEST_TEXT  # characters of a list
+# Control characters, but for tabs and line ends; and halves of a surrogate pair, which no database stores.
+_UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def check_text(what: str, text: str, separators: str = "", *, most: int | None = None) -> None:
+    """Accept `text`, or a list of texts, as it was typed.
+
+    Args:
+        what: the name of the field or parameter, for the message.
+        separators: the characters that separate the values of a list; none: `text` is one value.
+        most: values of a list; None where whoever reads them counts.
+
+    Raises:
+        InvalidInput: too long, too many, or of characters that cannot be shown; says which, and what is accepted.
+    """
+    if most is not None and len(re.split(f"[{separators}]", text, maxsplit=most)) > most:
+        raise InvalidInput.of(what, text, f"at most {most} of them")
+    _check_length(what, text, LONGEST_LIST if separators else LONGEST_TEXT)
+    for value in re.split(f"[{separators}]", text) if separators else ():
+        _check_length(what, value, LONGEST_TEXT)
+    if found := _UNUSABLE.search(text):
+        raise InvalidInput.of(what, found.group(), "characters that can be shown")
+
+
+def _check_length(what: str, text: str, longest: int) -> None:
+    if len(text) > longest:
+        raise InvalidInput.of(what, f"{len(text):,} characters", f"at most {longest:,}")

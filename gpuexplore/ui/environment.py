@@ -1,0 +1,32 @@
+"""What whoever runs the server may set in its environment; docs/deployment.md lists it."""
+
+import os
+import socket
+
+from streamlit import get_option
+
+ADMINS = "GPUEXPLORE_ADMINS"
+ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"
+TRUSTED_PROXIES = "GPUEXPLORE_TRUSTED_PROXIES"
+ANY_HOST = "*"
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+
+
+def admins() -> frozenset[str]:
+    """Return the names of the accounts that may cancel any run, in small letters."""
+    return frozenset(name.casefold() for name in _listed(ADMINS))
+
+
+def trusted_proxies() -> tuple[str, ...]:
+    """Return the addresses and networks whose word counts on whom they forward; by default nobody's."""
+    return _listed(TRUSTED_PROXIES)
+
+
+def allowed_hosts() -> tuple[str, ...]:
+    """Return the names this server answers to: those that were set, else this machine's and the configured address."""
+    own = (*LOCAL_HOSTS, socket.gethostname(), get_option("server.address"), get_option("browser.serverAddress"))
+    return _listed(ALLOWED_HOSTS) or tuple(dict.fromkeys(name.casefold() for name in own if name))
+
+
+def _listed(variable: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in os.environ.get(variable, "").split(",") if name.strip())

@@ -1,0 +1,90 @@
+"""Who is asking: an account that a login or a trusted proxy vouches for, else a browser by its cookie."""
+
+import re
+import secrets
+from hashlib import sha256
+from ipaddress import ip_address
+
+import streamlit as st
+
+from gpuexplore.model import Run
+from gpuexplore.ui.environment import admins
+from gpuexplore.ui.markdown import plain
+
+OWNER_COOKIE = "gpuexplore_owner"
+LOGIN_FIELDS = ("email", "sub")  # of st.user after a login; the first one that is given counts
+ACCOUNT_PREFIX = "user:"  # no cookie has a colon: no browser can call itself an account
+LONGEST_OWNER = 64  # characters of the column of owners
+_COOKIE = re.compile(f"[ -9;-~]{{1,{LONGEST_OWNER}}}")  # printable ASCII but for the colon
+
+
+def new_cookie() -> str:
+    """Return a name for a browser that nobody can guess."""
+    return secrets.token_urlsafe(16)
+
+
+def is_cookie(text: str) -> bool:
+    """Return whether `text` can be a cookie of ours, whoever sent it."""
+    return _COOKIE.fullmatch(text) is not None
+
+
+def owner() -> str:
+    """Return by what name the visitor owns runs: the account, else the cookie, else one for this session only."""
+    if name := account():
+        return owner_of_account(name)
+    cookie = st.context.cookies.get(OWNER_COOKIE, "")
+    if is_cookie(cookie):
+        return cookie
+    if "owner" not in st.session_state:
+        st.session_state.owner = new_cookie()
+    return str(st.session_state.owner)
+
+
+def account() -> str | None:
+    """Return the name of the account, in small letters; None for a visitor without one.
+
+    What a trusted proxy says stands in the fields of `st.user` that the setting server.trustedUserHeaders names.
+    """
+    fields = (*st.get_option("server.trustedUserHeaders").values(), *_login_fields())
+    names = (str(st.user.get(field) or "").strip().casefold() for field in fields)
+    return next(filter(None, names), None)
+
+
+def _login_fields() -> tuple[str, ...]:
+    if not st.user.get("is_logged_in"):
+        return ()
+    return LOGIN_FIELDS[st.user.get("email_verified") is False :]
+
+
+def owner_of_account(name: str) -> str:
+    """Return the owner that an account is; one that is too long or cannot be shown by its checksum."""
+    named = f"{ACCOUNT_PREFIX}{name}"
+    fits = len(named) <= LONGEST_OWNER and name.isprintable()
+    return named if fits else f"{ACCOUNT_PREFIX}{sha256(name.encode(errors='surrogatepass')).hexdigest()[:32]}"
+
+
+def is_admin() -> bool:
+    """Return whether the visitor may cancel the runs of others."""
+    return account() in admins()
+
+
+def may_cancel(run: Run) -> bool:
+    """Return whether the visitor may cancel `run`: its owner, or an administrator."""
+    return run.owner == owner() or is_admin()
+
+
+def address() -> str | None:
+    """Return the network address the visitor comes from; None on this machine, where all have the same."""
+    try:
+        return str(ip_address(st.context.ip_address or ""))
+    except ValueError:  # a proxy may forward words, RFC 7239, 6.3
+        return None
+
+
+def show_account() -> None:
+    """Say in the sidebar who is logged in, and offer the way in or out where a login is configured."""
+    name = account()
+    if name:
+        st.sidebar.caption(f":material/person: {plain(name)}")
+    if "is_logged_in" in st.user:
+        st.sidebar.button("Log out" if name else "Log in", on_click=st.logout if name else st.login)

@@ -1,0 +1,32 @@
+"""Headers that every answer carries, and the endpoint of Streamlit that is nobody's business."""
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "SAMEORIGIN",  # Streamlit frames its own components
+    "content-security-policy": "frame-ancestors 'self'",
+    "referrer-policy": "same-origin",  # a link names a run, and whoever has it sees the run
+}
+METRICS = "/_stcore/metrics"  # sessions and their memory
+
+
+class SafeHeaders:
+    """Adds the headers, and answers for the metrics that there are none."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and add the headers to its answer."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"].endswith("http.response.start"):  # of a refused websocket too
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        hidden = scope["type"] == "http" and scope["path"].rstrip("/").endswith(METRICS)
+        app = PlainTextResponse("Not found\n", status_code=404) if hidden else self._app
+        await app(scope, receive, send_with_headers)

@@ -1,0 +1,88 @@
+"""What no browser of ours sends, and what nobody should: each page says what it accepts, and nothing is stored."""
+
+import pytest
+
+from gpuexplore.typed_text import LONGEST_LIST, LONGEST_TEXT
+from gpuexplore.ui.link import BOUND, LISTS, MOST_RUNS, PARAMETERS
+from tests.pages.conftest import texts
+
+PAGES = [name.replace("-", "_") for name in PARAMETERS]
+LONG = "x" * (LONGEST_TEXT + 1)
+MANY_IDS = ".".join(f"{number:010}" for number in range(20_000))
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("text", [LONG, "a\x00b"], ids=["long", "nul"])
+def test_every_field_refuses_what_cannot_be_stored(page, name, text):
+    app = page(name)
+    accepted = []
+    for field in [*app.text_input, *app.text_area]:
+        if field.disabled or field.form_id:
+            continue  # what stands in a form is judged when it is sent
+        typed = page(name)
+        again = next(other for other in [*typed.text_input, *typed.text_area] if other.key == field.key)
+        again.set_value(text).run()
+        said = texts([*typed.error, *typed.warning])
+        if typed.exception or not ("at most 200" in said or "characters that can be shown" in said):
+            accepted.append(field.label)
+
+    assert accepted == []
+
+
+@pytest.mark.parametrize("tab", [0, 1], ids=["peak", "bandwidth"])
+@pytest.mark.parametrize("source", [LONG, "a leaflet\x00"], ids=["long", "nul"])
+def test_the_source_of_a_custom_peak_is_a_short_text(page, store, tab, source):
+    app = page("devices")
+    rate, said_by = [field for field in app.text_input if field.form_id][2 * tab : 2 * tab + 2]
+    rate.set_value("1")
+    said_by.set_value(source)
+    app.button[tab].click().run()
+
+    assert "source '" in texts(app.error)
+    assert not app.success
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_parameter_that_is_too_long_is_named_and_leaves_the_link(page, name):
+    parameters = PARAMETERS[name.replace("_", "-")]
+    accepted = []
+    for parameter in parameters:
+        if parameter == BOUND:
+            continue  # its field refuses it
+        app = page(name, **{parameter: "x" * 500_000})
+        most = LONGEST_LIST if parameter in LISTS else LONGEST_TEXT
+        if app.exception or f"{parameter} '500,000 characters': accepted are at most {most:,}" not in texts(
+            app.warning
+        ):
+            accepted.append(parameter)
+        if parameter in app.query_params:
+            accepted.append(f"{parameter} stays")
+
+    assert accepted == []
+
+
+@pytest.mark.parametrize("parameter", ["sweep", "measuring"])
+def test_a_link_names_at_most_64_runs(page, parameter):
+    app = page("kernels" if parameter == "sweep" else "roofline", **{parameter: MANY_IDS})
+
+    assert f"accepted are at most {MOST_RUNS} of them" in texts(app.warning)
+    assert "no run" not in texts(app.warning), "none of them was looked for"
+
+
+def test_what_was_wrong_with_a_link_is_said_until_another_page_is_opened(page):
+    app = page("benchmark", run=LONG).run()
+
+    assert "run '201 characters'" in texts(app.warning)
+
+
+def test_an_unknown_parameter_is_named_in_short(page):
+    app = page("benchmark", **{"y" * 500_000: "1"})
+
+    assert len(texts(app.warning)) < 500
+
+
+def test_the_rest_of_a_link_with_a_bad_value_holds(page):
+    app = page("devices", q="H100", run=LONG).run()
+
+    assert "run '201 characters'" in texts(app.warning)
+    assert app.text_input(key="q").value == "H100"

@@ -1,0 +1,49 @@
+"""What text is accepted, and what a refusal names."""
+
+import pytest
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.request import Request, resolve
+from gpuexplore.typed_text import LONGEST_TEXT, check_text
+
+MOST = 64
+
+
+@pytest.mark.parametrize("text", ["", "a leaflet, page 2 – “dense”", "ß" * LONGEST_TEXT, "64\n128\t256"])
+def test_ordinary_text_is_accepted(text):
+    assert check_text("source", text) is None
+
+
+def test_long_text_is_refused_with_both_lengths():
+    with pytest.raises(InvalidInput, match="source '20,000,000 characters': accepted are at most 200"):
+        check_text("source", "x" * 20_000_000)
+
+
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\x85", "\ud800"])
+def test_what_no_database_stores_and_no_page_shows_is_refused(character):
+    with pytest.raises(InvalidInput, match=r"source '.*': accepted are characters that can be shown") as caught:
+        check_text("source", f"a{character}b")
+
+    assert str(caught.value).isprintable(), "the refusal itself can be shown"
+
+
+def test_values_of_a_list_are_counted_and_each_may_be_as_long_as_a_text():
+    values = ["x" * (LONGEST_TEXT - 1)] * MOST
+
+    assert check_text("sweep", ".".join(values), ".,", most=MOST) is None
+    with pytest.raises(InvalidInput, match=r"sweep 'xxx.*': accepted are at most 64 of them"):
+        check_text("sweep", ",".join([*values, ""]), ".,", most=MOST)
+    with pytest.raises(InvalidInput, match="sweep '201 characters': accepted are at most 200"):
+        check_text("sweep", "x" * (LONGEST_TEXT + 1), ".,", most=MOST)
+
+
+def test_a_list_that_nobody_counts_has_a_length():
+    with pytest.raises(InvalidInput, match="gpus '200,000 characters': accepted are at most 12,800"):
+        check_text("gpus", "x," * 100_000, ",")
+
+
+@pytest.mark.parametrize("field", ["operation", "sizes", "shapes", "dtypes", "threads", "block", "budget"])
+@pytest.mark.parametrize("text", ["1" * (LONGEST_TEXT + 1), "a\x00", "a\ud800"])
+def test_no_field_of_a_request_takes_it(field, text):
+    with pytest.raises(InvalidInput, match=f"{field} '.*': accepted are (at most 200|characters that can be shown)"):
+        resolve(Request(**{field: text}), ["cpu"])

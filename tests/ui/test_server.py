@@ -1,0 +1,181 @@
+"""What the server answers before any page is drawn, as a browser and as a stranger see it."""
+
+import json
+from contextlib import closing
+from http.client import HTTPConnection
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import pytest
+from sqlalchemy import select
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.exceptions import InvalidStatus
+
+from gpuexplore import __version__
+from gpuexplore.store import open_store
+from gpuexplore.store.tables import RUNS
+from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
+from scripts.app_server import database_of, served
+from tests.ui.visitor import visiting
+
+pytestmark = pytest.mark.slow
+
+FOREIGN = "http://evil.example"
+
+
+def got(address, path="/", **headers):
+    """Return status, headers and text of an answer, whatever the status."""
+    try:
+        with urlopen(Request(address + path, headers=headers), timeout=10) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except HTTPError as refusal:
+        return refusal.code, refusal.headers, refusal.read().decode()
+
+
+def raw(address, host, path="/_stcore/stream", **headers):
+    """Return status and text of the answer to a request under the name `host`."""
+    with closing(HTTPConnection(urlsplit(address).netloc, timeout=10)) as connection:
+        connection.putrequest("GET", path, skip_host=True)
+        for name, value in {"Host": host, **headers}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        with connection.getresponse() as answer:
+            return answer.status, answer.read().decode()
+
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+@pytest.mark.parametrize("path", ["/", "/api/ready", "/_stcore/health", "/_stcore/metrics", "/media/none"])
+def test_every_answer_carries_the_headers_that_keep_others_out(address, path):
+    _, headers, _ = got(address, path)
+
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "SAMEORIGIN"
+    assert headers["content-security-policy"] == "frame-ancestors 'self'"
+    assert headers["referrer-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("path", ["/_stcore/metrics", "/_stcore/metrics/"])
+def test_metrics_are_not_public(address, path):
+    status, _, text = got(address, path)
+
+    assert (status, text) == (404, "Not found\n")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8501", "[", ""])
+@pytest.mark.parametrize("extra", [{}, {**UPGRADE, "Origin": FOREIGN}], ids=["http", "websocket"])
+def test_a_foreign_name_is_refused_with_the_names_that_are_not(address, host, extra):
+    status, text = raw(address, host, "/", **extra) if not extra else raw(address, host, **extra)
+
+    assert status == 400
+    assert "This server does not answer under the name in the address. Use one of: localhost, 127.0.0.1" in text
+    assert "GPUEXPLORE_ALLOWED_HOSTS" in text
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8501", "127.0.0.1:80", "[::1]:8501", "LOCALHOST"])
+def test_names_of_this_machine_are_answered(address, host):
+    assert raw(address, host, "/_stcore/health") == (200, "ok")
+
+
+def test_a_websocket_of_another_origin_is_refused(address):
+    with pytest.raises(InvalidStatus), visiting(address.replace("127.0.0.1", "localhost"), Host="evil.example"):
+        pass
+
+
+def test_ready_means_that_a_supervisor_measures(address):
+    status, headers, text = got(address, "/api/ready")
+
+    assert status == 200
+    assert headers["content-type"] == "application/json"
+    assert json.loads(text)["ready"] is True
+
+
+def test_without_a_supervisor_the_server_is_not_ready_and_says_why(tmp_path):
+    with served(tmp_path, warm=False, settings={"GPUEXPLORE_SUPERVISOR": "external"}) as address:
+        status, _, text = got(address, "/api/ready")
+
+    assert status == 503
+    assert json.loads(text) == {"ready": False, "reason": "No supervisor has reported itself in the last 5 seconds"}
+
+
+def test_a_database_that_cannot_be_used_is_told_in_a_sentence_on_pages_too(tmp_path):
+    (tmp_path / "gpuexplore.sqlite3").write_bytes(b"no database " * 1000)
+    with served(tmp_path, warm=False, settings={"GPUEXPLORE_SUPERVISOR": "external"}) as address:
+        answers = [got(address, path) for path in ("/api/ready", "/api/status")]
+        with visiting(address, "devices") as visitor:
+            said = visitor.run()
+
+    assert [status for status, _, _ in answers] == [503, 503]
+    (reason,) = {json.loads(text)["reason"] for _, _, text in answers}
+    assert "database" in reason
+    assert reason in said.replace("\\", "")
+    assert "Traceback" not in (tmp_path / "server.log").read_text()
+
+
+def test_status_tells_of_queue_and_devices_and_of_nobody(address):
+    _, _, text = got(address, "/api/status")
+    told = json.loads(text)
+    (supervisor,) = told["supervisors"]
+
+    assert told["version"] == __version__
+    assert (told["waiting"], told["running"]) == (0, 0)
+    assert supervisor["devices"][0]["id"].endswith("cpu")
+    assert set(supervisor) == {"host", "version", "state", "alive", "age_s", "devices"}
+    assert "owner" not in text
+
+
+def test_a_browser_without_a_name_gets_one_with_its_first_page(address):
+    _, headers, _ = got(address)
+    cookie = headers["set-cookie"]
+
+    assert cookie.startswith(f"{OWNER_COOKIE}=")
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+    assert "Secure" not in cookie, "this server has no TLS"
+
+
+@pytest.mark.parametrize("cookie", ["x" * 3000, "x" * 65, "user:ada@example.org", "gr\xfc\xdfe", "a\x7fb"])
+def test_a_cookie_we_never_gave_is_replaced(address, cookie):
+    _, headers, _ = got(address, Cookie=f"{OWNER_COOKIE}={cookie}")
+
+    assert headers["set-cookie"].startswith(f"{OWNER_COOKIE}=")
+    assert not is_cookie(cookie)
+
+
+def test_a_cookie_of_ours_stays(address):
+    _, headers, _ = got(address, Cookie=f"{OWNER_COOKIE}=7oF1mQdHv-lOf7dt6kNpug")
+
+    assert headers["set-cookie"] is None
+
+
+def test_names_and_proxies_are_settings(tmp_path):
+    settings = {
+        "GPUEXPLORE_ALLOWED_HOSTS": "lab.example.org,*.lab.example.org",
+        "GPUEXPLORE_TRUSTED_PROXIES": "127.0.0.1",
+    }
+    with served(tmp_path, warm=False, settings=settings | {"FORWARDED_ALLOW_IPS": ""}) as address:
+        assert raw(address, "lab.example.org:8501", "/_stcore/health") == (200, "ok")
+        assert raw(address, "gpu.lab.example.org", "/_stcore/health") == (200, "ok")
+        assert raw(address, "elab.example.org", "/_stcore/health")[0] == 400
+        _, headers, _ = got(address, Host="lab.example.org", **{"X-Forwarded-Proto": "https"})
+        assert "Secure" in headers["set-cookie"], "the proxy has TLS"
+
+
+@pytest.mark.parametrize(("trusted", "expected"), [("127.0.0.1", "192.0.2.7"), ("192.0.2.1", None)])
+def test_the_address_of_a_visitor_is_a_trusted_proxys_word(tmp_path, trusted, expected):
+    settings = {"GPUEXPLORE_TRUSTED_PROXIES": trusted, "GPUEXPLORE_SUPERVISOR": "external", "FORWARDED_ALLOW_IPS": ""}
+    with served(tmp_path, warm=False, settings=settings) as address:
+        answered = visiting(address, **{"X-Forwarded-For": "203.0.113.9, 192.0.2.7"})
+        with answered as visitor:
+            visitor.run()
+            (run,) = [button for button in visitor.buttons() if button.label.startswith("Run ")]
+            visitor.run("", WidgetState(id=run.id, trigger_value=True))
+    with open_store(database_of(tmp_path)) as store, store.reading() as connection:
+        assert connection.scalars(select(RUNS.c.address)).all() == [expected]
