@@ -78,11 +78,25 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
 
 
 def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
-    """Return the runs that wait, the next first."""
+    """Return the runs that wait, the next first, each as `position` tells."""
+    columns = (RUNS.c.id, RUNS.c.owner, RUNS.c.devices, RUNS.c.estimated_s, LEFT_S.label("left_s"))
     with database.reading() as connection:
-        ids = connection.scalars(select(RUNS.c.id).where(QUEUED).order_by(*ORDER).limit(limit)).all()
-    found = (position(database, run_id) for run_id in ids)
-    return tuple(run for run in found if run is not None)
+        rows = connection.execute(select(*columns).where(QUEUED).order_by(*ORDER).limit(limit)).all()
+        servers = _servers(connection)
+        asked = {row.devices for row in rows}
+        able = {devices: [server for server in servers if server.serves(devices)] for devices in asked}
+        busy_s = {devices: _expected_start_s(connection, able[devices], 0.0) for devices in asked}
+    found = []
+    before = dict.fromkeys(asked, (0, 0.0))
+    for row in rows:
+        count, wait_s = before[row.devices]
+        start_s = busy_s[row.devices]
+        start_s = None if start_s is None else start_s + wait_s / len(able[row.devices])
+        found.append(WaitingRun(row.id, row.owner, tuple(row.devices.split(",")), count + 1, start_s, row.estimated_s))
+        for devices, (others, others_s) in before.items():
+            if devices == row.devices or any(server.serves(row.devices) for server in able[devices]):
+                before[devices] = (others + 1, others_s + row.left_s)
+    return tuple(found)
 
 
 def queue_length(database: Database) -> int:

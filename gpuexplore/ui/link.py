@@ -20,6 +20,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "devices": ("q",),
+        "queue": (),
     }
 )
 # the parameters that hold lists, with what separates their values
@@ -49,7 +50,7 @@ def open_page(name: str) -> None:
     unknown = [parameter for parameter in parameters() if parameter not in KNOWN]
     if unknown:
         listed = ", ".join(plain(repr(parameter[:LONGEST_NAMED])) for parameter in unknown[:MOST_NAMED])
-        accepted = ", ".join(PARAMETERS[name])
+        accepted = ", ".join(PARAMETERS[name]) or "none"
         st.warning(f"Unknown in this link: {listed}. This page reads {accepted}.", icon=":material/link:")
 
 

@@ -7,6 +7,7 @@ import streamlit as st
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.ui.identity import show_account
+from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.url_widgets import show_problem
 
 PAGES = Path(__file__).parents[2] / "pages"
@@ -54,12 +55,20 @@ page = st.navigation(
                 url_path="devices",
                 help=f"This machine's peaks with their sources, and {len(ACCELERATORS)} accelerators to compare with.",
             ),
+            st.Page(
+                PAGES / "queue.py",
+                title="Queue",
+                icon=":material/hourglass_top:",
+                url_path="queue",
+                help="What is measured where, who waits and how long, and how the server is.",
+            ),
         ],
     }
 )
 st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":material/speed:", layout="wide")
 show_account()
 try:
+    note_visit()
     page.run()
 except GpuExploreError as error:  # forged values, a database that has gone: a sentence, and no traceback in the log
     show_problem(error)

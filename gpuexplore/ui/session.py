@@ -1,5 +1,6 @@
 """The services every page uses, for whoever is asking."""
 
+import time
 from dataclasses import replace
 from functools import cache
 
@@ -8,7 +9,11 @@ from gpuexplore.model import Bandwidth, Device, Peak
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
 
-__all__ = ["known_devices", "live_supervisor", "own_bandwidth", "own_peaks", "owner", "store"]
+__all__ = ["known_devices", "live_supervisor", "note_visit", "own_bandwidth", "own_peaks", "owner", "store"]
+
+NOTED_S = 60.0  # a visit is written down again after so long
+MOST_NOTED = 10_000
+_VISITS: dict[str, float] = {}
 
 
 @cache  # not st.cache_resource: any visitor can clear that
@@ -42,6 +47,17 @@ def known_devices() -> tuple[Device, ...]:
 
 def _with_host(host: str, device: Device) -> Device:
     return device if "/" in device.id else replace(device, id=f"{host}/{device.id}")
+
+
+def note_visit() -> None:
+    """Note that the visitor is here: the waiting runs of owners who have gone are dropped after a while."""
+    visitor, now_s = owner(), time.monotonic()
+    if now_s - _VISITS.get(visitor, -NOTED_S) < NOTED_S:
+        return
+    if len(_VISITS) >= MOST_NOTED:
+        _VISITS.clear()
+    _VISITS[visitor] = now_s
+    store().see(visitor)
 
 
 def own_peaks(device: Device) -> tuple[Peak, ...]:

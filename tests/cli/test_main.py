@@ -263,18 +263,26 @@ def test_unknown_baseline_is_refused_before_anything_is_measured(capsys):
 
 
 @pytest.mark.parametrize("command", ["run matmul --impl numpy", "predict matmul --gpu t4"])
-@pytest.mark.parametrize("broken", ["a file that is no database", "a url that is none", "a driver that is not here"])
-def test_a_broken_database_is_named_before_anything_is_measured(home, monkeypatch, capsys, command, broken):
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (None, "The database cannot be used now: its file is damaged"),
+        ("nonsense:secret", "accepted are those that can be opened and written"),
+        ("postgresql+nothere://me:secret@127.0.0.1/x", "accepted are those that can be opened and written"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/x", "the database server does not answer"),
+    ],
+    ids=["a file that is no database", "a url that is none", "a driver that is not here", "a server that is not there"],
+)
+def test_a_broken_database_is_named_before_anything_is_measured(home, monkeypatch, capsys, command, url, words):
     monkeypatch.setattr(run_command, "measure", lambda *_: pytest.fail("nothing may be measured"))
-    if broken.startswith("a file"):
-        (home / "gpuexplore.sqlite3").write_text("this is no database, however long it is" * 9)
-    else:
-        url = "nonsense:secret" if broken.startswith("a url") else "postgresql+nothere://me:secret@127.0.0.1/x"
+    if url:
         monkeypatch.setenv("GPUEXPLORE_DATABASE_URL", url)
+    else:
+        (home / "gpuexplore.sqlite3").write_text("this is no database, however long it is" * 9)
 
     assert main([*command.split(), "--size", "8", "--dtype", "fp32"]) == EXIT_UNUSABLE
     told = capsys.readouterr().err
-    assert "accepted are those that can be opened and written" in told
+    assert words in told
     assert "secret" not in told
 
 

@@ -31,6 +31,7 @@ def home(tmp_path, monkeypatch):
     sys.modules["__main__"] = main  # AppTest leaves the page there, and every spawned process would run it
     session.store().close()
     session.store.cache_clear()
+    session._VISITS.clear()
 
 
 @pytest.fixture

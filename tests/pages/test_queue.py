@@ -1,0 +1,88 @@
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.model import RunState
+from gpuexplore.ui import identity
+from tests.analysis.made import device
+from tests.pages.conftest import OWNER, texts
+
+
+@pytest.fixture(autouse=True)
+def here(beat):
+    beat("ready", device())
+
+
+def test_an_empty_queue_offers_to_measure_something(page):
+    app = page("queue")
+    assert not app.exception
+    assert "Nothing is being measured" in texts(app.subheader)
+    assert "Nobody waits" in texts(app.subheader)
+    assert [button.label for button in app.button] == ["Measure something"]
+
+
+def test_the_supervisor_is_shown_with_its_devices(page):
+    table = page("queue").dataframe[0].value
+    assert list(table["State"]) == ["ready"]
+    assert device().title in table["Devices"][0]
+
+
+def test_who_waits_is_shown_in_order_with_the_expected_start(page, store, experiment):
+    store.submit(experiment, "somebody else", estimated_s=90.0)
+    store.submit(experiment, OWNER, estimated_s=5.0)
+    app = page("queue")
+    table = app.dataframe[-1].value
+    assert list(table["Position"]) == [1, 2]
+    assert list(table["Whose"].fillna("")) == ["", "yours"]
+    assert list(table["Expected start"]) == [0.0, 90.0]
+    assert "Your run is number 2" in texts(app.markdown)
+    assert "in about 1 min 30 s" in texts(app.markdown)
+
+
+def test_ones_own_waiting_run_can_be_cancelled_and_nobody_elses(page, store, experiment):
+    other, mine = store.submit(experiment, "somebody else"), store.submit(experiment, OWNER)
+    app = page("queue")
+    (button,) = (button for button in app.button if button.label == "Cancel")
+    button.click().run()
+    assert [store.load(run_id).state for run_id in (other, mine)] == [RunState.QUEUED, RunState.CANCELLED]
+
+
+def test_an_administrator_can_cancel_any_run(page, store, experiment, monkeypatch):
+    run_id = store.submit(experiment, "somebody else")
+    monkeypatch.setattr("gpuexplore.ui.queue.view.is_admin", lambda: True)
+    page("queue").button(key=f"cancel.{run_id}").click().run()
+    assert store.load(run_id).state is RunState.CANCELLED
+    assert identity.is_admin() is False
+
+
+def test_a_running_run_shows_its_progress_and_whose_it_is(page, store, claimed, results):
+    store.add_result(claimed, results[0])
+    app = page("queue")
+    assert "Being measured: 1" in texts(app.subheader)
+    text = app.get("progress")[0].proto.text
+    assert "1 of" in text
+    assert "yours" in text
+
+
+def test_a_run_whose_device_nobody_has_says_so(page, store, experiment):
+    store.submit(replace(experiment, devices=("lab9/cuda:0",)), OWNER)
+    assert "no host that is alive has its devices" in texts(page("queue").markdown)
+
+
+def test_a_silent_supervisor_is_told(page, store):
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
+    assert "the last one was heard of" in texts(page("queue").warning)
+
+
+def test_another_version_is_told(page, beat):
+    assert "Another version than this server's" in texts(page("queue").warning)
+
+
+def test_a_visit_keeps_the_place_of_those_who_wait(page, store, experiment):
+    run_id = store.submit(experiment, OWNER)
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE owners SET seen_epoch_s = seen_epoch_s - 700")
+    page("queue")
+    assert store.drop_abandoned() == 0
+    assert store.load(run_id).state is RunState.QUEUED
