@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Event
 
 import psutil
@@ -59,27 +59,36 @@ class Watch:
             self._sign, self._seen_s = sign, self._clock()
         elif self._clock() - self._seen_s > FROZEN_S:
             LOG.warning("%s has shown no sign of life for %g s: it is killed and replaced", holder, FROZEN_S)
-            _end(holder, patience_s=0)
+            self._end(holder, patience_s=0)
 
     def start(self) -> None:
-        """Start a supervisor unless somebody else does at this moment; it outlives this process."""
-        starting = starter_lock(database_url(self._given_url))
-        with suppress(Timeout):
-            starting.acquire(timeout=0)
-            try:
-                if not self._lock.is_held():
-                    self.stop()
-                    self._started = _start(self._given_url)
-                    self._wait_until_locked(self._started)
-            finally:
-                starting.release()
+        """Start a supervisor unless there is one, or somebody else starts one; it outlives this process."""
+        with suppress(Timeout), self._starting(timeout_s=0):
+            if not self._lock.is_held():
+                self._start()
 
     def replace_other_version(self) -> None:
-        """End a supervisor of another version than this process: it would measure by other rules."""
-        holder = self._lock.holder()
-        if holder is not None and holder.version != gpuexplore.__version__:
-            LOG.warning("%s is version %s: it is replaced by %s", holder, holder.version, gpuexplore.__version__)
-            _end(holder, patience_s=STOP_S)
+        """Replace a supervisor of another version than this process: it would measure by other rules."""
+        with suppress(Timeout), self._starting(START_S):  # so that no server of the other version starts one meanwhile
+            holder = self._lock.holder()
+            if holder is not None and holder.version != gpuexplore.__version__:
+                LOG.warning("%s is version %s: it is replaced by %s", holder, holder.version, gpuexplore.__version__)
+                self._end(holder, patience_s=STOP_S)
+                self._start()
+
+    @contextmanager
+    def _starting(self, timeout_s: float) -> Iterator[None]:
+        lock = starter_lock(database_url(self._given_url))
+        lock.acquire(timeout=timeout_s)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _start(self) -> None:
+        self.stop()
+        self._started = _start(self._given_url)
+        self._wait_until_locked(self._started)
 
     def stop(self) -> None:
         """End the supervisor that was started here; what it measures is queued again."""
@@ -92,6 +101,27 @@ class Watch:
             LOG.warning("The supervisor %d did not stop within %g s: it is killed", self._started.pid, STOP_S)
             self._started.kill()
             self._started.wait()
+
+    def _end(self, holder: Holder, *, patience_s: float) -> None:
+        """End a holder of the lock, which is free then: its parent may not have asked yet how it ended."""
+        process = holder.process()
+        if process is None:
+            return
+        with suppress(psutil.NoSuchProcess):
+            if patience_s:
+                process.terminate()
+                if self._is_over(holder, patience_s):
+                    return
+            process.kill()
+            self._is_over(holder, START_S)
+
+    def _is_over(self, holder: Holder, within_s: float) -> bool:
+        deadline_s = time.monotonic() + within_s
+        while self._lock.holder() == holder:
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(POLL_S)
+        return True
 
     def _wait_until_locked(self, process: subprocess.Popen[bytes]) -> None:
         """Keep others from starting a second one until the first holds its lock."""
@@ -113,7 +143,7 @@ def watch(stop: Event, url: str | None = None) -> None:
     while True:
         try:
             keeper.look()
-        except (OSError, InvalidInput):
+        except (OSError, InvalidInput, psutil.Error):
             LOG.exception("The supervisor could not be looked after; the next look is due in %g s", LOOK_S)
         if stop.wait(LOOK_S):
             break
@@ -147,17 +177,3 @@ def _start(url: str | None) -> subprocess.Popen[bytes]:
         )
     LOG.info("Started the supervisor as process %d", process.pid)
     return process
-
-
-def _end(holder: Holder, *, patience_s: float) -> None:
-    process = holder.process()
-    if process is None:
-        return
-    with suppress(psutil.NoSuchProcess):
-        if patience_s:
-            process.terminate()
-            with suppress(psutil.TimeoutExpired):
-                process.wait(patience_s)
-                return
-        process.kill()
-        process.wait(START_S)

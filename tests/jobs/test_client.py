@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+import gpuexplore
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs import client
 from gpuexplore.jobs.client import Watch, watch
@@ -119,15 +120,17 @@ def test_one_that_works_is_left_alone_for_ever(stand_in):
 
 @pytest.mark.slow
 def test_one_of_another_version_is_replaced(stand_in):
-    stand_in()
-    Watch().replace_other_version()
-    assert holder() is not None
+    same, keeper = stand_in(), Watch()
+    keeper.replace_other_version()
+    assert holder().pid == same.pid
     end(holder())
     other = stand_in("--other-version")
 
-    Watch().replace_other_version()
+    keeper.replace_other_version()
 
     assert other.poll() is not None
+    assert holder().version == gpuexplore.__version__
+    keeper.stop()
 
 
 @pytest.mark.slow
