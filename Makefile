@@ -16,7 +16,7 @@ PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run check test lint format types layers style bench kernels docs screenshots clean
+.PHONY: help run check test faults lint format types layers style bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -27,12 +27,17 @@ run: $(VENV)/.package  ## install what is missing and serve the app on http://12
 
 check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one room, its long tests too
 	@$(MAKE) --no-print-directory --jobs=3 lint
-	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu",-m "not long and not slow and not browser and not gpu")
+	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults",-m "not long and not slow and not browser and not gpu and not faults")
 
-test: lint  ## lint, then every test: on WORKERS processes, then those that measure, one after the other
-	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu"
+test: lint  ## lint, then every test but those of faults: on WORKERS processes, then those that measure, one by one
+	@sh scripts/servers.sh
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults"
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
-		$(BIN)/pytest -q -m "slow or browser or gpu"
+		$(BIN)/pytest -q -m "(slow or browser or gpu) and not faults"
+
+faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
+	@sh scripts/servers.sh
+	$(BIN)/pytest -q -m faults
 
 lint: style types layers  ## check format, style, types and layers
 
