@@ -1,0 +1,197 @@
+"""The queue under load: how fast it is claimed from, how fair its turns are, and what lies between two runs.
+
+    python -m benchmarks.queue [--only NAME,..]
+
+Everything runs on this machine, with a home of its own, and is printed beside what it is compared with: a bare
+`UPDATE ... RETURNING` of the same database for the claims, the equal share for the turns. It asserts nothing.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from sqlalchemy import select, update
+
+from gpuexplore import __version__
+from gpuexplore.model import Device, Experiment, Options, Run, RunState, Shape
+from gpuexplore.store import Instance, Store, open_store
+from gpuexplore.store.tables import RUNS
+from tests import postgresql
+
+QUEUED, DEVICES, HOSTS, OWNERS = 10_000, 64, 8, 500
+CLAIMS = 3_000
+SHORT_OWNERS, LONG_RUNS = 60, 100
+PATIENCE_S = 240.0
+UNLIMITED = {f"GPUEXPLORE_LIMIT_{name}": "100000000" for name in ("WAITING", "WAITING_PER_OWNER")} | {
+    "GPUEXPLORE_LIMIT_DEVICE_SECONDS_PER_HOUR": "100000000"
+}
+
+
+def claims() -> None:
+    """Claim from 10,000 runs for 64 devices, by eight supervisors in threads; ask for positions."""
+    with ExitStack() as stack:
+        urls = {"SQLite": f"sqlite:///{_folder(stack)}/queue.sqlite3"}
+        if postgresql.why_not() is None:
+            urls["PostgreSQL"] = stack.enter_context(postgresql.server(_folder(stack))).url
+        for name, url in urls.items():
+            with open_store(url) as store:
+                _claim_all(name, url, store)
+
+
+def _claim_all(name: str, url: str, store: Store) -> None:
+    ids = [store.submit(_on(f"sim:{number % DEVICES}"), f"owner {number % OWNERS}") for number in range(QUEUED)]
+    for host in range(HOSTS):
+        devices = [Device(device, "simulated", "simulated") for device in _devices_of(host)]
+        store.heartbeat(_instance(host), state="ready", devices=devices)
+    asked_s = [_seconds(lambda run_id=run_id: store.position(run_id)) for run_id in ids[:: QUEUED // 50]]
+    _say(f"{name}: position among {QUEUED:,} runs", f"{median(asked_s) * 1e3:.2f} ms", "2 ms")
+    bare_s = _seconds(lambda: [_bare_update(store) for _ in range(200)]) / 200
+    started_s = time.perf_counter()
+    with ThreadPoolExecutor(HOSTS) as threads:
+        claimed = [run_id for part in threads.map(lambda host: _claims_of(url, host), range(HOSTS)) for run_id in part]
+    rate = len(claimed) / (time.perf_counter() - started_s)
+    _say(f"{name}: claims a second, {HOSTS} supervisors", f"{rate:.0f}", "500", f"bare update {1 / bare_s:.0f}")
+    _say(f"{name}: claimed twice", str(len(claimed) - len(set(claimed))), "0")
+
+
+def _claims_of(url: str, host: int) -> list[str]:
+    found = []
+    with open_store(url) as store:
+        for number in range(CLAIMS // HOSTS):
+            device = _devices_of(host)[number % (DEVICES // HOSTS)]
+            claim = store.claim(_instance(host).name, {device})
+            if claim is not None:
+                found.append(claim.run_id)
+    return found
+
+
+def _bare_update(store: Store) -> None:
+    waiting = select(RUNS.c.number).where(RUNS.c.state == RunState.QUEUED).limit(1).scalar_subquery()
+    with store.writing() as connection:
+        connection.execute(update(RUNS).where(RUNS.c.number == waiting).values(current=None).returning(RUNS.c.id)).all()
+
+
+def turns() -> None:
+    """Let sixty owners queue one short run each beside one who queues a hundred; a real supervisor measures them."""
+    with ExitStack() as stack:
+        home = _folder(stack)
+        store = stack.enter_context(open_store(f"sqlite:///{home}/gpuexplore.sqlite3"))
+        stack.enter_context(_supervisor(home, store))
+        many = [store.submit(_short(), "many", estimated_s=0.3) for _ in range(LONG_RUNS)]
+        few = [store.submit(_short(), f"owner {number}", estimated_s=0.3) for number in range(SHORT_OWNERS)]
+        _wait(lambda: all(_ended(store, run_id) for run_id in few))
+        shares = [store.load_summary(run_id).device_s for run_id in few]
+        shares.append(sum(store.load_summary(run_id).device_s for run_id in many))
+        _say(f"Jain's index over {len(shares)} owners", f"{_jain(shares):.3f}", "above 0.95", "equal shares 1")
+        _wait(lambda: all(_ended(store, run_id) for run_id in many))
+        spans = sorted(_span(store.load_summary(run_id)) for run_id in (*few, *many))
+        gaps_s = [later[0] - earlier[1] for earlier, later in pairwise(spans)]
+        _say("runs that overlap", str(sum(gap_s < 0 for gap_s in gaps_s)), "0")
+        _say("gap between two runs, median", f"{median(gaps_s) * 1e3:.1f} ms", "5 ms")
+        long_run = store.submit(_long(), "many", estimated_s=20.0)
+        _wait(lambda: store.load_summary(long_run).state is RunState.RUNNING)
+        time.sleep(1)
+        asked_s, short_run = time.perf_counter(), store.submit(_short(), "late", estimated_s=0.3)
+        _wait(lambda: store.load_summary(short_run).state is not RunState.QUEUED)
+        _say("start behind a run of 20 s", f"{time.perf_counter() - asked_s:.1f} s", "6 s")
+        store.request_cancel(long_run, "many")
+
+
+def _short() -> Experiment:
+    return Experiment("matmul", (Shape.of(m=256, k=256, n=256),), ("fp32",), ("numpy",))
+
+
+def _long() -> Experiment:
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in range(1400, 1440))
+    return Experiment("matmul", shapes, ("fp32",), ("numpy",), options=Options(budget_s=0.5))
+
+
+@contextmanager
+def _supervisor(home: Path, store: Store) -> Iterator[None]:
+    environment = os.environ | {"GPUEXPLORE_HOME": str(home), "GPUEXPLORE_LOCKS": str(home / "locks")}
+    command = [sys.executable, "-m", "gpuexplore.jobs.supervisor", "--log", str(home / "supervisor.log")]
+    process = subprocess.Popen(command, env=environment)
+    try:
+        _wait(lambda: (found := store.supervisor()) is not None and found.state == "ready")
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline_s:
+            raise TimeoutError(f"not within {PATIENCE_S:g} s")
+        time.sleep(0.05)
+
+
+def _ended(store: Store, run_id: str) -> bool:
+    return not store.load_summary(run_id).active
+
+
+def _span(run: Run) -> tuple[float, float]:
+    started, finished = (datetime.fromisoformat(str(moment)) for moment in (run.started_utc, run.finished_utc))
+    return started.timestamp(), finished.timestamp()
+
+
+def _jain(shares: Sequence[float]) -> float:
+    """Return the fairness index of Jain, Chiu and Hawe (1984): 1 for equal shares, 1/n when one has all."""
+    return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
+
+
+def _on(device: str) -> Experiment:
+    return Experiment("matmul", (Shape.of(m=1, k=1, n=1),), ("fp32",), ("numpy",), (device,))
+
+
+def _devices_of(host: int) -> list[str]:
+    each = DEVICES // HOSTS
+    return [f"sim:{number}" for number in range(host * each, (host + 1) * each)]
+
+
+def _instance(host: int) -> Instance:
+    return Instance(f"host{host}/benchmark", host=f"host{host}", scope=f"{host}", pid=os.getpid(), version=__version__)
+
+
+def _folder(stack: ExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuexplore-", ignore_cleanup_errors=True)))
+
+
+def _seconds(act: Callable[[], object]) -> float:
+    started_s = time.perf_counter()
+    act()
+    return time.perf_counter() - started_s
+
+
+def _say(what: str, value: str, aim: str, beside: str = "") -> None:
+    print(f"{what:48s} {value:>10s}   aim {aim:12s} {beside}", flush=True)
+
+
+SCENARIOS = {scenario.__name__: scenario for scenario in (claims, turns)}
+
+
+def main() -> None:
+    """Run the scenarios that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default=",".join(SCENARIOS), metavar="NAME,..", help=f"of {', '.join(SCENARIOS)}")
+    names = parser.parse_args().only.split(",")
+    if unknown := [name for name in names if name not in SCENARIOS]:
+        parser.error(f"--only {', '.join(unknown)}: accepted are {', '.join(SCENARIOS)}")
+    os.environ |= UNLIMITED
+    for name in names:
+        SCENARIOS[name]()
+
+
+if __name__ == "__main__":
+    main()
