@@ -8,6 +8,7 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.request import Request, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.drawn import show_chart
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import offer_recorded_runs
@@ -72,4 +73,4 @@ else:
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
         st.markdown("**Peak matmul throughput of this machine**")
-        st.altair_chart(peaks(devices))
+        show_chart(lambda: peaks(devices), devices, key="chart.peaks")

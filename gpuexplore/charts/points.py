@@ -1,6 +1,6 @@
 """The points that charts draw: a row per measured case, with the words that tooltips and axes show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -38,6 +38,8 @@ TOOLTIPS = {
     "also": "Also",
     "flags": "Flags",
 }
+DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
+BRIEF = ("case", "shape", "time", "interval")
 COLUMNS = (
     "series",
     "origin",
@@ -54,16 +56,21 @@ COLUMNS = (
 
 
 def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
-    """Return the shown cases that have a `figure`, in columns COLUMNS; its spread is `value`, `low` and `high`."""
+    """Return the shown cases that have a `figure`, in columns COLUMNS; its spread is `value`, `low` and `high`.
+
+    Where there are more than DETAILED, of the columns for tooltips only those of BRIEF.
+    """
     order = {shape: rank for rank, shape in enumerate(shapes_by_work([analyzed.result for analyzed in analysis.shown]))}
+    series = {series: series_name(series, analysis.shown) for series in set(map(series_of, analysis.shown))}
+    left_out = TOOLTIPS.keys() - set(BRIEF) if len(analysis.shown) > DETAILED else set()
     drawn = []
     for analyzed in analysis.shown:
         spread = figure(analyzed, analyzed.measurement) if analyzed.measurement else None
         if analyzed.measurement is None or spread is None:
             continue
         numbers = {"order": order[analyzed.case.shape], "value": spread[0], "low": spread[1], "high": spread[2]}
-        drawn.append(_names(analyzed, analysis.shown) | numbers | _words(analyzed, analyzed.measurement))
-    return pd.DataFrame(drawn, columns=list(COLUMNS))
+        drawn.append(_names(analyzed, series[series_of(analyzed)]) | numbers | _words(analyzed, analyzed.measurement))
+    return pd.DataFrame(drawn, columns=[column for column in COLUMNS if column not in left_out])
 
 
 def is_recorded(points: pd.DataFrame) -> pd.Series:
@@ -95,17 +102,16 @@ def at_rate(rate: float | None, measurement: Measurement) -> Spread | None:
     return rate, rate * measurement.median_s / measurement.p80_s, rate * measurement.median_s / measurement.p20_s
 
 
-def _names(analyzed: AnalyzedResult, shown: Sequence[AnalyzedResult]) -> dict[str, Any]:
+def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:
     case = analyzed.case
-    name = series_name(series_of(analyzed), shown)
     return {
-        "series": name,
+        "series": series,
         "origin": analyzed.origin.value,
         "condition": "",
         "implementation": case.implementation,
         "dtype": case.dtype,
         "size": size_of(case),
-        "case": f"{name} in {case.dtype}",
+        "case": f"{series} in {case.dtype}",
     }
 
 

@@ -7,7 +7,6 @@ import streamlit as st
 from gpuexplore.devices import Accelerator, bandwidth_of, peaks_of
 from gpuexplore.model import Unit
 from gpuexplore.ui.columns import show_table
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 SHOWN: tuple[tuple[str, Unit], ...] = (
     ("fp64", "vector"),
@@ -16,22 +15,23 @@ SHOWN: tuple[tuple[str, Unit], ...] = (
     ("bf16", "matrix"),
     ("fp16", "matrix"),
 )
-WORDS = {
-    "Year": "{:d}".format,
-    **{dtype: format_flop_per_s for dtype, _ in SHOWN},
-    "Bandwidth": format_bytes_per_s,
-    "Memory": format_bytes,
-    "Power": "{:g} W".format,
+UNITS = {
+    **{dtype: "FLOP/s" for dtype, _ in SHOWN},
+    "Bandwidth": "B/s",
+    "Memory": "B",
+    "Power": "W",
 }
 
 
 def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
     """Show `accelerators` as a table with peaks, memory and the source of each row."""
     show_table(
-        [_row(accelerator) for accelerator in accelerators],
-        WORDS,
+        lambda: [_row(accelerator) for accelerator in accelerators],
+        tuple(accelerator.key for accelerator in accelerators),
+        UNITS,
         alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
         config={
+            "Year": st.column_config.NumberColumn(format="%d"),
             "Source": st.column_config.LinkColumn(display_text="source"),
             "Confidence": st.column_config.TextColumn(help="How sure the row is; the notes say why"),
             "Notes": st.column_config.TextColumn(width="large"),

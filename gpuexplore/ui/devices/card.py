@@ -30,8 +30,9 @@ def show_device(device: Device) -> None:
         if device.peaks:
             with st.expander("Every peak and its source", icon=":material/receipt_long:"):
                 show_table(
-                    [_peak(peak) for peak in device.peaks],
-                    {"Peak": format_flop_per_s},
+                    lambda: [_peak(peak) for peak in device.peaks],
+                    device.peaks,
+                    {"Peak": "FLOP/s"},
                     alt=f"Peaks of {device.title} with kind and source",
                 )
 
