@@ -25,9 +25,10 @@ from statistics import mean, quantiles
 import psutil
 
 from benchmarks.visitor import Visitor
+from gpuexplore import __version__
 from gpuexplore.model import Experiment, Result, RunState, Shape
 from gpuexplore.recorded import recorded_run, recordings, run_id_of
-from gpuexplore.store import RunClaim, Store, open_store
+from gpuexplore.store import Instance, RunClaim, Store, open_store
 from gpuexplore.units import format_bytes, format_seconds
 from scripts.app_server import ROOT, database_of, free_port, wait_until_served
 
@@ -45,6 +46,7 @@ LARGE = Experiment(
 )
 COMPILER = "gpuexplore.jobs.compile_process"
 OWNER = "benchmark"
+STAND_IN = Instance("benchmark", host="benchmark", scope="benchmark", pid=os.getpid(), version=__version__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ def _fill(store: Store) -> None:
 
 
 def _beat(store: Store) -> None:
-    store.heartbeat("benchmark", os.getpid(), state="ready", devices=recordings()[0].provenance.devices)
+    store.heartbeat(STAND_IN, state="ready", devices=recordings()[0].provenance.devices)
 
 
 @asynccontextmanager
@@ -279,7 +281,7 @@ async def _measure(store: Store, claim: RunClaim | None) -> None:
 
 def _claimed(store: Store, experiment: Experiment) -> RunClaim:
     store.submit(experiment, OWNER)
-    claim = store.claim("benchmark")
+    claim = store.claim(STAND_IN.name, ["cpu"])
     assert claim
     return claim
 

@@ -103,7 +103,9 @@ def test_only_what_came_later_is_read_again(store, record):
     record(ok(size=20))
 
     assert store.newest_result() > seen
-    assert [result.case.shape["m"] for _, result in store.measured_results(HERE, numbers=range(seen + 1, seen + 2))] == [20]
+    assert [
+        result.case.shape["m"] for _, result in store.measured_results(HERE, numbers=range(seen + 1, seen + 2))
+    ] == [20]
     assert store.measured_results(HERE, numbers=range(seen + 2, seen + 9)) == ()
 
 

@@ -54,7 +54,7 @@ def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
     """Return how often `run` is to be redrawn; never once it has ended."""
     if not run.active:
         return _Ticks(None, None, bool(run.results))
-    results_s = PACE.interval_s(_page(), current and current.results_s) if run.results else None
+    results_s = PACE.interval_s(_page(), current.results_s if current else None) if run.results else None
     return _Ticks(_progress_tick_s(run), results_s, bool(run.results))
 
 
@@ -90,9 +90,9 @@ def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) 
     started_s = time.thread_time()
     run = fetch(run_id)
     if run.active and registered.results_s and registered.results_s > TICK_S:
+        every = format_seconds(round(registered.results_s))
         st.caption(
-            f":material/hourglass_top: Many watch, so results are redrawn every {format_seconds(registered.results_s)}: "
-            "a page may wait, a measurement may not."
+            f":material/hourglass_top: Many watch: results are redrawn every {every}, to leave the CPU to the run."
         )
     show(run)
     if run.active:
