@@ -29,7 +29,7 @@ from gpuexplore import __version__
 from gpuexplore.model import Experiment, Result, RunState, Shape
 from gpuexplore.recorded import recorded_run, recordings, run_id_of
 from gpuexplore.store import Instance, RunClaim, Store, open_store
-from gpuexplore.units import format_bytes, format_seconds
+from gpuexplore.units import format_seconds
 from scripts.app_server import ROOT, database_of, free_port, wait_until_served
 
 PEER = "benchmarks/peer_app.py"
@@ -165,7 +165,7 @@ async def large(served: Served) -> list[Figure]:
     _say_errors(visitors)
     return [
         Figure("large", f"{FEW} visitors, a run of {results} results", max(seconds), 3.0, _seconds),
-        Figure("large", "sent to each", sent, 3e6, lambda value: format_bytes(int(value))),
+        Figure("large", "sent to each", sent, 3e6, lambda value: f"{value / 1e6:.2g} MB"),
     ]
 
 

@@ -1,6 +1,7 @@
 """The points that charts draw: a row per measured case, with the words that tooltips and axes show."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -69,7 +70,11 @@ def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
         if analyzed.measurement is None or spread is None:
             continue
         numbers = {"order": order[analyzed.case.shape], "value": spread[0], "low": spread[1], "high": spread[2]}
-        drawn.append(_names(analyzed, series[series_of(analyzed)]) | numbers | _words(analyzed, analyzed.measurement))
+        drawn.append(
+            _names(analyzed, series[series_of(analyzed)])
+            | numbers
+            | {name: say(analyzed, analyzed.measurement) for name, say in SAID.items() if name not in left_out}
+        )
     return pd.DataFrame(drawn, columns=[column for column in COLUMNS if column not in left_out])
 
 
@@ -115,26 +120,6 @@ def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:
     }
 
 
-def _words(analyzed: AnalyzedResult, measurement: Measurement) -> dict[str, str]:
-    """Return the tooltip's text, a line each, in the order of TOOLTIPS."""
-    found = measurement.ci95_s
-    return {
-        "shape": shape_label(analyzed.case.shape),
-        "time": format_seconds(measurement.median_s),
-        "interval": format_interval(found, format_seconds) if found else "too few samples",
-        "samples": str(len(measurement.samples_s)),
-        "rate": format_flop_per_s(analyzed.flop_per_s),
-        "traffic": format_bytes_per_s(analyzed.bytes_per_s),
-        "share": _mfu(analyzed),
-        "memory": _memory(analyzed),
-        "faster": _speedup(analyzed),
-        "bound": analyzed.bound or "unknown",
-        "diagnosis": ", ".join(diagnosis.kind.replace("_", " ") for diagnosis in analyzed.diagnoses) or "none",
-        "also": contrasts_said(measurement) or "one condition",
-        "flags": ", ".join(flag.name.replace("_", " ") for flag in analyzed.result.flags) or "none",
-    }
-
-
 def contrasts_said(measurement: Measurement) -> str:
     """Return e.g. ``3.1 µs from warm caches, 2.0 µs replayed from a graph, without launches``, or an empty text."""
     return ", ".join(map(_contrast_said, measurement.contrasts))
@@ -147,6 +132,15 @@ def _contrast_said(contrast: Contrast) -> str:
         if contrast.median_s is None
         else f"{format_seconds(contrast.median_s)} {words}"
     )
+
+
+def _interval(measurement: Measurement) -> str:
+    found = measurement.ci95_s
+    return format_interval(found, format_seconds) if found else "too few samples"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(name.replace("_", " ") for name in names) or "none"
 
 
 def _mfu(analyzed: AnalyzedResult) -> str:
@@ -168,3 +162,22 @@ def _speedup(analyzed: AnalyzedResult) -> str:
     if analyzed.speedup is None:
         return "no baseline"
     return f"{format_ratio(analyzed.speedup.ratio)} over {analyzed.speedup.baseline}"
+
+
+SAID: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyType(
+    {  # a line of the tooltip each; the first, the case, is with the names
+        "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
+        "time": lambda _, measurement: format_seconds(measurement.median_s),
+        "interval": lambda _, measurement: _interval(measurement),
+        "samples": lambda _, measurement: str(len(measurement.samples_s)),
+        "rate": lambda analyzed, _: format_flop_per_s(analyzed.flop_per_s),
+        "traffic": lambda analyzed, _: format_bytes_per_s(analyzed.bytes_per_s),
+        "share": lambda analyzed, _: _mfu(analyzed),
+        "memory": lambda analyzed, _: _memory(analyzed),
+        "faster": lambda analyzed, _: _speedup(analyzed),
+        "bound": lambda analyzed, _: analyzed.bound or "unknown",
+        "diagnosis": lambda analyzed, _: _listed(diagnosis.kind for diagnosis in analyzed.diagnoses),
+        "also": lambda _, measurement: contrasts_said(measurement) or "one condition",
+        "flags": lambda analyzed, _: _listed(flag.name for flag in analyzed.result.flags),
+    }
+)

@@ -92,7 +92,7 @@ def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) 
     if run.active and registered.results_s and registered.results_s > TICK_S:
         every = format_seconds(round(registered.results_s))
         st.caption(
-            f":material/hourglass_top: Many watch: results are redrawn every {every}, to leave the CPU to the run."
+            f":material/hourglass_top: Many watch: results are redrawn every {every}, for the run needs the CPU."
         )
     show(run)
     if run.active:
