@@ -35,7 +35,7 @@ from scripts.app_server import ROOT, database_of, free_port, wait_until_served
 PEER = "benchmarks/peer_app.py"
 PAGES = ("", "devices", "kernels", "roofline", "what-if")
 CROWD, FEW, KERNEL_PAGES = 100, 10, 20
-WATCHED_S, SETTLE_S = 20.0, 3.0
+WATCHED_S, SETTLE_S = 20.0, 12.0
 ARRIVE_S = 5.0  # within which those who watch or wait open their pages
 BEAT_S = 1.0
 LARGE = Experiment(

@@ -39,7 +39,7 @@ RUNS: Shared[Run] = Shared(500)
 ARRIVALS: Shared[Arrivals] = Shared(MOST_RUNS)
 QUEUE: Shared[Mapping[str, WaitingRun]] = Shared(1)
 QUEUE_LOOKS = 3  # for so many a look at the whole queue counts
-UNCHANGED_LOOKS = 60  # for so many a run that waits is not read again
+UNCHANGED_LOOKS = 200  # for so many a run that waits is not read again
 
 
 def fetch(run_id: str) -> Run:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import streamlit as st
@@ -20,7 +21,8 @@ from gpuexplore.units import format_seconds
 
 TICK_S = 1.0
 IMPATIENT_TICK_S = 0.25  # until there is something to see, for whoever waits for it
-WAITING_TICK_S = 2.0
+WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
+FAR = 10  # places from the front of the queue: nothing happens soon
 
 
 def show_run(run_id: str, show: Callable[[Run], None] = show_results) -> None:
@@ -36,7 +38,8 @@ def show_run(run_id: str, show: Callable[[Run], None] = show_results) -> None:
         return
     show_badge(run)
     ticks = _ticks(run)
-    st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
+    with _beside_cancel(run):
+        st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
     if run.results:
         st.fragment(_draw_results, run_every=ticks.results_s)(run_id, ticks, show)
 
@@ -61,8 +64,8 @@ def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
 def _progress_tick_s(run: Run) -> float:
     """Return the interval of a run that has not ended: short for its owner until the first result."""
     place = position(run.id)
-    if run.state is RunState.QUEUED and place is not None and place.position > 1:
-        return WAITING_TICK_S
+    if place is not None and place.position > 1:
+        return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
     return IMPATIENT_TICK_S if not run.results and run.owner == owner() else TICK_S
 
 
@@ -76,7 +79,7 @@ def _draw_progress(run_id: str, registered: _Ticks) -> None:
     if _ticks(run, registered) != registered:
         st.rerun()  # the whole page, so that the right ticks are registered
     if run.active:
-        _progress(run)
+        st.progress(run.progress.done / run.progress.total, text=_words(run))
     elif run.state is RunState.FAILED:
         st.error(
             f"This run failed: {plain(run.reason or '')}. What was measured before is kept below.",
@@ -106,20 +109,15 @@ def _not_found(error: NotFound) -> None:
         st.rerun()
 
 
-def _progress(run: Run) -> None:
-    if not may_cancel(run):
-        _bar(run)
-        return
-    bar, cancel = st.columns([6, 1], vertical_alignment="center")
-    with bar:
-        _bar(run)
+def _beside_cancel(run: Run) -> AbstractContextManager[object]:
+    """Draw the button that cancels the run, for who may, which no tick redraws, and return the place beside it."""
+    if not run.active or not may_cancel(run):
+        return nullcontext()
+    progress, cancel = st.columns([6, 1], vertical_alignment="center")
     with cancel:
         if st.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
             _cancel(run)
-
-
-def _bar(run: Run) -> None:
-    st.progress(run.progress.done / run.progress.total, text=_words(run))
+    return progress
 
 
 def _words(run: Run) -> str:
