@@ -14,7 +14,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import ClientConnection, connect
 
-from gpuexplore.ui.server import OWNER_COOKIE
+from gpuexplore.ui.identity import OWNER_COOKIE
 
 LONGEST_S = 60.0  # a page that is not there by then counts as this late
 CACHED_RUNS = 2  # for so many full reruns a browser keeps a message (`global.maxCachedMessageAge`)

@@ -135,9 +135,11 @@ def format_energy(joules: float | None) -> str:
 def common_unit(values: Sequence[float], unit: str) -> tuple[float, str]:
     """Return the unit that suits most of `values`, none of them zero: its size in `unit`, and its name, e.g. ``ms``.
 
-    Prefixes are binary for ``B``, as in `format_bytes`, and SI for all others.
+    Prefixes are binary for ``B``, as in `format_bytes`, and SI for all others; nobody counts in kiloseconds.
     """
     base, prefixes = (1024, _BINARY) if unit == "B" else (1000, {power // 3: name for power, name in _SI.items()})
+    if unit == "s":
+        prefixes = {power: name for power, name in prefixes.items() if power <= 0}
     middle = median(map(abs, values)) if values else 1.0
     power = max(min(prefixes), min(max(prefixes), floor(log(middle, base) + 1e-9)))  # 1000 is 1 k, whatever log says
     return float(base**power), f"{prefixes[power]}{unit}"

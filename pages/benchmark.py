@@ -8,7 +8,6 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.request import Request, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
-from gpuexplore.ui.drawn import show_chart
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import offer_recorded_runs
@@ -16,6 +15,7 @@ from gpuexplore.ui.run.state import fetch, request_of
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")

@@ -6,7 +6,7 @@ import streamlit as st
 
 from gpuexplore.devices import Accelerator, bandwidth_of, peaks_of
 from gpuexplore.model import Unit
-from gpuexplore.ui.columns import show_table
+from gpuexplore.ui.shared.tables import show_table
 
 SHOWN: tuple[tuple[str, Unit], ...] = (
     ("fp64", "vector"),

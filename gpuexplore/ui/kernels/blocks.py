@@ -10,12 +10,12 @@ from gpuexplore.devices import Accelerator
 from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run
-from gpuexplore.ui.columns import show_table
-from gpuexplore.ui.drawn import show_chart
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.facts import compiled
 from gpuexplore.ui.run.submit import start, started
 from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 
 SWEEP = "sweep"  # the URL's parameter: the runs of a sweep, one a block shape
 TICK_S = 1.0

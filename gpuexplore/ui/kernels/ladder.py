@@ -14,14 +14,14 @@ from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
-from gpuexplore.ui.columns import show_table
-from gpuexplore.ui.drawn import show_chart
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 
 UNITS = {
     "Share": "%",

@@ -15,11 +15,11 @@ from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import basis, roof_above
 from gpuexplore.model import Origin
 from gpuexplore.operations import operation_named
-from gpuexplore.ui.columns import show_table
-from gpuexplore.ui.drawn import show_chart
 from gpuexplore.ui.known_results import MOST_RESULTS
 from gpuexplore.ui.roofline.choice import RooflineChoice
 from gpuexplore.ui.roofline.points import View
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 
 BENCHMARK = Path(__file__).parents[3] / "pages" / "benchmark.py"
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before

@@ -14,9 +14,9 @@ import streamlit as st
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.model import Run
-from gpuexplore.ui.drawn import Spec, show_spec, spec_of
 from gpuexplore.ui.run.comparison import Drawn
 from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import Spec, show_spec, spec_of
 
 REFRESH_S = 0.9  # less than a tick, so that one visitor's every tick brings a chart
 

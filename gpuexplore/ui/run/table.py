@@ -10,8 +10,8 @@ from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.points import contrasts_said
 from gpuexplore.model import Shape
-from gpuexplore.ui.columns import table_of
 from gpuexplore.ui.run.comparison import Drawn
+from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.units import UNKNOWN
 
 MOST_LISTED = 200

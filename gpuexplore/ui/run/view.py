@@ -12,11 +12,11 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Case, Run, RunState
 from gpuexplore.ui.identity import is_admin, may_cancel
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.pace import PACE
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import changed, fetch, position, seconds_left
 from gpuexplore.ui.session import live_supervisor, owner, store
+from gpuexplore.ui.shared.pace import PACE
 from gpuexplore.units import format_seconds
 
 TICK_S = 1.0

@@ -22,9 +22,9 @@ from gpuexplore.charts.what_if import (
 )
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.ui import url_widgets
-from gpuexplore.ui.columns import show_table
-from gpuexplore.ui.drawn import show_chart
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.what_if.choice import Places
 from gpuexplore.ui.what_if.known import Facts
 from gpuexplore.units import (
