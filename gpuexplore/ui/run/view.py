@@ -15,7 +15,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import changed, fetch, position, seconds_left
-from gpuexplore.ui.session import live_supervisor, owner, store
+from gpuexplore.ui.session import live_supervisor, note_visit, owner, store
 from gpuexplore.ui.shared.pace import PACE
 from gpuexplore.units import format_seconds
 
@@ -75,6 +75,7 @@ def _page() -> str:
 
 
 def _draw_progress(run_id: str, registered: _Ticks) -> None:
+    note_visit()  # whoever waits with an open page has not gone
     run = fetch(run_id)
     if _ticks(run, registered) != registered:
         st.rerun()  # the whole page, so that the right ticks are registered

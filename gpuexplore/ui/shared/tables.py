@@ -12,7 +12,7 @@ from gpuexplore.units import UNKNOWN, common_unit
 
 Row = Mapping[str, object]
 PLAIN = {
-    "%": (100.0, "%.3g %%"),
+    "%": (0.01, "%.3g %%"),
     "×": (1.0, "%.3g×"),
     "count": (1.0, "localized"),
     "error": (1.0, "%.1e"),
@@ -76,14 +76,14 @@ def table_of(rows: Sequence[Row], units: Mapping[str, str]) -> Table:
     known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     formats = {}
     for name in known.keys() & units.keys():
-        factor, formats[name] = _shown(units[name], known[name])
-        known[name] = [None if value is None else value * factor for value in known[name]]
+        size, formats[name] = _shown(units[name], known[name])
+        known[name] = [None if value is None else value / size for value in known[name]]
     return Table(pa.table(known), formats)
 
 
 def _shown(unit: str, values: Sequence[Any]) -> tuple[float, str]:
-    """Return what the numbers of a column are multiplied by, and the format that prints them."""
+    """Return the size of the unit that a column is shown in, and the format that prints it."""
     if unit in PLAIN:
         return PLAIN[unit]
     size, name = common_unit([value for value in values if value], unit)
-    return 1 / size, f"%.4g {name}"
+    return size, f"%.4g {name}"
