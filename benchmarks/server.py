@@ -103,7 +103,7 @@ async def pages(served: Served) -> list[Figure]:
 
 async def watching(served: Served) -> list[Figure]:
     """Watch one run that grows: seconds from a tick to the end of its script."""
-    claim = None if served.is_peer else _claimed(served.store, _shipped())
+    claim = None if served.is_peer else submitted(served.store)
     query = f"run={claim.run_id}" if claim else "live=1"
     visitors = served.visitors(CROWD, "", query)
     async with measuring(served.store, claim), opened(visitors, ARRIVE_S):
@@ -279,8 +279,9 @@ async def _measure(store: Store, claim: RunClaim | None) -> None:
         await asyncio.sleep(BEAT_S)
 
 
-def _claimed(store: Store, experiment: Experiment) -> RunClaim:
-    store.submit(experiment, OWNER)
+def submitted(store: Store) -> RunClaim:
+    """Queue a recorded experiment and start it; return the claim."""
+    store.submit(_shipped(), OWNER)
     claim = store.claim(STAND_IN.name, ["cpu"])
     assert claim
     return claim

@@ -15,6 +15,7 @@ SHOWN: tuple[tuple[str, Unit], ...] = (
     ("bf16", "matrix"),
     ("fp16", "matrix"),
 )
+RATE_WIDTH = 110  # pixels: a column whose first rows are unknown would be too narrow for the others
 UNITS = {
     **{dtype: "FLOP/s" for dtype, _ in SHOWN},
     "Bandwidth": "B/s",
@@ -31,6 +32,7 @@ def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
         UNITS,
         alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
         config={
+            **{dtype: st.column_config.Column(width=RATE_WIDTH) for dtype, _ in SHOWN},
             "Year": st.column_config.NumberColumn(format="%d"),
             "Source": st.column_config.LinkColumn(display_text="source"),
             "Confidence": st.column_config.TextColumn(help="How sure the row is; the notes say why"),
