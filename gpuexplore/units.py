@@ -4,12 +4,14 @@ GB is 1e9 bytes and GiB is 2**30. Unknown prints as a dash.
 """
 
 import re
-from collections.abc import Callable
-from math import floor, isfinite, log10
+from collections.abc import Callable, Sequence
+from math import floor, isfinite, log, log10
+from statistics import median
 
 UNKNOWN = "—"
 SMALLEST_PLAIN_PERCENT = 1e-3
 _WHOLE = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
+_BINARY = {0: "", 1: "Ki", 2: "Mi", 3: "Gi", 4: "Ti", 5: "Pi"}
 _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 
 
@@ -128,3 +130,16 @@ def format_money(amount: float | None) -> str:
 def format_energy(joules: float | None) -> str:
     """Return an energy, e.g. ``12.3 mJ``."""
     return format_si(joules, "J")
+
+
+def common_unit(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """Return the unit that suits most of `values`, none of them zero: its size in `unit`, and its name, e.g. ``ms``.
+
+    Prefixes are binary for ``B``, as in `format_bytes`, and SI for all others; nobody counts in kiloseconds.
+    """
+    base, prefixes = (1024, _BINARY) if unit == "B" else (1000, {power // 3: name for power, name in _SI.items()})
+    if unit == "s":
+        prefixes = {power: name for power, name in prefixes.items() if power <= 0}
+    middle = median(map(abs, values)) if values else 1.0
+    power = max(min(prefixes), min(max(prefixes), floor(log(middle, base) + 1e-9)))  # 1000 is 1 k, whatever log says
+    return float(base**power), f"{prefixes[power]}{unit}"

@@ -15,6 +15,7 @@ from gpuexplore.ui.run.state import fetch, request_of
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")
@@ -72,4 +73,4 @@ else:
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
         st.markdown("**Peak matmul throughput of this machine**")
-        st.altair_chart(peaks(devices))
+        show_chart(lambda: peaks(devices), devices, key="chart.peaks")

@@ -2,13 +2,12 @@
 
 import streamlit as st
 
-from gpuexplore.analysis.what_if.what_if import what_if
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.ui.what_if.choice import choose_places, offer_presets
-from gpuexplore.ui.what_if.known import known, offer_measuring
+from gpuexplore.ui.what_if.known import facts_of, offer_measuring
 from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
 from gpuexplore.ui.what_if.workload import choose_workload, reset_workload
 
@@ -37,11 +36,10 @@ if workload is None:
         st.button("Reset to default", type="primary", on_click=reset_workload)
     st.stop()
 
-facts = known(here, places)
-rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=facts)
+facts = facts_of(workload, here, places)
 with answer:
-    show_summary(workload, rows, places)
-    offer_measuring(workload, rows, facts.measured)
-    show_figures(workload, rows, places)
+    show_summary(workload, facts.rows, places)
+    offer_measuring(workload, facts)
+    show_figures(workload, facts, places)
 with elsewhere:
-    show_devices(rows, places)
+    show_devices(facts, places)

@@ -36,14 +36,14 @@ def served(home: Path, *, warm: bool = True, settings: Mapping[str, str] = Mappi
         warm: wait until the measuring process is ready.
         settings: variables of the server's environment.
     """
-    port = _free_port()
+    port = free_port()
     environment = os.environ | {"GPUEXPLORE_HOME": str(home), **settings}
     environment.pop("GPUEXPLORE_DATABASE_URL", None)
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     with (home / "server.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
-            _wait(process, lambda: _answers(port))
+            wait_until_served(process, port)
             if warm:
                 _wait(process, lambda: _is_warm(home))
             yield f"http://127.0.0.1:{port}"
@@ -52,10 +52,20 @@ def served(home: Path, *, warm: bool = True, settings: Mapping[str, str] = Mappi
             process.wait(30)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of the loopback that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def wait_until_served(process: subprocess.Popen[bytes], port: int) -> None:
+    """Return once the server answers.
+
+    Raises:
+        RuntimeError: it ended, or took too long.
+    """
+    _wait(process, lambda: _answers(port))
 
 
 def _wait(process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:

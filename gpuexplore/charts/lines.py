@@ -58,7 +58,7 @@ def _marks(
         base = base.encode(xOffset=alt.XOffset("dtype:N", sort=present_dtypes(points)))
     interval = base.mark_rule(strokeWidth=2, tooltip=None).encode(y="low:Q", y2="high:Q", opacity=_opacity(picks, 0.45))
     line = base.mark_line(strokeWidth=2, tooltip=None).encode(opacity=_opacity(picks, 1))
-    words = [alt.Tooltip(f"{column}:N", title=title) for column, title in TOOLTIPS.items()]
+    words = [alt.Tooltip(f"{column}:N", title=title) for column, title in TOOLTIPS.items() if column in points]
     point = base.mark_point(filled=True, size=70).encode(opacity=_opacity(picks, 1), tooltip=words)
     if several:
         line, point = (

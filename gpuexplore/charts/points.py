@@ -1,6 +1,7 @@
 """The points that charts draw: a row per measured case, with the words that tooltips and axes show."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -38,6 +39,8 @@ TOOLTIPS = {
     "also": "Also",
     "flags": "Flags",
 }
+DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
+BRIEF = ("case", "shape", "time", "interval")
 COLUMNS = (
     "series",
     "origin",
@@ -54,16 +57,25 @@ COLUMNS = (
 
 
 def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
-    """Return the shown cases that have a `figure`, in columns COLUMNS; its spread is `value`, `low` and `high`."""
+    """Return the shown cases that have a `figure`, in columns COLUMNS; its spread is `value`, `low` and `high`.
+
+    Where there are more than DETAILED, of the columns for tooltips only those of BRIEF.
+    """
     order = {shape: rank for rank, shape in enumerate(shapes_by_work([analyzed.result for analyzed in analysis.shown]))}
+    series = {series: series_name(series, analysis.shown) for series in set(map(series_of, analysis.shown))}
+    left_out = TOOLTIPS.keys() - set(BRIEF) if len(analysis.shown) > DETAILED else set()
     drawn = []
     for analyzed in analysis.shown:
         spread = figure(analyzed, analyzed.measurement) if analyzed.measurement else None
         if analyzed.measurement is None or spread is None:
             continue
         numbers = {"order": order[analyzed.case.shape], "value": spread[0], "low": spread[1], "high": spread[2]}
-        drawn.append(_names(analyzed, analysis.shown) | numbers | _words(analyzed, analyzed.measurement))
-    return pd.DataFrame(drawn, columns=list(COLUMNS))
+        drawn.append(
+            _names(analyzed, series[series_of(analyzed)])
+            | numbers
+            | {name: say(analyzed, analyzed.measurement) for name, say in SAID.items() if name not in left_out}
+        )
+    return pd.DataFrame(drawn, columns=[column for column in COLUMNS if column not in left_out])
 
 
 def is_recorded(points: pd.DataFrame) -> pd.Series:
@@ -95,37 +107,16 @@ def at_rate(rate: float | None, measurement: Measurement) -> Spread | None:
     return rate, rate * measurement.median_s / measurement.p80_s, rate * measurement.median_s / measurement.p20_s
 
 
-def _names(analyzed: AnalyzedResult, shown: Sequence[AnalyzedResult]) -> dict[str, Any]:
+def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:
     case = analyzed.case
-    name = series_name(series_of(analyzed), shown)
     return {
-        "series": name,
+        "series": series,
         "origin": analyzed.origin.value,
         "condition": "",
         "implementation": case.implementation,
         "dtype": case.dtype,
         "size": size_of(case),
-        "case": f"{name} in {case.dtype}",
-    }
-
-
-def _words(analyzed: AnalyzedResult, measurement: Measurement) -> dict[str, str]:
-    """Return the tooltip's text, a line each, in the order of TOOLTIPS."""
-    found = measurement.ci95_s
-    return {
-        "shape": shape_label(analyzed.case.shape),
-        "time": format_seconds(measurement.median_s),
-        "interval": format_interval(found, format_seconds) if found else "too few samples",
-        "samples": str(len(measurement.samples_s)),
-        "rate": format_flop_per_s(analyzed.flop_per_s),
-        "traffic": format_bytes_per_s(analyzed.bytes_per_s),
-        "share": _mfu(analyzed),
-        "memory": _memory(analyzed),
-        "faster": _speedup(analyzed),
-        "bound": analyzed.bound or "unknown",
-        "diagnosis": ", ".join(diagnosis.kind.replace("_", " ") for diagnosis in analyzed.diagnoses) or "none",
-        "also": contrasts_said(measurement) or "one condition",
-        "flags": ", ".join(flag.name.replace("_", " ") for flag in analyzed.result.flags) or "none",
+        "case": f"{series} in {case.dtype}",
     }
 
 
@@ -141,6 +132,15 @@ def _contrast_said(contrast: Contrast) -> str:
         if contrast.median_s is None
         else f"{format_seconds(contrast.median_s)} {words}"
     )
+
+
+def _interval(measurement: Measurement) -> str:
+    found = measurement.ci95_s
+    return format_interval(found, format_seconds) if found else "too few samples"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(name.replace("_", " ") for name in names) or "none"
 
 
 def _mfu(analyzed: AnalyzedResult) -> str:
@@ -162,3 +162,22 @@ def _speedup(analyzed: AnalyzedResult) -> str:
     if analyzed.speedup is None:
         return "no baseline"
     return f"{format_ratio(analyzed.speedup.ratio)} over {analyzed.speedup.baseline}"
+
+
+SAID: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyType(
+    {  # a line of the tooltip each; the first, the case, is with the names
+        "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
+        "time": lambda _, measurement: format_seconds(measurement.median_s),
+        "interval": lambda _, measurement: _interval(measurement),
+        "samples": lambda _, measurement: str(len(measurement.samples_s)),
+        "rate": lambda analyzed, _: format_flop_per_s(analyzed.flop_per_s),
+        "traffic": lambda analyzed, _: format_bytes_per_s(analyzed.bytes_per_s),
+        "share": lambda analyzed, _: _mfu(analyzed),
+        "memory": lambda analyzed, _: _memory(analyzed),
+        "faster": lambda analyzed, _: _speedup(analyzed),
+        "bound": lambda analyzed, _: analyzed.bound or "unknown",
+        "diagnosis": lambda analyzed, _: _listed(diagnosis.kind for diagnosis in analyzed.diagnoses),
+        "also": lambda _, measurement: contrasts_said(measurement) or "one condition",
+        "flags": lambda analyzed, _: _listed(flag.name for flag in analyzed.result.flags),
+    }
+)

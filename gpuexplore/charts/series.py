@@ -62,9 +62,10 @@ def place_label(series: Series, shown: Iterable[Series]) -> str:
     return series.origin.label if series.recorded and len(recorded) == 1 else series.place
 
 
-def owner(analyzed: AnalyzedResult, shown: Sequence[AnalyzedResult]) -> str:
-    """Return what a label calls the device of a result, e.g. ``cpu`` or ``recorded``."""
-    return place_label(series_of(analyzed), map(series_of, shown))
+def owners_of(shown: Iterable[AnalyzedResult]) -> dict[Series, str]:
+    """Return what a label calls the device of each series, e.g. ``cpu`` or ``recorded``."""
+    every = dict.fromkeys(map(series_of, shown))
+    return {series: place_label(series, every) for series in every}
 
 
 def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series]:

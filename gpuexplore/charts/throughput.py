@@ -12,7 +12,7 @@ from gpuexplore.charts.lines import lines
 from gpuexplore.charts.peak_labels import PeakLine, peak_labels
 from gpuexplore.charts.points import Spread, at_rate, points
 from gpuexplore.charts.reference_lines import peak_rules
-from gpuexplore.charts.series import owner
+from gpuexplore.charts.series import owners_of, series_of
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_flop_per_s
 
@@ -41,8 +41,9 @@ def _rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
 
 def _peaks(analysis: RunAnalysis) -> dict[str, float]:
     """Return the peaks that measured cases are compared with, by their label."""
+    owners = owners_of(analysis.shown)
     lines = [
-        PeakLine(owner(analyzed, analysis.shown), peak.dtype, PEAK_SOURCES[peak.kind].label, peak.flop_per_s)
+        PeakLine(owners[series_of(analyzed)], peak.dtype, PEAK_SOURCES[peak.kind].label, peak.flop_per_s)
         for analyzed in analysis.shown
         if (peak := analyzed.peak.peak) and analyzed.flop_per_s
     ]

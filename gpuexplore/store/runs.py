@@ -23,6 +23,7 @@ from gpuexplore.store.turns import order_runs_of
 
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
 ALPHABET = string.ascii_lowercase + string.digits
+LOOKED_AT = 40  # runs that are searched for results on a device
 ACTIVE = (RunState.QUEUED, RunState.RUNNING)
 
 
@@ -132,7 +133,7 @@ def history(
 
 
 def measured_results(
-    database: Database, device: Device, *, owner: str | None = None, runs: int = 40, limit: int = 400
+    database: Database, device: Device, *, owner: str | None = None, numbers: range | None = None, limit: int = 400
 ) -> tuple[tuple[str, Result], ...]:
     """Return results with a measurement on `device`, each with its run's id, newest first.
 
@@ -140,10 +141,10 @@ def measured_results(
 
     Args:
         owner: whose runs; None is everybody's.
-        runs: only the newest so many are looked at, whatever they measured.
-        limit: of results.
+        numbers: only results of these numbers, which grow as results come (see `newest_result`).
+        limit: of results; only the newest LOOKED_AT runs are looked at, whatever they measured.
     """
-    newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(runs)
+    newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(LOOKED_AT)
     if owner is not None:
         newest = newest.where(RUNS.c.owner == owner)
     named = ENVIRONMENTS.c.device_name == device.name
@@ -154,6 +155,8 @@ def measured_results(
     wanted = select(RESULTS.c.run_id, RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared"))
     wanted = wanted.join(looked_at, looked_at.c.id == RESULTS.c.run_id)
     wanted = wanted.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
+    if numbers is not None:
+        wanted = wanted.where(RESULTS.c.number >= numbers.start, RESULTS.c.number < numbers.stop)
     with database.reading() as connection:
         rows = connection.execute(wanted.where(measured, named).order_by(RESULTS.c.number.desc()))
         found = decodable((row.run_id, put_back(row.payload, row.shared)) for row in rows)

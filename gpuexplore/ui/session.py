@@ -4,16 +4,24 @@ import time
 from dataclasses import replace
 from functools import cache
 
+from gpuexplore.analysis.model import CustomPeaks
 from gpuexplore.devices import discover
-from gpuexplore.model import Bandwidth, Device, Peak
+from gpuexplore.devices.identity import device_key
+from gpuexplore.model import Device
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
+from gpuexplore.ui.shared import Shared, moment
 
-__all__ = ["known_devices", "live_supervisor", "note_visit", "own_bandwidth", "own_peaks", "owner", "store"]
+__all__ = ["known_devices", "live_supervisor", "newest_result", "note_visit", "own_peaks", "owner", "store"]
 
 NOTED_S = 60.0  # a visit is written down again after so long
 MOST_NOTED = 10_000
 _VISITS: dict[str, float] = {}
+SUPERVISORS: Shared[tuple[Supervisor, ...]] = Shared(1)
+DEVICES: Shared[tuple[Device, ...]] = Shared(1)
+NEWEST: Shared[int] = Shared(1)
+OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
+OWN_LOOKS = 10
 
 
 @cache  # not st.cache_resource: any visitor can clear that
@@ -24,8 +32,7 @@ def store() -> Store:
 
 def live_supervisor() -> Supervisor | None:
     """Return the process that measures, or None when it was not heard of in the last seconds."""
-    found = store().supervisor()
-    return found if found is not None and found.alive else None
+    return next((supervisor for supervisor in _supervisors() if supervisor.alive), None)
 
 
 def known_devices() -> tuple[Device, ...]:
@@ -33,9 +40,9 @@ def known_devices() -> tuple[Device, ...]:
 
     Where more than one host measures, each device is named with its host: `lab1/cuda:0`.
     """
-    alive = [supervisor for supervisor in store().supervisors() if supervisor.alive and supervisor.devices]
+    alive = [supervisor for supervisor in _supervisors() if supervisor.alive and supervisor.devices]
     if not alive:
-        return discover()
+        return DEVICES.get(moment(), discover)
     several = len({supervisor.host for supervisor in alive}) > 1
     found = {
         named.id: named
@@ -43,6 +50,11 @@ def known_devices() -> tuple[Device, ...]:
         for named in (_with_host(supervisor.host, device) if several else device for device in supervisor.devices)
     }
     return tuple(found.values())
+
+
+def _supervisors() -> tuple[Supervisor, ...]:
+    """Return those heard of, the one heard of last first."""
+    return SUPERVISORS.get(moment(), lambda: store().supervisors())
 
 
 def _with_host(host: str, device: Device) -> Device:
@@ -60,11 +72,15 @@ def note_visit() -> None:
     store().see(visitor)
 
 
-def own_peaks(device: Device) -> tuple[Peak, ...]:
+def newest_result() -> int:
+    """Return a number that grows with every result: what is known of devices follows from it."""
+    return NEWEST.get(moment(), lambda: store().newest_result())
+
+
+def own_peaks(device: Device) -> CustomPeaks:
     """Return the peaks this browser's owner entered for a device."""
-    return store().own_peaks(owner(), device)
-
-
-def own_bandwidth(device: Device) -> Bandwidth | None:
-    """Return the memory bandwidth this browser's owner entered for a device."""
-    return store().own_bandwidth(owner(), device)
+    name = owner()
+    return OWN_PEAKS.get(
+        (name, device_key(device), moment(OWN_LOOKS)),
+        lambda: CustomPeaks(store().own_peaks(name, device), store().own_bandwidth(name, device)),
+    )

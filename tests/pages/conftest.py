@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Instance
-from gpuexplore.ui import session
+from gpuexplore.ui import session, shared
 from gpuexplore.ui.markdown import WORD_JOINER
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok
@@ -25,6 +25,9 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))
+    monkeypatch.setattr(shared, "LOOK_S", 1e-9)  # no test waits until a look is old
+    get = shared.Shared.get  # the tests of a process are no visitors of one server: each has values of its own
+    monkeypatch.setattr(shared.Shared, "get", lambda self, key, make: get(self, (tmp_path, key), make))
     monkeypatch.setattr(manifest_scanner, "scan_component_manifests", COMPONENTS_ONCE)
     main = sys.modules["__main__"]
     yield tmp_path

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.model import Experiment, Shape
-from gpuexplore.ui import session
+from gpuexplore.ui import known_results, session
 from gpuexplore.ui.roofline import points
 from gpuexplore.ui.roofline.view import LEFT, run_of
 from tests.analysis.made import device, ok
@@ -206,7 +206,8 @@ def test_unknown_run_of_roofs_is_told(page):
 
 
 def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch):
-    monkeypatch.setattr(points, "MOST_RESULTS", 8)
+    for module in (points, known_results):
+        monkeypatch.setattr(module, "MOST_RESULTS", 8)
 
     app = page("roofline")
 

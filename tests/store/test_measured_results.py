@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import event, select, update
 
 from gpuexplore.model import Experiment
+from gpuexplore.store import runs
 from gpuexplore.store.tables import ENVIRONMENTS
 from tests.analysis.made import device, failed, ok
 from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
@@ -85,12 +86,27 @@ def test_one_owner_can_be_asked_for(store, record):
     assert len(store.measured_results(HERE)) == 2
 
 
-def test_runs_and_results_are_bounded(store, record):
+def test_runs_and_results_are_bounded(store, record, monkeypatch):
     for size in (10, 20, 30):
         record(ok(size=size), ok(size=size + 1))
 
-    assert {one.case.shape["m"] for _, one in store.measured_results(HERE, runs=2)} == {20, 21, 30, 31}
+    assert {one.case.shape["m"] for _, one in store.measured_results(HERE)} == {10, 11, 20, 21, 30, 31}
     assert [one.case.shape["m"] for _, one in store.measured_results(HERE, limit=3)] == [31, 30, 21]
+    monkeypatch.setattr(runs, "LOOKED_AT", 2)
+    assert {one.case.shape["m"] for _, one in store.measured_results(HERE)} == {20, 21, 30, 31}
+
+
+def test_only_what_came_later_is_read_again(store, record):
+    assert store.newest_result() == 0
+    record(ok(size=10))
+    seen = store.newest_result()
+    record(ok(size=20))
+
+    assert store.newest_result() > seen
+    assert [
+        result.case.shape["m"] for _, result in store.measured_results(HERE, numbers=range(seen + 1, seen + 2))
+    ] == [20]
+    assert store.measured_results(HERE, numbers=range(seen + 2, seen + 9)) == ()
 
 
 def test_the_query_reads_results_by_their_runs_index(store, record):

@@ -6,8 +6,7 @@ import streamlit as st
 
 from gpuexplore.devices import Accelerator, bandwidth_of, peaks_of
 from gpuexplore.model import Unit
-from gpuexplore.ui.columns import show_table
-from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
+from gpuexplore.ui.shared.tables import show_table
 
 SHOWN: tuple[tuple[str, Unit], ...] = (
     ("fp64", "vector"),
@@ -16,22 +15,25 @@ SHOWN: tuple[tuple[str, Unit], ...] = (
     ("bf16", "matrix"),
     ("fp16", "matrix"),
 )
-WORDS = {
-    "Year": "{:d}".format,
-    **{dtype: format_flop_per_s for dtype, _ in SHOWN},
-    "Bandwidth": format_bytes_per_s,
-    "Memory": format_bytes,
-    "Power": "{:g} W".format,
+RATE_WIDTH = 110  # pixels: a column whose first rows are unknown would be too narrow for the others
+UNITS = {
+    **{dtype: "FLOP/s" for dtype, _ in SHOWN},
+    "Bandwidth": "B/s",
+    "Memory": "B",
+    "Power": "W",
 }
 
 
 def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
     """Show `accelerators` as a table with peaks, memory and the source of each row."""
     show_table(
-        [_row(accelerator) for accelerator in accelerators],
-        WORDS,
+        lambda: [_row(accelerator) for accelerator in accelerators],
+        tuple(accelerator.key for accelerator in accelerators),
+        UNITS,
         alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
         config={
+            **{dtype: st.column_config.Column(width=RATE_WIDTH) for dtype, _ in SHOWN},
+            "Year": st.column_config.NumberColumn(format="%d"),
             "Source": st.column_config.LinkColumn(display_text="source"),
             "Confidence": st.column_config.TextColumn(help="How sure the row is; the notes say why"),
             "Notes": st.column_config.TextColumn(width="large"),

@@ -4,7 +4,7 @@ import streamlit as st
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.model import Device, Peak, PeakKind
-from gpuexplore.ui.columns import show_table
+from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 HEADLINES = ("fp32", "bf16", "fp16")
@@ -30,8 +30,9 @@ def show_device(device: Device) -> None:
         if device.peaks:
             with st.expander("Every peak and its source", icon=":material/receipt_long:"):
                 show_table(
-                    [_peak(peak) for peak in device.peaks],
-                    {"Peak": format_flop_per_s},
+                    lambda: [_peak(peak) for peak in device.peaks],
+                    device.peaks,
+                    {"Peak": "FLOP/s"},
                     alt=f"Peaks of {device.title} with kind and source",
                 )
 

@@ -10,7 +10,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Device, Peak, Unit
 from gpuexplore.typed_text import check_text
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.session import own_bandwidth, own_peaks, owner, store
+from gpuexplore.ui.session import OWN_PEAKS, own_peaks, owner, store
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, read_number
 
 GIGA, TERA = 1e9, 1e12
@@ -34,10 +34,11 @@ def edit_own_peaks(devices: Sequence[Device]) -> None:
     with memory:
         _memory_form(devices)
     for device in devices:
-        for peak in own_peaks(device):
+        own = own_peaks(device)
+        for peak in own.compute:
             _compute_row(device, peak)
-        if found := own_bandwidth(device):
-            _memory_row(device, found)
+        if own.bandwidth:
+            _memory_row(device, own.bandwidth)
 
 
 def parse_tflop_per_s(text: str) -> float:
@@ -102,6 +103,7 @@ def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
 def _save(save: Callable[[], str]) -> None:
     try:
         saved = save()
+        OWN_PEAKS.forget()
     except InvalidInput as error:
         st.error(plain(str(error)), icon=":material/error:")
     else:
@@ -138,4 +140,5 @@ def _row(text: str, key: str, delete: Callable[[], None]) -> None:
     words.markdown(text)
     if button.button("Delete", key=key, icon=":material/delete:"):
         delete()
+        OWN_PEAKS.forget()
         st.rerun()

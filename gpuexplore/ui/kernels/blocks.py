@@ -7,17 +7,20 @@ import streamlit as st
 from gpuexplore.analysis.kernels.blocks import BlockShape, block_shapes
 from gpuexplore.charts.blocks import block_name, block_occupancy, block_times
 from gpuexplore.devices import Accelerator
-from gpuexplore.jobs.compiling import Target, compiled_kernels
+from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run
-from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.kernels.choice import KernelChoice
+from gpuexplore.ui.kernels.facts import compiled
 from gpuexplore.ui.run.submit import start, started
-from gpuexplore.units import format_bytes, format_percent
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 
 SWEEP = "sweep"  # the URL's parameter: the runs of a sweep, one a block shape
 TICK_S = 1.0
-WORDS = {"Shared": format_bytes, "Blocks": "{:,}".format, "Slot utilization": format_percent}
+SHAPES: Shared[tuple[BlockShape, ...]] = Shared(100)
+UNITS = {"Shared": "B", "Blocks": "count", "Slot utilization": "%"}
 
 
 def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, devices: Sequence[Device]) -> None:
@@ -39,19 +42,20 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered
     output = choice.operation.output(choice.shape)
     launches: dict[Block, Launch] = {block: geometry.launch(output, block) for block in geometry.blocks}
     with st.spinner("Compiling every block shape …"):
-        compiled = compiled_kernels([_target(choice, block, gpu) for block in launches])
-    shapes = block_shapes(launches, compiled, gpu, _measured(runs, choice))
-    name = choice.implementation.name
+        kernels = compiled([_target(choice, block, gpu) for block in launches])
+    name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
+    measured = tuple((run.id, len(run.results)) for run in runs)
+    of = (choice.operation.name, name, choice.dtype, choice.shape, gpu.key, problems, measured)
+    shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, _measured(runs, choice)))
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        st.altair_chart(block_occupancy(name, shapes), key="chart.blocks")
+        show_chart(lambda: block_occupancy(name, shapes), of, key="chart.blocks")
     with right:
         if any(shape.result and shape.result.measurement for shape in shapes):
-            st.altair_chart(block_times(name, shapes), key="chart.block_times")
+            show_chart(lambda: block_times(name, shapes), of, key="chart.block_times")
         else:
-            show_table(
-                [_row(shape) for shape in shapes], WORDS, alt=f"Table of {len(shapes)} block shapes", optional=True
-            )
+            alt = f"Table of {len(shapes)} block shapes"
+            show_table(lambda: [_row(shape) for shape in shapes], of, UNITS, alt=alt)
 
 
 def _target(choice: KernelChoice, block: Block, gpu: Accelerator) -> Target:

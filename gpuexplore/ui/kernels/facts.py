@@ -1,5 +1,7 @@
 """What a kernel's launch and its compiled code mean for one GPU: grid, waves, registers and occupancy."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from gpuexplore.analysis.kernels.blocks import kernel_occupancy
@@ -11,8 +13,11 @@ from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.units import format_bytes, format_percent
 
+COMPILED: Shared[list[CompiledKernel | str]] = Shared(100)
+COMPILED_LOOKS = 30  # a compiler that failed is asked again after so many
 LIMITS = {
     "threads": "warp slots",
     "blocks": "block slots",
@@ -46,7 +51,12 @@ def compile_choice(choice: KernelChoice, gpu: Accelerator) -> CompiledKernel | s
         choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, choice.block
     )
     with st.spinner(f"Compiling for compute capability {gpu.compute_capability} …"):
-        return compiled_kernels([target])[0]
+        return compiled([target])[0]
+
+
+def compiled(targets: Sequence[Target]) -> list[CompiledKernel | str]:
+    """Return each target compiled, or the reason why it cannot be; asked for once for all who look just now."""
+    return COMPILED.get((*targets, moment(COMPILED_LOOKS)), lambda: compiled_kernels(targets))
 
 
 def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | None) -> None:

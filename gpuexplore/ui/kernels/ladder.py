@@ -7,30 +7,33 @@ import streamlit as st
 
 from gpuexplore.analysis.kernels.ladder import Published, Rung, ladder, ladder_experiment, libraries, published
 from gpuexplore.analysis.kernels.occupancy import occupancy
-from gpuexplore.analysis.model import Context
+from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
-from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 
-WORDS = {
-    "Share": format_percent,
-    "Time": format_seconds,
-    "Rate": format_flop_per_s,
-    "First call": format_seconds,
-    "Shared": format_bytes,
-    "Spills": format_bytes,
-    "Occupancy": format_percent,
+UNITS = {
+    "Share": "%",
+    "Time": "s",
+    "Rate": "FLOP/s",
+    "First call": "s",
+    "Shared": "B",
+    "Spills": "B",
+    "Occupancy": "%",
 }
+LADDERS: Shared[tuple[Rung, ...]] = Shared(100)
+ANALYSES: Shared[RunAnalysis] = Shared(30)
 
 
 def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
@@ -54,7 +57,7 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     if run_id:
         show_run(run_id, lambda run: _show_measured(choice, run))
     else:
-        _show(choice, ())
+        _show(choice, (), ())
 
 
 def _offer(choice: KernelChoice, device: Device) -> None:
@@ -78,15 +81,23 @@ def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:
 
 def _show_measured(choice: KernelChoice, run: Run) -> None:
     results = _fitting(run, choice)
-    _show(choice, results)
-    show_diagnosis(analyze(results, context=Context(origin=origin_of(run)), running=run.active), running=run.active)
+    seen = (run.id, len(run.results), run.active)
+    _show(choice, results, seen)
+    context = Context(origin=origin_of(run))
+    analysis = ANALYSES.get(
+        (choice.operation.name, choice.dtype, *seen), lambda: analyze(results, context=context, running=run.active)
+    )
+    show_diagnosis(analysis, running=run.active)
 
 
-def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
-    rungs = ladder(choice.operation, choice.implementation.backend, results)
+def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, ...]) -> None:
+    """Show a ladder with its `results`, which `seen` stands for."""
+    backend = choice.implementation.backend
+    of = (choice.operation.name, backend, choice.dtype, choice.gpu and choice.gpu.key, *seen)
+    rungs = LADDERS.get(of, lambda: ladder(choice.operation, backend, results))
     known = published(choice.operation.name, choice.dtype)
     if any(rung.share is not None or rung.implementation.name in known for rung in rungs):
-        st.altair_chart(ladder_chart(rungs, known), key="chart.ladder")
+        show_chart(lambda: ladder_chart(rungs, known), of, key="chart.ladder")
     if results:
         case = results[0].case
         st.caption(f"Measured in {case.dtype} at {shape_label(case.shape)} on {case.device}, in the same rounds.")
@@ -95,7 +106,7 @@ def _show(choice: KernelChoice, results: Sequence[Result]) -> None:
     st.markdown("\n".join(f"1. **{rung.implementation.name}**: {rung.implementation.about}." for rung in rungs))
     if results or choice.gpu:
         alt = f"Table of the {len(rungs)} kernels of the ladder"
-        show_table([_row(rung, choice) for rung in rungs], WORDS, alt=alt, optional=True)
+        show_table(lambda: [_row(rung, choice) for rung in rungs], of, UNITS, alt=alt)
     if choice.gpu:
         made_with = ", ".join(f"{name} {version}" for name, version in toolchain().items())
         st.caption(f"Registers, shared memory and spills: default blocks in {choice.dtype}, recorded with {made_with}.")

@@ -7,8 +7,8 @@ import streamlit as st
 import gpuexplore
 from gpuexplore.jobs.client import is_external
 from gpuexplore.store import Supervisor
-from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.units import format_seconds
 
 STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
@@ -23,10 +23,8 @@ def show_health(supervisors: Sequence[Supervisor]) -> None:
         listed = ", ".join(f"{plain(supervisor.host)} ({plain(supervisor.version)})" for supervisor in other)
         st.warning(f"Another version than this server's {gpuexplore.__version__} measures on {listed}.")
     if supervisors:
-        show_table(
-            [_row(supervisor) for supervisor in supervisors],
-            {"Last heard of": lambda age_s: f"{format_seconds(age_s)} ago"},
-            alt=f"Table of {len(supervisors)} supervisors with their devices and when they were last heard of",
+        table_of([_row(supervisor) for supervisor in supervisors], {"Silent for": "s"}).show(
+            alt=f"Table of {len(supervisors)} supervisors with their devices and when they were last heard of"
         )
 
 
@@ -45,6 +43,6 @@ def _row(supervisor: Supervisor) -> dict[str, object]:
         "Host": supervisor.host,
         "State": STATES[supervisor.state] if supervisor.alive else "silent",
         "Devices": ", ".join(f"{device.id} ({device.title})" for device in supervisor.devices),
-        "Last heard of": max(0.0, supervisor.age_s),
+        "Silent for": max(0.0, supervisor.age_s),
         "Version": supervisor.version,
     }

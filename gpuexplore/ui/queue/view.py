@@ -9,11 +9,11 @@ from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
 from gpuexplore.store import WaitingRun
-from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.identity import is_admin, owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.queue.health import show_health
 from gpuexplore.ui.session import note_visit, store
+from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_seconds
 
@@ -81,10 +81,8 @@ def _show_own(waiting: Sequence[WaitingRun]) -> None:
 
 
 def _show_waiting(waiting: Sequence[WaitingRun], count: int) -> None:
-    show_table(
-        [_row(run) for run in waiting],
-        {"Expected start": _in, "Expected time": format_seconds},
-        alt=f"Table of {len(waiting)} waiting runs with position, expected start, expected time and devices",
+    table_of([_row(run) for run in waiting], {"Expected start": "s", "Expected time": "s"}).show(
+        alt=f"Table of {len(waiting)} waiting runs with position, expected start, expected time and devices"
     )
     if count > len(waiting):
         st.caption(f"{count - len(waiting):,} more runs wait behind these.")
@@ -98,7 +96,7 @@ def _row(run: WaitingRun) -> dict[str, object]:
     return {
         "Position": run.position,
         "Whose": YOURS if run.owner == owner() else "",
-        "Expected start": run.expected_start_s,
+        "Expected start": None if run.expected_start_s is None else round(run.expected_start_s),
         "Expected time": run.estimated_s,
         "Devices": ", ".join(run.devices),
     }

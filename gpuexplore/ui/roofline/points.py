@@ -12,16 +12,17 @@ from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices.identity import OTHER_PROCESSOR, same_device, why_other_device
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.recorded import recorded_results, run_id
+from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, Measured, measured_results
 from gpuexplore.ui.roofline.choice import RooflineChoice
-from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.session import owner
+from gpuexplore.ui.shared import Shared
 
-MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
 Found = tuple[tuple[str, Result], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """Everything that is drawn.
+    """Everything that is drawn: one object for all who look at the same.
 
     Attributes:
         roofs: of the chosen dtype, and the bandwidths.
@@ -40,11 +41,25 @@ class View:
     other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
+VIEWS: Shared[View] = Shared(100)
+
+
 def view_of(choice: RooflineChoice) -> View:
     """Return what the choices ask for."""
-    everybody = store().measured_results(choice.device, limit=MOST_RESULTS)
+    everybody, live = measured_results(choice.device), _live(choice)
+    runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
+    key = (choice, everybody, runs, len(live.found))
+    return VIEWS.get(key, lambda: _view(choice, everybody.found, live.found))
+
+
+def _live(choice: RooflineChoice) -> Measured:
+    if choice.runs == "none":
+        return NOTHING
+    return measured_results(choice.device, None if choice.runs == "all" else owner())
+
+
+def _view(choice: RooflineChoice, everybody: Found, live: Found) -> View:
     recorded = _recorded(choice.device)
-    live = _live(choice, everybody)
     shown: dict[Origin, Found] = {Origin.LIVE: live, Origin.RECORDED: recorded if choice.recorded else ()}
     all_roofs = roofs(
         choice.device, (result for _, result in everybody), (result for _, result in shown[Origin.RECORDED])
@@ -64,14 +79,6 @@ def view_of(choice: RooflineChoice) -> View:
         truncated=max(len(everybody), len(live)) == MOST_RESULTS,
         other_processors=_other_processors(choice.device) if choice.recorded else {},
     )
-
-
-def _live(choice: RooflineChoice, everybody: Found) -> Found:
-    if choice.runs == "none":
-        return ()
-    if choice.runs == "all":
-        return everybody
-    return store().measured_results(choice.device, owner=owner(), limit=MOST_RESULTS)
 
 
 def _recorded(device: Device) -> Found:

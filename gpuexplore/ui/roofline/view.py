@@ -15,31 +15,25 @@ from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import basis, roof_above
 from gpuexplore.model import Origin
 from gpuexplore.operations import operation_named
-from gpuexplore.ui.columns import show_table
+from gpuexplore.ui.known_results import MOST_RESULTS
 from gpuexplore.ui.roofline.choice import RooflineChoice
-from gpuexplore.ui.roofline.points import MOST_RESULTS, View
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_intensity, format_percent, format_seconds
+from gpuexplore.ui.roofline.points import View
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 
 BENCHMARK = Path(__file__).parents[3] / "pages" / "benchmark.py"
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 READING = (
     "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
 )
-POINT_WORDS = {
-    "Rate": format_flop_per_s,
-    "Of its roof": format_percent,
-    "Intensity": format_intensity,
-    "Time": format_seconds,
-}
-ROOF_WORDS = {"Compute": format_flop_per_s, "Bandwidth": format_bytes_per_s}
+POINT_UNITS = {"Rate": "FLOP/s", "Of its roof": "%", "Intensity": "FLOP/byte", "Time": "s"}
+ROOF_UNITS = {"Compute": "FLOP/s", "Bandwidth": "B/s"}
 
 
 def show_roofline(view: View, choice: RooflineChoice) -> None:
     """Show the chart, its sentences and its tables; a click on a point opens its run."""
-    event: Any = st.altair_chart(
-        roofline(view.roofs, view.points),
-        key=f"chart.roofline.{choice.device.id}",
-        on_select="rerun",
+    event: Any = show_chart(
+        lambda: roofline(view.roofs, view.points), view, key=f"chart.roofline.{choice.device.id}", on_select="rerun"
     )
     if run := run_of(event):
         st.session_state[LEFT] = run, st.query_params.to_dict()
@@ -47,8 +41,8 @@ def show_roofline(view: View, choice: RooflineChoice) -> None:
     st.caption(" ".join((READING, *how_to_read(view.points), *left_out(view))))
     if sentences := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
-    _show_points(view.points)
-    _show_roofs(view.roofs)
+    _show_points(view)
+    _show_roofs(view)
 
 
 def restore_after_back() -> None:
@@ -107,15 +101,18 @@ def open_benchmark() -> None:
         st.switch_page(BENCHMARK)
 
 
-def _show_points(points: tuple[Point, ...]) -> None:
-    if not points:
+def _show_points(view: View) -> None:
+    if not view.points:
         return
-    ordered = sorted(points, key=lambda point: point.fraction or 0.0, reverse=True)
-    with st.expander(f"Results: {len(points)} in a table", icon=":material/table:"):
+    count = len(view.points)
+    with st.expander(f"Results: {count} in a table", icon=":material/table:"):
         show_table(
-            [_point(point) for point in ordered],
-            POINT_WORDS,
-            alt=f"Table of {len(points)} points with intensity, rate and share of the roof above",
+            lambda: [
+                _point(point) for point in sorted(view.points, key=lambda point: point.fraction or 0.0, reverse=True)
+            ],
+            view,
+            POINT_UNITS,
+            alt=f"Table of {count} points with intensity, rate and share of the roof above",
             config={"Of its roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
         )
 
@@ -136,13 +133,14 @@ def _point(point: Point) -> dict[str, object]:
     }
 
 
-def _show_roofs(roofs: tuple[Roof, ...]) -> None:
-    with st.expander(f"Roofs: {len(roofs)} with their sources", icon=":material/roofing:"):
+def _show_roofs(view: View) -> None:
+    count = len(view.roofs)
+    with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
         show_table(
-            [_roof(roof) for roof in roofs],
-            ROOF_WORDS,
-            alt=f"Table of {len(roofs)} roofs with rate, kind and source",
-            optional=True,
+            lambda: [_roof(roof) for roof in view.roofs],
+            view,
+            ROOF_UNITS,
+            alt=f"Table of {count} roofs with rate, kind and source",
         )
 
 

@@ -1,6 +1,8 @@
 """What a run on a page is compared with: choices that the URL remembers, and the analysis that follows from them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 import streamlit as st
 
@@ -13,37 +15,74 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.devices.identity import device_key
 from gpuexplore.model import Bandwidth, Device, Peak, Result, Run
 from gpuexplore.ui.run.recorded import Beside, choose_beside, origin_of
-from gpuexplore.ui.session import own_bandwidth, own_peaks, store
+from gpuexplore.ui.session import newest_result, own_peaks, store
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.url_widgets import select
 from gpuexplore.units import UNKNOWN
 
+MOST_MADE = 100
 
-def choose_comparison(run: Run) -> RunAnalysis:
-    """Draw what the run can be compared with, and return its analysis by what is chosen."""
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """An analysis of a run with everything that was made of it: one object for all who look at the same.
+
+    Attributes:
+        choice: what decides how the run is drawn, its results aside.
+        made: charts, tables and texts, by what they are.
+    """
+
+    analysis: RunAnalysis
+    choice: Hashable
+    made: Shared[Any] = field(default_factory=lambda: Shared(MOST_MADE))
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a visitor looks at: a run, what is shown beside, and the visitor's own peaks by the key of the device."""
+
+    run: Run
+    beside: Beside
+    own: tuple[tuple[str, CustomPeaks], ...]
+    devices: tuple[Device, ...]
+
+
+DRAWN: Shared[Drawn] = Shared(60)
+RUN_DEVICES: Shared[tuple[Device, ...]] = Shared(200)
+EARLIER: Shared[tuple[Result, ...]] = Shared(200)
+
+
+def choose_comparison(run: Run) -> Drawn:
+    """Draw what the run can be compared with, and return what is drawn of it by what is chosen."""
     speedup, peak, recording = st.columns(3, gap="medium")
     with recording:
         beside = choose_beside(run)
     if beside.about:
         st.caption(beside.about)
-    context = _context(run, beside)
+    view = _view(run, beside)
     with speedup:
         baseline = select("Speedup over", "baseline", list(baselines(run.experiment)))
-    default = _analysis(run, comparison_for(run.experiment, baseline), context)
-    if default.fastest is None:
+    default = _drawn(view, comparison_for(run.experiment, baseline))
+    if default.analysis.fastest is None:
         return default
     with peak:
-        kind = _choose_peak(default.fastest, default.context)
-    return _analysis(run, comparison_for(run.experiment, baseline, kind), context) if kind else default
+        kind = _choose_peak(default, default.analysis.fastest)
+    return _drawn(view, comparison_for(run.experiment, baseline, kind)) if kind else default
 
 
-def _choose_peak(fastest: AnalyzedResult, context: Context) -> str:
+def _choose_peak(default: Drawn, fastest: AnalyzedResult) -> str:
     """Draw the choice of a peak: the default one first, then the known ones, then the unknown ones with a dash."""
+    texts = default.made.get("peaks", lambda: _peak_texts(fastest, default.analysis.context))
+    title = "MFU relative to" if fastest.flop_count else "Memory rate relative to"
+    return select(title, "peak", list(texts), shown=lambda kind: texts[kind])
+
+
+def _peak_texts(fastest: AnalyzedResult, context: Context) -> dict[str, str]:
     default = fastest.peak if fastest.flop_count else fastest.bandwidth
     texts = {"": f"{_label(default, fastest)} (default)" if default.peak else f"{UNKNOWN} (default)"}
     for choice in sorted(_choices(fastest, context), key=lambda choice: choice.peak is None):
         texts[choice.kind] = f"{_label(choice, fastest)}{'' if choice.peak else f': {UNKNOWN}'}"
-    title = "MFU relative to" if fastest.flop_count else "Memory rate relative to"
-    return select(title, "peak", list(texts), shown=lambda kind: texts[kind])
+    return texts
 
 
 def _choices(fastest: AnalyzedResult, context: Context) -> tuple[PeakChoice[Peak] | PeakChoice[Bandwidth], ...]:
@@ -57,37 +96,48 @@ def _label(choice: PeakChoice[Peak] | PeakChoice[Bandwidth], fastest: AnalyzedRe
     return f"{label[0].upper()}{label[1:]}"
 
 
-def _analysis(run: Run, comparison: Comparison, context: Context) -> RunAnalysis:
-    """Return the analysis, made anew only when a result came or something was chosen."""
-    key: Hashable = (len(run.results), run.active, comparison.baseline)
-    held: dict[object, tuple[Hashable, Context, RunAnalysis]] = st.session_state.setdefault(f"analysis.{run.id}", {})
-    if comparison.peak_kind in held:
-        known, known_context, analysis = held[comparison.peak_kind]
-        if known == key and known_context == context:
-            return analysis
-    found = analyze(run.results, comparison, context, running=run.active)
-    held[comparison.peak_kind] = key, context, found
-    return found
+def _view(run: Run, beside: Beside) -> _View:
+    key = (run.id, len(run.results), beside.name)
+    devices = RUN_DEVICES.get(key, lambda: _devices((*run.results, *beside.results)))
+    return _View(run, beside, tuple((device_key(device), own_peaks(device)) for device in devices), devices)
 
 
-def _context(run: Run, beside: Beside) -> Context:
+def _drawn(view: _View, comparison: Comparison) -> Drawn:
+    """Return what is drawn of a view, made when the first visitor looks at it after a result came or a choice."""
+    run, choice = view.run, (view.run.id, comparison, view.beside.name, view.own)
+    known = tuple(_known_as_of(run, device) for device in view.devices)
+    return DRAWN.get(
+        (choice, len(run.results), run.active, known),
+        lambda: Drawn(analyze(run.results, comparison, _context(view), running=run.active), choice),
+    )
+
+
+def _context(view: _View) -> Context:
     """Return the visitor's custom peaks, what was measured on these devices before, and what is shown beside."""
-    devices = {device_key(device): device for device in _devices((*run.results, *beside.results))}
-    custom = {key: CustomPeaks(own_peaks(device), own_bandwidth(device)) for key, device in devices.items()}
-    earlier = best_of(result for device in devices.values() for result in _earlier(run, device))
-    return Context(custom, earlier, beside.results, origin_of(run))
+    earlier = best_of(result for device in view.devices for result in _earlier(view.run, device))
+    return Context(dict(view.own), earlier, view.beside.results, origin_of(view.run))
 
 
-def _devices(results: tuple[Result, ...]) -> list[Device]:
-    return [result.environment.device for result in results if result.environment]
+def _devices(results: Iterable[Result]) -> tuple[Device, ...]:
+    """Return each device once, as the last result knows it."""
+    found = [result.environment.device for result in results if result.environment]
+    return tuple({device_key(device): device for device in found}.values())
 
 
 def _earlier(run: Run, device: Device) -> tuple[Result, ...]:
-    """Return what earlier runs measured on a device without measured ceilings; read once for each run on the page."""
-    if any(peak.kind == "measured_ceiling" for peak in device.peaks):
+    """Return what other runs measured on a device without measured ceilings."""
+    known = _known_as_of(run, device)
+    if known is None:
         return ()
-    key = f"earlier.{run.id}.{device_key(device)}.{run.active}"
-    if key not in st.session_state:
-        st.session_state[key] = best_of(result for _, result in store().measured_results(device))
-    found: tuple[Result, ...] = st.session_state[key]
-    return found
+    key = (store(), device_key(device), known)
+    return EARLIER.get(key, lambda: best_of(result for _, result in store().measured_results(device)))
+
+
+def _known_as_of(run: Run, device: Device) -> Hashable:
+    """Return what decides which earlier results count: the newest there is, while a run is measured always the same.
+
+    None for a device with measured ceilings, for which none count.
+    """
+    if any(peak.kind == "measured_ceiling" for peak in device.peaks):
+        return None
+    return run.id if run.active else newest_result()

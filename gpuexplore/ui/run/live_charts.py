@@ -1,18 +1,24 @@
 """Charts of a growing run, made as rarely as is honest: building one takes a tenth of a second of a core.
 
-That core may be the one that is being measured. So while a run is active, each redraw makes one chart
-anew, the one that is furthest behind, and shows the others as they were; a finished run shows all as new.
+That core may be the one that is being measured. So while a run is active, one chart is made anew each second, for all
+who watch: the one that is furthest behind; the others are shown as they were. A finished run shows all as new.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from threading import Lock
 
 import altair as alt
 import streamlit as st
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.model import Run
+from gpuexplore.ui.run.comparison import Drawn
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import Spec, show_spec, spec_of
+
+REFRESH_S = 0.9  # less than a tick, so that one visitor's every tick brings a chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,44 +39,54 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A chart as it was last made, from an analysis with so many results."""
+class _Made:
+    """A chart as it was last made, from so many results."""
 
-    analysis: RunAnalysis
-    spec: dict[str, Any]
+    drawn: Drawn
+    spec: Spec
     left_out: str | None
 
 
-def refresh(run: Run, analysis: RunAnalysis, drawings: Sequence[Drawing]) -> None:
-    """Make the charts that have to be new on this redraw."""
-    held = _held(run)
-    behind = [drawing for drawing in drawings if not _is_new(held.get(drawing.name), analysis)]
-    if run.active and behind:
-        behind = [min(behind, key=lambda drawing: _results(held.get(drawing.name)))]
-    for drawing in behind:
-        spec = drawing.build(analysis).to_dict(validate=False)
-        held[drawing.name] = _Drawn(analysis, spec, drawing.left_out(analysis))
+class LiveCharts:
+    """The charts of one run by one choice; safe to ask from several threads."""
+
+    def __init__(self) -> None:
+        self._lock, self._made, self._refreshed_s = Lock(), dict[str, _Made](), float("-inf")
+
+    def refresh(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> None:
+        """Make the charts that have to be new on this redraw."""
+        with self._lock:
+            behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
+            if run.active and behind:
+                is_due = time.monotonic() >= self._refreshed_s + REFRESH_S
+                behind = [min(behind, key=self._results)] if is_due else []
+            for drawing in behind:
+                spec = spec_of(drawing.build(drawn.analysis))
+                self._made[drawing.name] = _Made(drawn, spec, drawing.left_out(drawn.analysis))
+                self._refreshed_s = time.monotonic()
+
+    def draw(self, run: Run, drawing: Drawing) -> None:
+        """Show a chart with its heading as it was last made; nothing while its turn has not come."""
+        made = self._made.get(drawing.name)
+        if made is None:
+            return
+        st.markdown(f"**{drawing.title}**")
+        show_spec(made.spec, key=f"chart.{drawing.name}.{run.id}")
+        if made.left_out:
+            st.caption(made.left_out)
+
+    def _is_behind(self, drawing: Drawing, drawn: Drawn) -> bool:
+        made = self._made.get(drawing.name)
+        return made is None or made.drawn is not drawn
+
+    def _results(self, drawing: Drawing) -> int:
+        made = self._made.get(drawing.name)
+        return len(made.drawn.analysis.results) if made else -1
 
 
-def draw(run: Run, drawing: Drawing) -> None:
-    """Show a chart with its heading as it was last made; nothing while its turn has not come."""
-    drawn = _held(run).get(drawing.name)
-    if drawn is None:
-        return
-    st.markdown(f"**{drawing.title}**")
-    st.vega_lite_chart(drawn.spec, key=f"chart.{drawing.name}.{run.id}")
-    if drawn.left_out:
-        st.caption(drawn.left_out)
+LIVE: Shared[LiveCharts] = Shared(60)
 
 
-def _held(run: Run) -> dict[str, _Drawn]:
-    held: dict[str, _Drawn] = st.session_state.setdefault(f"charts.{run.id}", {})
-    return held
-
-
-def _is_new(drawn: _Drawn | None, analysis: RunAnalysis) -> bool:
-    return drawn is not None and drawn.analysis is analysis
-
-
-def _results(drawn: _Drawn | None) -> int:
-    return len(drawn.analysis.results) if drawn else -1
+def live_charts(drawn: Drawn) -> LiveCharts:
+    """Return the charts of a run, one set for all who look at it by the same choice."""
+    return LIVE.get(drawn.choice, LiveCharts)

@@ -11,11 +11,11 @@ from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.model import Run
 from gpuexplore.request import as_command, as_python, from_experiment
-from gpuexplore.ui.run.comparison import choose_comparison
+from gpuexplore.ui.run.comparison import Drawn, choose_comparison
 from gpuexplore.ui.run.conditions import show_conditions
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.known_peaks import show_known_peaks
-from gpuexplore.ui.run.live_charts import Drawing, draw, refresh
+from gpuexplore.ui.run.live_charts import Drawing, live_charts
 from gpuexplore.ui.run.table import show_results_table
 
 MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "application/vnd.apache.parquet"}
@@ -29,29 +29,31 @@ MEMORY_RATE = Drawing("bandwidth", "Memory bandwidth", charts.bandwidth)
 def show_results(run: Run) -> None:
     """Show the results a run has so far."""
     sentences = st.container()
-    analysis = choose_comparison(run)
+    drawn = choose_comparison(run)
+    analysis = drawn.analysis
     with sentences:
-        st.markdown(f"#### {analysis.summary.headline}")
-        st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details))
+        details = "\n".join(f"- {sentence}" for sentence in analysis.summary.details)
+        st.markdown(f"#### {analysis.summary.headline}\n\n{details}")
     if analysis.fastest:
-        _charts(run, analysis)
+        _charts(run, drawn)
     show_diagnosis(analysis, running=run.active)
-    show_results_table(analysis)
+    show_results_table(drawn)
     if not run.active:
         _export(run, analysis)
-    show_known_peaks(analysis)
+        show_known_peaks(analysis)
     show_conditions(run)
 
 
-def _charts(run: Run, analysis: RunAnalysis) -> None:
+def _charts(run: Run, drawn: Drawn) -> None:
     """Draw two rows of charts; where no result has an MFU, the second row is the rate alone."""
+    analysis, live = drawn.analysis, live_charts(drawn)
     rate = MEMORY_RATE if _is_memory_bound(analysis) else COMPUTE_RATE
     second = [*([MFU] if any(analyzed.mfu is not None for analyzed in analysis.shown) else []), rate]
-    refresh(run, analysis, [TIME, SPEEDUP, *second])
+    live.refresh(run, drawn, [TIME, SPEEDUP, *second])
     for row in ([TIME, SPEEDUP], second):
         for column, drawing in zip(st.columns(len(row), gap="medium"), row, strict=True):
             with column:
-                draw(run, drawing)
+                live.draw(run, drawing)
     if MFU not in second and any(analyzed.flop_count for analyzed in analysis.results):
         st.caption("There is no chart of MFU: the peak is unknown for every result.")
 

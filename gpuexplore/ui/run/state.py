@@ -1,34 +1,82 @@
-"""One run as a page sees it: fetched bit by bit while it grows, or read whole where it is a recorded one."""
+"""One run as pages see it: read bit by bit while it grows, once for all who watch it; a recorded one is read whole."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from threading import Lock
 
-import streamlit as st
-
-from gpuexplore.model import Result, Run
+from gpuexplore.model import Result, Run, RunState
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment, split
+from gpuexplore.store import WaitingRun
 from gpuexplore.store.tolerant_decode import check_known
 from gpuexplore.ui.session import store
+from gpuexplore.ui.shared import Shared, moment
+
+MOST_WAITING = 5000  # more than the limits of the queue let in
+MOST_RUNS = 50  # whose results are kept: at most some megabytes each
+
+
+class Arrivals:
+    """The results of one run, each read once; safe to ask from several threads."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id, self._lock = run_id, Lock()
+        self._seen: tuple[Result, ...] = ()
+        self._ordered: tuple[Result, ...] = ()
+
+    def of(self, run: Run) -> tuple[Result, ...]:
+        """Return the results there are, in the order of the experiment of `run`; one object while none came."""
+        with self._lock:
+            if len(self._seen) < run.progress.done:
+                self._seen += store().results_after(self._run_id, len(self._seen))
+                place = {case: index for index, case in enumerate(run.experiment.cases())}
+                self._ordered = tuple(sorted(self._seen, key=lambda result: place[result.case]))
+            return self._ordered
+
+
+RUNS: Shared[Run] = Shared(500)
+ARRIVALS: Shared[Arrivals] = Shared(MOST_RUNS)
+QUEUE: Shared[Mapping[str, WaitingRun]] = Shared(1)
+QUEUE_LOOKS = 3  # for so many a look at the whole queue counts
+UNCHANGED_LOOKS = 200  # for so many a run that waits is not read again
 
 
 def fetch(run_id: str) -> Run:
-    """Return the run with its results in the order of the experiment; only new results are read.
+    """Return the run with its results in the order of the experiment.
 
     Raises:
         NotFound: there is no such run, or another version made it of what this one does not know.
     """
     if run_id.startswith(RUN_PREFIX):
         return recorded_run(run_id)
-    seen: tuple[Result, ...] = st.session_state.get(_key(run_id), ())
-    summary = store().load_summary(run_id)
-    check_known(run_id, summary.experiment)
-    seen = (*seen, *store().results_after(run_id, len(seen)))
-    st.session_state[_key(run_id)] = seen
-    place = {case: index for index, case in enumerate(summary.experiment.cases())}
-    ordered = tuple(sorted(seen, key=lambda result: place[result.case]))
-    return replace(summary, results=ordered)
+    if run_id in _queue():
+        run = RUNS.get((run_id, "waits", moment(UNCHANGED_LOOKS)), lambda: _read(run_id))
+        if run.state is RunState.QUEUED:
+            return run
+    return RUNS.get((run_id, moment()), lambda: _read(run_id))
+
+
+def _read(run_id: str) -> Run:
+    run = store().load_summary(run_id)
+    check_known(run_id, run.experiment)
+    results = ARRIVALS.get(run_id, lambda: Arrivals(run_id)).of(run) if run.progress.done else ()
+    return replace(run, results=results, progress=replace(run.progress, done=len(results)))
+
+
+def position(run_id: str) -> WaitingRun | None:
+    """Return where a run stands in the queue; None when it does not wait."""
+    return _queue().get(run_id)
+
+
+def _queue() -> Mapping[str, WaitingRun]:
+    return QUEUE.get(moment(QUEUE_LOOKS), lambda: {run.id: run for run in store().waiting(MOST_WAITING)})
+
+
+def changed() -> None:
+    """Forget what was looked up of runs: somebody started or cancelled one."""
+    RUNS.forget()
+    QUEUE.forget()
 
 
 def request_of(run: Run, device_ids: Collection[str]) -> Request:
@@ -45,7 +93,3 @@ def seconds_left(run: Run, now: datetime | None = None) -> float | None:
         return None
     elapsed = (now or datetime.now(UTC)) - datetime.fromisoformat(run.started_utc)
     return elapsed.total_seconds() / run.progress.done * (run.progress.total - run.progress.done)
-
-
-def _key(run_id: str) -> str:
-    return f"results.{run_id}"

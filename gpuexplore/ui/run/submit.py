@@ -10,8 +10,8 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.state import fetch
-from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.run.state import changed, fetch
+from gpuexplore.ui.session import NEWEST, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 MEASURING = "measuring"  # the URL's parameter of runs that a page starts beside what it shows
@@ -35,6 +35,7 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
         show_problem(error)
         return
     st.query_params[parameter] = ".".join(queued)
+    changed()
     st.rerun()
 
 
@@ -58,6 +59,7 @@ def show_what_ended(runs: Sequence[Run], shown: Collection[Result]) -> None:
     st.session_state[ENDED] = ids
     known = {_moment(result) for result in shown}
     if any(_moment(result) not in known for run in ended for result in run.results if result.measurement):
+        NEWEST.forget()
         st.rerun()
 
 

@@ -9,27 +9,23 @@ import streamlit as st
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.points import contrasts_said
-from gpuexplore.ui.columns import show_table
-from gpuexplore.units import (
-    UNKNOWN,
-    format_bytes_per_s,
-    format_flop_per_s,
-    format_percent,
-    format_ratio,
-    format_seconds,
-)
+from gpuexplore.model import Shape
+from gpuexplore.ui.run.comparison import Drawn
+from gpuexplore.ui.shared.tables import table_of
+from gpuexplore.units import UNKNOWN
 
-WORDS = MappingProxyType(
+MOST_LISTED = 200
+UNITS = MappingProxyType(
     {
-        "Time": format_seconds,
-        "95 % low": format_seconds,
-        "95 % high": format_seconds,
-        "Speedup": format_ratio,
-        "Rate": format_flop_per_s,
-        "Bandwidth": format_bytes_per_s,
-        "MFU": format_percent,
-        "First call": format_seconds,
-        "Error": "{:.1e}".format,
+        "Time": "s",
+        "95 % low": "s",
+        "95 % high": "s",
+        "Speedup": "×",
+        "Rate": "FLOP/s",
+        "Bandwidth": "B/s",
+        "MFU": "%",
+        "First call": "s",
+        "Error": "error",
     }
 )
 CONFIG: Mapping[str, Any] = MappingProxyType(
@@ -48,16 +44,33 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def show_results_table(analysis: RunAnalysis) -> None:
-    """Show the results as a table with status, reason, error and flags."""
+def show_results_table(drawn: Drawn) -> None:
+    """Show the results as a table with status, reason, error and flags; of a large run the fastest ones."""
+    results = drawn.made.get("listed", lambda: listed(drawn.analysis))
     st.markdown("**Results**")
-    show_table(
-        [shown_row(analyzed) for analyzed in analysis.results],
-        WORDS,
-        config=CONFIG,
-        optional=True,
-        alt=f"Table of {len(analysis.results)} results with time, rate, MFU, status and flags",
-    )
+    if len(results) < len(drawn.analysis.results):
+        st.caption(
+            f"{len(results)} of {len(drawn.analysis.results)} results: the fastest of each size and dtype. "
+            "The files below have all."
+        )
+    table = drawn.made.get("table", lambda: table_of([shown_row(analyzed) for analyzed in results], UNITS))
+    table.show(config=CONFIG, alt=f"Table of {len(results)} results with time, rate, MFU, status and flags")
+
+
+def listed(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
+    """Return the results to list: all, or of more than MOST_LISTED the fastest of each shape, dtype and device."""
+    if len(analysis.results) <= MOST_LISTED:
+        return analysis.results
+    fastest: dict[tuple[Shape, str, str], AnalyzedResult] = {}
+    for analyzed in analysis.results:
+        place = (analyzed.case.shape, analyzed.case.dtype, analyzed.case.device)
+        if _median_s(analyzed) < _median_s(fastest.get(place)):
+            fastest[place] = analyzed
+    return tuple(fastest.values())[:MOST_LISTED]
+
+
+def _median_s(analyzed: AnalyzedResult | None) -> float:
+    return (analyzed and analyzed.median_s) or float("inf")
 
 
 def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:

@@ -1,8 +1,12 @@
 """A run on a page: its progress while it is measured, then the sentence, the charts and the table."""
 
+import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Case, Run, RunState
@@ -10,16 +14,19 @@ from gpuexplore.ui.identity import is_admin, may_cancel
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
-from gpuexplore.ui.run.state import fetch, seconds_left
-from gpuexplore.ui.session import live_supervisor, owner, store
+from gpuexplore.ui.run.state import changed, fetch, position, seconds_left
+from gpuexplore.ui.session import live_supervisor, note_visit, owner, store
+from gpuexplore.ui.shared.pace import PACE
 from gpuexplore.units import format_seconds
 
 TICK_S = 1.0
-IMPATIENT_TICK_S = 0.25  # until there is something to see
+IMPATIENT_TICK_S = 0.25  # until there is something to see, for whoever waits for it
+WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
+FAR = 10  # places from the front of the queue: nothing happens soon
 
 
 def show_run(run_id: str, show: Callable[[Run], None] = show_results) -> None:
-    """Show the run `run_id`; it redraws itself until it has ended.
+    """Show the run `run_id`: its progress each second, its results as often as there is time for that.
 
     Args:
         show: draws the results there are so far.
@@ -29,24 +36,51 @@ def show_run(run_id: str, show: Callable[[Run], None] = show_results) -> None:
     except NotFound as error:
         _not_found(error)
         return
-    draw = st.fragment(_draw, run_every=_tick_s(run))
-    draw(run_id, _tick_s(run), show)
-
-
-def _tick_s(run: Run) -> float | None:
-    """Return how often the run is to be drawn: fast until its first result, never once it has ended."""
-    if not run.active:
-        return None
-    return TICK_S if run.results else IMPATIENT_TICK_S
-
-
-def _draw(run_id: str, registered_tick_s: float | None, show: Callable[[Run], None]) -> None:
-    run = fetch(run_id)
-    if _tick_s(run) != registered_tick_s:
-        st.rerun()  # the whole page, so that the right tick is registered
     show_badge(run)
+    ticks = _ticks(run)
+    with _beside_cancel(run):
+        st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
+    if run.results:
+        st.fragment(_draw_results, run_every=ticks.results_s)(run_id, ticks, show)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticks:
+    """How often a page redraws a run, None for never, and whether there are results; for another, the page reruns."""
+
+    progress_s: float | None
+    results_s: float | None
+    results: bool
+
+
+def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
+    """Return how often `run` is to be redrawn; never once it has ended."""
+    if not run.active:
+        return _Ticks(None, None, bool(run.results))
+    results_s = PACE.interval_s(_page(), current.results_s if current else None) if run.results else None
+    return _Ticks(_progress_tick_s(run), results_s, bool(run.results))
+
+
+def _progress_tick_s(run: Run) -> float:
+    """Return the interval of a run that has not ended: short for its owner until the first result."""
+    place = position(run.id)
+    if place is not None and place.position > 1:
+        return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
+    return IMPATIENT_TICK_S if not run.results and run.owner == owner() else TICK_S
+
+
+def _page() -> str:
+    context = get_script_run_ctx()
+    return context.session_id if context else ""
+
+
+def _draw_progress(run_id: str, registered: _Ticks) -> None:
+    note_visit()  # whoever waits with an open page has not gone
+    run = fetch(run_id)
+    if _ticks(run, registered) != registered:
+        st.rerun()  # the whole page, so that the right ticks are registered
     if run.active:
-        _progress(run)
+        st.progress(run.progress.done / run.progress.total, text=_words(run))
     elif run.state is RunState.FAILED:
         st.error(
             f"This run failed: {plain(run.reason or '')}. What was measured before is kept below.",
@@ -54,8 +88,19 @@ def _draw(run_id: str, registered_tick_s: float | None, show: Callable[[Run], No
         )
     elif run.state is RunState.CANCELLED:
         st.info(_cancelled(run), icon=":material/cancel:")
-    if run.results:
-        show(run)
+
+
+def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) -> None:
+    started_s = time.thread_time()
+    run = fetch(run_id)
+    if run.active and registered.results_s and registered.results_s > TICK_S:
+        every = format_seconds(round(registered.results_s))
+        st.caption(
+            f":material/hourglass_top: Many watch: results are redrawn every {every}, for the run needs the CPU."
+        )
+    show(run)
+    if run.active:
+        PACE.note(time.thread_time() - started_s)
 
 
 def _not_found(error: NotFound) -> None:
@@ -65,20 +110,15 @@ def _not_found(error: NotFound) -> None:
         st.rerun()
 
 
-def _progress(run: Run) -> None:
-    if not may_cancel(run):
-        _bar(run)
-        return
-    bar, cancel = st.columns([6, 1], vertical_alignment="center")
-    with bar:
-        _bar(run)
+def _beside_cancel(run: Run) -> AbstractContextManager[object]:
+    """Draw the button that cancels the run, for who may, which no tick redraws, and return the place beside it."""
+    if not run.active or not may_cancel(run):
+        return nullcontext()
+    progress, cancel = st.columns([6, 1], vertical_alignment="center")
     with cancel:
         if st.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
             _cancel(run)
-
-
-def _bar(run: Run) -> None:
-    st.progress(run.progress.done / run.progress.total, text=_words(run))
+    return progress
 
 
 def _words(run: Run) -> str:
@@ -93,12 +133,12 @@ def _words(run: Run) -> str:
 
 
 def _waiting(run_id: str) -> str:
-    supervisor, position = live_supervisor(), store().position(run_id)
+    supervisor, place = live_supervisor(), position(run_id)
     if supervisor is not None and supervisor.state == "warming":
         return "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
-    if position is None or position.position == 1:
+    if place is None or place.position == 1:
         return "Next in the queue"
-    return f"Waiting: number {position.position} in the queue"
+    return f"Waiting: number {place.position} in the queue"
 
 
 def _point(case: Case) -> str:
@@ -111,6 +151,7 @@ def _cancel(run: Run) -> None:
     except InvalidInput as error:
         st.error(plain(str(error)))
         return
+    changed()
     st.rerun()
 
 

@@ -1,7 +1,7 @@
 """Where, in which formats and against what: the choices of the page of what-ifs, each in the URL."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import streamlit as st
@@ -58,9 +58,9 @@ class Places:
     others: tuple[Device, ...]
     dtypes: tuple[str, ...]
     baseline: str
-    times_s: Mapping[str, float]
-    promised: Mapping[str, float]
-    prices_per_hour: Mapping[str, float]
+    times_s: Mapping[str, float] = field(hash=False)
+    promised: Mapping[str, float] = field(hash=False)
+    prices_per_hour: Mapping[str, float] = field(hash=False)
 
     @property
     def devices(self) -> tuple[Device, ...]:

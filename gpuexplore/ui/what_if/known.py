@@ -1,65 +1,76 @@
 """What is known on the page of what-ifs beside the table: results measured here or recorded, and a button for more."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass
 
 import streamlit as st
 
 from gpuexplore.analysis.prediction import Calibration, calibrate
-from gpuexplore.analysis.what_if.what_if import Known, WhatIf, fastest, format_in
+from gpuexplore.analysis.what_if.what_if import Known, WhatIf, fastest, format_in, what_if
 from gpuexplore.analysis.what_if.workload import Layer, Workload
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
+from gpuexplore.ui.known_results import Measured, measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.submit import show_what_ended, start, started
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.session import store
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.what_if.choice import Places
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """Results of this machine, told apart by their runs and places."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What follows from the choices of the page: one object for all who made the same.
 
-    ids: tuple[object, ...]
-    results: tuple[Result, ...] = field(compare=False, repr=False)
+    Attributes:
+        rows: the workload on every device in every format.
+        measured: results of this machine, newest last.
+    """
+
+    rows: tuple[WhatIf, ...]
+    measured: tuple[Result, ...]
 
 
-def known(here: Sequence[Device], places: Places) -> Known:
-    """Return what is known of the devices of this machine, recorded results, and what the visitor entered."""
-    found = [
-        (run_id, result)
-        for device in here
-        for run_id, result in reversed(store().measured_results(device))  # newest last
-    ]
-    measured = _Measured(tuple((run_id, result.case) for run_id, result in found), tuple(result for _, result in found))
-    return Known(
-        calibration=_calibration(measured),
-        measured=measured.results,
+CALIBRATIONS: Shared[Calibration] = Shared(4)
+FACTS: Shared[Facts] = Shared(100)
+MISSING: Shared[tuple[Experiment, ...]] = Shared(300)
+
+
+def facts_of(workload: Workload, here: Sequence[Device], places: Places) -> Facts:
+    """Return what is known and predicted, from results of this machine, recorded ones and what the visitor entered."""
+    known = tuple(measured_results(device) for device in here)
+    return FACTS.get((workload, places, known), lambda: _facts(workload, places, known))
+
+
+def _facts(workload: Workload, places: Places, known: tuple[Measured, ...]) -> Facts:
+    measured = tuple(result for device in known for _, result in reversed(device.found))
+    beside = Known(
+        calibration=CALIBRATIONS.get(known, lambda: calibrate(measured)),
+        measured=measured,
         recorded=tuple(result for _, result in recorded_results()),
         times_s=places.times_s,
         prices_per_hour=places.prices_per_hour,
     )
+    rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=beside)
+    return Facts(tuple(rows), measured)
 
 
-@lru_cache(maxsize=4)  # shared by all sessions: it takes a noticeable time, and depends on nobody
-def _calibration(measured: _Measured) -> Calibration:
-    return calibrate(measured.results)
-
-
-def offer_measuring(workload: Workload, rows: Sequence[WhatIf], measured: Sequence[Result]) -> None:
+def offer_measuring(workload: Workload, facts: Facts) -> None:
     """Draw a button that measures what is missing on each device of this machine, and the runs that were started."""
     runs = started()
-    show_what_ended(runs, measured)
+    show_what_ended(runs, facts.measured)
     if not any(run.active for run in runs):
-        for device in dict.fromkeys(row.device for row in rows if not row.device.is_hypothetical):
-            dtypes = [row.dtype for row in rows if row.device == device and row.support != "unsupported"]
-            _offer(experiments(workload, device, dtypes, measured), device)
+        for device in dict.fromkeys(row.device for row in facts.rows if not row.device.is_hypothetical):
+            _offer(_missing(workload, device, facts), device)
     for run in runs:
         if run.active or any(result.measurement is None for result in run.results):
             show_run(run.id, _not_measured)
+
+
+def _missing(workload: Workload, device: Device, facts: Facts) -> tuple[Experiment, ...]:
+    dtypes = [row.dtype for row in facts.rows if row.device == device and row.support != "unsupported"]
+    return MISSING.get((facts, device), lambda: experiments(workload, device, dtypes, facts.measured))
 
 
 def _offer(missing: Sequence[Experiment], device: Device) -> None:

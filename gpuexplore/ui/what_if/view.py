@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import altair as alt
 import streamlit as st
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
@@ -23,16 +22,16 @@ from gpuexplore.charts.what_if import (
 )
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.ui import url_widgets
-from gpuexplore.ui.columns import show_table
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.what_if.choice import Places
+from gpuexplore.ui.what_if.known import Facts
 from gpuexplore.units import (
     UNKNOWN,
-    format_bytes,
     format_energy,
     format_flop_per_s,
     format_money,
-    format_percent,
     format_ratio,
     format_seconds,
     format_si,
@@ -41,15 +40,15 @@ from gpuexplore.units import (
 MILLION = 1e6
 MARKS = "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted."
 COST = "Cost per million calls"
-WORDS = {
-    "Time": format_seconds,
-    "Speedup": format_ratio,
-    "MFU": format_percent,
-    "Error": "{:.1e}".format,
-    "Memory": format_bytes,
-    "Energy": format_energy,
-    COST: format_money,
-    "Peak": format_flop_per_s,
+UNITS = {
+    "Time": "s",
+    "Speedup": "×",
+    "MFU": "%",
+    "Error": "error",
+    "Memory": "B",
+    "Energy": "J",
+    COST: "count",
+    "Peak": "FLOP/s",
 }
 FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
 
@@ -98,46 +97,41 @@ def show_summary(workload: Workload, rows: Sequence[WhatIf], places: Places) -> 
         st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
 
 
-def show_figures(workload: Workload, rows: Sequence[WhatIf], places: Places) -> None:
+def show_figures(workload: Workload, facts: Facts, places: Places) -> None:
     """Show the chosen device in full: charts, what was entered, every figure."""
-    own = _own(rows, places)
-    _claims(workload, own, places)
+    own = _own(facts.rows, places)
+    _claims(workload, facts, places)
     if any(row.time for row in own):
-        _charts(own, places.baseline)
+        _charts(facts, own, places.baseline)
     if own:
         st.markdown("**Results**")
-        show_table([_shown(row) for row in own], WORDS, alt=_alt(own), config=_columns(), optional=True)
+        show_table(lambda: [_shown(row) for row in own], facts, UNITS, alt=_alt(own), config=_columns())
 
 
 def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
     return [row for row in rows if row.device.id == places.device.id]
 
 
-def _charts(own: Sequence[WhatIf], baseline: str) -> None:
+def _charts(facts: Facts, own: Sequence[WhatIf], baseline: str) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Time**")
-        _draw(what_if_times(own), "chart.what_if.time")
+        show_chart(lambda: what_if_times(own), facts, key="chart.what_if.time")
     with right:
         st.markdown(f"**Speedup over {baseline}**")
         if any(row.speedup for row in own):
-            _draw(what_if_speedups(own, baseline), "chart.what_if.speedup")
+            show_chart(lambda: what_if_speedups(own, baseline), facts, key="chart.what_if.speedup")
         else:
             st.info(f"No time is known for {baseline}: choose another baseline.", icon=":material/info:")
     st.caption(f"{MARKS} Predictions: {interval_words()}; measurements: 95 % intervals of the median.")
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
-        _draw(trade_off(own, baseline), "chart.what_if.trade_off")
+        show_chart(lambda: trade_off(own, baseline), facts, key="chart.what_if.trade_off")
         st.caption(
             "Error: relative to fp64 on unrounded inputs, random normal data, of the least accurate layer. "
             "Dashed: the dtypes no other beats in both speed and accuracy. "
             + " ".join((*_exact(own), *(f"{name}: {FORMATS[name].about}." for name in _narrow(own))))
         )
-
-
-def _draw(chart: alt.LayerChart, key: str) -> None:
-    """Show a chart without checking it against Vega-Lite's schema, which takes longer than all the rest: tests do."""
-    st.vega_lite_chart(chart.to_dict(validate=False), key=key)
 
 
 def _exact(own: Sequence[WhatIf]) -> list[str]:
@@ -150,14 +144,15 @@ def _narrow(own: Sequence[WhatIf]) -> list[str]:
     return [row.dtype for row in own if FORMATS[row.dtype].largest is not None]
 
 
-def _claims(workload: Workload, own: Sequence[WhatIf], places: Places) -> None:
+def _claims(workload: Workload, facts: Facts, places: Places) -> None:
+    own = _own(facts.rows, places)
     found = claims(workload, own, places.promised)
     if not found:
         return
     st.markdown("**Your measurements, relative to each peak**")
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        _draw(claim_shares(found), "chart.what_if.claims")
+        show_chart(lambda: claim_shares(found), facts, key="chart.what_if.claims")
     with right:
         st.markdown("\n".join(f"- {_claim(claim)}" for claim in found))
         st.markdown("\n".join(f"- {sentence}" for sentence in explain_entered(own, baseline=places.baseline)))
@@ -216,25 +211,26 @@ def _alt(rows: Sequence[WhatIf]) -> str:
     return f"Table of {len(rows)} dtypes on {rows[0].device.title} with time, speedup, MFU, memory and error"
 
 
-def show_devices(rows: Sequence[WhatIf], places: Places) -> None:
+def show_devices(facts: Facts, places: Places) -> None:
     """Show the same on every device that was chosen."""
+    rows = facts.rows
     if len(places.devices) < 2 or not rows:
         return
     name = url_widgets.segments("Compare", "per", list(PER), shown=lambda name: PER[name].label)
     per = PER[name]
     if any(per.of(row) for row in rows):
-        _draw(across_devices(rows, per), "chart.what_if.devices")
+        show_chart(lambda: across_devices(rows, per), (facts, name), key="chart.what_if.devices")
         if names := _left_out(rows, per):
             st.caption(f"Not drawn: {plain(', '.join(names))}: {per.missing}.")
     else:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
     with st.expander("Every device and dtype in a table", icon=":material/table:"):
         show_table(
-            [{"Device": row.device.title, **_shown(row)} for row in rows],
-            WORDS,
+            lambda: [{"Device": row.device.title, **_shown(row)} for row in rows],
+            facts,
+            UNITS,
             alt=f"Table of {len(rows)} combinations of device and dtype with time, speedup and MFU",
             config=_columns(),
-            optional=True,
         )
 
 

@@ -1,0 +1,60 @@
+"""What all visitors share: values that take long to make, made once for the process by whoever comes first.
+
+Not `st.cache_data` and not `st.cache_resource`: any visitor can clear those with a message of the protocol. A key holds
+everything that the value depends on, a visitor's own choices too, so that nobody sees what another one chose.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from threading import Lock
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+LOOK_S = 0.3  # for so long one look at the database serves all visitors
+
+
+class Shared(Generic[V]):
+    """A bounded memory of values by key: the least recently used are forgotten first."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._values: OrderedDict[Hashable, Future[V]] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """Return the value of `key`: the first to ask makes it, whoever asks meanwhile waits for that one.
+
+        Args:
+            key: everything the value depends on.
+            make: must not draw, for whoever draws can be stopped; an error is that of all who wait, and not kept.
+        """
+        with self._lock:
+            found = self._values.get(key)
+            is_first = found is None
+            found = self._values.setdefault(key, found or Future())
+            self._values.move_to_end(key)
+            if len(self._values) > self._most:
+                self._values.popitem(last=False)
+        if is_first:
+            self._make(key, found, make)
+        return found.result()
+
+    def forget(self) -> None:
+        """Forget every value: one of those it came from has changed."""
+        with self._lock:
+            self._values.clear()
+
+    def _make(self, key: Hashable, found: Future[V], make: Callable[[], V]) -> None:
+        try:
+            found.set_result(make())
+        except BaseException as error:
+            with self._lock:
+                self._values.pop(key, None)
+            found.set_exception(error)
+            raise
+
+
+def moment(looks: int = 1) -> int:
+    """Return a number that changes every `looks` times LOOK_S: part of the key of what may have changed meanwhile."""
+    return int(time.monotonic() / (looks * LOOK_S))

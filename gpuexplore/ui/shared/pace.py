@@ -1,0 +1,57 @@
+"""How often pages redraw what they show of a run: the more of them there are, the more rarely each.
+
+Drawing takes a core, which may be the one that is being measured. So all pages together may take SHARE of one.
+"""
+
+import time
+from collections.abc import Callable
+from threading import Lock
+from zlib import crc32
+
+SHARE = 0.15  # of a core, for all redraws together
+SHORTEST_S = 1.0
+STEPS_S = (3.0, 10.0, 30.0)
+SPREAD = 0.4  # of an interval: pages that changed to it at once do not redraw at once for ever
+MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
+FIRST_COST_S = 0.02  # of a redraw, until some were timed
+MEMORY = 0.05  # weight of the newest redraw in the mean cost
+
+
+class Pace:
+    """Who redraws, and what a redraw costs; safe to ask from several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, Lock()
+        self._gone_s: dict[str, float] = {}
+        self._cost_s = FIRST_COST_S
+
+    def interval_s(self, page: str, current_s: float | None = None) -> float:
+        """Return how often `page` is to redraw itself, and count it among those that do.
+
+        Args:
+            page: a name of its own.
+            current_s: how often it does; a little less to do does not change that, so that it stays.
+        """
+        with self._lock:
+            now_s = self._clock()
+            self._gone_s = {name: gone_s for name, gone_s in self._gone_s.items() if gone_s > now_s}
+            needed_s = len(self._gone_s.keys() | {page}) * self._cost_s / SHARE
+            steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in STEPS_S)]
+            fitting_s = next((step_s for step_s in steps_s if step_s >= needed_s), steps_s[-1])
+            if current_s is not None and fitting_s < current_s and needed_s > fitting_s / 2:
+                fitting_s = current_s
+            self._gone_s[page] = now_s + MISSED * fitting_s
+            return fitting_s
+
+    def note(self, cost_s: float) -> None:
+        """Note the CPU seconds that a redraw took."""
+        with self._lock:
+            self._cost_s += MEMORY * (cost_s - self._cost_s)
+
+
+def _spread(page: str) -> float:
+    """Return a factor of the page's own around 1."""
+    return 1 + SPREAD * (crc32(page.encode()) / 2**32 - 0.5)
+
+
+PACE = Pace()

@@ -1,0 +1,89 @@
+"""Tables on a page: figures are numbers, which sort as such, in the unit that suits most of their column."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import streamlit as st
+
+from gpuexplore.ui.shared import Shared
+from gpuexplore.units import UNKNOWN, common_unit
+
+Row = Mapping[str, object]
+PLAIN = {
+    "%": (0.01, "%.3g %%"),
+    "×": (1.0, "%.3g×"),
+    "count": (1.0, "localized"),
+    "error": (1.0, "%.1e"),
+    "FLOP/byte": (1.0, "%.3g FLOP/byte"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as Streamlit sends it; figures are in the units that `formats` print, by column."""
+
+    data: pa.Table
+    formats: Mapping[str, str]
+
+    def show(self, *, alt: str, config: Mapping[str, Any] | None = None) -> None:
+        """Draw it.
+
+        Args:
+            alt: the alternative text.
+            config: Streamlit's settings of columns.
+        """
+        given = dict(config or {})
+        for name, form in self.formats.items():
+            number = st.column_config.NumberColumn(format=form)
+            given[name] = given.get(name, number) | {"type_config": number["type_config"]}
+        st.dataframe(self.data, hide_index=True, column_config=given, placeholder=UNKNOWN, alt=alt)
+
+
+TABLES: Shared[Table] = Shared(300)
+
+
+def show_table(
+    rows: Callable[[], Sequence[Row]],
+    of: Hashable,
+    units: Mapping[str, str],
+    *,
+    alt: str,
+    config: Mapping[str, Any] | None = None,
+) -> None:
+    """Show a table, made once for all who look at the same thing.
+
+    Args:
+        rows: makes the rows.
+        of: everything that decides what is in them.
+        units: as of `table_of`.
+        alt: the alternative text.
+        config: Streamlit's settings of columns.
+    """
+    TABLES.get((alt, of), lambda: table_of(rows(), units)).show(alt=alt, config=config)
+
+
+def table_of(rows: Sequence[Row], units: Mapping[str, str]) -> Table:
+    """Return `rows` as a table, without the columns in which nothing is known.
+
+    Args:
+        rows: a value for each column; unknown is None, and shown as a dash.
+        units: of columns of numbers: one that `common_unit` knows, or a key of PLAIN.
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
+    known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
+    formats = {}
+    for name in known.keys() & units.keys():
+        size, formats[name] = _shown(units[name], known[name])
+        known[name] = [None if value is None else value / size for value in known[name]]
+    return Table(pa.table(known), formats)
+
+
+def _shown(unit: str, values: Sequence[Any]) -> tuple[float, str]:
+    """Return the size of the unit that a column is shown in, and the format that prints it."""
+    if unit in PLAIN:
+        return PLAIN[unit]
+    size, name = common_unit([value for value in values if value], unit)
+    return size, f"%.4g {name}"

@@ -1,0 +1,67 @@
+"""The more pages redraw themselves, the more rarely each."""
+
+import pytest
+
+from gpuexplore.ui.shared.pace import MISSED, SHARE, SHORTEST_S, Pace
+
+
+class FakeClock:
+    now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def pace(clock):
+    return Pace(clock)
+
+
+def together(pace, count):
+    return [pace.interval_s(f"page {number}") for number in range(count)][-1]
+
+
+def test_few_pages_redraw_each_second(pace):
+    assert together(pace, 5) == SHORTEST_S
+
+
+def test_all_redraws_together_stay_within_the_share_of_a_core(pace):
+    for _ in range(200):
+        pace.note(0.015)
+
+    assert together(pace, 20) < together(pace, 100)
+    assert 100 * 0.015 / together(pace, 100) == pytest.approx(SHARE, rel=0.3)
+
+
+def test_cheap_redraws_stay_frequent(pace):
+    for _ in range(200):
+        pace.note(0.0005)
+
+    assert together(pace, 100) == SHORTEST_S
+
+
+def test_page_that_was_closed_no_longer_counts(pace, clock):
+    crowded_s = together(pace, 100)
+    clock.now_s += MISSED * crowded_s * 2
+
+    assert pace.interval_s("the last one") == SHORTEST_S
+
+
+def test_one_page_more_or_less_changes_nothing_for_the_others(pace, clock):
+    crowded_s = together(pace, 9)
+    clock.now_s += MISSED * crowded_s * 2
+
+    assert crowded_s > SHORTEST_S
+    assert [pace.interval_s(f"page {number}", crowded_s) for number in range(7)][-1] == crowded_s
+    assert pace.interval_s("page 0", None) == SHORTEST_S
+
+
+def test_pages_of_one_interval_do_not_all_redraw_at_once(pace):
+    together(pace, 100)
+
+    assert len({pace.interval_s(f"page {number}") for number in range(20)}) == 20
