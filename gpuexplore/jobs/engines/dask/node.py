@@ -1,0 +1,118 @@
+"""A node of the cluster: what `dask worker` loads (`--preload`), and what it does with a task.
+
+The node says who it is and what it has. Inside, the local engine measures, with its processes, limits and locks.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import distributed
+
+import gpuexplore
+from gpuexplore.devices import discover
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.jobs.engines import Engine
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.jobs.journal import Begun, Event, encode_event
+from gpuexplore.model import Case, Device
+from gpuexplore.serialization import decode, encode
+
+LOG = logging.getLogger(__name__)
+TOPIC = "gpuexplore-nodes"
+EXTENSION = "gpuexplore"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a node keeps; Dask closes it with the worker."""
+
+    worker: distributed.Worker
+    engine: Engine
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def announce(self, devices: Sequence[Device] | None) -> None:
+        """Say which devices this node has; None when it leaves."""
+        self.worker.log_event(
+            TOPIC,
+            {
+                "address": self.worker.address,
+                "host": str(self.worker.name),
+                "version": gpuexplore.__version__,
+                "devices": None if devices is None else encode(devices),
+            },
+        )
+
+    def warm(self, devices: Sequence[Device]) -> None:
+        """Load the workers' libraries one after the other, and announce each device with its ceilings."""
+        ready = {device.id: device for device in devices}
+        for device in devices:
+            try:
+                ready[device.id] = self.engine.warm(device)
+            except GpuExploreError as error:
+                LOG.warning("%s", error)
+            self.announce(tuple(ready.values()))
+
+    async def close(self) -> None:
+        """Leave the cluster: what is being measured here is measured again elsewhere."""
+        self.announce(None)
+        self.closing.set()
+
+
+def dask_setup(worker: distributed.Worker) -> None:
+    """Make a node of `worker`: Dask calls this when it starts."""
+    devices = discover()
+    join(worker, LocalEngine(devices), devices)
+
+
+def join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) -> None:
+    """Make a node of `worker` that measures on `devices` by `engine`."""
+    node = worker.extensions[EXTENSION] = Node(worker, engine)
+    node.announce(devices)
+    threading.Thread(target=node.warm, args=(devices,), name="warming", daemon=True).start()
+
+
+def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> None:
+    """Measure cases of one group: the task that a supervisor submits.
+
+    Args:
+        cases: encoded, named by this node's devices.
+        topic: under which the events are told.
+        token: of the task, told with each event; who sets the cluster's event of that name cancels it.
+    """
+    worker = distributed.get_worker()
+    node: Node = worker.extensions[EXTENSION]
+
+    def tell(event: Event) -> None:
+        worker.log_event(topic, {"token": token, "event": encode_event(event)})
+
+    with _cancellation(token) as cancelled:
+        tell(Begun(os.getpid()))
+        decoded = tuple(decode(Case, case) for case in cases)
+        node.engine.measure(decoded, tell, lambda: cancelled() or node.closing.is_set())
+
+
+@contextmanager
+def _cancellation(token: str) -> Iterator[Callable[[], bool]]:
+    """Yield how to ask whether the task is cancelled: the news come by themselves, as each question costs a message."""
+    shared, heard = distributed.Event(token, distributed.get_client()), threading.Event()
+
+    def listen() -> None:
+        try:
+            shared.wait()
+        except OSError:
+            LOG.warning("The scheduler is gone: what is measured for it ends")
+        finally:
+            heard.set()
+
+    listener = threading.Thread(target=listen, name="cancellation", daemon=True)
+    listener.start()
+    try:
+        yield heard.is_set
+    finally:
+        shared.set()  # ends the listener
+        listener.join()
