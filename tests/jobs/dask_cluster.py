@@ -31,7 +31,7 @@ class Cluster:
         self.limits = home / "limits.json"
         self.limits.write_text("{}")
         self.processes = []
-        self.certificates = certificates or {}
+        self.certificates = in_environment(certificates or {})
         self.start_scheduler()
 
     def start_scheduler(self):
@@ -71,6 +71,12 @@ class Cluster:
     def engine(self, device_id="node/fake", **limits):
         """Open an engine once a device is there; the nodes' engines start anew."""
         self.limits.write_text(json.dumps({**limits, "test": next(NUMBERS)}))
+        with self.second_engine(device_id) as engine:
+            yield engine
+
+    @contextmanager
+    def second_engine(self, device_id):
+        """Open an engine once a device is there."""
         engine = DaskEngine(self.address)
         try:
             wait_until(lambda: device_id in engine._cluster.devices())
@@ -82,6 +88,11 @@ class Cluster:
         for process in reversed(self.processes):
             process.kill()
             process.wait()
+
+
+def in_environment(settings):
+    """Return Dask's settings as variables of the environment."""
+    return {f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": value for name, value in settings.items()}
 
 
 def wait_until(condition, within_s=PATIENCE_S):

@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import gpuexplore
 from gpuexplore.jobs.engines.dask.node import join
 from gpuexplore.jobs.engines.local import LocalEngine
 from tests.jobs.conftest import DEVICE, LIMITS
@@ -34,6 +35,7 @@ class EngineForOneTest:
 
 
 def dask_setup(worker):
+    gpuexplore.__version__ = os.environ.get("OTHER_VERSION", gpuexplore.__version__)
     join(worker, EngineForOneTest(), DEVICES)
 
 

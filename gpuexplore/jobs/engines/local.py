@@ -43,6 +43,8 @@ class LocalEngine:
         limits: after which a worker counts as hanging.
     """
 
+    side_by_side = False
+
     def __init__(self, devices: Sequence[Device], *, runner: str = RUNNER, limits: Limits | None = None) -> None:
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
         self._processes = {device.id: DeviceProcess(device, self._starter) for device in devices}

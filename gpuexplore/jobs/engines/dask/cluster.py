@@ -20,12 +20,13 @@ from gpuexplore.serialization import decode
 
 LOG = logging.getLogger(__name__)
 LOOK_S = 0.2
+ECHO_S = 0.02
 LEFT, LOST = "left the cluster", "was lost: killed, frozen or cut off"
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as it announced itself; `devices` by the names runs ask for, e.g. `lab2/cuda:0`."""
+    """A node as it announced itself; `devices` by the names runs ask for, e.g. `lab2/cuda:0`; none when it leaves."""
 
     address: str
     host: str
@@ -81,7 +82,7 @@ class Cluster:
         self._nodes: dict[str, Node] = {}
         self._inboxes: dict[str, Inbox] = {}
         self._seen: set[str] = set()
-        self._closing = threading.Event()
+        self._subscribed, self._closing = threading.Event(), threading.Event()
         self._keeper = threading.Thread(target=self._stay_connected, name="dask-connection", daemon=True)
         self._keeper.start()
 
@@ -152,15 +153,24 @@ class Cluster:
 
     def _connect(self) -> Client:
         client = Client(self.scheduler, security=self._security, timeout=CONNECT_S, set_as_default=False)
+        try:
+            self._subscribe(client)
+        except BaseException:
+            client.close(timeout=CONNECT_S)
+            raise
+        LOG.info("Connected to the Dask scheduler %s", self.scheduler)
+        return client
+
+    def _subscribe(self, client: Client) -> None:
         client.subscribe_topic("all", self._hear_of_departures)
         client.subscribe_topic(NODES, self._hear_of_nodes)
         client.subscribe_topic(self.topic, self._deliver)
+        self._subscribed.clear()
+        while not self._subscribed.wait(ECHO_S):  # until this comes back, announcements may be missed
+            client.log_event(self.topic, {})
         there = client.scheduler_info(n_workers=-1)["workers"]
-        for event in client.get_events(NODES):
-            if event[1]["address"] in there and event[1]["address"] not in self._nodes:
-                self._hear_of_nodes(event)
-        LOG.info("Connected to the Dask scheduler %s", self.scheduler)
-        return client
+        told = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
+        self._add(*{node.address: node for node in told if node.address not in self._nodes}.values())
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None
@@ -171,26 +181,26 @@ class Cluster:
             with suppress(OSError, TimeoutError):
                 client.close(timeout=CONNECT_S)
 
+    def _add(self, *nodes: Node) -> None:
+        for node in nodes:
+            if node.unusable_reason:
+                LOG.warning("A node is not used: %s", node.unusable_reason)
+            self._seen.update(node.devices)
+        self._nodes = {**self._nodes, **{node.address: node for node in nodes}}
+        self._on_change(tuple(self.devices().values()))
+
     # What follows runs in the client's own thread, one call after the other.
 
     def _hear_of_nodes(self, event: tuple[float, Any]) -> None:
-        try:
-            node = _node(event[1])
-        except (KeyError, TypeError, ValueError, GpuExploreError) as error:
-            LOG.warning("A node's announcement cannot be read: %r", error)
-            return
-        if node is None:
-            self._forget(event[1]["address"], Departure(f"{event[1]['host']} {LEFT}", expected=True))
-            return
-        if node.unusable_reason:
-            LOG.warning("A node is not used: %s", node.unusable_reason)
-        self._nodes = {**self._nodes, node.address: node}
-        self._seen.update(node.devices)
-        self._on_change(tuple(self.devices().values()))
+        node = _node(event)
+        if node is not None and node.devices:
+            self._add(node)
+        elif node is not None:
+            self._forget(node.address, Departure(f"{node.host} {LEFT}", expected=True))
 
     def _hear_of_departures(self, event: tuple[float, Any]) -> None:
-        message = event[1]
-        node = self._nodes.get(message.get("worker"))
+        message = _fields(event)
+        node = self._nodes.get(str(message.get("worker")))
         if message.get("action") == "remove-worker" and node is not None:
             expected = bool(message["expected"])
             self._forget(node.address, Departure(f"{node.host} {LEFT if expected else LOST}", expected))
@@ -206,16 +216,26 @@ class Cluster:
         self._on_change(tuple(self.devices().values()))
 
     def _deliver(self, event: tuple[float, Any]) -> None:
-        inbox = self._inboxes.get(event[1]["token"])
+        self._subscribed.set()
+        message = _fields(event)
+        inbox = self._inboxes.get(str(message.get("token")))
         if inbox is not None:
-            inbox.news.put(event[1]["event"])
+            inbox.news.put(message["event"])
 
 
-def _node(message: Mapping[str, Any]) -> Node | None:
-    """Return the node that announced itself; None when it leaves."""
-    host = str(message["host"])
-    if message["devices"] is None:
+def _fields(event: tuple[float, Any]) -> Mapping[str, Any]:
+    """Return what an event says; nothing where somebody else than a node or the scheduler sent it."""
+    return event[1] if isinstance(event[1], Mapping) else {}
+
+
+def _node(event: tuple[float, Any]) -> Node | None:
+    """Return the node that announced itself; None, and a line in the log, where nobody could read that."""
+    try:
+        message = event[1]
+        host = str(message["host"])
+        devices = [decode(Device, device) for device in message["devices"]]
+        named = {f"{host}/{device.id}": device for device in devices}
+        return Node(str(message["worker"]), host, str(message["version"]), named)
+    except (KeyError, TypeError, ValueError, GpuExploreError) as error:
+        LOG.warning("A node's announcement cannot be read: %r", error)
         return None
-    devices = [decode(Device, device) for device in message["devices"]]
-    named = {f"{host}/{device.id}": device for device in devices}
-    return Node(str(message["address"]), host, str(message["version"]), named)

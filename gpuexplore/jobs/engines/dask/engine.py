@@ -30,6 +30,8 @@ class DaskEngine:
         on_change: gets the devices of all nodes whenever one comes, changes or goes.
     """
 
+    side_by_side = True
+
     def __init__(self, scheduler: str, on_change: Callable[[tuple[Device, ...]], None] = lambda _: None) -> None:
         self._cluster = Cluster(scheduler, on_change)
 

@@ -5,6 +5,7 @@ The node says who it is and what it has. Inside, the local engine measures, with
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import distributed
+from dask.typing import Key
 
 import gpuexplore
 from gpuexplore.devices import discover
@@ -35,17 +37,10 @@ class Node:
     engine: Engine
     closing: threading.Event = field(default_factory=threading.Event)
 
-    def announce(self, devices: Sequence[Device] | None) -> None:
-        """Say which devices this node has; None when it leaves."""
-        self.worker.log_event(
-            TOPIC,
-            {
-                "address": self.worker.address,
-                "host": str(self.worker.name),
-                "version": gpuexplore.__version__,
-                "devices": None if devices is None else encode(devices),
-            },
-        )
+    def announce(self, devices: Sequence[Device]) -> None:
+        """Say which devices this node has, none when it leaves; the scheduler adds the worker's address."""
+        host, version = str(self.worker.name), gpuexplore.__version__
+        self.worker.log_event(TOPIC, {"host": host, "version": version, "devices": encode(devices)})
 
     def warm(self, devices: Sequence[Device]) -> None:
         """Load the workers' libraries one after the other, and announce each device with its ceilings."""
@@ -59,7 +54,7 @@ class Node:
 
     async def close(self) -> None:
         """Leave the cluster: what is being measured here is measured again elsewhere."""
-        self.announce(None)
+        self.announce(())
         self.closing.set()
 
 
@@ -73,7 +68,18 @@ def join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) 
     """Make a node of `worker` that measures on `devices` by `engine`."""
     node = worker.extensions[EXTENSION] = Node(worker, engine)
     node.announce(devices)
+    _leave_at_sigterm(worker)
     threading.Thread(target=node.warm, args=(devices,), name="warming", daemon=True).start()
+
+
+def _leave_at_sigterm(worker: distributed.Worker) -> None:
+    """Let a first SIGTERM retire the worker: Dask's own handler, which a second one gets, looks like a crash."""
+
+    def leave(number: int, _: object) -> None:
+        signal.signal(number, previous)
+        worker.loop.add_callback_from_signal(worker.close_gracefully, reason="SIGTERM")
+
+    previous = signal.signal(signal.SIGTERM, leave)
 
 
 def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> None:
@@ -90,10 +96,19 @@ def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> Non
     def tell(event: Event) -> None:
         worker.log_event(topic, {"token": token, "event": encode_event(event)})
 
+    def is_unwanted() -> bool:
+        return cancelled() or node.closing.is_set() or _is_forgotten(worker, key)
+
+    key = worker.get_current_task()
     with _cancellation(token) as cancelled:
         tell(Begun(os.getpid()))
-        decoded = tuple(decode(Case, case) for case in cases)
-        node.engine.measure(decoded, tell, lambda: cancelled() or node.closing.is_set())
+        node.engine.measure(tuple(decode(Case, case) for case in cases), tell, is_unwanted)
+
+
+def _is_forgotten(worker: distributed.Worker, key: Key) -> bool:
+    """Return whether the scheduler told this node that nobody waits for a task: its supervisor has ended."""
+    task = worker.state.tasks.get(key)
+    return task is None or task.state == "cancelled"
 
 
 @contextmanager
@@ -104,7 +119,7 @@ def _cancellation(token: str) -> Iterator[Callable[[], bool]]:
     def listen() -> None:
         try:
             shared.wait()
-        except OSError:
+        except (OSError, UnboundLocalError):  # the second is what distributed makes of a client that is closed
             LOG.warning("The scheduler is gone: what is measured for it ends")
         finally:
             heard.set()
