@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `worker`."""
     parser.add_argument("scheduler", metavar="tls://HOST:PORT", help="the Dask scheduler; TLS is set up as for Dask")
     parser.add_argument("--lifetime", metavar="TIME", help="leave after so long, e.g. 55m for a job of an hour")
-    parser.add_argument("options", nargs="*", metavar="OPTION", help="after --: further options of dask worker")
+    parser.add_argument(
+        "--dask", metavar="OPTIONS", default="", help="further options of dask worker, e.g. --dask='--interface ib0'"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -31,7 +34,7 @@ def execute(arguments: argparse.Namespace) -> int:
     check_certificates(arguments.scheduler, "worker")
     options = ["--lifetime", arguments.lifetime] if arguments.lifetime else []
     command = dask_worker(arguments.scheduler, [device.id for device in discover()])
-    os.execve(sys.executable, [*command, *options, *arguments.options], {**os.environ, **SETTINGS})
+    os.execve(sys.executable, [*command, *options, *shlex.split(arguments.dask)], {**os.environ, **SETTINGS})
 
 
 def dask_worker(scheduler: str, device_ids: Sequence[str], *, host: str | None = None, node: str = NODE) -> list[str]:

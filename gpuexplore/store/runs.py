@@ -134,7 +134,7 @@ def history(
 def measured_results(
     database: Database, device: Device, *, owner: str | None = None, runs: int = 40, limit: int = 400
 ) -> tuple[tuple[str, Result], ...]:
-    """Return results with a measurement on `device`, each with its run's id, newest first.
+    """Return results with a measurement on `device`, each with its run's id, newest first; none on a simulated one.
 
     Which devices count as this one is decided by `gpuexplore.devices.identity`.
 
@@ -143,6 +143,8 @@ def measured_results(
         runs: only the newest so many are looked at, whatever they measured.
         limit: of results.
     """
+    if device.is_simulated:
+        return ()
     newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(runs)
     if owner is not None:
         newest = newest.where(RUNS.c.owner == owner)

@@ -36,12 +36,12 @@ class Cluster:
 
     def start_scheduler(self):
         options = ["--host", f"{self.address.rpartition(':')[0]}", "--port", str(self.port), "--no-dashboard"]
-        self.scheduler = self._start([sys.executable, "-m", "dask", "scheduler", *options], SCHEDULER)
+        self.scheduler = self.start([sys.executable, "-m", "dask", "scheduler", *options], SCHEDULER)
 
     def start_node(self, host, *options, **environment):
         """Start a node and return its process."""
         command = dask_worker(self.address, ("fake", "cuda:1"), host=host, node="tests.jobs.dask_node")
-        return self._start([*command, *options], {**SETTINGS, "LIMITS_FILE": str(self.limits), **environment})
+        return self.start([*command, *options], {**SETTINGS, "LIMITS_FILE": str(self.limits), **environment})
 
     def start_hidden_node(self, host):
         """Start a node that tells everybody an address nobody can reach."""
@@ -49,9 +49,9 @@ class Cluster:
         listen, contact = f"tcp://127.0.0.1:{port}", f"tcp://{UNREACHABLE}:{port}"
         return self.start_node(host, "--listen-address", listen, "--contact-address", contact)
 
-    def _start(self, command, environment):
-        name = f"{len(self.processes)}-{command[3]}"
-        with (self.home / f"{name}.log").open("wb") as log:
+    def start(self, command, environment):
+        """Start a process with this cluster's home and certificates, and return it."""
+        with (self.home / f"process-{len(self.processes)}.log").open("wb") as log:
             process = subprocess.Popen(
                 command,
                 stdout=log,
