@@ -7,6 +7,7 @@ GpuExploreError
 ├── TooSlow             the time budget is not enough: becomes Status.SKIPPED
 ├── Cancelled           the user asked to stop: becomes Status.CANCELLED
 ├── NotFound            no such run, device or accelerator
+├── DeviceLost          the device's node is gone: what is left of a run waits for it in the queue
 └── StoreUnavailable    the database cannot be used now: its text says why, and what helps
 """
 
@@ -47,6 +48,10 @@ class Cancelled(GpuExploreError):
 
 class NotFound(GpuExploreError):
     """A run, device or accelerator that does not exist."""
+
+
+class DeviceLost(GpuExploreError):
+    """The node that has the device left while a run was measured; the text says which and how."""
 
 
 class StoreUnavailable(GpuExploreError):

@@ -112,6 +112,11 @@ class Device:
         """Whether it is a row of the table of accelerators: nothing can be measured on it."""
         return self.kind == "table"
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it exists by a setting only: nothing is measured on it."""
+        return self.kind == "simulated"
+
     def peak(self, dtype: str, unit: Unit) -> Peak | None:
         """Return the peak of `dtype` on `unit`; None when unknown, never a neighbour's."""
         return next((peak for peak in self.peaks if (peak.dtype, peak.unit) == (dtype, unit)), None)

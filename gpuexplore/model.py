@@ -55,7 +55,7 @@ CacheMode = Literal["cold", "warm", "both"]
 Condition = Literal["cold", "warm", "graph"]
 DataMode = Literal["normal", "zeros", "ones"]
 FlagName = Literal[
-    "noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm", "truncated"
+    "noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm", "truncated", "simulated"
 ]
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")

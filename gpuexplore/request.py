@@ -124,7 +124,7 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
     if request.operation not in OPERATIONS:
         return replace(request, devices=devices)
     operation = operation_named(request.operation)
-    kinds = {device.partition(":")[0] for device in split(devices)}
+    kinds = {device.rpartition("/")[2].partition(":")[0] for device in split(devices)}  # `cuda` of lab1/cuda:0
     fitting = [implementation for implementation in operation.usual if kinds & set(implementation.runs_on_kinds)]
     sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
     return replace(

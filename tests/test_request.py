@@ -257,6 +257,7 @@ def test_nothing_is_wrong_with_the_defaults():
     [
         (("cpu",), ("numpy", "numba-cpu", "torch")),
         (("cuda:0",), ("numba-cuda", "torch")),
+        (("lab1/cuda:0",), ("numba-cuda", "torch")),
         (HERE, ("numpy", "numba-cpu", "numba-cuda", "torch")),
     ],
 )

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
+    "worker": "lend this machine's devices to a Dask cluster",
 }
 EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
 

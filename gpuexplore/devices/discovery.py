@@ -11,6 +11,7 @@ from gpuexplore.devices.cuda import device_from
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.nvidia_smi import parse_gpus, query_gpus
 from gpuexplore.devices.nvml import load_nvml, read_gpus
+from gpuexplore.devices.simulated import simulated_devices
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device
 
@@ -18,8 +19,9 @@ NO_CEILING = "Peaks are unknown until they are measured: a CPU's clock under loa
 
 
 def discover() -> tuple[Device, ...]:
-    """Return the CPU and the CUDA devices of this machine; loads no CUDA library and opens no context."""
-    return discover_with(nvml=load_nvml(), query_smi=query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
+    """Return this machine's CPU, CUDA devices and simulated devices; loads no CUDA library and opens no context."""
+    real = discover_with(nvml=load_nvml(), query_smi=query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
+    return (*real, *simulated_devices())
 
 
 def discover_with(

@@ -68,7 +68,7 @@ def read_task(directory: Path) -> Task:
 
 def write_event(journal: IO[str], event: Event) -> None:
     """Append one event; it is with the operating system when this returns."""
-    journal.write(json.dumps({"kind": type(event).__name__, "value": encode(event)}) + "\n")
+    journal.write(json.dumps(encode_event(event)) + "\n")
     journal.flush()
 
 
@@ -89,10 +89,16 @@ class JournalReader:
                 if not line.endswith(b"\n"):
                     return
                 self._offset += len(line)
-                yield _event(json.loads(line))
+                yield decode_event(json.loads(line))
 
 
-def _event(line: dict[str, Any]) -> Event:
+def encode_event(event: Event) -> dict[str, Any]:
+    """Return `event` as JSON that names its kind."""
+    return {"kind": type(event).__name__, "value": encode(event)}
+
+
+def decode_event(data: dict[str, Any]) -> Event:
+    """Return the event that `encode_event` turned into `data`."""
     kinds: Sequence[type[Event]] = (Begun, Case, Result, Ended)
-    kind = next(kind for kind in kinds if kind.__name__ == line["kind"])
-    return decode(kind, line["value"])
+    kind = next(kind for kind in kinds if kind.__name__ == data["kind"])
+    return decode(kind, data["value"])

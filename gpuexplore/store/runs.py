@@ -135,7 +135,7 @@ def history(
 def measured_results(
     database: Database, device: Device, *, owner: str | None = None, numbers: range | None = None, limit: int = 400
 ) -> tuple[tuple[str, Result], ...]:
-    """Return results with a measurement on `device`, each with its run's id, newest first.
+    """Return results with a measurement on `device`, each with its run's id, newest first; none on a simulated one.
 
     Which devices count as this one is decided by `gpuexplore.devices.identity`.
 
@@ -144,6 +144,8 @@ def measured_results(
         numbers: only results of these numbers, which grow as results come (see `newest_result`).
         limit: of results; only the newest LOOKED_AT runs are looked at, whatever they measured.
     """
+    if device.is_simulated:
+        return ()
     newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(LOOKED_AT)
     if owner is not None:
         newest = newest.where(RUNS.c.owner == owner)

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 from sqlalchemy import select, update
 
-from gpuexplore.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.supervisor import claimed_run, loop
 from gpuexplore.jobs.supervisor import heartbeat as module
 from gpuexplore.jobs.supervisor.__main__ import warm_all
@@ -28,6 +28,8 @@ DEAD = Instance("host/0", host="host", scope="locks", pid=1, version="1")
 
 class FakeEngine:
     """Succeeds at once; `before_group` may do anything first."""
+
+    side_by_side = False
 
     def __init__(self, before_group=lambda cases: None):
         self.groups = []
@@ -372,3 +374,57 @@ def test_device_of_a_named_host_is_measured_under_its_own_name_and_reported_as_a
     assert {case.device for group in engine.groups for case in group} == {"fake"}
     assert [result.case for result in store.load(run_id).results] == list(named.cases())
     assert store.load(elsewhere).state is RunState.QUEUED
+
+
+class ClusterEngine(FakeEngine):
+    """Has devices that share no host."""
+
+    side_by_side = True
+
+
+def test_devices_of_a_cluster_are_measured_at_the_same_time_and_each_by_one_run(store, experiment):
+    heartbeat = Heartbeat(store, ME, [replace(CPU, id=name) for name in ("lab1/fake", "lab2/fake")])
+    ids = [store.submit(replace(experiment, devices=(name,)), "ada") for name in ("lab1/fake", "lab2/fake") * 2]
+    together, at_work = threading.Barrier(2, timeout=10), []
+
+    def before_group(cases):
+        device = cases[0].device
+        assert device not in at_work
+        at_work.append(device)
+        together.wait()
+        at_work.remove(device)
+
+    served(store, ClusterEngine(before_group), heartbeat)
+
+    assert [store.load_summary(run_id).state for run_id in ids] == [RunState.DONE] * 4
+
+
+def test_run_whose_device_is_lost_waits_for_it_and_keeps_its_results(store, heartbeat, experiment):
+    run_id = store.submit(experiment, "ada")
+    losses = iter([False, True])
+
+    def before_group(cases):
+        if next(losses, False):
+            heartbeat.replace_devices(())
+            raise DeviceLost("lab1 left the cluster")
+
+    served(store, FakeEngine(before_group), heartbeat)
+    lost = store.load(run_id)
+    heartbeat.replace_devices([CPU])
+    served(store, FakeEngine(), heartbeat)
+
+    assert (lost.state, lost.progress.done) == (RunState.QUEUED, 2)
+    assert store.load(run_id).state is RunState.DONE
+
+
+def test_run_that_was_cancelled_when_its_device_was_lost_ends(store, heartbeat, experiment):
+    run_id = store.submit(experiment, "ada")
+
+    def before_group(cases):
+        store.request_cancel(run_id, "ada")
+        time.sleep(claimed_run.CANCEL_POLL_S)
+        raise DeviceLost("lab1 left the cluster")
+
+    served(store, FakeEngine(before_group), heartbeat)
+
+    assert store.load_summary(run_id).state is RunState.CANCELLED

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event, select, update
 
+from gpuexplore.devices.simulated import VARIABLE, simulated_devices
 from gpuexplore.model import Experiment
 from gpuexplore.store import runs
 from gpuexplore.store.tables import ENVIRONMENTS
@@ -124,3 +125,10 @@ def test_the_query_reads_results_by_their_runs_index(store, record):
     steps = " / ".join(row[-1] for row in plan)
     assert "SEARCH results USING INDEX" in steps
     assert "SEARCH runs USING INDEX" in steps
+
+
+def test_results_of_a_simulated_device_are_no_measurements(store, record):
+    (simulated,) = simulated_devices({VARIABLE: "1"})
+    record(on(ok(size=10), id=simulated.id, kind=simulated.kind, name=simulated.name))
+
+    assert store.measured_results(simulated) == store.measured_results(HERE) == ()

@@ -7,7 +7,14 @@ from gpuexplore.model import Case, Device, Result
 
 
 class Engine(Protocol):
-    """A place where groups are measured, one at a time."""
+    """A place where groups are measured.
+
+    Attributes:
+        side_by_side: whether devices share no host, so that each can be measured on at the same time; otherwise one
+            group is measured at a time.
+    """
+
+    side_by_side: bool
 
     def warm(self, device: Device) -> Device:
         """Load what measuring on `device` needs; return it with the ceilings measured there.

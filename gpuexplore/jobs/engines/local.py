@@ -26,6 +26,7 @@ from gpuexplore.model import Case, Device, Result, Status
 
 LOG = logging.getLogger(__name__)
 RUNNER = "gpuexplore.measure.runner"
+RUNNER_OF_KIND = {"simulated": "gpuexplore.jobs.simulated_runner"}
 MAX_FALSE_STARTS = 3
 BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusable afterwards
 POLL_S = 0.01
@@ -42,6 +43,8 @@ class LocalEngine:
         runner: module with `measure_group` and `warm_up`, loaded in the workers only.
         limits: after which a worker counts as hanging.
     """
+
+    side_by_side = False
 
     def __init__(self, devices: Sequence[Device], *, runner: str = RUNNER, limits: Limits | None = None) -> None:
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
@@ -65,7 +68,7 @@ class LocalEngine:
         with self._exclusive(process.device, self._closing.is_set) as acquired:
             if not acquired or self._closing.is_set():
                 raise GpuExploreError(f"{device.id} was not warmed up: the engine is closing")
-            failure = self._try(process, Task(self._runner, device), attempt, self._closing.is_set)
+            failure = self._try(process, self._task(device), attempt, self._closing.is_set)
         if failure is not None or attempt.ended is None or attempt.ended.device is None:
             raise GpuExploreError(f"{device.id} was not warmed up: {failure.reason if failure else 'no answer'}")
         return attempt.ended.device
@@ -118,7 +121,7 @@ class LocalEngine:
         to_try, false_starts = [list(cases)], 0
         while to_try:
             attempt = Attempt(to_try.pop(), on_event, self._limits)
-            task = Task(self._runner, process.device, tuple(attempt.pending))
+            task = self._task(process.device, attempt.pending)
             failure = CANCELLATION if cancelled() else self._try(process, task, attempt, cancelled)
             if failure is None:
                 continue
@@ -136,6 +139,9 @@ class LocalEngine:
             if false_starts == MAX_FALSE_STARTS:
                 raise GpuExploreError(f"{failure.reason}, {false_starts} times before it took up a case")
             to_try = [cases for cases in to_try if cases]
+
+    def _task(self, device: Device, cases: Sequence[Case] = ()) -> Task:
+        return Task(RUNNER_OF_KIND.get(device.kind, self._runner), device, tuple(cases))
 
     def _try(self, process: DeviceProcess, task: Task, attempt: Attempt, cancelled: IsCancelled) -> Failure | None:
         """Let the worker work once; afterwards it is warm, or gone when it cannot be trusted any more."""

@@ -6,6 +6,7 @@ so this is one, and the workers stay free of the database.
 
 import argparse
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from filelock import Timeout
 from gpuexplore.devices import discover
 from gpuexplore.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.engines import Engine
+from gpuexplore.jobs.engines.dask import SCHEDULER_VARIABLE, check_installed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import HostLock, supervisor_lock
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
@@ -55,22 +57,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool = False) -> None:
-    """Measure what is queued in `database` on the devices of this host until `stop` is set."""
-    devices = discover()
-    LOG.info("Measuring on %s", ", ".join(f"{device.id} ({device.name})" for device in devices))
+    """Measure what is queued in `database` on the devices of this host, or of a cluster, until `stop` is set."""
+    scheduler = os.environ.get(SCHEDULER_VARIABLE)
+    devices = () if scheduler else discover()
     with ExitStack() as stack:
         store = _open(database, lock, stop)
         if store is None:
             return
         stack.enter_context(store)
-        heartbeat = Heartbeat(store, this_instance(), devices, warming=True, sign_life=lock.sign_life)
+        heartbeat = Heartbeat(store, this_instance(), devices, warming=not scheduler, sign_life=lock.sign_life)
         stack.enter_context(heartbeat)
-        engine = LocalEngine(devices)
-        warming = Thread(target=warm_all, args=(engine, heartbeat, devices), name="warming")
-        warming.start()
-        stack.callback(warming.join)
+        engine = _cluster(scheduler, heartbeat) if scheduler else _this_host(devices, heartbeat, stack)
         stack.callback(engine.close)
         serve(store, engine, heartbeat, stop=stop, once=once)
+
+
+def _this_host(devices: Sequence[Device], heartbeat: Heartbeat, stack: ExitStack) -> Engine:
+    LOG.info("Measuring on %s", ", ".join(f"{device.id} ({device.name})" for device in devices))
+    engine = LocalEngine(devices)
+    warming = Thread(target=warm_all, args=(engine, heartbeat, devices), name="warming")
+    warming.start()
+    stack.callback(warming.join)
+    return engine
+
+
+def _cluster(scheduler: str, heartbeat: Heartbeat) -> Engine:
+    """Return the engine of a Dask cluster, whose nodes come and go, and warm up by themselves."""
+    check_installed()
+    from gpuexplore.jobs.engines.dask.engine import DaskEngine
+
+    LOG.info("Measuring on the nodes of %s", scheduler)
+    return DaskEngine(scheduler, heartbeat.replace_devices)
 
 
 def _open(database: str | None, lock: HostLock, stop: Event) -> Store | None:

@@ -76,6 +76,13 @@ class ClaimedRun:
             state, reason = RunState.CANCELLED, CANCELLED_BY_OWNER
         self._until_written(lambda: self.store.finish(self.claim, state, reason=reason))
 
+    def give_back(self) -> None:
+        """Let what is left of the run wait for its devices, unless its owner asked to stop."""
+        if self.should_stop() and self.cancelled:
+            self.finish(RunState.DONE)
+        else:
+            self.release()
+
     def release(self) -> None:
         """Give the run back to the queue with the results it has."""
         self._until_written(lambda: self.store.release(self.claim))

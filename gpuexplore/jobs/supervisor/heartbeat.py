@@ -46,7 +46,7 @@ class Heartbeat:
         self._store = store
         self._sign_life = sign_life
         self._devices = {device.id: device for device in devices}
-        self._measuring = 0
+        self._measuring: set[object] = set()
         self._turned_s = time.monotonic()
         self._stop = threading.Event()
         self._threads = [
@@ -70,6 +70,10 @@ class Heartbeat:
         """Report `device` as it is now, with what was measured on it."""
         self._devices[device.id] = device
 
+    def replace_devices(self, devices: Sequence[Device]) -> None:
+        """Report `devices`, and no others."""
+        self._devices = {device.id: device for device in devices}
+
     def turn(self) -> None:
         """Note that the loop goes on."""
         self._turned_s = time.monotonic()
@@ -77,12 +81,13 @@ class Heartbeat:
     @contextmanager
     def measuring(self) -> Iterator[None]:
         """Report as measuring meanwhile."""
-        self._measuring += 1
+        run = object()
+        self._measuring.add(run)
         self.beat()
         try:
             yield
         finally:
-            self._measuring -= 1
+            self._measuring.remove(run)
 
     def sign(self) -> None:
         """Show this host and systemd that the supervisor works."""

@@ -1,17 +1,18 @@
 """Claims one run after the other, measures it group by group and stores each result as it arrives."""
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from threading import Event
 
-from gpuexplore.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
+from gpuexplore.jobs.supervisor.lanes import Lanes
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.store import Store
 from gpuexplore.store.leases import names_of
@@ -20,6 +21,8 @@ LOG = logging.getLogger(__name__)
 POLL_S = 0.05
 RETRY_S = 1.0
 
+DeviceIds = Callable[[], frozenset[str]]
+
 
 def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, once: bool = False) -> None:
     """Measure what is queued until `stop` is set, or with `once` until nothing waits.
@@ -27,37 +30,68 @@ def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, on
     A database that cannot be used is tried again, for as long as it takes.
     """
     housekeeping = Housekeeping(store, heartbeat.instance)
-    while not stop.is_set():
-        heartbeat.turn()
-        try:
-            housekeeping.do_what_is_due()
-            busy = measure_next(store, engine, heartbeat, stop=stop)
-        except StoreUnavailable as error:
-            LOG.warning("%s", error)
-            stop.wait(RETRY_S)
-            continue
-        if not busy and once:
-            return
-        if not busy:
-            stop.wait(POLL_S)
+    with Lanes() as lanes:
+        while not stop.is_set():
+            heartbeat.turn()
+            try:
+                housekeeping.do_what_is_due()
+                if engine.side_by_side:
+                    busy = start_next(store, engine, heartbeat, lanes=lanes, stop=stop)
+                else:
+                    busy = measure_next(store, engine, heartbeat, stop=stop)
+            except StoreUnavailable as error:
+                LOG.warning("%s", error)
+                stop.wait(RETRY_S)
+                continue
+            if not busy and once and lanes.are_free():
+                return
+            if not busy:
+                stop.wait(POLL_S)
 
 
 def measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event) -> bool:
     """Measure the run whose turn it is until it ends or yields; return whether there was one."""
-    ids = device_ids(heartbeat)
-    claim = store.claim(heartbeat.instance.name, ids)
+    claim = store.claim(heartbeat.instance.name, device_ids(heartbeat))
     if claim is None:
         return False
-    LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
+    measure_claimed(engine, ClaimedRun(store, claim, stop), heartbeat, lambda: device_ids(heartbeat))
+    return True
+
+
+def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: Lanes, stop: Event) -> bool:
+    """Start the run whose turn it is on the devices that are free; return whether there was one."""
+
+    def free() -> frozenset[str]:
+        return lanes.free(device.id for device in heartbeat.devices)
+
+    claim = store.claim(heartbeat.instance.name, free())
+    if claim is None:
+        return False
+    devices = frozenset(claim.experiment.devices)
     run = ClaimedRun(store, claim, stop)
+    lanes.start(devices, lambda: measure_claimed(engine, run, heartbeat, lambda: free() | devices))
+    return True
+
+
+def measure_claimed(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat, available: DeviceIds) -> None:
+    """Measure a run until it ends or yields.
+
+    Args:
+        available: returns the devices that could be measured on next if this run yielded.
+    """
+    run_id = run.claim.run_id
+    LOG.info("Run %s, attempt %d: %d cases", run_id, run.claim.attempt, len(run.claim.remaining))
     with heartbeat.measuring():
         try:
-            _measure_groups(engine, run, heartbeat)
+            _measure_groups(engine, run, heartbeat, available)
+        except DeviceLost as error:
+            LOG.warning("Run %s waits again: %s", run_id, error)
+            run.book()
+            run.give_back()
         except Exception as error:
-            LOG.exception("Run %s failed", claim.run_id)
+            LOG.exception("Run %s failed", run_id)
             run.book()
             run.finish(RunState.FAILED, str(error) if isinstance(error, GpuExploreError) else _named(error))
-    return True
 
 
 def device_ids(heartbeat: Heartbeat) -> frozenset[str]:
@@ -65,19 +99,18 @@ def device_ids(heartbeat: Heartbeat) -> frozenset[str]:
     return names_of(heartbeat.instance.host, (device.id for device in heartbeat.devices))
 
 
-def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat) -> None:
+def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat, available: DeviceIds) -> None:
     def should_stop() -> bool:
         heartbeat.turn()
         return run.should_stop()
 
     take = CrashLimit(run.take)
-    local = {device.id for device in heartbeat.devices}
     for _, group in groupby(run.claim.remaining, key=lambda case: case.group):
-        if run.must_yield(device_ids(heartbeat)):
+        if run.must_yield(available()):
             LOG.info("Run %s yields after %.1f s", run.claim.run_id, run.held_s)
             run.release()
             return
-        _measure_group(engine, _as_this_host_names_them(tuple(group), local), take, should_stop)
+        _measure_group(engine, _as_here(tuple(group), heartbeat), take, should_stop)
         run.book()
         if run.lost:
             LOG.warning("Run %s belongs to another attempt now", run.claim.run_id)
@@ -97,12 +130,10 @@ def _measure_group(
     engine.measure(tuple(named), take_as_asked_for, should_stop)
 
 
-def _as_this_host_names_them(group: Sequence[Case], device_ids: Collection[str]) -> dict[Case, Case]:
-    """Return the cases to measure, each with the case that was asked for: `lab1/cuda:0` is `cuda:0` on lab1."""
-    return {
-        case if case.device in device_ids else replace(case, device=case.device.rpartition("/")[2]): case
-        for case in group
-    }
+def _as_here(group: Sequence[Case], heartbeat: Heartbeat) -> dict[Case, Case]:
+    """Return the cases as devices are named here, each with the one asked for: `lab1/cuda:0` is `cuda:0` on lab1."""
+    here = {f"{heartbeat.instance.host}/{device.id}": device.id for device in heartbeat.devices}
+    return {replace(case, device=here.get(case.device, case.device)): case for case in group}
 
 
 def _named(error: Exception) -> str:

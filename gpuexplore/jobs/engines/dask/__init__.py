@@ -1,0 +1,21 @@
+"""Measures on the nodes of a Dask cluster: a way to carry groups to the local engine there, and its events back.
+
+The queue stays in the database, and the scheduler gets one task per free device. Nobody connects to a node: tasks go
+out and events come back on the connection that the node opened, so it may be behind NAT.
+"""
+
+from importlib.util import find_spec
+
+from gpuexplore.errors import InvalidInput
+
+SCHEDULER_VARIABLE = "GPUEXPLORE_SCHEDULER"
+
+
+def check_installed() -> None:
+    """Return when Dask can be imported.
+
+    Raises:
+        InvalidInput: the extra is not installed.
+    """
+    if find_spec("distributed") is None:
+        raise InvalidInput("a Dask cluster needs an extra: pip install 'gpuexplore[dask]'")

@@ -1,0 +1,241 @@
+"""The connection to a scheduler: who is there, and what nodes tell, handed to the task it belongs to."""
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from typing import Any
+
+from distributed import Client
+
+import gpuexplore
+from gpuexplore.errors import DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.jobs.engines.dask.node import TOPIC as NODES
+from gpuexplore.jobs.engines.dask.transport import CONNECT_S, describe, security_for
+from gpuexplore.model import Device
+from gpuexplore.serialization import decode
+
+LOG = logging.getLogger(__name__)
+LOOK_S = 0.2
+ECHO_S = 0.02
+LEFT, LOST = "left the cluster", "was lost: killed, frozen or cut off"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as it announced itself; `devices` by the names runs ask for, e.g. `lab2/cuda:0`; none when it leaves."""
+
+    address: str
+    host: str
+    version: str
+    devices: Mapping[str, Device]
+
+    @property
+    def unusable_reason(self) -> str | None:
+        """Why nothing is measured there; None where it is."""
+        if self.version == gpuexplore.__version__:
+            return None
+        return f"{self.host} has gpuexplore {self.version}, not {gpuexplore.__version__} as here: install that there"
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """That a node left.
+
+    Attributes:
+        expected: it was told to leave; otherwise it was killed, crashed, froze, or lost its network.
+    """
+
+    reason: str
+    expected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """What came in for one task: encoded events, and the departure of its node."""
+
+    node: Node
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    news: SimpleQueue[dict[str, Any] | Departure] = field(default_factory=SimpleQueue)
+
+
+class Cluster:
+    """Stays connected until it is closed; a scheduler that goes is waited for.
+
+    Args:
+        scheduler: its address.
+        on_change: gets the devices of all nodes whenever one comes, changes or goes.
+
+    Raises:
+        InvalidInput: the address may not be used.
+    """
+
+    def __init__(self, scheduler: str, on_change: Callable[[tuple[Device, ...]], None]) -> None:
+        self.scheduler = scheduler
+        self.topic = f"gpuexplore-{uuid.uuid4().hex}"
+        self._security = security_for(scheduler, "client")
+        self._on_change = on_change
+        self._client: Client | None = None
+        self._nodes: dict[str, Node] = {}
+        self._inboxes: dict[str, Inbox] = {}
+        self._seen: set[str] = set()
+        self._subscribed, self._closing = threading.Event(), threading.Event()
+        self._keeper = threading.Thread(target=self._stay_connected, name="dask-connection", daemon=True)
+        self._keeper.start()
+
+    @property
+    def client(self) -> Client:
+        """The connection.
+
+        Raises:
+            DeviceLost: there is none at present.
+        """
+        if self._client is None:
+            raise DeviceLost(f"the Dask scheduler {self.scheduler} is gone")
+        return self._client
+
+    def devices(self) -> dict[str, Device]:
+        """Return the devices of all nodes that may be used, each under its own name."""
+        usable = (node for node in self._nodes.values() if node.unusable_reason is None)
+        return {name: replace(device, id=name) for node in usable for name, device in node.devices.items()}
+
+    def node_with(self, device_id: str) -> Node:
+        """Return the node that has a device.
+
+        Raises:
+            DeviceLost: it was there, and may come back.
+            InvalidInput: no node ever had it, or the node is of another version.
+        """
+        node = next((node for node in self._nodes.values() if device_id in node.devices), None)
+        if node is not None and node.unusable_reason:
+            raise InvalidInput(node.unusable_reason)
+        if node is None and device_id in self._seen:
+            raise DeviceLost(f"{device_id} is not in the cluster now")
+        if node is None:
+            raise InvalidInput.of("device", device_id, self.devices())
+        return node
+
+    def open_inbox(self, node: Node) -> Inbox:
+        """Return where the events of a new task arrive."""
+        inbox = Inbox(node)
+        self._inboxes[inbox.token] = inbox
+        if node.address not in self._nodes:  # it left while nobody listened
+            inbox.news.put(Departure(f"{node.host} {LEFT}", expected=True))
+        return inbox
+
+    def close_inbox(self, inbox: Inbox) -> None:
+        """Drop whatever still arrives for a task."""
+        self._inboxes.pop(inbox.token, None)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._closing.set()
+        self._keeper.join()
+
+    def _stay_connected(self) -> None:
+        said = None
+        while not self._closing.wait(LOOK_S):
+            if self._client is not None and self._client.status == "running":
+                continue
+            self._disconnect()
+            try:
+                self._client = self._connect()
+                said = None
+            except (OSError, GpuExploreError) as error:
+                reason = describe(error)
+                if reason != said:
+                    LOG.warning("The Dask scheduler %s cannot be reached: %s", self.scheduler, reason)
+                said = reason
+        self._disconnect()
+
+    def _connect(self) -> Client:
+        client = Client(self.scheduler, security=self._security, timeout=CONNECT_S, set_as_default=False)
+        try:
+            self._subscribe(client)
+        except BaseException:
+            client.close(timeout=CONNECT_S)
+            raise
+        LOG.info("Connected to the Dask scheduler %s", self.scheduler)
+        return client
+
+    def _subscribe(self, client: Client) -> None:
+        client.subscribe_topic("all", self._hear_of_departures)
+        client.subscribe_topic(NODES, self._hear_of_nodes)
+        client.subscribe_topic(self.topic, self._deliver)
+        self._subscribed.clear()
+        while not self._subscribed.wait(ECHO_S):  # until this comes back, announcements may be missed
+            client.log_event(self.topic, {})
+        there = client.scheduler_info(n_workers=-1)["workers"]
+        told = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
+        self._add(*{node.address: node for node in told if node.address not in self._nodes}.values())
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        gone = Departure(f"the Dask scheduler {self.scheduler} is gone", expected=True)
+        for address in tuple(self._nodes):
+            self._forget(address, gone)
+        if client is not None:
+            with suppress(OSError, TimeoutError):
+                client.close(timeout=CONNECT_S)
+
+    def _add(self, *nodes: Node) -> None:
+        for node in nodes:
+            if node.unusable_reason:
+                LOG.warning("A node is not used: %s", node.unusable_reason)
+            self._seen.update(node.devices)
+        self._nodes = {**self._nodes, **{node.address: node for node in nodes}}
+        self._on_change(tuple(self.devices().values()))
+
+    # What follows runs in the client's own thread, one call after the other.
+
+    def _hear_of_nodes(self, event: tuple[float, Any]) -> None:
+        node = _node(event)
+        if node is not None and node.devices:
+            self._add(node)
+        elif node is not None:
+            self._forget(node.address, Departure(f"{node.host} {LEFT}", expected=True))
+
+    def _hear_of_departures(self, event: tuple[float, Any]) -> None:
+        message = _fields(event)
+        node = self._nodes.get(str(message.get("worker")))
+        if message.get("action") == "remove-worker" and node is not None:
+            expected = bool(message["expected"])
+            self._forget(node.address, Departure(f"{node.host} {LEFT if expected else LOST}", expected))
+
+    def _forget(self, address: str, departure: Departure) -> None:
+        if address not in self._nodes:
+            return
+        self._nodes = {known: node for known, node in self._nodes.items() if known != address}
+        LOG.info("%s", departure.reason)
+        for inbox in tuple(self._inboxes.values()):
+            if inbox.node.address == address:
+                inbox.news.put(departure)
+        self._on_change(tuple(self.devices().values()))
+
+    def _deliver(self, event: tuple[float, Any]) -> None:
+        self._subscribed.set()
+        message = _fields(event)
+        inbox = self._inboxes.get(str(message.get("token")))
+        if inbox is not None:
+            inbox.news.put(message["event"])
+
+
+def _fields(event: tuple[float, Any]) -> Mapping[str, Any]:
+    """Return what an event says; nothing where somebody else than a node or the scheduler sent it."""
+    return event[1] if isinstance(event[1], Mapping) else {}
+
+
+def _node(event: tuple[float, Any]) -> Node | None:
+    """Return the node that announced itself; None, and a line in the log, where nobody could read that."""
+    try:
+        message = event[1]
+        host = str(message["host"])
+        devices = [decode(Device, device) for device in message["devices"]]
+        named = {f"{host}/{device.id}": device for device in devices}
+        return Node(str(message["worker"]), host, str(message["version"]), named)
+    except (KeyError, TypeError, ValueError, GpuExploreError) as error:
+        LOG.warning("A node's announcement cannot be read: %r", error)
+        return None

@@ -1,0 +1,133 @@
+"""A node of the cluster: what `dask worker` loads (`--preload`), and what it does with a task.
+
+The node says who it is and what it has. Inside, the local engine measures, with its processes, limits and locks.
+"""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import distributed
+from dask.typing import Key
+
+import gpuexplore
+from gpuexplore.devices import discover
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.jobs.engines import Engine
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.jobs.journal import Begun, Event, encode_event
+from gpuexplore.model import Case, Device
+from gpuexplore.serialization import decode, encode
+
+LOG = logging.getLogger(__name__)
+TOPIC = "gpuexplore-nodes"
+EXTENSION = "gpuexplore"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a node keeps; Dask closes it with the worker."""
+
+    worker: distributed.Worker
+    engine: Engine
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def announce(self, devices: Sequence[Device]) -> None:
+        """Say which devices this node has, none when it leaves; the scheduler adds the worker's address."""
+        host, version = str(self.worker.name), gpuexplore.__version__
+        self.worker.log_event(TOPIC, {"host": host, "version": version, "devices": encode(devices)})
+
+    def warm(self, devices: Sequence[Device]) -> None:
+        """Load the workers' libraries one after the other, and announce each device with its ceilings."""
+        ready = {device.id: device for device in devices}
+        for device in devices:
+            try:
+                ready[device.id] = self.engine.warm(device)
+            except GpuExploreError as error:
+                LOG.warning("%s", error)
+            self.announce(tuple(ready.values()))
+
+    async def close(self) -> None:
+        """Leave the cluster: what is being measured here is measured again elsewhere."""
+        self.announce(())
+        self.closing.set()
+
+
+def dask_setup(worker: distributed.Worker) -> None:
+    """Make a node of `worker`: Dask calls this when it starts."""
+    devices = discover()
+    join(worker, LocalEngine(devices), devices)
+
+
+def join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) -> None:
+    """Make a node of `worker` that measures on `devices` by `engine`."""
+    node = worker.extensions[EXTENSION] = Node(worker, engine)
+    node.announce(devices)
+    _leave_at_sigterm(worker)
+    threading.Thread(target=node.warm, args=(devices,), name="warming", daemon=True).start()
+
+
+def _leave_at_sigterm(worker: distributed.Worker) -> None:
+    """Let a first SIGTERM retire the worker: Dask's own handler, which a second one gets, looks like a crash."""
+
+    def leave(number: int, _: object) -> None:
+        signal.signal(number, previous)
+        worker.loop.add_callback_from_signal(worker.close_gracefully, reason="SIGTERM")
+
+    previous = signal.signal(signal.SIGTERM, leave)
+
+
+def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> None:
+    """Measure cases of one group: the task that a supervisor submits.
+
+    Args:
+        cases: encoded, named by this node's devices.
+        topic: under which the events are told.
+        token: of the task, told with each event; who sets the cluster's event of that name cancels it.
+    """
+    worker = distributed.get_worker()
+    node: Node = worker.extensions[EXTENSION]
+
+    def tell(event: Event) -> None:
+        worker.log_event(topic, {"token": token, "event": encode_event(event)})
+
+    def is_unwanted() -> bool:
+        return cancelled() or node.closing.is_set() or _is_forgotten(worker, key)
+
+    key = worker.get_current_task()
+    with _cancellation(token) as cancelled:
+        tell(Begun(os.getpid()))
+        node.engine.measure(tuple(decode(Case, case) for case in cases), tell, is_unwanted)
+
+
+def _is_forgotten(worker: distributed.Worker, key: Key) -> bool:
+    """Return whether the scheduler told this node that nobody waits for a task: its supervisor has ended."""
+    task = worker.state.tasks.get(key)
+    return task is None or task.state == "cancelled"
+
+
+@contextmanager
+def _cancellation(token: str) -> Iterator[Callable[[], bool]]:
+    """Yield how to ask whether the task is cancelled: the news come by themselves, as each question costs a message."""
+    shared, heard = distributed.Event(token, distributed.get_client()), threading.Event()
+
+    def listen() -> None:
+        try:
+            shared.wait()
+        except (OSError, UnboundLocalError):  # the second is what distributed makes of a client that is closed
+            LOG.warning("The scheduler is gone: what is measured for it ends")
+        finally:
+            heard.set()
+
+    listener = threading.Thread(target=listen, name="cancellation", daemon=True)
+    listener.start()
+    try:
+        yield heard.is_set
+    finally:
+        shared.set()  # ends the listener
+        listener.join()

@@ -1,0 +1,110 @@
+"""A Dask cluster of real processes on this machine, for tests."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from itertools import count
+
+from gpuexplore.cli.worker_command import SETTINGS, dask_worker
+from gpuexplore.jobs.engines.dask.engine import DaskEngine
+
+SCHEDULER = {
+    "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
+    "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "15s",
+}
+UNREACHABLE = "192.0.2.1"  # for documentation only: RFC 5737
+PATIENCE_S = 30.0
+NUMBERS = count()
+
+
+class Cluster:
+    """A scheduler and its nodes."""
+
+    def __init__(self, home, protocol="tcp", certificates=None):
+        self.home, self.port = home, free_port()
+        self.address = f"{protocol}://127.0.0.1:{self.port}"
+        self.limits = home / "limits.json"
+        self.limits.write_text("{}")
+        self.processes = []
+        self.certificates = in_environment(certificates or {})
+        self.start_scheduler()
+
+    def start_scheduler(self):
+        options = ["--host", f"{self.address.rpartition(':')[0]}", "--port", str(self.port), "--no-dashboard"]
+        self.scheduler = self.start([sys.executable, "-m", "dask", "scheduler", *options], SCHEDULER)
+
+    def start_node(self, host, *options, **environment):
+        """Start a node and return its process."""
+        command = dask_worker(self.address, ("fake", "cuda:1"), host=host, node="tests.jobs.dask_node")
+        return self.start([*command, *options], {**SETTINGS, "LIMITS_FILE": str(self.limits), **environment})
+
+    def start_hidden_node(self, host):
+        """Start a node that tells everybody an address nobody can reach."""
+        port = free_port()
+        listen, contact = f"tcp://127.0.0.1:{port}", f"tcp://{UNREACHABLE}:{port}"
+        return self.start_node(host, "--listen-address", listen, "--contact-address", contact)
+
+    def start(self, command, environment):
+        """Start a process with this cluster's home and certificates, and return it."""
+        with (self.home / f"process-{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                env={
+                    **os.environ,
+                    **self.certificates,
+                    **environment,
+                    "GPUEXPLORE_HOME": str(self.home),
+                    "PYTHONPATH": os.pathsep.join(sys.path),
+                },
+            )
+        self.processes.append(process)
+        return process
+
+    @contextmanager
+    def engine(self, device_id="node/fake", **limits):
+        """Open an engine once a device is there; the nodes' engines start anew."""
+        self.limits.write_text(json.dumps({**limits, "test": next(NUMBERS)}))
+        with self.second_engine(device_id) as engine:
+            yield engine
+
+    @contextmanager
+    def second_engine(self, device_id):
+        """Open an engine once a device is there."""
+        engine = DaskEngine(self.address)
+        try:
+            wait_until(lambda: device_id in engine._cluster.devices())
+            yield engine
+        finally:
+            engine.close()
+
+    def close(self):
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
+
+
+def in_environment(settings):
+    """Return Dask's settings as variables of the environment."""
+    return {f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": value for name, value in settings.items()}
+
+
+def wait_until(condition, within_s=PATIENCE_S):
+    """Return the seconds until `condition` was true."""
+    start_s = time.monotonic()
+    while not condition():
+        assert time.monotonic() - start_s < within_s, f"it did not come to that within {within_s} s"
+        time.sleep(0.005)
+    return time.monotonic() - start_s
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]

@@ -1,0 +1,279 @@
+"""What every engine does, in real processes: whatever an implementation does, every case has exactly one result.
+
+The files of the engines import these tests, and say by `engine_with` and `cases_of` which engine it is.
+"""
+
+import json
+import time
+
+import psutil
+import pytest
+
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.model import Device, Result, Status
+from gpuexplore.serialization import encode
+
+pytestmark = pytest.mark.slow
+GPU = Device("cuda:1", "cuda", "a GPU", uuid="GPU-1234")
+
+
+def measured(engine, cases, cancelled=lambda: False):
+    events = []
+    engine.measure(cases, events.append, cancelled)
+    results = [event for event in events if isinstance(event, Result)]
+    assert sorted(result.case.implementation for result in results) == sorted(case.implementation for case in cases)
+    return {result.case.implementation: result for result in results}
+
+
+def processes_marked(mark):
+    return [one for one in psutil.process_iter(["cmdline"]) if mark in (one.info["cmdline"] or [])]
+
+
+def wait_until_gone(mark):
+    for _ in range(100):
+        if not processes_marked(mark):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"descendants of the worker live on: {processes_marked(mark)}")
+
+
+def test_events_arrive_in_order_while_the_worker_is_still_measuring(engine_with, cases_of):
+    fine, patient = cases_of("fine", "patient")
+    events = []
+
+    with engine_with() as engine:
+        engine.measure([fine, patient], events.append, lambda: len(events) == 3)
+
+    assert [event if event in (fine, patient) else event.case for event in events] == [fine, fine, patient, patient]
+
+
+def test_worker_is_warm_for_the_next_group(engine_with, cases_of):
+    with engine_with() as engine:
+        first, second = (measured(engine, cases_of("fine"))["fine"].measurement for _ in range(2))
+
+    assert first == second
+
+
+def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of):
+    with engine_with(GPU) as engine:
+        told = json.loads(measured(engine, cases_of("tell", device="cuda:1"))["tell"].reason)
+
+    assert told["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
+    assert int(told["OMP_NUM_THREADS"]) >= 1
+    assert told["leads_its_group"]
+    assert "sqlalchemy" not in told["loaded"]
+    assert "streamlit" not in told["loaded"]
+
+
+@pytest.mark.parametrize(
+    ("implementation", "reason"),
+    [
+        ("leave", "the worker ended with exit code 7"),
+        ("leave-with-0", "the worker ended with exit code 0"),
+        ("leave-politely", "the worker ended with exit code 0"),
+        ("kill", "the worker was ended by SIGKILL, and not for want of memory"),
+        ("touch-nothing", "the worker was ended by SIGSEGV"),
+    ],
+)
+def test_crash_ends_only_its_own_case(engine_with, cases_of, implementation, reason):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("fine", implementation, "fine-too", operation="crash-test"))
+
+    assert (results[implementation].status, results[implementation].reason) == (Status.CRASHED, reason)
+    assert results["fine"].status is results["fine-too"].status is Status.OK
+    wait_until_gone("crash-test")
+
+
+def test_crash_while_implementations_take_turns_is_put_down_to_the_right_one(engine_with, cases_of):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("crashes-in-turns", "takes-turns"))
+
+    assert results["crashes-in-turns"].status is Status.CRASHED
+    assert results["takes-turns"].status is Status.OK
+
+
+def test_hang_ends_as_timeout_with_all_its_descendants(engine_with, cases_of):
+    with engine_with(build_s=0.4) as engine:
+        results = measured(engine, cases_of("hang", "fine", operation="hang-test"))
+
+    assert (results["hang"].status, results["hang"].reason) == (Status.TIMEOUT, "no result within 400 ms")
+    assert results["fine"].status is Status.OK
+    wait_until_gone("hang-test")
+
+
+@pytest.mark.parametrize("implementation", ["hang-in-c", "hang-in-python"])
+def test_loop_that_hears_nothing_ends_as_timeout(engine_with, cases_of, implementation):
+    with engine_with(build_s=0.4) as engine:
+        results = measured(engine, cases_of("fine", implementation, "fine-too"))
+
+    assert (results[implementation].status, results[implementation].reason) == (
+        Status.TIMEOUT,
+        "no result within 400 ms",
+    )
+    assert results["fine"].status is results["fine-too"].status is Status.OK
+
+
+def test_hang_costs_the_limit_of_its_own_turn_and_is_put_down_to_its_case(engine_with, cases_of):
+    with engine_with(build_s=60, round_s=0.2, per_round=10) as engine:
+        results = measured(engine, cases_of("takes-turns", "hangs-in-its-round", "fine"))
+
+    assert (results["hangs-in-its-round"].status, results["hangs-in-its-round"].reason) == (
+        Status.TIMEOUT,
+        "no result within 300 ms",
+    )
+    assert results["takes-turns"].status is results["fine"].status is Status.OK
+
+
+def test_memory_that_is_exhausted_between_cases_is_called_so(engine_with, cases_of):
+    with engine_with() as engine:
+        result = measured(engine, cases_of("exhaust-memory"))["exhaust-memory"]
+
+    assert (result.status, result.reason) == (Status.OUT_OF_MEMORY, "Unable to allocate 8 GiB")
+
+
+def test_what_a_good_case_left_behind_is_ended_and_the_next_one_starts_clean(engine_with, cases_of):
+    with engine_with() as engine:
+        first = measured(engine, cases_of("fine-with-children", operation="orphans-test"))["fine-with-children"]
+        wait_until_gone("orphans-test")
+        second = measured(engine, cases_of("fine"))["fine"]
+
+    assert first.status is second.status is Status.OK
+    assert first.measurement != second.measurement
+
+
+def test_child_that_ended_by_itself_leaves_the_worker_warm(engine_with, cases_of):
+    with engine_with() as engine:
+        first, second = (measured(engine, cases_of(name))[name] for name in ("fine-with-a-child-that-ended", "fine"))
+
+    assert first.measurement == second.measurement
+
+
+def test_flood_of_output_is_cut_and_flagged_with_its_case_alone(engine_with, cases_of):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("print-a-line", "flood", "fine"))
+
+    assert {name: [flag.name for flag in result.flags] for name, result in results.items()} == {
+        "print-a-line": [],
+        "flood": ["truncated"],
+        "fine": [],
+    }
+    assert "more than 64 kB" in results["flood"].flags[0].evidence
+
+
+def test_result_with_too_many_samples_keeps_the_first_and_says_so(engine_with, cases_of):
+    with engine_with() as engine:
+        result = measured(engine, cases_of("sample-too-often"))["sample-too-often"]
+
+    assert len(result.measurement.samples_s) == len(result.measurement.contrasts[0].samples_s) == 20_000
+    assert len(json.dumps(encode(result))) < 1_000_000
+    assert [flag.evidence for flag in result.flags] == ["40,000 of 200,000 samples are kept, the first ones"]
+
+
+def test_cancel_stops_between_rounds_and_leaves_the_worker_warm(engine_with, cases_of):
+    with engine_with(grace_s=10) as engine:
+        before = measured(engine, cases_of("fine"))["fine"].measurement
+        events = []
+        engine.measure(cases_of("patient"), events.append, lambda: bool(events))
+        after = measured(engine, cases_of("fine"))["fine"].measurement
+
+    assert [event.reason for event in events if isinstance(event, Result)] == ["stopped between two rounds"]
+    assert before == after
+
+
+def test_worker_that_ignores_a_cancel_is_killed(engine_with, cases_of):
+    with engine_with() as engine:
+        results = measured(engine, cases_of("hang", "fine", operation="deaf-test"), cancelled=Later(3))
+
+    assert {result.status for result in results.values()} == {Status.CANCELLED}
+    assert {result.reason for result in results.values()} == {"cancelled by its owner"}
+    wait_until_gone("deaf-test")
+
+
+class Later:
+    """True from the n-th time it is asked."""
+
+    def __init__(self, count):
+        self.left = count
+
+    def __call__(self):
+        self.left -= 1
+        return self.left <= 0
+
+
+def test_group_that_is_cancelled_before_it_starts_starts_no_worker(engine_with, cases_of):
+    children = psutil.Process().children()
+
+    with engine_with() as engine:
+        results = measured(engine, cases_of("fine", "fine-too"), cancelled=lambda: True)
+        assert psutil.Process().children() == children
+
+    assert {result.status for result in results.values()} == {Status.CANCELLED}
+
+
+@pytest.mark.parametrize(
+    ("implementation", "reason"),
+    [("raising", "ValueError: broken runner"), ("silent", "the runner reported nothing on this case")],
+)
+def test_runner_that_breaks_its_promise_is_an_error(engine_with, cases_of, implementation, reason):
+    with engine_with() as engine:
+        result = measured(engine, cases_of(implementation))[implementation]
+
+    assert (result.status, result.reason) == (Status.ERROR, reason)
+
+
+def test_gpu_that_ran_out_of_memory_gets_a_fresh_process(engine_with, cases_of):
+    with engine_with(GPU) as engine:
+        before = measured(engine, cases_of("fine", device="cuda:1"))["fine"].measurement
+        assert measured(engine, cases_of("out-of-memory", device="cuda:1"))
+        after = measured(engine, cases_of("fine", device="cuda:1"))["fine"].measurement
+
+    assert before != after
+
+
+@pytest.mark.parametrize(
+    "implementations",
+    [
+        ("fine", "illegal", "fine-too"),
+        ("illegal", "fine", "fine-too"),
+        ("illegal-in-turns", "takes-turns", "fine"),
+        ("takes-turns", "illegal-in-turns"),
+        ("takes-turns", "fine", "illegal"),
+        ("late", "takes-turns", "fine"),
+    ],
+)
+def test_illegal_access_ends_its_own_case_and_the_others_are_measured_in_a_fresh_process(
+    engine_with, cases_of, implementations
+):
+    """Every case after it in the same process would get its error: CUDA's context is broken for good."""
+    with engine_with(GPU) as engine:
+        results = measured(engine, cases_of(*implementations, device="cuda:1"))
+
+    (guilty,) = set(implementations) & {"illegal", "illegal-in-turns", "late"}
+    assert (results[guilty].status, "CUDA_ERROR_ILLEGAL_ADDRESS" in results[guilty].reason) == (Status.ERROR, True)
+    assert {result.status for name, result in results.items() if name != guilty} == {Status.OK}
+
+
+def test_worker_that_dies_between_two_groups_is_replaced(engine_with, cases_of):
+    with engine_with() as engine:
+        worker = psutil.Process(int(measured(engine, cases_of("fine"))["fine"].measurement.min_s))
+        worker.kill()
+
+        assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
+
+
+def test_worker_that_never_takes_up_a_case_breaks_the_engine(engine_with, cases_of):
+    with (
+        engine_with(start_s=0) as engine,
+        pytest.raises(GpuExploreError, match="did not start within 0 s, 3 times before it took up a case"),
+    ):
+        engine.measure(cases_of("fine", "fine-too"), lambda event: None, lambda: False)
+
+
+def test_failing_listener_stops_the_worker(engine_with, cases_of):
+    def refuse(event):
+        raise OSError("disk full")
+
+    with engine_with() as engine:
+        with pytest.raises(OSError, match="disk full"):
+            engine.measure(cases_of("hang", operation="listener-test"), refuse, lambda: False)
+        wait_until_gone("listener-test")

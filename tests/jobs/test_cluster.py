@@ -1,0 +1,39 @@
+"""The whole way: `gpuexplore worker` and a supervisor with GPUEXPLORE_SCHEDULER, each a process as in a lab."""
+
+import sys
+
+import pytest
+
+from gpuexplore.cli.worker_command import SETTINGS
+from gpuexplore.devices.simulated import VARIABLE
+from gpuexplore.jobs.engines.dask import SCHEDULER_VARIABLE
+from gpuexplore.model import Experiment, Options, RunState, Shape
+from gpuexplore.store import open_store
+from tests.jobs.dask_cluster import Cluster, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def lab(home):
+    cluster = Cluster(home)
+    worker = [sys.executable, "-m", "gpuexplore", "worker", cluster.address]
+    cluster.start(worker, {**SETTINGS, VARIABLE: "1", "GPUEXPLORE_HOST": "lab2"})
+    cluster.start([sys.executable, "-m", "gpuexplore.jobs.supervisor"], {SCHEDULER_VARIABLE: cluster.address})
+    yield cluster
+    cluster.close()
+
+
+def test_run_is_measured_on_the_device_of_another_host_and_says_that_it_is_simulated(lab):
+    shape = Shape.of(m=8, k=8, n=8)
+    experiment = Experiment("matmul", (shape,), ("fp32",), ("numpy",), ("lab2/simulated:0",), Options(budget_s=0.01))
+    with open_store() as store:
+        run_id = store.submit(experiment, "ada")
+        wait_until(lambda: store.load_summary(run_id).state is RunState.DONE, 60)
+        (result,) = store.load(run_id).results
+        (device,) = (device for device in store.supervisor().devices if device.is_simulated)
+
+    assert result.case == experiment.cases()[0]
+    assert [flag.name for flag in result.flags] == ["simulated"]
+    assert result.environment.device.name == "Simulated device 0: nothing is measured"
+    assert device.id == "lab2/simulated:0"
