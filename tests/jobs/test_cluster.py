@@ -7,6 +7,7 @@ import pytest
 from gpuexplore.cli.worker_command import SETTINGS
 from gpuexplore.devices.simulated import VARIABLE
 from gpuexplore.jobs.engines.dask import SCHEDULER_VARIABLE
+from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, main
 from gpuexplore.model import Experiment, Options, RunState, Shape
 from gpuexplore.store import open_store
 from tests.jobs.dask_cluster import Cluster, wait_until
@@ -37,3 +38,10 @@ def test_run_is_measured_on_the_device_of_another_host_and_says_that_it_is_simul
     assert [flag.name for flag in result.flags] == ["simulated"]
     assert result.environment.device.name == "Simulated device 0: nothing is measured"
     assert device.id == "lab2/simulated:0"
+
+
+def test_supervisor_refuses_a_scheduler_that_may_not_be_used_with_a_sentence(home, monkeypatch, caplog):
+    monkeypatch.setenv(SCHEDULER_VARIABLE, "tcp://192.0.2.1:8786")
+
+    assert main(["--once"]) == EXIT_UNUSABLE
+    assert "scheduler 'tcp://192.0.2.1:8786': accepted are tls://HOST:PORT" in caplog.text

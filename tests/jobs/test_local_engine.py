@@ -5,14 +5,17 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Event, Thread
 
 import psutil
 import pytest
 
+from gpuexplore.devices.simulated import VARIABLE, simulated_devices
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
-from gpuexplore.model import Device, Status
+from gpuexplore.model import Case, Device, Options, Shape, Status
 from tests.jobs.conftest import DEVICE, LIMITS
 from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import Later, measured
@@ -27,6 +30,20 @@ def test_what_was_printed_is_logged_and_cut(engine_with, cases_of, caplog):
 
     assert sum(len(message) for message in caplog.messages) < 2 * 64_000
     assert any("hello" in message for message in caplog.messages)
+
+
+def test_simulated_device_takes_the_time_of_a_measurement_and_its_results_are_flagged():
+    case = Case("matmul", Shape.of(m=100, k=100, n=100), "fp32", "numpy", "simulated:0", Options(budget_s=0.05))
+    engine, start_s = LocalEngine(simulated_devices({VARIABLE: "1"})), time.monotonic()
+
+    result = measured(engine, [case])["numpy"]
+    cancelled = measured(engine, [replace(case, options=Options(budget_s=60))], cancelled=Later(3))["numpy"]
+    engine.close()
+
+    assert time.monotonic() - start_s >= case.options.budget_s
+    assert (result.measurement.median_s, [flag.name for flag in result.flags]) == (2e-6, ["simulated"])
+    assert result.environment.device.is_simulated
+    assert cancelled.status is Status.CANCELLED
 
 
 SUPERVISE = """

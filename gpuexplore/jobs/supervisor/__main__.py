@@ -18,7 +18,7 @@ from threading import Event, Thread
 from filelock import Timeout
 
 from gpuexplore.devices import discover
-from gpuexplore.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.dask import SCHEDULER_VARIABLE, check_installed
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -31,6 +31,7 @@ from gpuexplore.store import Store, open_store
 from gpuexplore.store.database import database_url
 
 LOG = logging.getLogger("gpuexplore.jobs.supervisor")
+EXIT_UNUSABLE = 2
 LOCK_S = 1.0  # testing whether the lock is free takes it for a moment
 OPEN_RETRY_S = 1.0
 LOG_BYTES, LOG_FILES = 5_000_000, 3
@@ -51,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         supervise(options.database, lock, stop=stop, once=options.once)
+    except InvalidInput as error:
+        LOG.error("%s", error)
+        return EXIT_UNUSABLE
     finally:
         lock.release()
     return 0

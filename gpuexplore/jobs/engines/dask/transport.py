@@ -9,7 +9,7 @@ from typing import Literal
 
 from distributed import Security, rpc
 from distributed.comm.addressing import get_address_host
-from distributed.comm.core import FatalCommClosedError
+from distributed.comm.core import CommClosedError
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
 
@@ -52,7 +52,7 @@ def check_certificates(scheduler: str, role: Role) -> None:
 
     try:
         asyncio.run(ask())
-    except FatalCommClosedError as error:
+    except CommClosedError as error:
         raise GpuExploreError(f"{scheduler} was refused: {describe(error)}") from error
     except OSError:  # not there yet: whoever connects waits for it
         return
@@ -60,12 +60,12 @@ def check_certificates(scheduler: str, role: Role) -> None:
 
 def describe(error: BaseException) -> str:
     """Return in one sentence why a scheduler could not be reached."""
-    causes = [error]
-    while cause := causes[-1].__cause__ or causes[-1].__context__:
-        causes.append(cause)
-    if any(isinstance(cause, FatalCommClosedError) for cause in causes):
-        return f"its certificate and this one are not of the same authority ({causes[-1]})"
-    return str(causes[-1])
+    cause = error
+    while earlier := cause.__cause__ or cause.__context__:
+        cause = earlier
+    if isinstance(error, CommClosedError):  # it answered, and one of the two hung up
+        return f"are its certificate and this one of the same authority? ({cause})"
+    return str(cause)
 
 
 def _settings(role: Role) -> dict[str, str]:
