@@ -3,7 +3,7 @@ from sqlalchemy import text
 
 from gpuexplore.model import Experiment, Result, RunState, Shape, Status
 from gpuexplore.request import Request, from_query, resolve
-from tests.analysis.made import ok
+from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
 
@@ -49,8 +49,9 @@ def test_one_click_queues_the_experiment_of_the_form_and_names_it_in_the_url(pag
 def test_a_queued_run_says_that_it_waits(page, store, experiment, beat):
     store.submit(experiment, "somebody else")
     mine = store.submit(experiment, OWNER)
-    beat("ready")
-    assert "number 2 in the queue" in page("benchmark", run=mine).get("progress")[0].proto.text
+    beat("ready", device())
+    text = page("benchmark", run=mine).get("progress")[0].proto.text
+    assert "number 2 in the queue, expected to start in about" in text
 
 
 def test_a_run_without_a_measuring_process_says_that_it_is_being_started(page, store, experiment):

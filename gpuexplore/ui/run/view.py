@@ -125,20 +125,23 @@ def _words(run: Run) -> str:
     if live_supervisor() is None:
         return "The measuring process is being started: a few seconds"
     if run.state is RunState.QUEUED:
-        return _waiting(run.id)
+        return _waiting(run)
     left = seconds_left(run)
     now = f" · {_point(run.progress.current)}" if run.progress.current else ""
     rest = f" · about {format_seconds(round(left) or 1)} left" if left is not None else ""
     return f"{run.progress.done} of {run.progress.total} measured{now}{rest}"
 
 
-def _waiting(run_id: str) -> str:
-    supervisor, place = live_supervisor(), position(run_id)
+def _waiting(run: Run) -> str:
+    supervisor, place = live_supervisor(), position(run.id)
     if supervisor is not None and supervisor.state == "warming":
         return "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
     if place is None or place.position == 1:
         return "Next in the queue"
-    return f"Waiting: number {place.position} in the queue"
+    start_s = place.expected_start_s
+    when = "" if start_s is None else f", expected to start in about {format_seconds(round(start_s) or 1)}"
+    measured = f"{run.progress.done} of {run.progress.total} measured · " if run.progress.done else ""
+    return f"{measured}Waiting: number {place.position} in the queue{when}"
 
 
 def _point(case: Case) -> str:
