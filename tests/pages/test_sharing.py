@@ -166,9 +166,7 @@ def test_devices_seen_by_a_supervisor_are_looked_up_once_for_all(page, store, be
     assert len(asked) == 1
 
 
-def test_growing_run_gets_a_chart_a_redraw_and_a_second_visitor_makes_none(
-    page, store, claimed, results, monkeypatch
-):
+def test_growing_run_gets_a_chart_a_redraw_and_a_second_visitor_makes_none(page, store, claimed, results, monkeypatch):
     monkeypatch.setattr(live_charts, "REFRESH_S", 60.0)
     store.add_result(claimed, results[0])
     mine = page("benchmark", run=claimed.run_id)
