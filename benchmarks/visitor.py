@@ -29,7 +29,7 @@ class Visitor:
         page: path of the page, empty for the start page.
         query: its parameters, without the question mark.
         owner: what the browser's cookie says; empty for a browser without one.
-        ticks_s: seconds from each automatic rerun to the end of the script.
+        ticks_s: seconds from each automatic rerun of a fragment to the end of the run that drew it.
         received_bytes: what the server sent.
         errors: exceptions that the page showed.
     """
@@ -47,8 +47,9 @@ class Visitor:
     _cached: dict[str, int] = field(default_factory=dict)  # hash of a message: the run it was last used in
     _script_hash: str = ""
     _runs: int = 0
-    _in_fragment: bool = False
-    _ticked_s: float | None = None  # when the oldest unanswered tick was sent
+    _drawn: tuple[str, ...] = ()  # the fragments of the run that goes on; none is the whole page
+    _sent_s: dict[str, list[float]] = field(default_factory=dict)  # ticks without a run
+    _answered_s: list[float] = field(default_factory=list)  # when its ticks were sent
     _rendered: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def open(self) -> float:
@@ -106,8 +107,10 @@ class Visitor:
             self._cached[message.ref_hash or message.hash] = self._runs
         if kind == "new_session":
             self._script_hash = message.new_session.page_script_hash
-            self._in_fragment = bool(message.metadata.run.fragment_ids)
-            if not self._in_fragment:
+            self._drawn = tuple(message.metadata.run.fragment_ids)
+            answered = self._drawn or tuple(self._sent_s)
+            self._answered_s = [sent_s for fragment in answered for sent_s in self._sent_s.pop(fragment, ())]
+            if not self._drawn:
                 self._stop_timers()
         elif kind == "auto_rerun":
             self._start_timer(message.auto_rerun.fragment_id, message.auto_rerun.interval)
@@ -122,14 +125,13 @@ class Visitor:
             self._finished(message)
 
     def _finished(self, message: ForwardMsg) -> None:
-        if message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-            return
-        if not self._in_fragment:
-            self._runs += 1
-            self._cached = {name: run for name, run in self._cached.items() if self._runs - run <= CACHED_RUNS}
-        if self._ticked_s is not None:
-            self.ticks_s.append(time.perf_counter() - self._ticked_s)
-            self._ticked_s = None
+        now_s = time.perf_counter()
+        self.ticks_s += [now_s - sent_s for sent_s in self._answered_s]
+        self._answered_s = []
+        if self._drawn or message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            return  # a fragment's run, or one that was cut off
+        self._runs += 1
+        self._cached = {name: run for name, run in self._cached.items() if self._runs - run <= CACHED_RUNS}
         self._rendered.set()
 
     def _start_timer(self, fragment: str, interval_s: float) -> None:
@@ -143,7 +145,7 @@ class Visitor:
         while True:
             due_s += interval_s
             await asyncio.sleep(max(0.0, due_s - time.perf_counter()))
-            self._ticked_s = self._ticked_s or time.perf_counter()
+            self._sent_s.setdefault(fragment, []).append(time.perf_counter())
             await self._rerun(fragment)
 
     def _stop_timer(self, fragment: str) -> None:

@@ -85,7 +85,10 @@ def is_recorded(points: pd.DataFrame) -> pd.Series:
 
 def contrast_points(analysis: RunAnalysis) -> pd.DataFrame:
     """Return the medians under other conditions, in the same columns."""
-    return pd.concat([_under(condition, analysis) for condition in CONDITIONS], ignore_index=True)
+    measurements = [analyzed.measurement for analyzed in analysis.shown if analyzed.measurement]
+    known = {contrast.condition for measurement in measurements for contrast in measurement.contrasts}
+    found = [_under(condition, analysis) for condition in CONDITIONS if condition in known]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _under(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:

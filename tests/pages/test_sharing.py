@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.model import Experiment, Peak, RunState, Shape
 from gpuexplore.ui import session
-from gpuexplore.ui.run import comparison, state
+from gpuexplore.ui.run import comparison, live_charts, state
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -164,3 +164,14 @@ def test_devices_seen_by_a_supervisor_are_looked_up_once_for_all(page, store, be
 
     assert session.known_devices()
     assert len(asked) == 1
+
+
+def test_growing_run_gets_a_chart_a_redraw_and_a_second_visitor_makes_none(page, store, claimed, results, monkeypatch):
+    monkeypatch.setattr(live_charts, "REFRESH_S", 60.0)
+    store.add_result(claimed, results[0])
+    mine = page("benchmark", run=claimed.run_id)
+    theirs = page("benchmark", owner=SOMEBODY, run=claimed.run_id)
+    monkeypatch.setattr(live_charts, "REFRESH_S", 0.0)
+    later = page("benchmark", run=claimed.run_id)
+
+    assert [len(specs(app)) for app in (mine, theirs, later)] == [1, 1, 2]

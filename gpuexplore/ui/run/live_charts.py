@@ -54,16 +54,16 @@ class LiveCharts:
         self._lock, self._made, self._refreshed_s = Lock(), dict[str, _Made](), float("-inf")
 
     def refresh(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> None:
-        """Make the charts that have to be new on this redraw."""
-        with self._lock:
-            behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
-            if run.active and behind:
-                is_due = time.monotonic() >= self._refreshed_s + REFRESH_S
-                behind = [min(behind, key=self._results)] if is_due else []
-            for drawing in behind:
+        """Make the charts that have to be new on this redraw; whoever comes meanwhile shows them as they were."""
+        if not self._lock.acquire(blocking=not run.active):
+            return
+        try:
+            for drawing in self._due(run, drawn, drawings):
                 spec = spec_of(drawing.build(drawn.analysis))
                 self._made[drawing.name] = _Made(drawn, spec, drawing.left_out(drawn.analysis))
                 self._refreshed_s = time.monotonic()
+        finally:
+            self._lock.release()
 
     def draw(self, run: Run, drawing: Drawing) -> None:
         """Show a chart with its heading as it was last made; nothing while its turn has not come."""
@@ -74,6 +74,13 @@ class LiveCharts:
         show_spec(made.spec, key=f"chart.{drawing.name}.{run.id}")
         if made.left_out:
             st.caption(made.left_out)
+
+    def _due(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> list[Drawing]:
+        behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
+        if not (run.active and behind):
+            return behind
+        is_due = time.monotonic() >= self._refreshed_s + REFRESH_S
+        return [min(behind, key=self._results)] if is_due else []
 
     def _is_behind(self, drawing: Drawing, drawn: Drawn) -> bool:
         made = self._made.get(drawing.name)

@@ -3,6 +3,7 @@
 Drawing takes a core, which may be the one that is being measured. So all pages together may take SHARE of one.
 """
 
+import random
 import time
 from collections.abc import Callable
 from threading import Lock
@@ -11,7 +12,8 @@ from zlib import crc32
 SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
 STEPS_S = (3.0, 10.0, 30.0)
-SPREAD = 0.4  # of an interval: pages that changed to it at once do not redraw at once for ever
+SPREAD = 0.8  # of an interval: pages that changed to it at once do not redraw at once for ever
+CHANGES = 0.1  # chance that a page changes its interval when asked: each change redraws a whole page
 MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
 FIRST_COST_S = 0.02  # of a redraw, until some were timed
 MEMORY = 0.05  # weight of the newest redraw in the mean cost
@@ -20,8 +22,10 @@ MEMORY = 0.05  # weight of the newest redraw in the mean cost
 class Pace:
     """Who redraws, and what a redraw costs; safe to ask from several threads."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, Lock()
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random
+    ) -> None:
+        self._clock, self._chance, self._lock = clock, chance, Lock()
         self._gone_s: dict[str, float] = {}
         self._cost_s = FIRST_COST_S
 
@@ -30,7 +34,7 @@ class Pace:
 
         Args:
             page: a name of its own.
-            current_s: how often it does; a little less to do does not change that, so that it stays.
+            current_s: how often it does. A little less to do does not change that, and pages do not all change at once.
         """
         with self._lock:
             now_s = self._clock()
@@ -38,10 +42,13 @@ class Pace:
             needed_s = len(self._gone_s.keys() | {page}) * self._cost_s / SHARE
             steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in STEPS_S)]
             fitting_s = next((step_s for step_s in steps_s if step_s >= needed_s), steps_s[-1])
-            if current_s is not None and fitting_s < current_s and needed_s > fitting_s / 2:
+            if current_s is not None and self._stays(current_s, fitting_s, needed_s):
                 fitting_s = current_s
             self._gone_s[page] = now_s + MISSED * fitting_s
             return fitting_s
+
+    def _stays(self, current_s: float, fitting_s: float, needed_s: float) -> bool:
+        return self._chance() > CHANGES or (fitting_s < current_s and needed_s > fitting_s / 2)
 
     def note(self, cost_s: float) -> None:
         """Note the CPU seconds that a redraw took."""
