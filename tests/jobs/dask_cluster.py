@@ -18,7 +18,7 @@ SCHEDULER = {
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "15s",
 }
 UNREACHABLE = "192.0.2.1"  # for documentation only: RFC 5737
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 NUMBERS = count()
 
 
@@ -26,17 +26,24 @@ class Cluster:
     """A scheduler and its nodes."""
 
     def __init__(self, home, protocol="tcp", certificates=None):
-        self.home, self.port = home, free_port()
-        self.address = f"{protocol}://127.0.0.1:{self.port}"
+        self.home, self.protocol, self.port = home, protocol, 0
         self.limits = home / "limits.json"
         self.limits.write_text("{}")
         self.processes = []
         self.certificates = in_environment(certificates or {})
         self.start_scheduler()
 
+    @property
+    def address(self):
+        return f"{self.protocol}://127.0.0.1:{self.port}"
+
     def start_scheduler(self):
-        options = ["--host", f"{self.address.rpartition(':')[0]}", "--port", str(self.port), "--no-dashboard"]
-        self.scheduler = self.start([sys.executable, "-m", "dask", "scheduler", *options], SCHEDULER)
+        """Start a scheduler where the last one was, the first one at a port that is free, and wait for it."""
+        told = self.home / f"scheduler-{len(self.processes)}.json"
+        options = ["--host", f"{self.protocol}://127.0.0.1", "--port", str(self.port), "--scheduler-file", str(told)]
+        self.scheduler = self.start([sys.executable, "-m", "dask", "scheduler", *options, "--no-dashboard"], SCHEDULER)
+        wait_until(lambda: told.exists() and told.stat().st_size)
+        self.port = int(json.loads(told.read_text())["address"].rpartition(":")[2])
 
     def start_node(self, host, *options, **environment):
         """Start a node and return its process."""

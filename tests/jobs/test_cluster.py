@@ -1,6 +1,7 @@
 """The whole way: `gpuexplore worker` and a supervisor with GPUEXPLORE_SCHEDULER, each a process as in a lab."""
 
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -17,12 +18,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def lab(home):
-    cluster = Cluster(home)
-    worker = [sys.executable, "-m", "gpuexplore", "worker", cluster.address]
-    cluster.start(worker, {**SETTINGS, VARIABLE: "1", "GPUEXPLORE_HOST": "lab2"})
-    cluster.start([sys.executable, "-m", "gpuexplore.jobs.supervisor"], {SCHEDULER_VARIABLE: cluster.address})
-    yield cluster
-    cluster.close()
+    with closing(Cluster(home)) as cluster:
+        worker = [sys.executable, "-m", "gpuexplore", "worker", cluster.address]
+        cluster.start(worker, {**SETTINGS, VARIABLE: "1", "GPUEXPLORE_HOST": "lab2"})
+        cluster.start([sys.executable, "-m", "gpuexplore.jobs.supervisor"], {SCHEDULER_VARIABLE: cluster.address})
+        yield cluster
 
 
 def test_run_is_measured_on_the_device_of_another_host_and_says_that_it_is_simulated(lab):

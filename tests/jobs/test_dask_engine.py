@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from threading import Event
 
@@ -28,11 +28,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    cluster.start_hidden_node("hidden")
-    cluster.start_node("near")
-    yield cluster
-    cluster.close()
+    with closing(Cluster(tmp_path_factory.mktemp("cluster"))) as cluster:
+        cluster.start_hidden_node("hidden")
+        cluster.start_node("near")
+        yield cluster
 
 
 @pytest.fixture
@@ -245,10 +244,9 @@ def certificates(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory, certificates):
-    cluster = Cluster(tmp_path_factory.mktemp("secured"), "tls", certificates["ours"])
-    cluster.start_node("safe")
-    yield cluster
-    cluster.close()
+    with closing(Cluster(tmp_path_factory.mktemp("secured"), "tls", certificates["ours"])) as cluster:
+        cluster.start_node("safe")
+        yield cluster
 
 
 def test_cluster_with_certificates_measures(secured, certificates, cases_of):
