@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
+from importlib import import_module
 
 from gpuexplore.model import Device
 
@@ -34,4 +34,9 @@ def say_who_is_waited_for(device: Device) -> None:
 
 
 def _have_locks() -> bool:
-    return all(find_spec(name) for name in NEEDED)
+    try:
+        for name in NEEDED:
+            import_module(name)
+    except ImportError:
+        return False
+    return True
