@@ -132,6 +132,7 @@ def test_supervisor_of_another_version_is_replaced(store, watched, monkeypatch):
     watched()
 
     wait_until(lambda: holder() is not None and holder().pid != first.pid)
+    assert is_replaced(first)
     next_run_starts(store, within_s=20)
 
 
