@@ -155,11 +155,6 @@ def lock_directory() -> Path:
     return directory
 
 
-def who_uses(device: Device) -> Holder | None:
-    """Return who holds the lock of `device` now, as far as it is known."""
-    return device_lock(device).holder()
-
-
 def start_of(pid: int) -> float:
     """Return when a process started, in a unit of its own: on Linux ticks since the boot, which no clock changes.
 

@@ -264,6 +264,33 @@ def test_results_are_kept_while_the_database_is_away_and_written_later(store, he
     assert (run.state, [result.case for result in run.results]) == (RunState.DONE, list(experiment.cases()))
 
 
+def test_supervisor_that_waits_for_the_database_to_end_a_run_does_not_look_stuck(
+    store, heartbeat, experiment, monkeypatch
+):
+    """It was killed as stuck after a minute, and the results it kept died with it."""
+    monkeypatch.setattr(claimed_run, "RETRY_S", 0.01)
+    run_id, failing = store.submit(experiment, "ada"), Failing(store)
+    turns = []
+    monkeypatch.setattr(heartbeat, "turn", lambda: turns.append(failing.refused))
+
+    class AwayAtTheEnd(FakeEngine):
+        def measure(self, cases, on_event, cancelled):
+            failing.away = True
+            for case in cases:
+                on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0)))
+
+    threading.Timer(0.3, lambda: setattr(failing, "away", False)).start()
+    serving = threading.Thread(
+        target=serve, args=(failing, AwayAtTheEnd(), heartbeat), kwargs={"stop": Event(), "once": True}
+    )
+    serving.start()
+    serving.join(20)
+
+    assert store.load(run_id).state is RunState.DONE
+    assert len(store.load(run_id).results) == 4
+    assert len(set(turns)) > 2  # it turned between refusals
+
+
 def test_database_that_is_away_ends_nothing(store, heartbeat, experiment, monkeypatch):
     monkeypatch.setattr(loop, "RETRY_S", 0.001)
     failing, stop = Failing(store, away=True), Event()

@@ -21,13 +21,18 @@ MOST_RETRY_S = 10.0
 class ClaimedRun:
     """A run between its claim and its end.
 
+    Args:
+        turn: notes that the supervisor goes on while it waits for the database: it would count as stuck otherwise,
+            and what it keeps would die with it.
+
     Attributes:
         lost: the claim no longer holds: another supervisor has the run.
         cancelled: its owner asked to stop.
         held_s: seconds of devices since the claim.
     """
 
-    def __init__(self, store: Store, claim: RunClaim, stop: Event) -> None:
+    def __init__(self, store: Store, claim: RunClaim, stop: Event, *, turn: Callable[[], None] = lambda: None) -> None:
+        self._turn = turn
         self.store, self.claim, self.stop = store, claim, stop
         self.lost = self.cancelled = False
         self.held_s = 0.0
@@ -49,6 +54,7 @@ class ClaimedRun:
 
     def should_stop(self) -> bool:
         """Return whether this run need not be measured any further now."""
+        self._turn()
         self._flush()
         self.cancelled = self.cancelled or self._ask()
         return self.lost or self.stop.is_set() or self.cancelled
@@ -95,6 +101,7 @@ class ClaimedRun:
         self._writes.append(write)
         wait_s = RETRY_S
         while self._writes and not self.lost:
+            self._turn()
             self._retry_s = 0.0
             self._flush()
             if self._writes and not self.lost and self.stop.wait(wait_s):

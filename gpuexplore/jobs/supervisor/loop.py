@@ -54,7 +54,7 @@ def measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Ev
     claim = store.claim(heartbeat.instance.name, device_ids(heartbeat))
     if claim is None:
         return False
-    measure_claimed(engine, ClaimedRun(store, claim, stop), heartbeat, lambda: device_ids(heartbeat))
+    measure_claimed(engine, ClaimedRun(store, claim, stop, turn=heartbeat.turn), heartbeat, lambda: device_ids(heartbeat))
     return True
 
 
@@ -68,7 +68,7 @@ def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: Lan
     if claim is None:
         return False
     devices = frozenset(claim.experiment.devices)
-    run = ClaimedRun(store, claim, stop)
+    run = ClaimedRun(store, claim, stop, turn=heartbeat.turn)
     lanes.start(devices, lambda: measure_claimed(engine, run, heartbeat, lambda: free() | devices))
     return True
 
@@ -100,17 +100,13 @@ def device_ids(heartbeat: Heartbeat) -> frozenset[str]:
 
 
 def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat, available: DeviceIds) -> None:
-    def should_stop() -> bool:
-        heartbeat.turn()
-        return run.should_stop()
-
     take = CrashLimit(run.take)
     for _, group in groupby(run.claim.remaining, key=lambda case: case.group):
         if run.must_yield(available()):
             LOG.info("Run %s yields after %.1f s", run.claim.run_id, run.held_s)
             run.release()
             return
-        _measure_group(engine, _as_here(tuple(group), heartbeat), take, should_stop)
+        _measure_group(engine, _as_here(tuple(group), heartbeat), take, run.should_stop)
         run.book()
         if run.lost:
             LOG.warning("Run %s belongs to another attempt now", run.claim.run_id)
