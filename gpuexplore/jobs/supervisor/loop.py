@@ -54,7 +54,9 @@ def measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Ev
     claim = store.claim(heartbeat.instance.name, device_ids(heartbeat))
     if claim is None:
         return False
-    measure_claimed(engine, ClaimedRun(store, claim, stop, turn=heartbeat.turn), heartbeat, lambda: device_ids(heartbeat))
+    measure_claimed(
+        engine, ClaimedRun(store, claim, stop, turn=heartbeat.turn), heartbeat, lambda: device_ids(heartbeat)
+    )
     return True
 
 
