@@ -7,7 +7,7 @@ the single writer on SQLite.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Select, Update, and_, select, update
+from sqlalchemy import ColumnElement, Update, and_, bindparam, func, select, update
 from sqlalchemy import case as choose
 
 from gpuexplore.errors import CANCELLED_BY_OWNER, NotFound
@@ -24,6 +24,25 @@ GAVE_UP = f"the measuring process ended {MOST_LOST} times while it worked on thi
 ABANDONED_AFTER_S = 600.0
 ABANDONED = f"it waited, and its owner was away for {format_seconds(ABANDONED_AFTER_S)}: press Run to queue it again"
 RUNNING = RUNS.c.state == RunState.RUNNING
+NEXT = (
+    select(RUNS.c.number)
+    .where(QUEUED, RUNS.c.devices.in_(bindparam("claimable", expanding=True)))
+    .order_by(*ORDER)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+CLAIM = (
+    update(RUNS)
+    .where(RUNS.c.number == NEXT.scalar_subquery(), QUEUED)
+    .values(
+        state=RunState.RUNNING,
+        attempt=RUNS.c.attempt + 1,
+        supervisor=bindparam("by"),
+        current=None,
+        started_utc=func.coalesce(RUNS.c.started_utc, bindparam("now")),
+    )
+    .returning(RUNS.c.id, RUNS.c.attempt, RUNS.c.owner, RUNS.c.experiment)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +82,9 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> R
         devices = claimable(connection, device_ids)
     if not devices:
         return None
-    take = update(RUNS).where(RUNS.c.number == _next(devices).scalar_subquery(), QUEUED)
-    claimed = take.values(
-        state=RunState.RUNNING,
-        attempt=RUNS.c.attempt + 1,
-        supervisor=supervisor,
-        current=None,
-        started_utc=choose((RUNS.c.started_utc.is_(None), database.now()), else_=RUNS.c.started_utc),
-    ).returning(RUNS.c.id, RUNS.c.attempt, RUNS.c.owner, RUNS.c.experiment)
     with database.writing() as connection:
-        row = connection.execute(claimed).one_or_none()
+        by = {"claimable": devices, "by": supervisor, "now": database.now()}
+        row = connection.execute(CLAIM, by).one_or_none()
         if row is None:
             return None
         done: Sequence[int] = ()
@@ -126,11 +138,6 @@ def drop_abandoned(database: Database) -> int:
     with database.writing() as connection:
         dropped = drop.values(state=RunState.CANCELLED, reason=ABANDONED, finished_utc=database.now())
         return connection.execute(dropped).rowcount
-
-
-def _next(devices: Collection[str]) -> Select[tuple[int]]:
-    waiting = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices))
-    return waiting.order_by(*ORDER).limit(1).with_for_update(skip_locked=True)
 
 
 def _again(database: Database, *conditions: ColumnElement[bool]) -> Update:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    text,
 )
 
 from gpuexplore.model import RunState
@@ -35,6 +36,8 @@ METADATA = MetaData(
 RUN_STATE = Enum(
     RunState, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
 )
+
+WAITS_FOR_SEVERAL = "state = 'queued' AND devices LIKE '%,%'"  # a run that waits and needs several devices
 
 RUNS = Table(
     "runs",
@@ -64,6 +67,13 @@ RUNS = Table(
     UniqueConstraint("id"),
     Index(None, "state", "devices", "turn_s", "number", "estimated_s", "device_s"),
     Index(None, "owner", "state", "number"),
+    Index(
+        "ix_runs_waiting_for_several",
+        "state",
+        "devices",
+        sqlite_where=text(WAITS_FOR_SEVERAL),
+        postgresql_where=text(WAITS_FOR_SEVERAL),
+    ),
 )
 
 ENVIRONMENTS = Table(

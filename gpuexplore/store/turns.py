@@ -9,29 +9,41 @@ an index then answers whose turn it is without looking at every run that waits.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, func, or_, select, text, update
 from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
 from gpuexplore.store.database import Database, seconds_since_1970, upsert
 from gpuexplore.store.leases import is_alive, names_of
-from gpuexplore.store.tables import DEVICE_SECONDS, RUNS, SUPERVISORS
+from gpuexplore.store.tables import DEVICE_SECONDS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
 
 MINUTES = 60  # the window in which device seconds count
 QUEUED = RUNS.c.state == RunState.QUEUED
 LEFT_S = choose((RUNS.c.estimated_s > RUNS.c.device_s, RUNS.c.estimated_s - RUNS.c.device_s), else_=0.0)
 ORDER = (RUNS.c.turn_s, RUNS.c.number)
-DEVICES_ASKED_FOR = text(  # jumps along the index from one value to the next, however many runs wait
-    """
-    WITH RECURSIVE asked(devices) AS (
-        SELECT min(devices) FROM runs WHERE state = 'queued'
-        UNION ALL
-        SELECT (SELECT min(devices) FROM runs WHERE state = 'queued' AND runs.devices > asked.devices)
-        FROM asked WHERE asked.devices IS NOT NULL
-    )
-    SELECT devices FROM asked WHERE devices IS NOT NULL
-    """
+WAITING_COLUMNS = (*ORDER, RUNS.c.id, RUNS.c.owner, RUNS.c.devices, RUNS.c.estimated_s, LEFT_S.label("left_s"))
+# Built once: to build a statement takes longer than most of them run.
+LEFT_OF_RUNNING_S = (
+    select(func.coalesce(func.sum(LEFT_S), 0.0))
+    .where(RUNS.c.state == RunState.RUNNING, RUNS.c.supervisor.in_(bindparam("able", expanding=True)))
+    .scalar_subquery()
 )
+WAITING_BY_ID = select(*WAITING_COLUMNS).where(RUNS.c.id == bindparam("id"), QUEUED)
+AHEAD = select(
+    func.count().label("count"),
+    func.coalesce(func.sum(LEFT_S), 0.0).label("wait_s"),
+    LEFT_OF_RUNNING_S.label("busy_s"),
+).where(
+    QUEUED,
+    RUNS.c.devices.in_(bindparam("competitors", expanding=True)),
+    or_(
+        RUNS.c.turn_s < bindparam("turn"),
+        and_(RUNS.c.turn_s == bindparam("turn"), RUNS.c.number < bindparam("place")),
+    ),
+)
+ASKED = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(bindparam("claimable", expanding=True))).limit(1)
+COMBINATIONS = select(RUNS.c.devices).where(text(WAITS_FOR_SEVERAL)).distinct()
+ALIVE = select(SUPERVISORS.c.name, SUPERVISORS.c.host, SUPERVISORS.c.devices).where(is_alive())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,39 +71,36 @@ class WaitingRun:
 def position(database: Database, run_id: str) -> WaitingRun | None:
     """Return where a run stands; None when it does not wait."""
     with database.reading() as connection:
-        found = connection.execute(select(RUNS).where(RUNS.c.id == run_id, QUEUED)).one_or_none()
+        found = connection.execute(WAITING_BY_ID, {"id": run_id}).one_or_none()
         if found is None:
             return None
         able = [server for server in _servers(connection) if server.serves(found.devices)]
-        competitors = _competitors(connection, found.devices, able)
-        before = or_(RUNS.c.turn_s < found.turn_s, and_(RUNS.c.turn_s == found.turn_s, RUNS.c.number < found.number))
-        ahead = select(func.count(), func.coalesce(func.sum(LEFT_S), 0.0))
-        count, wait_s = connection.execute(ahead.where(QUEUED, RUNS.c.devices.in_(competitors), before)).one()
+        place = {"competitors": _competitors(connection, found.devices, able), "able": _names(able)}
+        ahead = connection.execute(AHEAD, place | {"turn": found.turn_s, "place": found.number}).one()
         return WaitingRun(
             id=found.id,
             owner=found.owner,
             devices=tuple(found.devices.split(",")),
-            position=count + 1,
-            expected_start_s=_expected_start_s(connection, able, wait_s),
+            position=ahead.count + 1,
+            expected_start_s=(ahead.wait_s + ahead.busy_s) / len(able) if able else None,
             estimated_s=found.estimated_s,
         )
 
 
 def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
     """Return the runs that wait, the next first, each as `position` tells."""
-    columns = (RUNS.c.id, RUNS.c.owner, RUNS.c.devices, RUNS.c.estimated_s, LEFT_S.label("left_s"))
     with database.reading() as connection:
-        rows = connection.execute(select(*columns).where(QUEUED).order_by(*ORDER).limit(limit)).all()
+        rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
         servers = _servers(connection)
         asked = {row.devices for row in rows}
         able = {devices: [server for server in servers if server.serves(devices)] for devices in asked}
-        busy_s = {devices: _expected_start_s(connection, able[devices], 0.0) for devices in asked}
+        busy_s = {devices: _busy_s(connection, able[devices]) for devices in asked}
     found = []
     before = dict.fromkeys(asked, (0, 0.0))
     for row in rows:
         count, wait_s = before[row.devices]
-        start_s = busy_s[row.devices]
-        start_s = None if start_s is None else start_s + wait_s / len(able[row.devices])
+        lanes = len(able[row.devices])
+        start_s = (busy_s[row.devices] + wait_s) / lanes if lanes else None
         found.append(WaitingRun(row.id, row.owner, tuple(row.devices.split(",")), count + 1, start_s, row.estimated_s))
         for devices, (others, others_s) in before.items():
             if devices == row.devices or any(server.serves(row.devices) for server in able[devices]):
@@ -106,9 +115,10 @@ def queue_length(database: Database) -> int:
 
 
 def claimable(connection: Connection, device_ids: Collection[str]) -> list[str]:
-    """Return what waiting runs ask for, of what `device_ids` can serve."""
-    asked = connection.scalars(DEVICES_ASKED_FOR).all()
-    return [devices for devices in asked if set(devices.split(",")) <= set(device_ids)]
+    """Return what `device_ids` can serve of what waiting runs may ask for; nothing when none of that is asked for."""
+    several = [devices for devices in connection.scalars(COMBINATIONS) if set(devices.split(",")) <= set(device_ids)]
+    devices = [*device_ids, *several]
+    return devices if connection.scalar(ASKED, {"claimable": devices}) is not None else []
 
 
 def device_seconds(connection: Connection, owner: str) -> float:
@@ -171,19 +181,21 @@ class _Server:
 
 
 def _servers(connection: Connection) -> list[_Server]:
-    rows = connection.execute(select(SUPERVISORS.c.name, SUPERVISORS.c.host, SUPERVISORS.c.devices).where(is_alive()))
+    rows = connection.execute(ALIVE)
     return [_Server(row.name, names_of(row.host, (device["id"] for device in row.devices))) for row in rows]
 
 
+def _names(servers: Sequence[_Server]) -> list[str]:
+    return [server.name for server in servers]
+
+
 def _competitors(connection: Connection, devices: str, able: Sequence[_Server]) -> list[str]:
-    """Return what the waiting runs ask for that may be claimed by a supervisor that may claim `devices`."""
-    asked = connection.scalars(DEVICES_ASKED_FOR).all()
-    return [other for other in asked if other == devices or any(server.serves(other) for server in able)]
+    """Return what waiting runs may ask for that may be claimed by a supervisor that may claim `devices`."""
+    single = frozenset[str]().union(*(server.device_ids for server in able))
+    several = [other for other in connection.scalars(COMBINATIONS) if any(server.serves(other) for server in able)]
+    return [*({devices} | single).difference(several), *several]
 
 
-def _expected_start_s(connection: Connection, able: Sequence[_Server], wait_s: float) -> float | None:
-    if not able:
-        return None
-    running: ColumnElement[bool] = RUNS.c.supervisor.in_([server.name for server in able])
-    left_s = select(func.coalesce(func.sum(LEFT_S), 0.0)).where(RUNS.c.state == RunState.RUNNING, running)
-    return (wait_s + float(connection.scalar(left_s) or 0.0)) / len(able)
+def _busy_s(connection: Connection, able: Sequence[_Server]) -> float:
+    """Return the device seconds that are left of the runs which these supervisors measure."""
+    return float(connection.scalar(select(LEFT_OF_RUNNING_S), {"able": _names(able)}) or 0.0)

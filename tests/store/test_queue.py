@@ -32,7 +32,7 @@ def _claim_all(database, start):
 
 
 def test_postgresql_skips_what_another_supervisor_is_claiming():
-    statement = str(queue._next(["cpu"]).compile(dialect=postgresql.dialect()))
+    statement = str(queue.NEXT.compile(dialect=postgresql.dialect()))
 
     assert statement.endswith("FOR UPDATE SKIP LOCKED")
 

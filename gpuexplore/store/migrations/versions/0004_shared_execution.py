@@ -18,6 +18,7 @@ depends_on = None
 BATCH = 500
 BY_TURN = "ix_runs_state_devices_turn_s_number_estimated_s_device_s"
 BY_OWNER = "ix_runs_owner_state_number"
+FOR_SEVERAL = "ix_runs_waiting_for_several"
 
 
 def upgrade() -> None:
@@ -35,6 +36,7 @@ def downgrade() -> None:
     op.drop_column("results", "environment")
     op.drop_index(BY_TURN, "runs")
     op.drop_index(BY_OWNER, "runs")
+    op.drop_index(FOR_SEVERAL, "runs")
     for column in ("devices", "address", "estimated_s", "device_s", "turn_s", "lost"):
         op.drop_column("runs", column)
     op.create_index("ix_runs_state_number", "runs", ["state", "number"])
@@ -85,6 +87,8 @@ def _extend_runs() -> None:
     columns = ["state", "devices", "turn_s", "number", "estimated_s", "device_s"]
     op.create_index(BY_TURN, "runs", columns)
     op.create_index(BY_OWNER, "runs", ["owner", "state", "number"])
+    waits = sa.text("state = 'queued' AND devices LIKE '%,%'")
+    op.create_index(FOR_SEVERAL, "runs", ["state", "devices"], sqlite_where=waits, postgresql_where=waits)
 
 
 def _name_devices(connection: sa.Connection) -> None:
