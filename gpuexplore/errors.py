@@ -13,7 +13,9 @@ GpuExploreError
 
 from collections.abc import Iterable
 
-CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries, and each of its cases
+CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries
+CANCELLED_BY_ADMIN = "cancelled by an administrator"
+CANCELLED = "the run was cancelled"  # the reason of each of its cases
 
 
 class GpuExploreError(Exception):

@@ -1,6 +1,7 @@
 """What a supervisor writes while it measures a claimed run; an attempt that was given up writes nothing."""
 
-from sqlalchemy import Connection, Select, Update, insert, select, update
+from sqlalchemy import Connection, Select, Update, func, insert, select, update
+from sqlalchemy import case as choose
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, RunState
@@ -54,15 +55,23 @@ def finish(database: Database, claim: RunClaim, state: RunState, *, reason: str 
     """
     if state not in FINAL:
         raise InvalidInput.of("final state", state, FINAL)
+    if state is RunState.CANCELLED:  # who asked for it wrote down who they are
+        reason = func.coalesce(RUNS.c.reason, reason)
     ended = _held(claim).values(state=state, reason=reason, current=None, finished_utc=database.now())
     with database.writing(durable=True) as connection:
         return connection.execute(ended).rowcount == 1
 
 
 def release(database: Database, claim: RunClaim) -> bool:
-    """Give a run back to the queue with the results it has; return False when the claim no longer holds."""
+    """Give a run back to the queue with the results it has; return False when the claim no longer holds.
+
+    One that was to be cancelled ends instead.
+    """
+    state = choose((RUNS.c.cancel_requested, RunState.CANCELLED), else_=RunState.QUEUED)
+    finished_utc = choose((RUNS.c.cancel_requested, database.now()))
     with database.writing() as connection:
-        held = connection.execute(_held(claim).values(state=RunState.QUEUED, current=None)).rowcount == 1
+        given_back = _held(claim).values(state=state, finished_utc=finished_utc, current=None)
+        held = connection.execute(given_back).rowcount == 1
         order_runs_of(connection, claim.owner)
         return held
 

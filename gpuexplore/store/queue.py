@@ -151,7 +151,9 @@ def _again(database: Database, *conditions: ColumnElement[bool]) -> Update:
             state=choose(
                 (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
             ),
-            reason=choose((RUNS.c.cancel_requested, CANCELLED_BY_OWNER), (give_up, GAVE_UP)),
+            reason=choose(
+                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)), (give_up, GAVE_UP)
+            ),
             finished_utc=choose((ends, database.now())),
             lost=RUNS.c.lost + 1,
             current=None,

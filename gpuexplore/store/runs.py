@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, func, insert, or_, select, updat
 from sqlalchemy import case as choose
 
 from gpuexplore.devices.identity import same_device
-from gpuexplore.errors import CANCELLED_BY_OWNER, InvalidInput, NotFound
+from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.serialization import encode
 from gpuexplore.store.attempts import add_row
@@ -200,7 +200,7 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
             stop.values(
                 cancel_requested=True,
                 state=choose((waits, RunState.CANCELLED), else_=RUNS.c.state),
-                reason=choose((waits, CANCELLED_BY_OWNER), else_=RUNS.c.reason),
+                reason=CANCELLED_BY_OWNER if run.owner == owner else CANCELLED_BY_ADMIN,
                 finished_utc=choose((waits, database.now()), else_=RUNS.c.finished_utc),
             )
         )

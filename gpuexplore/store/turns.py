@@ -30,7 +30,7 @@ LEFT_OF_RUNNING_S = (
 )
 WAITING_BY_ID = select(*WAITING_COLUMNS).where(RUNS.c.id == bindparam("id"), QUEUED)
 AHEAD = select(
-    func.count().label("count"),
+    func.count().label("runs"),
     func.coalesce(func.sum(LEFT_S), 0.0).label("wait_s"),
     LEFT_OF_RUNNING_S.label("busy_s"),
 ).where(
@@ -81,7 +81,7 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
             id=found.id,
             owner=found.owner,
             devices=tuple(found.devices.split(",")),
-            position=ahead.count + 1,
+            position=ahead.runs + 1,
             expected_start_s=(ahead.wait_s + ahead.busy_s) / len(able) if able else None,
             estimated_s=found.estimated_s,
         )

@@ -185,7 +185,7 @@ def test_worker_that_ignores_a_cancel_is_killed(engine_with, cases_of):
         results = measured(engine, cases_of("hang", "fine", operation="deaf-test"), cancelled=Later(3))
 
     assert {result.status for result in results.values()} == {Status.CANCELLED}
-    assert {result.reason for result in results.values()} == {"cancelled by its owner"}
+    assert {result.reason for result in results.values()} == {"the run was cancelled"}
     wait_until_gone("deaf-test")
 
 

@@ -132,7 +132,7 @@ def test_run_that_waits_behind_that_of_another_supervisor_is_cancelled_at_once(c
         assert not first.results
         first.end.set()
 
-    assert (result.status, result.reason) == (Status.CANCELLED, "cancelled by its owner")
+    assert (result.status, result.reason) == (Status.CANCELLED, "the run was cancelled")
 
 
 def test_measurement_of_a_supervisor_that_was_killed_ends(cluster, cases_of):

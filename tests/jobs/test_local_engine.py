@@ -103,7 +103,7 @@ def test_run_that_waits_for_another_device_to_warm_up_can_be_cancelled(engine_wi
         cancelled_after_s = time.monotonic() - began_s
     warming.join()
 
-    assert results["fine"].reason == "cancelled by its owner"
+    assert results["fine"].reason == "the run was cancelled"
     assert cancelled_after_s < LIMITS.grace_s + 1
 
 
@@ -112,7 +112,7 @@ def test_measurement_on_the_cpu_gives_way_to_a_compiler_and_can_be_cancelled_mea
         measuring = page.submit(measured, engine, cases_of("fine", device="cpu"), cancelled=Later(3))
         results = measuring.result()
 
-    assert results["fine"].reason == "cancelled by its owner"
+    assert results["fine"].reason == "the run was cancelled"
 
 
 def test_run_need_not_wait_until_all_devices_are_warm(engine_with, cases_of):

@@ -45,7 +45,7 @@ class FakeEngine:
         self.before_group(cases)
         for case in cases:
             if cancelled():
-                on_event(Result(case, Status.CANCELLED, "cancelled by its owner"))
+                on_event(Result(case, Status.CANCELLED, "the run was cancelled"))
                 continue
             on_event(case)
             on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0)))
@@ -345,7 +345,7 @@ def test_stop_in_a_group_gives_the_run_back_without_its_unmeasured_cases(store, 
             on_event(Result(cases[0], Status.OK, measurement=Measurement((1.0,), 2.0)))
             stop.set()
             assert cancelled()
-            on_event(Result(cases[1], Status.CANCELLED, "cancelled by its owner"))
+            on_event(Result(cases[1], Status.CANCELLED, "the run was cancelled"))
 
     served(store, Stopped(), heartbeat, stop)
 

@@ -115,7 +115,30 @@ def test_an_admin_can_cancel_anybodys(store, experiment):
 
     store.request_cancel(run_id, "root", admin=True)
 
-    assert store.load(run_id).state is RunState.CANCELLED
+    run = store.load(run_id)
+    assert (run.state, run.reason) == (RunState.CANCELLED, "cancelled by an administrator")
+
+
+def test_who_cancelled_a_run_that_is_measured_stands_in_its_end(store, experiment, claim):
+    store.submit(experiment, "ada")
+    held = claim()
+    store.request_cancel(held.run_id, "root", admin=True)
+
+    store.finish(held, RunState.CANCELLED, reason="cancelled by its owner")
+
+    assert store.load(held.run_id).reason == "cancelled by an administrator"
+
+
+def test_a_run_to_be_cancelled_ends_when_it_is_given_back(store, experiment, claim):
+    store.submit(experiment, "ada")
+    held = claim()
+    store.request_cancel(held.run_id, "ada")
+
+    assert store.release(held)
+
+    run = store.load(held.run_id)
+    assert (run.state, run.reason) == (RunState.CANCELLED, "cancelled by its owner")
+    assert run.finished_utc
 
 
 def test_runs_that_are_measured_can_be_listed(store, experiment, claim):

@@ -4,7 +4,7 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuexplore.errors import CANCELLED_BY_OWNER
+from gpuexplore.errors import CANCELLED
 from gpuexplore.model import Case, Status
 
 VMSTAT = Path("/proc/vmstat")
@@ -23,7 +23,7 @@ class Failure:
     case: Case | None = None
 
 
-CANCELLATION = Failure(Status.CANCELLED, CANCELLED_BY_OWNER)
+CANCELLATION = Failure(Status.CANCELLED, CANCELLED)
 
 
 def failure_of_exit(exit_code: int, oom_kills_before: int | None) -> Failure:

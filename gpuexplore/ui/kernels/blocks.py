@@ -7,11 +7,10 @@ import streamlit as st
 from gpuexplore.analysis.kernels.blocks import BlockShape, block_shapes
 from gpuexplore.charts.blocks import block_name, block_occupancy, block_times
 from gpuexplore.devices import Accelerator
-from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.kernels.facts import compiled
+from gpuexplore.ui.kernels.facts import compiled, target
 from gpuexplore.ui.run.submit import start, started
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
@@ -42,7 +41,7 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered
     output = choice.operation.output(choice.shape)
     launches: dict[Block, Launch] = {block: geometry.launch(output, block) for block in geometry.blocks}
     with st.spinner("Compiling every block shape …"):
-        kernels = compiled([_target(choice, block, gpu) for block in launches])
+        kernels = compiled([target(choice, block, gpu) for block in launches])
     name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
     measured = tuple((run.id, len(run.results)) for run in runs)
     of = (choice.operation.name, name, choice.dtype, choice.shape, gpu.key, problems, measured)
@@ -56,10 +55,6 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered
         else:
             alt = f"Table of {len(shapes)} block shapes"
             show_table(lambda: [_row(shape) for shape in shapes], of, UNITS, alt=alt)
-
-
-def _target(choice: KernelChoice, block: Block, gpu: Accelerator) -> Target:
-    return Target(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, block)
 
 
 def _row(shape: BlockShape) -> dict[str, object]:

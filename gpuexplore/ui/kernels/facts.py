@@ -10,7 +10,7 @@ from gpuexplore.devices import Accelerator
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernels
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
-from gpuexplore.kernels.geometry import Launch
+from gpuexplore.kernels.geometry import Block, Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
@@ -46,12 +46,19 @@ def show_launch(choice: KernelChoice, launch: Launch, gpu: Accelerator) -> None:
 
 
 def compile_choice(choice: KernelChoice, gpu: Accelerator) -> CompiledKernel | str:
-    """Return the compiled kernel, as recorded or compiled now, or the reason why there is none."""
-    target = Target(
-        choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, choice.block
-    )
+    """Return the compiled kernel, as recorded or compiled now, or the reason why there is none.
+
+    The block shapes that the page compares further down are compiled along: one compiler is sooner done than two.
+    """
+    geometry = choice.implementation.geometry
+    blocks = [choice.block, *(geometry.blocks if geometry else ())]
     with st.spinner(f"Compiling for compute capability {gpu.compute_capability} …"):
-        return compiled([target])[0]
+        return compiled([target(choice, block, gpu) for block in blocks])[0]
+
+
+def target(choice: KernelChoice, block: Block | None, gpu: Accelerator) -> Target:
+    """Return the kernel of a choice with these threads of a block, None for its own, and what it is compiled for."""
+    return Target(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, block)
 
 
 def compiled(targets: Sequence[Target]) -> list[CompiledKernel | str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.errors import CANCELLED_BY_ADMIN, InvalidInput, NotFound
 from gpuexplore.model import Case, Run, RunState
 from gpuexplore.ui.identity import is_admin, may_cancel
 from gpuexplore.ui.markdown import plain
@@ -160,4 +160,5 @@ def _cancel(run: Run) -> None:
 
 def _cancelled(run: Run) -> str:
     measured = sum(result.measurement is not None for result in run.results)
-    return f"Cancelled after {measured} of {run.progress.total} points; those are kept below."
+    by = " by an administrator" if run.reason == CANCELLED_BY_ADMIN else ""
+    return f"Cancelled{by} after {measured} of {run.progress.total} points; those are kept below."

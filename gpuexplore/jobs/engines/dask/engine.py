@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Client, Event, Future, KilledWorker
 
-from gpuexplore.errors import CANCELLED_BY_OWNER, DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines.dask.cluster import LOST, Cluster, Departure, Inbox
 from gpuexplore.jobs.engines.dask.node import measure_here
 from gpuexplore.jobs.journal import Begun, decode_event
@@ -68,7 +68,7 @@ class DaskEngine:
             raise DeviceLost(str(crash)) from crash
         finally:
             self._cluster.close_inbox(inbox)
-        status, reason = (Status.CANCELLED, CANCELLED_BY_OWNER) if task.stopped else (Status.ERROR, UNREPORTED)
+        status, reason = (Status.CANCELLED, CANCELLED) if task.stopped else (Status.ERROR, UNREPORTED)
         _end_all(tuple(task.pending), status, reason, on_event)
 
     def close(self) -> None:
