@@ -55,9 +55,9 @@ def finish(database: Database, claim: RunClaim, state: RunState, *, reason: str 
     """
     if state not in FINAL:
         raise InvalidInput.of("final state", state, FINAL)
-    if state is RunState.CANCELLED:  # who asked for it wrote down who they are
-        reason = func.coalesce(RUNS.c.reason, reason)
-    ended = _held(claim).values(state=state, reason=reason, current=None, finished_utc=database.now())
+    # Who asked for the end of a run wrote down who they are.
+    why = func.coalesce(RUNS.c.reason, reason) if state is RunState.CANCELLED else reason
+    ended = _held(claim).values(state=state, reason=why, current=None, finished_utc=database.now())
     with database.writing(durable=True) as connection:
         return connection.execute(ended).rowcount == 1
 

@@ -26,6 +26,7 @@ class Instance:
         name: unique: no other process, before or after, has it.
         host: of the machine, as its devices are named by.
         scope: processes with the same share the locks of one operating system.
+        side_by_side: whether each of its devices is measured on by itself; otherwise all in turns.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Instance:
     scope: str
     pid: int
     version: str
+    side_by_side: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ def heartbeat(database: Database, instance: Instance, *, state: SupervisorState,
         "scope": instance.scope,
         "pid": instance.pid,
         "version": instance.version,
+        "side_by_side": instance.side_by_side,
         "state": state,
         "devices": encode(devices),
         "beat_epoch_s": epoch_s(),

@@ -124,6 +124,7 @@ SUPERVISORS = Table(
     Column("scope", String(255), nullable=False),  # whoever shares it shares the locks of the operating system
     Column("pid", Integer, nullable=False),
     Column("version", String(64), nullable=False),
+    Column("side_by_side", Boolean, nullable=False),  # each device measured on by itself, or all in turns
     Column("state", String(16), nullable=False),
     Column("devices", JSON, nullable=False),
     Column("beat_epoch_s", Float, nullable=False),

@@ -6,10 +6,11 @@ short runs of one wait behind the first of everybody else. The column is written
 an index then answers whose turn it is without looking at every run that waits.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, text, update
 from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
@@ -25,7 +26,11 @@ WAITING_COLUMNS = (*ORDER, RUNS.c.id, RUNS.c.owner, RUNS.c.devices, RUNS.c.estim
 # Built once: to build a statement takes longer than most of them run.
 LEFT_OF_RUNNING_S = (
     select(func.coalesce(func.sum(LEFT_S), 0.0))
-    .where(RUNS.c.state == RunState.RUNNING, RUNS.c.supervisor.in_(bindparam("able", expanding=True)))
+    .where(
+        RUNS.c.state == RunState.RUNNING,
+        RUNS.c.supervisor.in_(bindparam("able", expanding=True)),
+        or_(RUNS.c.devices.in_(bindparam("competitors", expanding=True)), RUNS.c.devices.like("%,%")),
+    )
     .scalar_subquery()
 )
 WAITING_BY_ID = select(*WAITING_COLUMNS).where(RUNS.c.id == bindparam("id"), QUEUED)
@@ -43,7 +48,9 @@ AHEAD = select(
 )
 ASKED = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(bindparam("claimable", expanding=True))).limit(1)
 COMBINATIONS = select(RUNS.c.devices).where(text(WAITS_FOR_SEVERAL)).distinct()
-ALIVE = select(SUPERVISORS.c.name, SUPERVISORS.c.host, SUPERVISORS.c.devices).where(is_alive())
+ALIVE = select(SUPERVISORS.c.name, SUPERVISORS.c.host, SUPERVISORS.c.devices, SUPERVISORS.c.side_by_side).where(
+    is_alive()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
         found = connection.execute(WAITING_BY_ID, {"id": run_id}).one_or_none()
         if found is None:
             return None
-        able = [server for server in _servers(connection) if server.serves(found.devices)]
+        able = _able(connection.execute(ALIVE).all(), found.devices)
         place = {"competitors": _competitors(connection, found.devices, able), "able": _names(able)}
         ahead = connection.execute(AHEAD, place | {"turn": found.turn_s, "place": found.number}).one()
         return WaitingRun(
@@ -91,10 +98,10 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
     """Return the runs that wait, the next first, each as `position` tells."""
     with database.reading() as connection:
         rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
-        servers = _servers(connection)
+        servers = connection.execute(ALIVE).all()
         asked = {row.devices for row in rows}
-        able = {devices: [server for server in servers if server.serves(devices)] for devices in asked}
-        busy_s = {devices: _busy_s(connection, able[devices]) for devices in asked}
+        able = {devices: _able(servers, devices) for devices in asked}
+        busy_s = {devices: _busy_s(connection, devices, able[devices]) for devices in asked}
     found = []
     before = dict.fromkeys(asked, (0, 0.0))
     for row in rows:
@@ -103,7 +110,7 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
         start_s = (busy_s[row.devices] + wait_s) / lanes if lanes else None
         found.append(WaitingRun(row.id, row.owner, tuple(row.devices.split(",")), count + 1, start_s, row.estimated_s))
         for devices, (others, others_s) in before.items():
-            if devices == row.devices or any(server.serves(row.devices) for server in able[devices]):
+            if devices == row.devices or any(lane.serves(row.devices) for lane in able[devices]):
                 before[devices] = (others + 1, others_s + row.left_s)
     return tuple(found)
 
@@ -170,32 +177,38 @@ def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
-    """A supervisor that is alive, and the names by which runs ask for its devices."""
+class _Lane:
+    """Devices on which a supervisor that is alive measures one run at a time, by the names that runs ask for."""
 
-    name: str
+    supervisor: str
     device_ids: frozenset[str]
 
     def serves(self, devices: str) -> bool:
         return self.device_ids.issuperset(devices.split(","))
 
 
-def _servers(connection: Connection) -> list[_Server]:
-    rows = connection.execute(ALIVE)
-    return [_Server(row.name, names_of(row.host, (device["id"] for device in row.devices))) for row in rows]
+def _able(supervisors: Iterable[Row[Any, Any, Any, Any]], devices: str) -> list[_Lane]:
+    """Return the lanes that serve `devices`: one a supervisor, or one a device where those are side by side."""
+    lanes = []
+    for row in supervisors:
+        ids = [device["id"] for device in row.devices]
+        apart = row.side_by_side and "," not in devices
+        lanes += [_Lane(row.name, names_of(row.host, part)) for part in ([[id] for id in ids] if apart else [ids])]
+    return [lane for lane in lanes if lane.serves(devices)]
 
 
-def _names(servers: Sequence[_Server]) -> list[str]:
-    return [server.name for server in servers]
+def _names(lanes: Iterable[_Lane]) -> list[str]:
+    return list({lane.supervisor for lane in lanes})
 
 
-def _competitors(connection: Connection, devices: str, able: Sequence[_Server]) -> list[str]:
-    """Return what waiting runs may ask for that may be claimed by a supervisor that may claim `devices`."""
-    single = frozenset[str]().union(*(server.device_ids for server in able))
-    several = [other for other in connection.scalars(COMBINATIONS) if any(server.serves(other) for server in able)]
+def _competitors(connection: Connection, devices: str, able: Sequence[_Lane]) -> list[str]:
+    """Return what waiting runs may ask for that may be measured where `devices` may be."""
+    single = frozenset[str]().union(*(lane.device_ids for lane in able))
+    several = [other for other in connection.scalars(COMBINATIONS) if any(lane.serves(other) for lane in able)]
     return [*({devices} | single).difference(several), *several]
 
 
-def _busy_s(connection: Connection, able: Sequence[_Server]) -> float:
-    """Return the device seconds that are left of the runs which these supervisors measure."""
-    return float(connection.scalar(select(LEFT_OF_RUNNING_S), {"able": _names(able)}) or 0.0)
+def _busy_s(connection: Connection, devices: str, able: Sequence[_Lane]) -> float:
+    """Return the device seconds that are left of the runs which are measured where `devices` may be."""
+    place = {"competitors": _competitors(connection, devices, able), "able": _names(able)}
+    return float(connection.scalar(select(LEFT_OF_RUNNING_S), place) or 0.0)

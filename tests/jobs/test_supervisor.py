@@ -276,10 +276,10 @@ def test_supervisor_that_waits_for_the_database_to_end_a_run_does_not_look_stuck
     class AwayAtTheEnd(FakeEngine):
         def measure(self, cases, on_event, cancelled):
             failing.away = True
+            threading.Timer(0.3, lambda: setattr(failing, "away", False)).start()
             for case in cases:
                 on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0)))
 
-    threading.Timer(0.3, lambda: setattr(failing, "away", False)).start()
     serving = threading.Thread(
         target=serve, args=(failing, AwayAtTheEnd(), heartbeat), kwargs={"stop": Event(), "once": True}
     )

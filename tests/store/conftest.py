@@ -89,9 +89,9 @@ def instance_of():
 def claim(store):
     """Return how a supervisor that has a CPU claims; it has reported itself."""
 
-    def claimed(name="host", devices=("cpu",), scope=None):
+    def claimed(name="host", devices=("cpu",), scope=None, side_by_side=False):
         host = name.partition("/")[0]
-        instance = Instance(name, host=host, scope=scope or name, pid=1, version="1")
+        instance = Instance(name, host=host, scope=scope or name, pid=1, version="1", side_by_side=side_by_side)
         found = [Device(device, "cpu", device) for device in devices]
         store.heartbeat(instance, state="measuring", devices=found)
         return store.claim(name, {*devices, *(f"{host}/{device}" for device in devices)})

@@ -119,6 +119,20 @@ def test_runs_for_another_hosts_device_are_not_before(store, experiment_on, clai
     assert store.position(later).position == 1
 
 
+def test_each_device_of_a_cluster_has_a_queue_of_its_own(store, experiment_on, claim):
+    nodes = ["lab1/cpu", "lab2/cpu"]
+    for node in nodes:
+        store.submit(experiment_on(node), "ada", estimated_s=4.0)
+        claim("head/x", nodes, side_by_side=True)
+    ids = [store.submit(experiment_on(node), owner, estimated_s=8.0) for owner in "bc" for node in nodes]
+    several = store.submit(experiment_on(*nodes), "d", estimated_s=2.0)
+
+    places = [store.position(run_id) for run_id in ids]
+    assert [(place.position, place.expected_start_s) for place in places] == [(1, 4.0), (1, 4.0), (2, 12.0), (2, 12.0)]
+    assert store.position(several).position == 3  # it needs both nodes, and comes before the second runs of b and c
+    assert {run.id: run for run in store.waiting()} == {run_id: store.position(run_id) for run_id in [*ids, several]}
+
+
 def test_somebody_waits_is_asked_of_other_owners_and_these_devices(store, experiment, experiment_on):
     store.submit(experiment, "ada")
     store.submit(experiment_on("lab2/cpu"), "bob")

@@ -69,7 +69,8 @@ def supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool =
         if store is None:
             return
         stack.enter_context(store)
-        heartbeat = Heartbeat(store, this_instance(), devices, warming=not scheduler, sign_life=lock.sign_life)
+        instance = this_instance(side_by_side=bool(scheduler))
+        heartbeat = Heartbeat(store, instance, devices, warming=not scheduler, sign_life=lock.sign_life)
         stack.enter_context(heartbeat)
         engine = _cluster(scheduler, heartbeat) if scheduler else _this_host(devices, heartbeat, stack)
         stack.callback(engine.close)

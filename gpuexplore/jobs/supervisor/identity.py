@@ -16,11 +16,22 @@ HOST_VARIABLE = "GPUEXPLORE_HOST"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-def this_instance() -> Instance:
-    """Return this process as a supervisor: host, boot and a random part name it."""
+def this_instance(*, side_by_side: bool = False) -> Instance:
+    """Return this process as a supervisor: host, boot and a random part name it.
+
+    Args:
+        side_by_side: whether it measures on each of its devices by itself.
+    """
     host, boot = host_name(), _boot()
     name = f"{host}/{boot[:8]}/{secrets.token_hex(4)}"
-    return Instance(name, host, scope=f"{boot}/{_lock_scope()}", pid=os.getpid(), version=gpuexplore.__version__)
+    return Instance(
+        name,
+        host,
+        scope=f"{boot}/{_lock_scope()}",
+        pid=os.getpid(),
+        version=gpuexplore.__version__,
+        side_by_side=side_by_side,
+    )
 
 
 def host_name() -> str:

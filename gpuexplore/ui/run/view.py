@@ -136,10 +136,11 @@ def _waiting(run: Run) -> str:
     supervisor, place = live_supervisor(), position(run.id)
     if supervisor is not None and supervisor.state == "warming":
         return "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
+    if place is not None and place.expected_start_s is None:
+        return f"Waiting for {', '.join(place.devices)}: no host that has it is connected"
     if place is None or place.position == 1:
         return "Next in the queue"
-    start_s = place.expected_start_s
-    when = "" if start_s is None else f", expected to start in about {format_seconds(round(start_s) or 1)}"
+    when = f", expected to start in about {format_seconds(round(place.expected_start_s or 0) or 1)}"
     measured = f"{run.progress.done} of {run.progress.total} measured · " if run.progress.done else ""
     return f"{measured}Waiting: number {place.position} in the queue{when}"
 

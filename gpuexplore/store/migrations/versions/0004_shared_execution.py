@@ -105,6 +105,7 @@ def _new_columns() -> list[sa.Column[object]]:
         sa.Column("host", sa.String(255), nullable=False),
         sa.Column("scope", sa.String(255), nullable=False),
         sa.Column("version", sa.String(64), nullable=False),
+        sa.Column("side_by_side", sa.Boolean(), nullable=False),
         sa.Column("beat_epoch_s", sa.Float(), nullable=False),
     ]
 
