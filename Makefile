@@ -29,11 +29,11 @@ check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one r
 	@$(MAKE) --no-print-directory --jobs=3 lint
 	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults",-m "not long and not slow and not browser and not gpu and not faults")
 
-test: lint  ## lint, then every test but those of faults: on WORKERS processes, then those that measure, one by one
+test: lint  ## lint, then every test but the long ones of faults: on WORKERS processes, then those that measure, one by one
 	@sh scripts/servers.sh
 	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults"
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
-		$(BIN)/pytest -q -m "(slow or browser or gpu) and not faults"
+		$(BIN)/pytest -q -m "slow or browser or gpu"
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh
