@@ -77,7 +77,8 @@ class Database:
         Raises:
             StoreUnavailable: the database cannot be used now.
         """
-        with _translated(), self.engine.connect() as connection:
+        snapshot = {} if self.engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        with _translated(), self.engine.execution_options(**snapshot).connect() as connection:
             yield connection
 
     @contextmanager

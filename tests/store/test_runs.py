@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Experiment, Progress, Result, RunState, Status
-from gpuexplore.store.tables import ENVIRONMENTS, RESULTS
+from gpuexplore.store.tables import ENVIRONMENTS, RESULTS, RUNS
 from tests.analysis.made import ok
 
 
@@ -149,6 +149,16 @@ def test_runs_that_are_measured_can_be_listed(store, experiment, claim):
     assert [(run.id, run.supervisor) for run in store.running()] == [(first, "lab/1")]
     assert claim("lab/2").run_id == second
     assert [run.id for run in store.running()] == [first, second]
+
+
+def test_reading_sees_one_state_throughout(store, experiment):
+    count = select(func.count()).select_from(RUNS)
+    with store.reading() as connection:
+        before = connection.scalar(count)
+        store.submit(experiment, "ada")
+        assert connection.scalar(count) == before
+    with store.reading() as connection:
+        assert connection.scalar(count) == before + 1
 
 
 def test_every_result_changes_the_number_of_the_newest(store, experiment, failed, claim):
