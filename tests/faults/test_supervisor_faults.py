@@ -9,10 +9,13 @@ import psutil
 import pytest
 from sqlalchemy import update
 
+from gpuexplore.jobs.compiling import CPU
+from gpuexplore.jobs.locks import device_lock
 from gpuexplore.model import RunState, Status
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import SUPERVISORS
 from tests.faults.conftest import (
+    ENDED,
     ends,
     experiment,
     holder,
@@ -87,26 +90,26 @@ def test_two_watchers_of_two_homes_on_one_database_share_a_supervisor(home, watc
 def test_supervisors_of_two_databases_measure_in_turns(home, watched):
     """One device of one host: whoever measures holds its lock, whatever database the run came from."""
     urls = [f"sqlite:///{home}/{name}.sqlite3" for name in ("one", "two")]
-    for url in urls:
-        watched(url)
-    stores = [open_store(url) for url in urls]
-    ids = [store.submit(experiment(3, budget_s=0.5), "ada") for store in stores]
+    pids = {watched(url).pid for url in urls}
+    with open_store(urls[0]) as one, open_store(urls[1]) as two:
+        wait_until(lambda: is_ready(one) and is_ready(two))
+        device, held_by = device_lock(CPU), set()
+        with device:
+            runs = [(store, store.submit(experiment(3, budget_s=0.5), "ada")) for store in (one, two)]
+            wait_until(lambda: all(state(*run) is RunState.RUNNING for run in runs))
+            time.sleep(1)
+            assert [store.load_summary(run_id).progress.done for store, run_id in runs] == [0, 0]
 
-    runs = [ends(store, run_id) for store, run_id in zip(stores, ids, strict=True)]
+        while any(state(*run) not in ENDED for run in runs):
+            held_by |= {found.pid for found in [device.holder()] if found}
+            time.sleep(0.1)
 
-    assert [run.state for run in runs] == [RunState.DONE] * 2
-    assert not overlapping(runs)
-    for store in stores:
-        store.close()
+        assert [state(*run) for run in runs] == [RunState.DONE] * 2
+        assert held_by == pids
 
 
-def overlapping(runs):
-    """Return the pairs of results, of different runs, that were measured at the same time."""
-    spans = [
-        [(result.environment.started_utc, result.measurement) for result in run.results if result.environment]
-        for run in runs
-    ]
-    return [(first, second) for first in spans[0] for second in spans[1] if first[0] == second[0]]
+def state(store, run_id):
+    return store.load_summary(run_id).state
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["set back", "set forward"])
@@ -131,8 +134,7 @@ def test_supervisor_of_another_version_is_replaced(store, watched, monkeypatch):
 
     watched()
 
-    wait_until(lambda: holder() is not None and holder().pid != first.pid)
-    assert is_replaced(first)
+    wait_until(lambda: is_replaced(first), what="its replacement")
     next_run_starts(store, within_s=20)
 
 
