@@ -63,6 +63,12 @@ def format_seconds(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def format_whole_seconds(seconds: float) -> str:
+    """Return a duration nobody wants to know more closely, from a second up, e.g. ``12 s``."""
+    whole = max(1, round(seconds))
+    return f"{whole} s" if whole < 60 else format_seconds(whole)
+
+
 def format_flop_per_s(rate: float | None) -> str:
     """Return a compute rate, e.g. ``482 GFLOP/s``."""
     return format_si(rate, "FLOP/s")

@@ -5,7 +5,7 @@ import streamlit as st
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.request import Request, resolve, with_defaults
+from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
 from gpuexplore.ui.link import open_page
@@ -51,6 +51,7 @@ except InvalidInput as error:
         st.error(plain(line), icon=":material/error:")
     st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
 else:
+    request = with_defaults(from_experiment(experiment), ids)  # a range is read as the sizes that a run names
     expected = estimate(experiment)
     button, words = st.columns([1, 4], vertical_alignment="center")
     with button:

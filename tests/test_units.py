@@ -47,6 +47,13 @@ def test_durations_are_read_out(seconds, text):
 
 
 @pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "1 s"), (5.4, "5 s"), (59.4, "59 s"), (59.6, "1 min"), (95, "1 min 35 s")]
+)
+def test_durations_nobody_wants_to_know_closely_are_whole_seconds(seconds, text):
+    assert units.format_whole_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
     ("count", "text"),
     [
         (None, "—"),

@@ -1,18 +1,29 @@
 """The services every page uses, for whoever is asking."""
 
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 
 from gpuexplore.analysis.model import CustomPeaks
 from gpuexplore.devices import discover
 from gpuexplore.devices.identity import device_key
+from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Device
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.shared import Shared, moment
 
-__all__ = ["known_devices", "live_supervisor", "newest_result", "note_visit", "own_peaks", "owner", "store"]
+__all__ = [
+    "is_silent",
+    "known_devices",
+    "live_supervisor",
+    "newest_result",
+    "note_visit",
+    "own_peaks",
+    "owner",
+    "store",
+]
 
 NOTED_S = 60.0  # a visit is written down again after so long
 MOST_NOTED = 10_000
@@ -33,6 +44,11 @@ def store() -> Store:
 def live_supervisor() -> Supervisor | None:
     """Return the process that measures, or None when it was not heard of in the last seconds."""
     return next((supervisor for supervisor in _supervisors() if supervisor.alive), None)
+
+
+def is_silent() -> bool:
+    """Return whether there was a process that measures, and it was not heard of in the last seconds."""
+    return bool(_supervisors()) and live_supervisor() is None
 
 
 def known_devices() -> tuple[Device, ...]:
@@ -62,14 +78,18 @@ def _with_host(host: str, device: Device) -> Device:
 
 
 def note_visit() -> None:
-    """Note that the visitor is here: the waiting runs of owners who have gone are dropped after a while."""
+    """Note that the visitor is here: the waiting runs of owners who have gone are dropped after a while.
+
+    Without a database there is nothing to note it in; a page that needs one says so itself, below its title.
+    """
     visitor, now_s = owner(), time.monotonic()
     if now_s - _VISITS.get(visitor, -NOTED_S) < NOTED_S:
         return
     if len(_VISITS) >= MOST_NOTED:
         _VISITS.clear()
-    _VISITS[visitor] = now_s
-    store().see(visitor)
+    with suppress(StoreUnavailable):
+        store().see(visitor)
+        _VISITS[visitor] = now_s
 
 
 def newest_result() -> int:

@@ -28,16 +28,25 @@ def browser(chromium):
 
 
 @pytest.fixture
-def page(browser):
-    """Return a tab of a new browser profile; whatever its scripts throw fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    opened = context.new_page()
-    thrown = []
+def visitor(browser):
+    """Return how one more visitor opens a tab, with cookies of its own; what its scripts throw fails the test."""
+    contexts, thrown = [], []
 
     def note(error):  # Playwright takes no built-in method
         thrown.append(error)
 
-    opened.on("pageerror", note)
+    def opened():
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
+        contexts.append(context)
+        context.on("weberror", note)
+        return context.new_page()
+
     yield opened
-    context.close()
-    assert not thrown
+    for context in contexts:
+        context.close()
+    assert not [error.error for error in thrown]
+
+
+@pytest.fixture
+def page(visitor):
+    return visitor()

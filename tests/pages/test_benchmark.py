@@ -59,6 +59,24 @@ def test_a_run_without_a_measuring_process_says_that_it_is_being_started(page, s
     assert "being started" in page("benchmark", run=run_id).get("progress")[0].proto.text
 
 
+def test_a_run_whose_measuring_process_fell_silent_says_what_happens_next(page, store, claimed, results, beat):
+    store.add_result(claimed, results[0])
+    beat("measuring", device())
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
+    text = page("benchmark", run=claimed.run_id).get("progress")[0].proto.text
+    assert text.startswith("1 of 8 measured · The measuring process does not answer. It is replaced")
+
+
+def test_the_next_run_says_when_it_is_expected_to_start(page, store, experiment, beat):
+    beat("measuring", device())
+    store.submit(experiment, "somebody else", estimated_s=90.0)
+    store.claim("tests", ["cpu"])
+    mine = store.submit(experiment, OWNER)
+    text = page("benchmark", run=mine).get("progress")[0].proto.text
+    assert text == "Next in the queue, expected to start in about 1 min 30 s"
+
+
 def test_a_warming_process_is_said_to_load_its_libraries(page, store, experiment, beat):
     run_id = store.submit(experiment, OWNER)
     beat("warming")
@@ -112,6 +130,11 @@ def test_changed_settings_are_told_from_those_of_the_run_below(page, finished):
     assert any("settings differ" in one.value for one in app.caption)
 
 
+def test_a_range_of_sizes_is_not_told_from_the_same_sizes_of_the_run_below(page, finished):
+    app = page("benchmark", run=finished, size="64:128:x2")
+    assert not any("settings differ" in one.value for one in app.caption)
+
+
 def test_an_unknown_run_is_not_found_and_offers_a_new_one(page):
     app = page("benchmark", run="nothere")
     assert "nothere" in texts(app.warning)
@@ -131,6 +154,15 @@ def test_a_cancelled_run_says_how_far_it_got(page, store, claimed, results):
     store.add_result(claimed, results[0])
     store.finish(claimed, RunState.CANCELLED)
     assert "Cancelled after 1 of 8 points" in texts(page("benchmark", run=claimed.run_id).info)
+
+
+def test_a_run_that_was_dropped_says_why(page, store, experiment):
+    run_id = store.submit(experiment, OWNER)
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE owners SET seen_epoch_s = seen_epoch_s - 700")
+    store.drop_abandoned()
+    told = texts(page("benchmark", run=run_id).info)
+    assert "Cancelled before anything was measured. It waited, and its owner was away for 10 min" in told
 
 
 def test_a_run_in_which_nothing_could_be_measured_lists_the_reasons_and_draws_nothing(page, store, experiment):

@@ -31,7 +31,7 @@ def test_who_waits_is_shown_in_order_with_the_expected_start(page, store, experi
     store.submit(experiment, "somebody else", estimated_s=90.0)
     store.submit(experiment, OWNER, estimated_s=5.0)
     app = page("queue")
-    table = app.dataframe[-1].value
+    table = app.dataframe[0].value
     assert list(table["Position"]) == [1, 2]
     assert list(table["Whose"].fillna("")) == ["", "yours"]
     assert list(table["Expected start"]) == [0.0, 90.0]
@@ -61,7 +61,8 @@ def test_a_running_run_shows_its_progress_and_whose_it_is(page, store, claimed, 
     assert "Being measured: 1" in texts(app.subheader)
     text = app.get("progress")[0].proto.text
     assert "1 of" in text
-    assert "yours" in text
+    assert "Your run" in text
+    assert {button.label for button in app.button} == {"Open", "Cancel"}
 
 
 def test_a_run_whose_device_nobody_has_says_so(page, store, experiment):
@@ -72,7 +73,38 @@ def test_a_run_whose_device_nobody_has_says_so(page, store, experiment):
 def test_a_silent_supervisor_is_told(page, store):
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
-    assert "the last one was heard of" in texts(page("queue").warning)
+    app = page("queue")
+    assert "it was last heard of 10 s ago. It is replaced within half a minute" in texts(app.warning)
+    assert list(app.dataframe[-1].value["State"]) == ["silent"]
+
+
+def test_a_run_whose_supervisor_is_silent_is_interrupted(page, store, claimed):
+    assert "interrupted" not in page("queue").get("progress")[0].proto.text
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
+    assert "interrupted" in page("queue").get("progress")[0].proto.text
+
+
+def test_a_supervisor_that_was_replaced_is_shown_no_more(page, store, beat):
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10, name = 'before'")
+    beat("ready", device())
+    assert list(page("queue").dataframe[-1].value["State"]) == ["ready"]
+
+
+def test_where_several_hosts_measure_a_run_names_its_own(page, store, claimed, beat):
+    beat("ready", device(), name="lab2")
+    text = page("queue").get("progress")[0].proto.text.replace("\\", "")
+    assert "on tests/cpu" in text
+
+
+def test_a_database_that_is_away_is_told_below_the_title(page, store, home):
+    for file in home.glob("gpuexplore.sqlite3*"):
+        file.rename(home / f"away.{file.name}")
+    app = page("queue")
+    assert not app.exception
+    assert texts(app.title) == "Queue"
+    assert "The database cannot be used now" in texts(app.error)
 
 
 def test_another_version_is_told(page, beat):

@@ -9,33 +9,44 @@ from gpuexplore.jobs.client import is_external
 from gpuexplore.store import Supervisor
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import table_of
-from gpuexplore.units import format_seconds
+from gpuexplore.units import format_whole_seconds
 
 STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
 
 
 def show_health(supervisors: Sequence[Supervisor]) -> None:
-    """Say in one line how the server is, and in a table who measures."""
+    """Say in a sentence what keeps runs from being measured as they should; nothing when all is well."""
     alive = [supervisor for supervisor in supervisors if supervisor.alive]
     if not alive:
         st.warning(_nobody(supervisors), icon=":material/cloud_off:")
     elif other := [supervisor for supervisor in alive if supervisor.version != gpuexplore.__version__]:
         listed = ", ".join(f"{plain(supervisor.host)} ({plain(supervisor.version)})" for supervisor in other)
         st.warning(f"Another version than this server's {gpuexplore.__version__} measures on {listed}.")
-    if supervisors:
-        table_of([_row(supervisor) for supervisor in supervisors], {"Silent for": "s"}).show(
-            alt=f"Table of {len(supervisors)} supervisors with their devices and when they were last heard of"
-        )
+
+
+def show_hosts(supervisors: Sequence[Supervisor]) -> None:
+    """Show who measures on what; who was replaced by another one of its host is left out."""
+    served = {supervisor.host for supervisor in supervisors if supervisor.alive}
+    shown = [supervisor for supervisor in supervisors if supervisor.alive or supervisor.host not in served]
+    if not shown:
+        return
+    st.subheader("Hosts", anchor="hosts")
+    table_of([_row(supervisor) for supervisor in shown], {"Silent for": "s"}).show(
+        alt=f"Table of {len(shown)} hosts that measure, with their state, devices and version"
+    )
 
 
 def _nobody(supervisors: Sequence[Supervisor]) -> str:
-    waits = "Runs can be queued, and will wait"
+    waits = "Runs can be queued meanwhile, and wait"
     if supervisors:
         age_s = min(supervisor.age_s for supervisor in supervisors)
-        return f"No supervisor is alive: the last one was heard of {format_seconds(age_s)} ago. {waits}."
+        return (
+            f"The measuring process does not answer: it was last heard of {format_whole_seconds(age_s)} ago. It is "
+            f"replaced within half a minute, and what it measured goes on. {waits}."
+        )
     if is_external():
-        return f"No supervisor is alive, and this server starts none: start `gpuexplore-supervisor`. {waits}."
-    return f"The supervisor is being started: a few seconds. {waits}."
+        return f"Nothing measures, and this server starts nothing: start `gpuexplore-supervisor`. {waits}."
+    return f"The measuring process is being started: a few seconds. {waits}."
 
 
 def _row(supervisor: Supervisor) -> dict[str, object]:
@@ -43,6 +54,6 @@ def _row(supervisor: Supervisor) -> dict[str, object]:
         "Host": supervisor.host,
         "State": STATES[supervisor.state] if supervisor.alive else "silent",
         "Devices": ", ".join(f"{device.id} ({device.title})" for device in supervisor.devices),
-        "Silent for": max(0.0, supervisor.age_s),
+        "Silent for": None if supervisor.alive else round(supervisor.age_s),
         "Version": supervisor.version,
     }

@@ -1,6 +1,8 @@
-"""What runs where, and who waits: one's own runs stand out, and can be cancelled."""
+"""What runs where, and who waits: one's own runs stand out, and can be opened and cancelled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
@@ -8,20 +10,36 @@ import streamlit as st
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
-from gpuexplore.store import WaitingRun
+from gpuexplore.store import Supervisor, WaitingRun
 from gpuexplore.ui.identity import is_admin, owner
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.queue.health import show_health
+from gpuexplore.ui.queue.health import show_health, show_hosts
+from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.session import note_visit, store
+from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_seconds
+from gpuexplore.units import format_seconds, format_whole_seconds
 
 BENCHMARK = Path(__file__).parents[3] / "pages" / "benchmark.py"
 TICK_S = 2.0
 MOST_WAITING = 100
+LOOKS = 3  # for so many a look at the queue counts, for all visitors
 YOURS = "yours"
 UNKNOWN_START = "no host that is alive has its devices"
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """What one look at the database found."""
+
+    running: tuple[Run, ...]
+    waiting: tuple[WaitingRun, ...]
+    length: int
+    supervisors: tuple[Supervisor, ...]
+
+
+LOOK: Shared[_Queue] = Shared(1)
 
 
 def show_queue() -> None:
@@ -30,66 +48,78 @@ def show_queue() -> None:
 
 
 def _draw() -> None:
-    note_visit()
     try:
-        running, waiting = store().running(), store().waiting(MOST_WAITING)
-        count, supervisors = store().queue_length(), store().supervisors()
+        note_visit()
+        queue = LOOK.get(moment(LOOKS), _look)
     except GpuExploreError as error:
         show_problem(error)
         return
-    show_health(supervisors)
-    st.subheader(f"Being measured: {len(running)}" if running else "Nothing is being measured", anchor="running")
-    for run in running:
-        _show_running(run)
-    st.subheader(f"Waiting: {count}" if count else "Nobody waits", anchor="waiting")
-    if waiting:
-        _show_own(waiting)
-        _show_waiting(waiting, count)
-    elif not running:
-        st.caption("The next run starts as soon as it is queued.")
-        if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
-            st.switch_page(BENCHMARK)
+    show_health(queue.supervisors)
+    _show_running(queue)
+    _show_waiting(queue)
+    show_hosts(queue.supervisors)
 
 
-def _show_running(run: Run) -> None:
+def _look() -> _Queue:
+    found = store()
+    return _Queue(found.running(), found.waiting(MOST_WAITING), found.queue_length(), found.supervisors())
+
+
+def _show_running(queue: _Queue) -> None:
+    count = len(queue.running)
+    st.subheader(f"Being measured: {count}" if count else "Nothing is being measured", anchor="running")
+    for run in queue.running:
+        with _with_controls(run.id, run.owner):
+            st.progress(run.progress.done / run.progress.total, text=_progress(run, queue.supervisors))
+
+
+def _progress(run: Run, supervisors: Sequence[Supervisor]) -> str:
     operation = operation_named(run.experiment.operation).title
-    devices = ", ".join(run.experiment.devices)
-    done = run.progress.done / run.progress.total
-    words = f"{operation} on {plain(devices)} · {run.progress.done} of {run.progress.total} points"
-    whose = " · **yours**" if run.owner == owner() else ""
-    bar, button = st.columns([6, 1], vertical_alignment="center")
-    bar.progress(done, text=f"{words} · {format_seconds(run.device_s)} of the device so far{whose}")
-    if run.owner == owner() or is_admin():
-        with button:
-            _cancel_button(run.id)
-
-
-def _show_own(waiting: Sequence[WaitingRun]) -> None:
-    """Show the visitor's own runs, each with a link and a way to cancel it; to an administrator, everybody's."""
-    for run in waiting:
-        mine = run.owner == owner()
-        if not (mine or is_admin()):
-            continue
-        with st.container(border=True):
-            text, link, button = st.columns([4, 2, 1], vertical_alignment="center")
-            whose = "Your run" if mine else "A visitor's run"
-            text.markdown(f"**{whose} is number {run.position}** · {_start(run)}")
-            if link.button("Open", icon=":material/visibility:", key=f"open.{run.id}"):
-                st.switch_page(BENCHMARK, query_params={"run": run.id})
-            with button:
-                _cancel_button(run.id)
-
-
-def _show_waiting(waiting: Sequence[WaitingRun], count: int) -> None:
-    table_of([_row(run) for run in waiting], {"Expected start": "s", "Expected time": "s"}).show(
-        alt=f"Table of {len(waiting)} waiting runs with position, expected start, expected time and devices"
+    alive = any(supervisor.alive for supervisor in supervisors if supervisor.name == run.supervisor)
+    words = (
+        "**Your run**" if run.owner == owner() else "",
+        f"{operation} on {plain(', '.join(_devices(run, supervisors)))}",
+        f"{run.progress.done} of {run.progress.total} points",
+        f"{format_seconds(run.device_s)} of device time" if run.device_s else "",
+        "" if alive else "**interrupted**",
     )
-    if count > len(waiting):
-        st.caption(f"{count - len(waiting):,} more runs wait behind these.")
+    return " · ".join(filter(None, words))
+
+
+def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:
+    """Return the names of its devices, with their host where there is more than one."""
+    hosts = {supervisor.name: supervisor.host for supervisor in supervisors}
+    host = hosts.get(run.supervisor or "") if len(set(hosts.values())) > 1 else None
+    return [f"{host}/{device}" if host and "/" not in device else device for device in run.experiment.devices]
+
+
+def _show_waiting(queue: _Queue) -> None:
+    st.subheader(f"Waiting: {queue.length}" if queue.length else "Nobody waits", anchor="waiting")
+    if not queue.waiting:
+        _offer_to_measure(queue)
+        return
+    for run in queue.waiting:
+        if _may_cancel(run.owner):
+            with _with_controls(run.id, run.owner):
+                whose = "Your run" if run.owner == owner() else "A visitor's run"
+                st.markdown(f"**{whose} is number {run.position}** · {_start(run)}")
+    table_of([_row(run) for run in queue.waiting], {"Expected start": "s", "Expected time": "s"}).show(
+        alt=f"Table of {len(queue.waiting)} waiting runs with position, expected start, expected time and devices"
+    )
+    if queue.length > len(queue.waiting):
+        st.caption(f"{queue.length - len(queue.waiting):,} more runs wait behind these.")
     st.caption(
         "Whoever used the devices least in the last hour comes first. A run that held its devices for 5 seconds "
         "lets others go first between two groups of its points, and goes on afterwards with what it has."
     )
+
+
+def _offer_to_measure(queue: _Queue) -> None:
+    if queue.running:
+        return
+    st.caption("The next run starts as soon as it is queued.")
+    if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
+        st.switch_page(BENCHMARK)
 
 
 def _row(run: WaitingRun) -> dict[str, object]:
@@ -105,18 +135,38 @@ def _row(run: WaitingRun) -> dict[str, object]:
 def _start(run: WaitingRun) -> str:
     if run.expected_start_s is None:
         return UNKNOWN_START
-    return f"expected to start {_in(run.expected_start_s)}"
+    if run.expected_start_s < 1:
+        return "expected to start now"
+    return f"expected to start in about {format_whole_seconds(run.expected_start_s)}"
 
 
-def _in(seconds: float) -> str:
-    return "now" if seconds < 1 else f"in about {format_seconds(round(seconds))}"
+def _may_cancel(run_owner: str) -> bool:
+    return run_owner == owner() or is_admin()
+
+
+@contextmanager
+def _with_controls(run_id: str, run_owner: str) -> Iterator[None]:
+    """Frame a run that the visitor may cancel, beside buttons that open and cancel it; draw another's as it is."""
+    if not _may_cancel(run_owner):
+        yield
+        return
+    with st.container(border=True):
+        place, buttons = st.columns([3, 1], vertical_alignment="center")
+        with buttons.container(horizontal=True, horizontal_alignment="right"):
+            if st.button("Open", icon=":material/visibility:", key=f"open.{run_id}"):
+                st.switch_page(BENCHMARK, query_params={"run": run_id})
+            _cancel_button(run_id)
+        with place:
+            yield
 
 
 def _cancel_button(run_id: str) -> None:
-    if st.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run_id}"):
+    if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run_id}"):
         try:
             store().request_cancel(run_id, owner(), admin=is_admin())
         except GpuExploreError as error:
             show_problem(error)
             return
+        LOOK.forget()
+        changed()
         st.rerun()

@@ -8,21 +8,24 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from gpuexplore.errors import CANCELLED_BY_ADMIN, InvalidInput, NotFound
+from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Case, Run, RunState
 from gpuexplore.ui.identity import is_admin, may_cancel
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import changed, fetch, position, seconds_left
-from gpuexplore.ui.session import live_supervisor, note_visit, owner, store
+from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
 from gpuexplore.ui.shared.pace import PACE
-from gpuexplore.units import format_seconds
+from gpuexplore.units import format_whole_seconds
 
 TICK_S = 1.0
 IMPATIENT_TICK_S = 0.25  # until there is something to see, for whoever waits for it
 WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
 FAR = 10  # places from the front of the queue: nothing happens soon
+STARTING = "The measuring process is being started: a few seconds"
+SILENT = "The measuring process does not answer. It is replaced within half a minute, and this run goes on"
+NOTHING_MEASURED = "before anything was measured"
 
 
 def show_run(run_id: str, show: Callable[[Run], None] = show_results) -> None:
@@ -94,7 +97,7 @@ def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) 
     started_s = time.thread_time()
     run = fetch(run_id)
     if run.active and registered.results_s and registered.results_s > TICK_S:
-        every = format_seconds(round(registered.results_s))
+        every = format_whole_seconds(registered.results_s)
         st.caption(
             f":material/hourglass_top: Many watch: results are redrawn every {every}, for the run needs the CPU."
         )
@@ -123,12 +126,12 @@ def _beside_cancel(run: Run) -> AbstractContextManager[object]:
 
 def _words(run: Run) -> str:
     if live_supervisor() is None:
-        return "The measuring process is being started: a few seconds"
+        return f"{_measured(run)}{SILENT if is_silent() else STARTING}"
     if run.state is RunState.QUEUED:
         return _waiting(run)
     left = seconds_left(run)
     now = f" · {_point(run.progress.current)}" if run.progress.current else ""
-    rest = f" · about {format_seconds(round(left) or 1)} left" if left is not None else ""
+    rest = f" · about {format_whole_seconds(left)} left" if left is not None else ""
     return f"{run.progress.done} of {run.progress.total} measured{now}{rest}"
 
 
@@ -136,13 +139,17 @@ def _waiting(run: Run) -> str:
     supervisor, place = live_supervisor(), position(run.id)
     if supervisor is not None and supervisor.state == "warming":
         return "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
-    if place is not None and place.expected_start_s is None:
-        return f"Waiting for {', '.join(place.devices)}: no host that has it is connected"
-    if place is None or place.position == 1:
+    if place is None:
         return "Next in the queue"
-    when = f", expected to start in about {format_seconds(round(place.expected_start_s or 0) or 1)}"
-    measured = f"{run.progress.done} of {run.progress.total} measured · " if run.progress.done else ""
-    return f"{measured}Waiting: number {place.position} in the queue{when}"
+    if place.expected_start_s is None:
+        return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
+    when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}" if place.expected_start_s else ""
+    where = f"Waiting: number {place.position} in the queue" if place.position > 1 else "Next in the queue"
+    return f"{_measured(run)}{where}{when}"
+
+
+def _measured(run: Run) -> str:
+    return f"{run.progress.done} of {run.progress.total} measured · " if run.progress.done else ""
 
 
 def _point(case: Case) -> str:
@@ -162,4 +169,12 @@ def _cancel(run: Run) -> None:
 def _cancelled(run: Run) -> str:
     measured = sum(result.measurement is not None for result in run.results)
     by = " by an administrator" if run.reason == CANCELLED_BY_ADMIN else ""
-    return f"Cancelled{by} after {measured} of {run.progress.total} points; those are kept below."
+    kept = f"after {measured} of {run.progress.total} points; those are kept below" if measured else NOTHING_MEASURED
+    return f"Cancelled{by} {kept}.{_why(run.reason)}"
+
+
+def _why(reason: str | None) -> str:
+    """Return the sentence on a run that nobody cancelled, but the server."""
+    if not reason or reason in (CANCELLED_BY_OWNER, CANCELLED_BY_ADMIN):
+        return ""
+    return f" {plain(reason[0].upper() + reason[1:])}."

@@ -1,0 +1,154 @@
+"""One server for everybody: who waits reads how long, and what breaks is told in a sentence and mends itself."""
+
+import re
+import signal
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import expect
+
+from gpuexplore.jobs.locks import supervisor_lock
+from gpuexplore.store import open_store
+from scripts.app_server import database_of, served
+
+pytestmark = pytest.mark.browser
+
+MINUTE_MS = 60_000
+RECOVERED_MS = 40_000
+LONG = "?size=3000,3100&dtype=fp32&impl=numpy&budget=30"  # whoever comes second waits half a minute
+STEADY = "?size=64:512:%2B32&dtype=fp32&impl=numpy&budget=0.5"
+STEADY_POINTS = 15
+QUICK = "?size=32&dtype=fp32&impl=numpy&budget=0.02"
+DATABASE_FILES = ("-wal", "-shm", "")  # the file itself last: without the others it would be opened as it once was
+AWAY = "The database cannot be used now"
+FROZEN = re.compile("does not answer")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def address(home):
+    """Serve the app for this file alone: its supervisor is frozen and its database moved."""
+    with served(home) as found:
+        yield found
+
+
+def start(page, address):
+    page.goto(address)
+    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click(timeout=MINUTE_MS)
+    page.wait_for_url("**run=**", timeout=MINUTE_MS)
+    return page.url
+
+
+def cancel_button(page):
+    return page.get_by_role("button", name="Cancel")
+
+
+def tells(page, text):
+    expect(page.get_by_text(text).first).to_be_visible(timeout=MINUTE_MS)
+
+
+def looks_right(page):
+    """Assert that the page fits and shows no exception, light and dark, on a desk and in a hand."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.locator(".stApp")).to_have_css("color-scheme", scheme)
+        for width in (420, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            expect(page.locator("h1")).to_be_visible()
+            expect(page.get_by_test_id("stException")).to_have_count(0)
+            assert page.get_by_test_id("stMain").evaluate("it => it.scrollWidth <= it.clientWidth"), (scheme, width)
+
+
+def test_visitors_wait_in_turn_read_how_long_and_cancel_only_their_own(visitor, address):
+    first, second, third = visitor(), visitor(), visitor()
+    link = start(first, f"{address}/{LONG}")
+    tells(first, "0 of 2 measured")
+    start(second, f"{address}/{QUICK}")
+    tells(second, re.compile(r"Next in the queue, expected to start in about \d+"))
+    own_link = start(third, f"{address}/{QUICK}")
+    tells(third, re.compile(r"Waiting: number 2 in the queue, expected to start in about \d+"))
+    looks_right(third)
+
+    third.goto(link)
+    tells(third, "0 of 2 measured")
+    expect(cancel_button(third)).to_have_count(0)
+
+    third.goto(f"{address}/queue")
+    tells(third, "Being measured: 1")
+    tells(third, "Waiting: 2")
+    tells(third, re.compile("Your run is number 2"))
+    expect(third.locator("[data-testid=stDataFrame]").last.locator("tbody tr")).to_have_count(2)
+    looks_right(third)
+    cancel_button(third).click()  # the only one: neither of the others' can be cancelled
+    tells(third, "Waiting: 1")
+
+    third.goto(own_link)
+    tells(third, "Cancelled before anything was measured")
+    cancel_button(second).click()
+    tells(second, "Cancelled before anything was measured")
+    cancel_button(first).click()
+    tells(first, "Cancelled before anything was measured")
+
+
+def test_a_frozen_supervisor_is_told_and_replaced_and_its_run_ends_well_with_no_click(visitor, address, home):
+    page = visitor()
+    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
+    tells(page, re.compile(r"[2-9] of 15 measured"))
+    queue = page.context.new_page()
+    queue.goto(f"{address}/queue")
+    tells(queue, "Being measured: 1")
+
+    supervisor_lock(database_of(home)).holder().process().send_signal(signal.SIGSTOP)
+
+    tells(page, FROZEN)
+    tells(queue, FROZEN)
+    looks_right(page)
+    looks_right(queue)
+    expect(page.get_by_text(FROZEN)).to_have_count(0, timeout=RECOVERED_MS)
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
+    expect(queue.get_by_text(FROZEN)).to_have_count(0, timeout=MINUTE_MS)
+    with open_store(database_of(home)) as store:
+        statuses = [result.status.value for result in store.load(run_id).results]
+    assert statuses == ["ok"] * STEADY_POINTS
+
+
+@contextmanager
+def moved_away(home):
+    """Rename the files of the database, and put them back."""
+    files = [home / f"gpuexplore.sqlite3{suffix}" for suffix in DATABASE_FILES]
+    moved = [(file, file.with_suffix(f"{file.suffix}.away")) for file in files if file.exists()]
+    for file, away in reversed(moved):
+        file.rename(away)
+    yield
+    for file, away in moved:
+        away.rename(file)
+
+
+def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result(visitor, address, home):
+    page, queue, newcomer = visitor(), visitor(), visitor()
+    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
+    queue.goto(f"{address}/queue")
+    tells(queue, "Being measured: 1")
+    tells(page, re.compile(r"[2-9] of 15 measured"))
+
+    with moved_away(home):
+        for watching in (page, queue):
+            tells(watching, AWAY)
+            looks_right(watching)
+        newcomer.goto(address)
+        tells(newcomer, AWAY)
+        looks_right(newcomer)
+
+    expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
+    expect(queue.get_by_text("Nothing is being measured")).to_be_visible(timeout=MINUTE_MS)
+    for watching in (page, queue):
+        expect(watching.get_by_text(AWAY)).to_have_count(0)
+    newcomer.reload()
+    tells(newcomer, "Nothing is measured yet")
+    with open_store(database_of(home)) as store:
+        statuses = [result.status.value for result in store.load(run_id).results]
+    assert statuses == ["ok"] * STEADY_POINTS
