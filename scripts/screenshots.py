@@ -1,4 +1,4 @@
-"""Takes the pictures of the documentation: every page, light and dark, of one real run of the defaults.
+"""Takes the pictures of the documentation: every page, light and dark, of one real run of the defaults, and of a queue.
 
 CHROMIUM names the browser; without it Playwright's own is used.
 """
@@ -6,15 +6,19 @@ CHROMIUM names the browser; without it Playwright's own is used.
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from app_server import CHROMIUM_ARGUMENTS, LOOK_S, ROOT, database_of, served
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
-from gpuexplore.store import open_store
+from gpuexplore.model import Experiment, Options, Shape
+from gpuexplore.store import Store, open_store
 
 IMAGES = ROOT / "docs" / "images"
-WIDTH, HEIGHT, BENCHMARK_HEIGHT = 1280, 1240, 1460  # pixels; the form of Benchmark leaves its charts little room
+WIDTH, HEIGHT = 1280, 1240  # pixels
+BENCHMARK_HEIGHT, QUEUE_HEIGHT = 1460, 960  # its form leaves the charts little room; a short queue fills less
+SCHEMES = ("light", "dark")
 SETTLE_MS = 2500
 LONGEST_MS = 180_000
 AT_REST = "[data-test-script-state=notRunning]"  # kernels are compiled at a first look
@@ -27,37 +31,61 @@ PATHS = {
 
 
 def main() -> None:
-    """Run the defaults once and photograph every page in both themes."""
+    """Run the defaults once and photograph every page in both themes, last the queue while it is long."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, served(Path(home)) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM") or None, args=list(CHROMIUM_ARGUMENTS)
         )
-        link = _start_defaults(browser.new_page(), address)
-        _wait_until_done(Path(home), link.rpartition("=")[2])
-        for scheme in ("light", "dark"):
-            page = browser.new_page(viewport={"width": WIDTH, "height": BENCHMARK_HEIGHT}, color_scheme=scheme)
-            _photograph(page, link, IMAGES / f"benchmark-{scheme}.png")
-            page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-            for name, path in PATHS.items():
-                _photograph(page, f"{address}{path}", IMAGES / f"{name}-{scheme}.png")
+        link = _run_defaults(browser, address)
+        with open_store(database_of(Path(home))) as store:
+            _wait_until(lambda: not store.load_summary(link.rpartition("=")[2]).active)
+            for scheme in SCHEMES:
+                page = browser.new_page(viewport={"width": WIDTH, "height": BENCHMARK_HEIGHT}, color_scheme=scheme)
+                _photograph(page, link, IMAGES / f"benchmark-{scheme}.png")
+                page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+                for name, path in PATHS.items():
+                    _photograph(page, f"{address}{path}", IMAGES / f"{name}-{scheme}.png")
+            _fill_queue(store)
+            page = browser.new_page(viewport={"width": WIDTH, "height": QUEUE_HEIGHT})
+            _press_run(page, address)
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                _photograph(page, f"{address}/queue", IMAGES / f"queue-{scheme}.png")
         browser.close()
 
 
-def _start_defaults(page: Page, address: str) -> str:
-    """Click once and return the run's link; the page is closed, for drawing it would disturb the run."""
-    page.goto(address)
-    page.get_by_role("button", name="Run 36 points").click()
-    page.wait_for_url("**run=**")
+def _run_defaults(browser: Browser, address: str) -> str:
+    """Run the defaults and return the run's link; the page is closed, for drawing it would disturb the run."""
+    page = browser.new_page()
+    _press_run(page, address)
     link = page.url
     page.close()
     return link
 
 
-def _wait_until_done(home: Path, run_id: str) -> None:
-    with open_store(database_of(home)) as store:
-        while store.load_summary(run_id).active:
-            time.sleep(LOOK_S)
+def _press_run(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("button", name="Run 36 points").click()
+    page.wait_for_url("**run=**")
+
+
+def _fill_queue(store: Store) -> None:
+    """Let others measure and wait; the first one's second group takes half a minute."""
+    running = store.submit(_products(2048, 3072, budget_s=30), "somebody", estimated_s=60)
+    _wait_until(lambda: store.load_summary(running).progress.done == 1)
+    for visitor in ("a second", "a third"):
+        store.submit(_products(256, 512, 1024), visitor, estimated_s=2)
+
+
+def _products(*sizes: int, budget_s: float = 0.5) -> Experiment:
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in sizes)
+    return Experiment("matmul", shapes, ("fp32",), ("numpy",), options=Options(budget_s=budget_s))
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(LOOK_S)
 
 
 def _photograph(page: Page, address: str, path: Path) -> None:

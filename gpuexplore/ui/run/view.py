@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
+from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.model import Case, Run, RunState
 from gpuexplore.ui.identity import is_admin, may_cancel
 from gpuexplore.ui.markdown import plain
@@ -17,6 +17,7 @@ from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import changed, fetch, position, seconds_left
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
 from gpuexplore.ui.shared.pace import PACE
+from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
 
 TICK_S = 1.0
@@ -79,6 +80,13 @@ def _page() -> str:
 
 def _draw_progress(run_id: str, registered: _Ticks) -> None:
     note_visit()  # whoever waits with an open page has not gone
+    try:
+        _draw_state(run_id, registered)
+    except StoreUnavailable as error:  # the next tick asks again
+        show_problem(error)
+
+
+def _draw_state(run_id: str, registered: _Ticks) -> None:
     run = fetch(run_id)
     if _ticks(run, registered) != registered:
         st.rerun()  # the whole page, so that the right ticks are registered
@@ -94,8 +102,12 @@ def _draw_progress(run_id: str, registered: _Ticks) -> None:
 
 
 def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) -> None:
+    with suppress(StoreUnavailable):  # told where the progress stands
+        _draw_results_of(fetch(run_id), registered, show)
+
+
+def _draw_results_of(run: Run, registered: _Ticks, show: Callable[[Run], None]) -> None:
     started_s = time.thread_time()
-    run = fetch(run_id)
     if run.active and registered.results_s and registered.results_s > TICK_S:
         every = format_whole_seconds(registered.results_s)
         st.caption(
