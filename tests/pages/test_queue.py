@@ -82,7 +82,9 @@ def test_a_run_whose_supervisor_is_silent_is_interrupted(page, store, claimed):
     assert "interrupted" not in page("queue").get("progress")[0].proto.text
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
-    assert "interrupted" in page("queue").get("progress")[0].proto.text
+    app = page("queue")
+    assert "interrupted" in app.get("progress")[0].proto.text
+    assert "Interrupted: 1" in texts(app.subheader)
 
 
 def test_a_supervisor_that_was_replaced_is_shown_no_more(page, store, beat):

@@ -1,10 +1,13 @@
 """What visitors share of a run, and what stays each one's own."""
 
+from unittest.mock import Mock
+
 import pytest
 
+from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Experiment, Peak, RunState, Shape
 from gpuexplore.ui import session
-from gpuexplore.ui.run import comparison, live_charts, state
+from gpuexplore.ui.run import comparison, live_charts, state, view
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -175,3 +178,12 @@ def test_growing_run_gets_a_chart_a_redraw_and_a_second_visitor_makes_none(page,
     later = page("benchmark", run=claimed.run_id)
 
     assert [len(specs(app)) for app in (mine, theirs, later)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(("progress_s", "times"), [(1.0, 0), (None, 1)], ids=["below the progress", "run that ended"])
+def test_results_that_cannot_be_read_now_are_told_once(monkeypatch, progress_s, times):
+    told = []
+    monkeypatch.setattr(view, "fetch", Mock(side_effect=StoreUnavailable("it is away")))
+    monkeypatch.setattr(view, "show_problem", told.append)
+    view._draw_results("a run", view._Ticks(progress_s, progress_s, results=True), show=pytest.fail)
+    assert len(told) == times

@@ -42,7 +42,7 @@ def _nobody(supervisors: Sequence[Supervisor]) -> str:
         age_s = min(supervisor.age_s for supervisor in supervisors)
         return (
             f"The measuring process does not answer: it was last heard of {format_whole_seconds(age_s)} ago. It is "
-            f"replaced within half a minute, and what it measured goes on. {waits}."
+            "replaced within half a minute, and its runs go on."
         )
     if is_external():
         return f"Nothing measures, and this server starts nothing: start `gpuexplore-supervisor`. {waits}."

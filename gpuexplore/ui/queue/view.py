@@ -38,6 +38,10 @@ class _Queue:
     length: int
     supervisors: tuple[Supervisor, ...]
 
+    @property
+    def alive(self) -> frozenset[str]:
+        return frozenset(supervisor.name for supervisor in self.supervisors if supervisor.alive)
+
 
 LOOK: Shared[_Queue] = Shared(1)
 
@@ -66,22 +70,21 @@ def _look() -> _Queue:
 
 
 def _show_running(queue: _Queue) -> None:
-    count = len(queue.running)
-    st.subheader(f"Being measured: {count}" if count else "Nothing is being measured", anchor="running")
+    doing = "Being measured" if any(run.supervisor in queue.alive for run in queue.running) else "Interrupted"
+    st.subheader(f"{doing}: {len(queue.running)}" if queue.running else "Nothing is being measured", anchor="running")
     for run in queue.running:
         with _with_controls(run.id, run.owner):
-            st.progress(run.progress.done / run.progress.total, text=_progress(run, queue.supervisors))
+            st.progress(run.progress.done / run.progress.total, text=_progress(run, queue))
 
 
-def _progress(run: Run, supervisors: Sequence[Supervisor]) -> str:
+def _progress(run: Run, queue: _Queue) -> str:
     operation = operation_named(run.experiment.operation).title
-    alive = any(supervisor.alive for supervisor in supervisors if supervisor.name == run.supervisor)
     words = (
         "**Your run**" if run.owner == owner() else "",
-        f"{operation} on {plain(', '.join(_devices(run, supervisors)))}",
+        f"{operation} on {plain(', '.join(_devices(run, queue.supervisors)))}",
         f"{run.progress.done} of {run.progress.total} points",
         f"{format_seconds(run.device_s)} of device time" if run.device_s else "",
-        "" if alive else "**interrupted**",
+        "" if run.supervisor in queue.alive else "**interrupted**",
     )
     return " · ".join(filter(None, words))
 

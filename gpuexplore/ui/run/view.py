@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import streamlit as st
@@ -102,8 +102,11 @@ def _draw_state(run_id: str, registered: _Ticks) -> None:
 
 
 def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) -> None:
-    with suppress(StoreUnavailable):  # told where the progress stands
+    try:
         _draw_results_of(fetch(run_id), registered, show)
+    except StoreUnavailable as error:
+        if registered.progress_s is None:  # else the progress tells it
+            show_problem(error)
 
 
 def _draw_results_of(run: Run, registered: _Ticks, show: Callable[[Run], None]) -> None:
