@@ -158,7 +158,8 @@ def _waiting(run: Run) -> str:
         return "Next in the queue"
     if place.expected_start_s is None:
         return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
-    when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}" if place.expected_start_s else ""
+    start_s = place.expected_start_s
+    when = f", expected to start in about {format_whole_seconds(start_s)}" if start_s else ""
     where = f"Waiting: number {place.position} in the queue" if place.position > 1 else "Next in the queue"
     return f"{_measured(run)}{where}{when}"
 
