@@ -53,12 +53,13 @@ except InvalidInput as error:
 else:
     request = with_defaults(from_experiment(experiment), ids)  # a range is read as the sizes that a run names
     expected = estimate(experiment)
+    points = "1 point" if expected.cases == 1 else f"{expected.cases} points"
     button, words = st.columns([1, 4], vertical_alignment="center")
     with button:
-        if st.button(f"Run {expected.cases} points", type="primary", icon=":material/play_arrow:", width="stretch"):
+        if st.button(f"Run {points}", type="primary", icon=":material/play_arrow:", width="stretch"):
             start([experiment], devices, "run")
     words.caption(
-        f"{expected.cases} points, usually {format_seconds(expected.seconds_low)} to "
+        f"{points}, usually {format_seconds(expected.seconds_low)} to "
         f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."
     )
 

@@ -12,9 +12,9 @@ CAUSES = (  # of SQLite's texts (https://www.sqlite.org/rescode.html) and of Pos
     (("database is locked", "lock timeout"), f"another program has kept it locked for 10 seconds. {KEPT}: try again"),
     (("disk is full", "no space left", "disk full"), f"its disk is full. {KEPT}: make room"),
     (("readonly", "read-only"), f"it is read-only. {KEPT}: make the file and its directory writable"),
-    (("malformed", "not a database", "corrupt"), "its file is damaged: restore a backup, or move the file away"),
+    (("malformed", "not a database", "corrupt"), "its file is damaged. Who runs this server restores a backup, or moves the file away"),
     (("unable to open", "no such table", "no such column", "undefinedtable", "does not exist", "deleted or replaced"),
-     "it was deleted or replaced: restore a backup, or start the server again with an empty one"),
+     "its file was deleted or replaced. Who runs this server restores a backup, or starts it again with an empty one"),
     (("disk i/o error",), "its disk does not answer"),
 )  # fmt: skip
 LOCKED = CAUSES[0][1]

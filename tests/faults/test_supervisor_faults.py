@@ -134,7 +134,7 @@ def test_supervisor_of_another_version_is_replaced(store, watched, monkeypatch):
 
     watched()
 
-    wait_until(lambda: is_replaced(first), what="its replacement")
+    assert wait_until(lambda: is_replaced(first)) < 60
     next_run_starts(store, within_s=20)
 
 
