@@ -7,6 +7,7 @@ who watch: the one that is furthest behind; the others are shown as they were. A
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 import altair as alt
@@ -59,7 +60,7 @@ class LiveCharts:
             return
         try:
             for drawing in self._due(run, drawn, drawings):
-                spec = spec_of(drawing.build(drawn.analysis))
+                spec = spec_of(partial(drawing.build, drawn.analysis))
                 self._made[drawing.name] = _Made(drawn, spec, drawing.left_out(drawn.analysis))
                 self._refreshed_s = time.monotonic()
         finally:
