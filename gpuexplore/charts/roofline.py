@@ -165,7 +165,8 @@ def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     )
     said = f"{NARROW} ? datum.short : datum.label"
     said_at = [
-        labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text=alt.Text("said:N")) for labels in (flat, slope)
+        labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text=alt.Text("said:N"))
+        for labels in (flat, slope)
     ]
     return [layer for labels in said_at for layer in with_halo(labels)]
 

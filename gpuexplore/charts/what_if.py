@@ -90,7 +90,9 @@ def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     unity = alt.Chart(alt.InlineData(values=[{"value": 1}])).mark_rule(
         color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5
     )
-    return _listed(frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[unity.encode(x=alt.X("value:Q"))])
+    return _listed(
+        frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[unity.encode(x=alt.X("value:Q"))]
+    )
 
 
 def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
