@@ -162,7 +162,7 @@ def _listed(
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     marks = _bars(known) if bars else _points(known)
     words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
-    labels = words.encode(y=y, x=alt.XValue("width"), text=alt.Text("said:N"))
+    labels = words.encode(y=y, x=alt.value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=ROW_HEIGHT * max(1, len(names)) + 45, description=description

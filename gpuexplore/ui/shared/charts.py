@@ -1,4 +1,4 @@
-"""Charts on a page, made once for all who look at the same thing: making one takes a twentieth of a second of a core."""
+"""Charts on a page, made once for all who look at the same thing: making one takes a twentieth of a second."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
@@ -6,7 +6,6 @@ from threading import Lock
 from typing import Any
 
 import altair as alt
-import pandas as pd
 import pyarrow as pa
 import streamlit as st
 from altair.utils.schemapi import debug_mode
@@ -45,7 +44,7 @@ def spec_of(build: Callable[[], alt.TopLevelMixin]) -> Spec:
     return found
 
 
-def _name_frame(frame: pd.DataFrame, frames: dict[str, bytes]) -> dict[str, str]:
+def _name_frame(frame: Any, *, frames: dict[str, bytes]) -> dict[str, str]:
     """Put the data of a layer among `frames`, and return the name it has there, which goes by what it holds."""
     data = _stream(pa.table({name: pa.array(frame[name].tolist(), from_pandas=True) for name in frame}))
     name = f"data-{sha256(data).hexdigest()[:32]}"
