@@ -45,6 +45,13 @@ def test_cheap_redraws_stay_frequent(pace):
     assert together(pace, 100) == SHORTEST_S
 
 
+def test_the_few_redraws_that_make_what_all_share_do_not_slow_the_others_down(pace):
+    for number in range(400):
+        pace.note(0.1 if number % 10 == 0 else 0.0005)
+
+    assert together(pace, 100) == SHORTEST_S
+
+
 def test_page_that_was_closed_no_longer_counts(pace, clock):
     crowded_s = together(pace, 100)
     clock.now_s += MISSED * crowded_s * 4

@@ -11,12 +11,12 @@ from zlib import crc32
 
 SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
-STEPS_S = (3.0, 10.0, 30.0)
+STEPS_S = (3.0, 5.0, 10.0, 30.0)
 SPREAD = 0.8  # of an interval: pages that changed to it at once do not redraw at once for ever
 CHANGES = 0.1  # chance that a page changes its interval when asked: each change redraws a whole page
 MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
 FIRST_COST_S = 0.02  # of a redraw, until some were timed
-MEMORY = 0.05  # weight of the newest redraw in the mean cost
+STEP = 1.05  # by which each redraw moves the median cost
 
 
 class Pace:
@@ -51,9 +51,12 @@ class Pace:
         return self._chance() > CHANGES or (fitting_s < current_s and needed_s > fitting_s / 2)
 
     def note(self, cost_s: float) -> None:
-        """Note the CPU seconds that a redraw took."""
+        """Note the CPU seconds that a redraw took.
+
+        Their median counts: a few redraws make what all others share, however many there are.
+        """
         with self._lock:
-            self._cost_s += MEMORY * (cost_s - self._cost_s)
+            self._cost_s *= STEP if cost_s > self._cost_s else 1 / STEP
 
 
 def _spread(page: str) -> float:

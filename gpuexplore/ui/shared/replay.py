@@ -1,11 +1,11 @@
 """Parts of a page that all see alike: drawn by whoever comes first, sent to the others as they were drawn.
 
 Drawing an element takes Streamlit a tenth of a millisecond and a chart one or two; sending what was drawn is ten times
-as cheap. This rests on two fields of a script's context that are not public: tests hold what is sent to what is drawn.
+as cheap. This rests on fields of Streamlit that are not public: tests hold what is sent to what is drawn.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 import streamlit as st
@@ -13,13 +13,24 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
-MOST_PARTS = 60
-_DRAWN: OrderedDict[Hashable, Sequence[ForwardMsg]] = OrderedDict()
-_LOCK = Lock()
+from gpuexplore.ui.shared import Shared
+
+
+@dataclass(slots=True)
+class _Part:
+    """What was sent when it was drawn; None until somebody has."""
+
+    drawn: Sequence[ForwardMsg] | None = None
+    lock: Lock = field(default_factory=Lock)
+
+
+PARTS: Shared[_Part] = Shared(60)
 
 
 def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
     """Show in a container what `draw` draws, which is drawn anew only where nobody has drawn it at this place.
+
+    Whoever comes meanwhile waits; where the first visitor leaves before it is drawn, the next one draws it.
 
     Args:
         key: everything that what is drawn depends on.
@@ -28,13 +39,14 @@ def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
     container, context = st.container(), get_script_run_ctx()
     if context is None or container._cursor is None:
         return
-    place = (key, context.page_script_hash, *container._cursor.delta_path)
-    if (drawn := _known(place)) is not None:
-        for message in drawn:
-            context.enqueue(message)
-        return
-    with container:
-        _remember(place, _recorded(draw, context))
+    part = PARTS.get((key, context.page_script_hash, *container._cursor.delta_path), _Part)
+    with part.lock:
+        if part.drawn is None:
+            with container:
+                part.drawn = _recorded(draw, context)
+            return
+    for message in part.drawn:
+        context.enqueue(message)
 
 
 def _recorded(draw: Callable[[], None], context: ScriptRunContext) -> Sequence[ForwardMsg]:
@@ -52,18 +64,3 @@ def _recorded(draw: Callable[[], None], context: ScriptRunContext) -> Sequence[F
     finally:
         context._enqueue, context.cached_message_hashes = send, cached
     return drawn
-
-
-def _known(place: Hashable) -> Sequence[ForwardMsg] | None:
-    with _LOCK:
-        found = _DRAWN.get(place)
-        if found is not None:
-            _DRAWN.move_to_end(place)
-        return found
-
-
-def _remember(place: Hashable, drawn: Sequence[ForwardMsg]) -> None:
-    with _LOCK:
-        _DRAWN[place] = drawn
-        if len(_DRAWN) > MOST_PARTS:
-            _DRAWN.popitem(last=False)
