@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ import streamlit as st
 from gpuexplore.jobs.client import watch
 
 NICE = 5
+SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view")
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
 
@@ -28,6 +30,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     for thread in threads:
         thread.start()
     _step_back()
+    sys.setswitchinterval(SWITCH_S)
     try:
         yield
     finally:
