@@ -13,11 +13,11 @@ SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
 STEPS_S = (3.0, 5.0, 10.0, 30.0)
 SPREAD = 0.8  # of an interval: pages that changed to it at once do not redraw at once for ever
-CHANGES = 0.1  # chance that a page changes its interval when asked: each change redraws a whole page
+CHANGES = 0.05  # chance that a page changes its interval when asked: each change redraws a whole page
 MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
-FIRST_COST_S = 0.01  # of the script of a redraw, until some were timed
+FIRST_COST_S = 0.005  # of the script of a redraw, until some were timed
 SENDING = 2.0  # times the CPU of the script: the loop that sends what it drew takes as much again
-STEP = 1.05  # by which each redraw moves the median cost
+STEP = 1.02  # by which each redraw moves the median cost
 
 
 class Pace:
