@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.ui.shared.pace import MISSED, SHARE, SHORTEST_S, Pace
+from gpuexplore.ui.shared.pace import MISSED, SENDING, SHARE, SHORTEST_S, Pace
 
 
 class FakeClock:
@@ -32,10 +32,10 @@ def test_few_pages_redraw_each_second(pace):
 
 def test_all_redraws_together_stay_within_the_share_of_a_core(pace):
     for _ in range(400):
-        pace.note(0.015)
+        pace.note(0.0075)
 
     assert together(pace, 20) < together(pace, 100)
-    assert 100 * 0.015 / together(pace, 100) == pytest.approx(SHARE, rel=0.5)
+    assert 100 * SENDING * 0.0075 / together(pace, 100) == pytest.approx(SHARE, rel=0.5)
 
 
 def test_cheap_redraws_stay_frequent(pace):
