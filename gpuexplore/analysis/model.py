@@ -251,9 +251,9 @@ class AnalyzedResult:
         return next((flag for flag in self.result.flags if flag.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RunAnalysis:
-    """What follows from the results of one run.
+    """What follows from the results of one run; it equals itself alone, so that what was made of it can be kept by it.
 
     Attributes:
         results: every result, in the order given.

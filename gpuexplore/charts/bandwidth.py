@@ -22,13 +22,17 @@ def bandwidth(source: Source) -> alt.LayerChart:
     analysis = analysis_of(source)
     drawn, peaks = _points(analysis), _peaks(analysis)
     y = log_axis("Memory rate", [*drawn["low"], *drawn["high"], *peaks.values()], "B/s")
-    return lines(drawn, analysis, y=y, description=describe_bandwidth(analysis), rules=peak_rules(peaks))
+    return lines(drawn, analysis, y=y, description=_describe(drawn, analysis), rules=peak_rules(peaks))
 
 
 def describe_bandwidth(source: Source) -> str:
     """Return the alternative text of the chart of bytes/s."""
     analysis = analysis_of(source)
-    return alt_text("Memory rate", _points(analysis), analysis, format_bytes_per_s)
+    return _describe(_points(analysis), analysis)
+
+
+def _describe(drawn: pd.DataFrame, analysis: RunAnalysis) -> str:
+    return alt_text("Memory rate", drawn, analysis, format_bytes_per_s)
 
 
 def _points(analysis: RunAnalysis) -> pd.DataFrame:

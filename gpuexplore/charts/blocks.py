@@ -45,7 +45,7 @@ def _bars(frame: pd.DataFrame, x: alt.X, color: alt.ExprRef) -> alt.LayerChart:
     words = [alt.Tooltip(f"{name}:N", title=heading) for name, heading in TOOLTIPS.items()]
     base = alt.Chart(frame).encode(y=y, x=x, tooltip=words)
     bars = base.mark_bar(height={"band": 0.55}, color=color)
-    labels = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text="said:N")
+    labels = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     told = ", ".join(f"{row.block} {row.said}" for row in frame.itertuples()) or "nothing is known"
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
         width="container",

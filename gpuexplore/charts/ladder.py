@@ -34,9 +34,11 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     bars = base.mark_bar(height={"band": 0.55}).encode(
         color=alt.Color("rung:N", scale=scale_of(names), legend=None), tooltip=words
     )
-    spans = base.mark_rule(strokeWidth=2, color=NEUTRAL, clip=True).encode(x="low:Q", x2="high:Q")
-    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text="percent:N")
-    line = alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 3]).encode(x="share:Q")
+    spans = base.mark_rule(strokeWidth=2, color=NEUTRAL, clip=True).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
+    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("percent:N"))
+    line = (
+        alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 3]).encode(x=alt.X("share:Q"))
+    )
     ticks = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
     ticks = ticks.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
     chart = alt.LayerChart(layer=[bars, spans, line, ticks, labels])

@@ -56,7 +56,9 @@ def _marks(
     beside = not over_sizes and points["series"].nunique() > 1
     if beside and several:
         base = base.encode(xOffset=alt.XOffset("dtype:N", sort=present_dtypes(points)))
-    interval = base.mark_rule(strokeWidth=2, tooltip=None).encode(y="low:Q", y2="high:Q", opacity=_opacity(picks, 0.45))
+    interval = base.mark_rule(strokeWidth=2, tooltip=None).encode(
+        y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), opacity=_opacity(picks, 0.45)
+    )
     line = base.mark_line(strokeWidth=2, tooltip=None).encode(opacity=_opacity(picks, 1))
     words = [alt.Tooltip(f"{column}:N", title=title) for column, title in TOOLTIPS.items() if column in points]
     point = base.mark_point(filled=True, size=70).encode(opacity=_opacity(picks, 1), tooltip=words)
@@ -109,8 +111,9 @@ def _picks(points: pd.DataFrame, *, by_series: bool) -> list[alt.Parameter]:
     return [alt.selection_point(name=name, fields=[field], bind="legend") for name, field, legend in shown if legend]
 
 
-def _opacity(picks: Sequence[alt.Parameter], full: float) -> Any:
+def _opacity(picks: Sequence[alt.Parameter], full: float) -> alt.OpacityValue:
     """Return the opacity of a mark: `full` when every legend's selection holds it."""
     if not picks:
-        return alt.value(full)
-    return alt.when(*picks).then(alt.value(full)).otherwise(alt.value(FADED))
+        return alt.OpacityValue(full)
+    faded: Any = alt.when(*picks).then(alt.value(full)).otherwise(alt.value(FADED))
+    return alt.OpacityValue(**faded)

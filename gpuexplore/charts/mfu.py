@@ -26,13 +26,17 @@ def mfu(source: Source) -> alt.LayerChart:
     scale = alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False)
     axis = alt.Axis(format=".2~%", tickCount=6)
     y = alt.Y("value:Q", title=f"MFU, % of the {_kinds(analysis)}", axis=axis, scale=scale)
-    return lines(drawn, analysis, y=y, description=describe_mfu(analysis), rules=[rule(1.0)] if full else [])
+    return lines(drawn, analysis, y=y, description=_describe(drawn, analysis), rules=[rule(1.0)] if full else [])
 
 
 def describe_mfu(source: Source) -> str:
     """Return the alternative text of the chart of MFU."""
     analysis = analysis_of(source)
-    return alt_text("MFU", _points(analysis), analysis, format_percent)
+    return _describe(_points(analysis), analysis)
+
+
+def _describe(drawn: pd.DataFrame, analysis: RunAnalysis) -> str:
+    return alt_text("MFU", drawn, analysis, format_percent)
 
 
 def mfu_left_out(source: Source) -> str | None:

@@ -21,7 +21,7 @@ def peaks(devices: Sequence[Device]) -> alt.LayerChart:
     x = alt.X("flop_per_s:Q", title=None, axis=None)
     base = alt.Chart(frame).encode(y=y, x=x, tooltip=[alt.Tooltip(f"{name}:N") for name in ("peak", "kind", "source")])
     bars = base.mark_bar(height={"band": 0.6}, color=NEUTRAL)  # colours stand for implementations on its page
-    words = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text="peak:N")
+    words = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("peak:N"))
     chart = alt.LayerChart(layer=[bars, words])
     height = ROW_HEIGHT * max(1, len(frame))
     sized: alt.LayerChart = chart.properties(width="container", height=height, description=describe_peaks(devices))

@@ -1,6 +1,7 @@
 """The points that charts draw: a row per measured case, with the words that tooltips and axes show."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -41,19 +42,8 @@ TOOLTIPS = {
 }
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
 BRIEF = ("case", "shape", "time", "interval")
-COLUMNS = (
-    "series",
-    "origin",
-    "condition",
-    "implementation",
-    "dtype",
-    "size",
-    "order",
-    "value",
-    "low",
-    "high",
-    *TOOLTIPS,
-)
+NAMES = ("series", "origin", "condition", "implementation", "dtype", "size")
+COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
 
 def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
@@ -61,21 +51,32 @@ def points(analysis: RunAnalysis, figure: Figure) -> pd.DataFrame:
 
     Where there are more than DETAILED, of the columns for tooltips only those of BRIEF.
     """
+    spreads = dict(enumerate(figure(analyzed, measurement) for analyzed, measurement in _measured(analysis)))
+    drawn = {place: spread for place, spread in spreads.items() if spread is not None}
+    numbers = pd.DataFrame([*drawn.values()], columns=["value", "low", "high"], dtype=float)
+    found = pd.concat([_words(analysis).iloc[[*drawn]].reset_index(drop=True), numbers], axis="columns")
+    return found[[column for column in COLUMNS if column in found]]
+
+
+@lru_cache(maxsize=8)
+def _words(analysis: RunAnalysis) -> pd.DataFrame:
+    """Return what is said of each measured case, the same on every chart."""
     order = {shape: rank for rank, shape in enumerate(shapes_by_work([analyzed.result for analyzed in analysis.shown]))}
     series = {series: series_name(series, analysis.shown) for series in set(map(series_of, analysis.shown))}
-    left_out = TOOLTIPS.keys() - set(BRIEF) if len(analysis.shown) > DETAILED else set()
-    drawn = []
-    for analyzed in analysis.shown:
-        spread = figure(analyzed, analyzed.measurement) if analyzed.measurement else None
-        if analyzed.measurement is None or spread is None:
-            continue
-        numbers = {"order": order[analyzed.case.shape], "value": spread[0], "low": spread[1], "high": spread[2]}
-        drawn.append(
-            _names(analyzed, series[series_of(analyzed)])
-            | numbers
-            | {name: say(analyzed, analyzed.measurement) for name, say in SAID.items() if name not in left_out}
-        )
-    return pd.DataFrame(drawn, columns=[column for column in COLUMNS if column not in left_out])
+    said = {name: say for name, say in SAID.items() if len(analysis.shown) <= DETAILED or name in BRIEF}
+    rows = [
+        {
+            **_names(analyzed, series[series_of(analyzed)]),
+            "order": order[analyzed.case.shape],
+            **{name: say(analyzed, measurement) for name, say in said.items()},
+        }
+        for analyzed, measurement in _measured(analysis)
+    ]
+    return pd.DataFrame(rows, columns=[*NAMES, "order", "case", *said])
+
+
+def _measured(analysis: RunAnalysis) -> list[tuple[AnalyzedResult, Measurement]]:
+    return [(analyzed, analyzed.measurement) for analyzed in analysis.shown if analyzed.measurement]
 
 
 def is_recorded(points: pd.DataFrame) -> pd.Series:

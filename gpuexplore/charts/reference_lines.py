@@ -21,7 +21,8 @@ def labelled_rule(value: float, label: str, *, at_right: bool = False) -> Refere
     base = _base(value, label)
     align: Literal["left", "right"] = "right" if at_right else "left"
     text = base.mark_text(color=NEUTRAL, align=align, dx=-4 if at_right else 4, dy=-8)
-    return *rule(value), *with_halo(text.encode(text="label:N", x=alt.value("width" if at_right else 0)))
+    end = alt.XValue("width" if at_right else 0)  # type: ignore[no-untyped-call]  # Altair annotates no XValue
+    return *rule(value), *with_halo(text.encode(text=alt.Text("label:N"), x=end))
 
 
 def with_halo(text: alt.Chart) -> ReferenceLine:
@@ -44,4 +45,4 @@ def peak_rules(peaks: Mapping[str, float]) -> list[ReferenceLine]:
 
 
 def _base(value: float, label: str) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=[{"value": value, "label": label}])).encode(y="value:Q")
+    return alt.Chart(alt.InlineData(values=[{"value": value, "label": label}])).encode(y=alt.Y("value:Q"))

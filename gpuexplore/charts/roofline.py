@@ -119,7 +119,7 @@ def _roof_lines(roofs: Sequence[Roof], seen: Window, dtypes: Sequence[str]) -> l
         legend=_legend([*slopes["basis"], *flats["basis"]], BASES, "bottom", symbolSize=700, symbolStrokeWidth=2),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in ROOF_TOOLTIPS.items()]
-    base = {"x": _x(seen), "y": _y(seen), "detail": "line:N", "strokeDash": dash, "tooltip": words}
+    base = {"x": _x(seen), "y": _y(seen), "detail": alt.Detail("line:N"), "strokeDash": dash, "tooltip": words}
     width = alt.StrokeWidth("width:Q", scale=None)
     slope = alt.Chart(slopes).mark_line(color=NEUTRAL, clip=True).encode(**base, strokeWidth=width)
     flat = alt.Chart(flats).mark_line(clip=True).encode(**base, strokeWidth=width, color=_color(dtypes))
@@ -136,7 +136,7 @@ def _ridges(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     text = base.transform_filter("datum.text != ''").mark_text(
         align="left", baseline="top", dx=6, dy=5, color=NEUTRAL, fontSize=11
     )
-    return [marks, *with_halo(text.encode(text="text:N"))]
+    return [marks, *with_halo(text.encode(text=alt.Text("text:N")))]
 
 
 def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened: alt.Parameter) -> list[alt.Chart]:
@@ -153,7 +153,7 @@ def _points(points: Sequence[Point], seen: Window, dtypes: Sequence[str], opened
         for kept, solid in ((live, True), (f"!({live})", False))
     )
     text = base.transform_filter("datum.text != ''").mark_text(align="left", baseline="middle", dx=9, color=NEUTRAL)
-    return [hollow, filled.add_params(opened), *with_halo(text.encode(text="text:N"))]
+    return [hollow, filled.add_params(opened), *with_halo(text.encode(text=alt.Text("text:N")))]
 
 
 def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
@@ -165,7 +165,8 @@ def _labels(roofs: Sequence[Roof], seen: Window) -> list[alt.Chart]:
     )
     said = f"{NARROW} ? datum.short : datum.label"
     said_at = [
-        labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text="said:N") for labels in (flat, slope)
+        labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text=alt.Text("said:N"))
+        for labels in (flat, slope)
     ]
     return [layer for labels in said_at for layer in with_halo(labels)]
 

@@ -21,13 +21,17 @@ def speedup(source: Source) -> alt.LayerChart:
     drawn = _points(analysis)
     values = [1.0, *drawn["value"], *drawn["low"].dropna(), *drawn["high"].dropna()]
     y = ratio_axis(_title(analysis), values)
-    return lines(drawn, analysis, y=y, description=describe_speedup(analysis), rules=[rule(1.0)])
+    return lines(drawn, analysis, y=y, description=_describe(drawn, analysis), rules=[rule(1.0)])
 
 
 def describe_speedup(source: Source) -> str:
     """Return the alternative text of the chart of speedups."""
     analysis = analysis_of(source)
-    return alt_text(_title(analysis), _points(analysis), analysis, format_ratio)
+    return _describe(_points(analysis), analysis)
+
+
+def _describe(drawn: pd.DataFrame, analysis: RunAnalysis) -> str:
+    return alt_text(_title(analysis), drawn, analysis, format_ratio)
 
 
 def speedup_left_out(source: Source) -> str | None:

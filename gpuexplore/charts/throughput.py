@@ -22,13 +22,17 @@ def throughput(source: Source) -> alt.LayerChart:
     analysis = analysis_of(source)
     drawn, peaks = _points(analysis), _peaks(analysis)
     y = log_axis("Compute rate", [*drawn["low"], *drawn["high"], *peaks.values()], "FLOP/s")
-    return lines(drawn, analysis, y=y, description=describe_throughput(analysis), rules=peak_rules(peaks))
+    return lines(drawn, analysis, y=y, description=_describe(drawn, analysis), rules=peak_rules(peaks))
 
 
 def describe_throughput(source: Source) -> str:
     """Return the alternative text of the chart of FLOP/s."""
     analysis = analysis_of(source)
-    return alt_text("Compute rate", _points(analysis), analysis, format_flop_per_s)
+    return _describe(_points(analysis), analysis)
+
+
+def _describe(drawn: pd.DataFrame, analysis: RunAnalysis) -> str:
+    return alt_text("Compute rate", drawn, analysis, format_flop_per_s)
 
 
 def _points(analysis: RunAnalysis) -> pd.DataFrame:

@@ -21,7 +21,7 @@ def time(source: Source) -> alt.LayerChart:
     drawn, contrasts = _points(analysis), contrast_points(analysis)
     y = log_axis("Time per call", [*drawn["low"], *drawn["high"], *contrasts["value"]], "s")
     shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
-    return lines(shown, analysis, y=y, description=describe_time(analysis))
+    return lines(shown, analysis, y=y, description=_describe(drawn, analysis))
 
 
 def time_notes(source: Source) -> str | None:
@@ -36,7 +36,11 @@ def time_notes(source: Source) -> str | None:
 def describe_time(source: Source) -> str:
     """Return the alternative text of the chart of times."""
     analysis = analysis_of(source)
-    return alt_text("Time per call", _points(analysis), analysis, format_seconds, low_is_best=True)
+    return _describe(_points(analysis), analysis)
+
+
+def _describe(drawn: pd.DataFrame, analysis: RunAnalysis) -> str:
+    return alt_text("Time per call", drawn, analysis, format_seconds, low_is_best=True)
 
 
 def _points(analysis: RunAnalysis) -> pd.DataFrame:

@@ -30,8 +30,10 @@ def claim_shares(claims: Sequence[UserClaim]) -> alt.LayerChart:
     base = alt.Chart(frame).encode(y=y)
     color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
     bars = base.mark_bar(size=13).encode(x=x, color=color)
-    figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text="said:N")
-    names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(x=alt.value(0), text="told:N")
+    figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text=alt.Text("said:N"))
+    names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(
+        x=alt.value(0), text=alt.Text("told:N")
+    )
     full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)
     chart: alt.LayerChart = alt.LayerChart(layer=[full, bars, figures, names]).properties(
         width="container", height=ROW_HEIGHT * max(1, len(rows)) + 45, description=describe_claims(claims)

@@ -90,7 +90,9 @@ def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     unity = alt.Chart(alt.InlineData(values=[{"value": 1}])).mark_rule(
         color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5
     )
-    return _listed(frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[unity.encode(x="value:Q")])
+    return _listed(
+        frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[unity.encode(x=alt.X("value:Q"))]
+    )
 
 
 def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
@@ -108,8 +110,8 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     y = _ratio_y(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
     base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
     line = alt.Chart(frontier(frame)).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
-    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y="low:Q", y2="high:Q")
-    names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text="dtype:N")
+    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
+    names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text=alt.Text("dtype:N"))
     layers = [line.encode(x=x, y=y), whisker, *_points(base), *with_halo(names)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=SCATTER_HEIGHT, description=_describe_trade_off(frame, baseline)
@@ -131,7 +133,7 @@ def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart
         legend=alt.Legend(title=None, orient="top", values=shown, columns=3, symbolOpacity=1),
     )
     base = alt.Chart(frame).encode(x=x, y=y, yOffset=alt.YOffset("dtype:N", sort=shown), color=color)
-    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x="low:Q", x2="high:Q")
+    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     height = max(1, len(names)) * (len(shown) * DEVICE_ROW_HEIGHT + 14) + 40
     chart: alt.LayerChart = alt.LayerChart(layer=[whisker, *_points(base, size=60)]).properties(
         width="container", height=height, description=_describe_devices(quantity.title, frame)
@@ -157,10 +159,10 @@ def _listed(
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelFontSize=13))
     color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
     known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
-    whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x="low:Q", x2="high:Q")
+    whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     marks = _bars(known) if bars else _points(known)
     words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
-    labels = words.encode(y=y, x=alt.value("width"), text="said:N")
+    labels = words.encode(y=y, x=alt.value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=ROW_HEIGHT * max(1, len(names)) + 45, description=description

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.ui.shared.pace import MISSED, SHARE, SHORTEST_S, Pace
+from gpuexplore.ui.shared.pace import MISSED, SENDING, SHARE, SHORTEST_S, Pace
 
 
 class FakeClock:
@@ -31,16 +31,23 @@ def test_few_pages_redraw_each_second(pace):
 
 
 def test_all_redraws_together_stay_within_the_share_of_a_core(pace):
-    for _ in range(200):
-        pace.note(0.015)
+    for _ in range(400):
+        pace.note(0.0075)
 
     assert together(pace, 20) < together(pace, 100)
-    assert 100 * 0.015 / together(pace, 100) == pytest.approx(SHARE, rel=0.5)
+    assert 100 * SENDING * 0.0075 / together(pace, 100) == pytest.approx(SHARE, rel=0.5)
 
 
 def test_cheap_redraws_stay_frequent(pace):
-    for _ in range(200):
+    for _ in range(400):
         pace.note(0.0005)
+
+    assert together(pace, 100) == SHORTEST_S
+
+
+def test_the_few_redraws_that_make_what_all_share_do_not_slow_the_others_down(pace):
+    for number in range(800):
+        pace.note(0.1 if number % 10 == 0 else 0.0005)
 
     assert together(pace, 100) == SHORTEST_S
 
@@ -54,11 +61,11 @@ def test_page_that_was_closed_no_longer_counts(pace, clock):
 
 
 def test_one_page_more_or_less_changes_nothing_for_the_others(pace, clock):
-    crowded_s = together(pace, 9)
+    crowded_s = together(pace, 18)
     clock.now_s += MISSED * crowded_s * 4
 
     assert crowded_s > SHORTEST_S
-    assert [pace.interval_s(f"page {number}", crowded_s) for number in range(7)][-1] == crowded_s
+    assert [pace.interval_s(f"page {number}", crowded_s) for number in range(14)][-1] == crowded_s
     assert pace.interval_s("page 0", None) == SHORTEST_S
 
 

@@ -6,7 +6,7 @@ multicore architectures", CACM 52(4), 2009, https://doi.org/10.1145/1498765.1498
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.utilization.rates import byte_count, flop_count
-from gpuexplore.analysis.utilization.utilization import cache_resident_reason, serving_bandwidth
+from gpuexplore.analysis.utilization.utilization import is_cache_resident, serving_bandwidth
 from gpuexplore.model import Bandwidth, Case, Peak, Result
 
 
@@ -45,4 +45,4 @@ def bound_of(result: Result, peak: Peak | None, memory: Bandwidth | None) -> Bou
         return None
     if peak and intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
         return "compute"
-    return "cache" if cache_resident_reason(result) else "memory"
+    return "cache" if is_cache_resident(result) else "memory"

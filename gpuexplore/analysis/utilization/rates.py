@@ -5,22 +5,34 @@ output written once), so a rate in bytes/s can be below what the memory really c
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Case, Result, Shape
 from gpuexplore.operations import operation_named
 
 MOST_UNNAMED_AXES = 3
+MOST_COUNTS = 4096  # that are kept: every rule about a result asks for its counts again
 
 
 def flop_count(case: Case) -> int:
     """Return the floating-point operations of one call."""
-    return operation_named(case.operation).flop_count(case.shape)
+    return _flop_count(case.operation, case.shape)
 
 
 def byte_count(case: Case) -> int:
     """Return the bytes one call moves at least, in the case's dtype."""
-    return operation_named(case.operation).byte_count(case.shape, dtype_named(case.dtype))
+    return _byte_count(case.operation, case.shape, case.dtype)
+
+
+@lru_cache(maxsize=MOST_COUNTS)
+def _flop_count(operation: str, shape: Shape) -> int:
+    return operation_named(operation).flop_count(shape)
+
+
+@lru_cache(maxsize=MOST_COUNTS)
+def _byte_count(operation: str, shape: Shape, dtype: str) -> int:
+    return operation_named(operation).byte_count(shape, dtype_named(dtype))
 
 
 def flop_per_s(result: Result) -> float | None:

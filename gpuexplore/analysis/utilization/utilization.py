@@ -70,7 +70,7 @@ def bandwidth_utilization(result: Result, bandwidth: Bandwidth | None) -> float 
     None without a measurement, with an unknown bandwidth, or when the data stay in a cache.
     """
     rate = bytes_per_s(result)
-    return None if rate is None or bandwidth is None or cache_resident_reason(result) else rate / bandwidth.bytes_per_s
+    return None if rate is None or bandwidth is None or is_cache_resident(result) else rate / bandwidth.bytes_per_s
 
 
 def cache_mode(result: Result) -> CacheState:
@@ -84,17 +84,22 @@ def cache_mode(result: Result) -> CacheState:
     return "cold" if result.case.options.cache == "cold" else "warm"
 
 
+def is_cache_resident(result: Result) -> bool:
+    """Return whether its data stay in a cache, as far as is known, so that memory bandwidth does not bound it."""
+    device = device_of(result)
+    if device is None or device.cache_bytes is None or cache_mode(result) == "cold":
+        return False
+    return byte_count(result.case) <= device.cache_bytes
+
+
 def cache_resident_reason(result: Result) -> str | None:
     """Return why memory bandwidth does not bound this result (its data stay in a cache), or None."""
     device = device_of(result)
-    if device is None or device.cache_bytes is None or cache_mode(result) == "cold":
-        return None
-    data = byte_count(result.case)
-    if data > device.cache_bytes:
+    if device is None or not is_cache_resident(result):
         return None
     return (
-        f"its {format_bytes(data)} stay in the last-level cache ({format_bytes(device.cache_bytes)}), "
-        "so memory bandwidth is not what bounds it"
+        f"its {format_bytes(byte_count(result.case))} stay in the last-level cache "
+        f"({format_bytes(device.cache_bytes)}), so memory bandwidth is not what bounds it"
     )
 
 
@@ -106,7 +111,7 @@ def serving_bandwidth(result: Result, memory: Bandwidth | None) -> Bandwidth | N
     Args:
         memory: the bandwidth of the memory.
     """
-    if cache_resident_reason(result) is None:
+    if not is_cache_resident(result):
         return memory
     device = device_of(result)
     cache = smallest_cache(device, byte_count(result.case)) if device else None

@@ -23,7 +23,7 @@ from gpuexplore.units import UNKNOWN
 MOST_MADE = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """An analysis of a run with everything that was made of it: one object for all who look at the same.
 

@@ -7,6 +7,7 @@ who watch: the one that is furthest behind; the others are shown as they were. A
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 import altair as alt
@@ -38,10 +39,11 @@ class Drawing:
     left_out: Callable[[RunAnalysis], str | None] = lambda _: None
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """A chart as it was last made, from so many results."""
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeChart:
+    """A chart as it was last made; another one each time."""
 
+    drawing: Drawing
     drawn: Drawn
     spec: Spec
     left_out: str | None
@@ -51,29 +53,22 @@ class LiveCharts:
     """The charts of one run by one choice; safe to ask from several threads."""
 
     def __init__(self) -> None:
-        self._lock, self._made, self._refreshed_s = Lock(), dict[str, _Made](), float("-inf")
+        self._lock, self._made, self._refreshed_s = Lock(), dict[str, MadeChart](), float("-inf")
 
-    def refresh(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> None:
-        """Make the charts that have to be new on this redraw; whoever comes meanwhile shows them as they were."""
-        if not self._lock.acquire(blocking=not run.active):
-            return
-        try:
-            for drawing in self._due(run, drawn, drawings):
-                spec = spec_of(drawing.build(drawn.analysis))
-                self._made[drawing.name] = _Made(drawn, spec, drawing.left_out(drawn.analysis))
-                self._refreshed_s = time.monotonic()
-        finally:
-            self._lock.release()
+    def refresh(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> list[MadeChart | None]:
+        """Make the charts that have to be new on this redraw, and return all, None for one whose turn has not come.
 
-    def draw(self, run: Run, drawing: Drawing) -> None:
-        """Show a chart with its heading as it was last made; nothing while its turn has not come."""
-        made = self._made.get(drawing.name)
-        if made is None:
-            return
-        st.markdown(f"**{drawing.title}**")
-        show_spec(made.spec, key=f"chart.{drawing.name}.{run.id}")
-        if made.left_out:
-            st.caption(made.left_out)
+        Whoever comes while they are made shows them as they were.
+        """
+        if self._lock.acquire(blocking=not run.active):
+            try:
+                for drawing in self._due(run, drawn, drawings):
+                    spec = spec_of(partial(drawing.build, drawn.analysis))
+                    self._made[drawing.name] = MadeChart(drawing, drawn, spec, drawing.left_out(drawn.analysis))
+                    self._refreshed_s = time.monotonic()
+            finally:
+                self._lock.release()
+        return [self._made.get(drawing.name) for drawing in drawings]
 
     def _due(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> list[Drawing]:
         behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
@@ -89,6 +84,14 @@ class LiveCharts:
     def _results(self, drawing: Drawing) -> int:
         made = self._made.get(drawing.name)
         return len(made.drawn.analysis.results) if made else -1
+
+
+def show_made(chart: MadeChart, run: Run) -> None:
+    """Show a chart with its heading and what it leaves out."""
+    st.markdown(f"**{chart.drawing.title}**")
+    show_spec(chart.spec, key=f"chart.{chart.drawing.name}.{run.id}")
+    if chart.left_out:
+        st.caption(chart.left_out)
 
 
 LIVE: Shared[LiveCharts] = Shared(60)

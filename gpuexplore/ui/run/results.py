@@ -15,9 +15,11 @@ from gpuexplore.ui.run.comparison import Drawn, choose_comparison
 from gpuexplore.ui.run.conditions import show_conditions
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.known_peaks import show_known_peaks
-from gpuexplore.ui.run.live_charts import Drawing, live_charts
+from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, show_made
 from gpuexplore.ui.run.table import show_results_table
+from gpuexplore.ui.shared.replay import draw_once
 
+_Rows = tuple[tuple[MadeChart | None, ...], ...]
 MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "application/vnd.apache.parquet"}
 TIME = Drawing("time", "Time per call", charts.time, charts.time_notes)
 SPEEDUP = Drawing("speedup", "Speedup", charts.speedup, speedup_left_out)
@@ -27,34 +29,55 @@ MEMORY_RATE = Drawing("bandwidth", "Memory bandwidth", charts.bandwidth)
 
 
 def show_results(run: Run) -> None:
-    """Show the results a run has so far."""
+    """Show the results a run has so far; while they come, below the choices, what is the same for all."""
     sentences = st.container()
     drawn = choose_comparison(run)
     analysis = drawn.analysis
     with sentences:
         details = "\n".join(f"- {sentence}" for sentence in analysis.summary.details)
         st.markdown(f"#### {analysis.summary.headline}\n\n{details}")
-    if analysis.fastest:
-        _charts(run, drawn)
-    show_diagnosis(analysis, running=run.active)
+    rows = _rows(run, drawn)
+    if run.active:
+        draw_once((drawn, rows), lambda: _show_growing(run, drawn, rows))
+        return
+    draw_once((drawn, rows), lambda: _show_charts(run, analysis, rows))
+    show_diagnosis(analysis)
+    draw_once((drawn, "table"), lambda: show_results_table(drawn))
+    _export(run, analysis)
+    draw_once((drawn, "sources"), lambda: _show_sources(run, analysis))
+
+
+def _show_growing(run: Run, drawn: Drawn, rows: _Rows) -> None:
+    _show_charts(run, drawn.analysis, rows)
+    show_diagnosis(drawn.analysis, running=True)
     show_results_table(drawn)
-    if not run.active:
-        _export(run, analysis)
-        show_known_peaks(analysis)
     show_conditions(run)
 
 
-def _charts(run: Run, drawn: Drawn) -> None:
-    """Draw two rows of charts; where no result has an MFU, the second row is the rate alone."""
-    analysis, live = drawn.analysis, live_charts(drawn)
+def _show_sources(run: Run, analysis: RunAnalysis) -> None:
+    show_known_peaks(analysis)
+    show_conditions(run)
+
+
+def _rows(run: Run, drawn: Drawn) -> _Rows:
+    """Return two rows of charts as they are now; where no result has an MFU, the second row is the rate alone."""
+    analysis = drawn.analysis
+    if analysis.fastest is None:
+        return ()
     rate = MEMORY_RATE if _is_memory_bound(analysis) else COMPUTE_RATE
     second = [*([MFU] if any(analyzed.mfu is not None for analyzed in analysis.shown) else []), rate]
-    live.refresh(run, drawn, [TIME, SPEEDUP, *second])
-    for row in ([TIME, SPEEDUP], second):
-        for column, drawing in zip(st.columns(len(row), gap="medium"), row, strict=True):
-            with column:
-                live.draw(run, drawing)
-    if MFU not in second and any(analyzed.flop_count for analyzed in analysis.results):
+    made = live_charts(drawn).refresh(run, drawn, [TIME, SPEEDUP, *second])
+    return tuple(made[:2]), tuple(made[2:])
+
+
+def _show_charts(run: Run, analysis: RunAnalysis, rows: _Rows) -> None:
+    for row in rows:
+        for column, chart in zip(st.columns(len(row), gap="medium"), row, strict=True):
+            if chart:
+                with column:
+                    show_made(chart, run)
+    has_mfu = any(analyzed.mfu is not None for analyzed in analysis.shown)
+    if rows and not has_mfu and any(analyzed.flop_count for analyzed in analysis.results):
         st.caption("There is no chart of MFU: the peak is unknown for every result.")
 
 

@@ -11,12 +11,13 @@ from zlib import crc32
 
 SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
-STEPS_S = (3.0, 10.0, 30.0)
+STEPS_S = (3.0, 5.0, 10.0, 20.0)
 SPREAD = 0.8  # of an interval: pages that changed to it at once do not redraw at once for ever
-CHANGES = 0.1  # chance that a page changes its interval when asked: each change redraws a whole page
+CHANGES = 0.05  # chance that a page changes its interval when asked: each change redraws a whole page
 MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
-FIRST_COST_S = 0.02  # of a redraw, until some were timed
-MEMORY = 0.05  # weight of the newest redraw in the mean cost
+FIRST_COST_S = 0.005  # of the script of a redraw, until some were timed
+SENDING = 2.0  # times the CPU of the script: the loop that sends what it drew takes as much again
+STEP = 1.02  # by which each redraw moves the median cost
 
 
 class Pace:
@@ -39,7 +40,7 @@ class Pace:
         with self._lock:
             now_s = self._clock()
             self._gone_s = {name: gone_s for name, gone_s in self._gone_s.items() if gone_s > now_s}
-            needed_s = len(self._gone_s.keys() | {page}) * self._cost_s / SHARE
+            needed_s = len(self._gone_s.keys() | {page}) * SENDING * self._cost_s / SHARE
             steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in STEPS_S)]
             fitting_s = next((step_s for step_s in steps_s if step_s >= needed_s), steps_s[-1])
             if current_s is not None and self._stays(current_s, fitting_s, needed_s):
@@ -51,9 +52,12 @@ class Pace:
         return self._chance() > CHANGES or (fitting_s < current_s and needed_s > fitting_s / 2)
 
     def note(self, cost_s: float) -> None:
-        """Note the CPU seconds that a redraw took."""
+        """Note the CPU seconds that the script of a redraw took.
+
+        Their median counts: a few redraws make what all others share, however many there are.
+        """
         with self._lock:
-            self._cost_s += MEMORY * (cost_s - self._cost_s)
+            self._cost_s *= STEP if cost_s > self._cost_s else 1 / STEP
 
 
 def _spread(page: str) -> float:

@@ -1,0 +1,42 @@
+"""What the web server readies before somebody asks for a page."""
+
+import asyncio
+import gc
+import sys
+from importlib import import_module
+
+import pytest
+
+lifespan = import_module("gpuexplore.ui.server.lifespan")  # its package calls the function so
+
+
+@pytest.fixture
+def collector():
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
+
+
+def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector):
+    lifespan._settle()
+
+    assert sys.modules.keys() >= set(lifespan.PAGES_NEED)
+    assert gc.get_freeze_count() > 10 * len(gc.get_objects())
+    assert gc.get_threshold()[0] == lifespan.GARBAGE_AFTER
+
+
+def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
+    monkeypatch.setattr(lifespan, "watch", lambda stop: stop.wait(10))
+    monkeypatch.setattr(lifespan, "_settle", lambda: None)
+    monkeypatch.setattr(lifespan, "_step_back", lambda: None)
+    before_s = sys.getswitchinterval()
+
+    async def shortest():
+        async with lifespan.lifespan(None):
+            return sys.getswitchinterval()
+
+    try:
+        assert asyncio.run(shortest()) == pytest.approx(lifespan.SWITCH_S)
+    finally:
+        sys.setswitchinterval(before_s)
