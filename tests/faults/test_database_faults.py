@@ -109,7 +109,7 @@ def test_deleted_file_is_told_in_a_sentence_and_a_new_one_serves(store, home, su
     for file in home.glob("gpuexplore.sqlite3*"):
         file.unlink()
 
-    with pytest.raises(StoreUnavailable, match="its file was deleted or replaced. Who runs this server"):
+    with pytest.raises(StoreUnavailable, match=r"its file was deleted or replaced\. Who runs this server"):
         store.load_summary(run_id)
     time.sleep(2)
     assert holder().pid == supervisor.pid
@@ -138,7 +138,7 @@ def test_restored_backup_is_taken_up(store, home, supervisor):
 def test_damaged_file_is_told_in_a_sentence(home):
     (home / "gpuexplore.sqlite3").write_bytes(b"this is no database, however long one looks at it" * 100)
 
-    with pytest.raises(StoreUnavailable, match="its file is damaged. Who runs this server"):
+    with pytest.raises(StoreUnavailable, match=r"its file is damaged\. Who runs this server"):
         open_store()
 
 
