@@ -1,8 +1,12 @@
 import pytest
 from sqlalchemy import text
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
 
 from gpuexplore.model import Experiment, Result, RunState, Shape, Status
 from gpuexplore.request import Request, from_query, resolve
+from gpuexplore.ui.run import view
+from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -75,6 +79,28 @@ def test_the_next_run_says_when_it_is_expected_to_start(page, store, experiment,
     mine = store.submit(experiment, OWNER)
     text = page("benchmark", run=mine).get("progress")[0].proto.text
     assert text == "Next in the queue, expected to start in about 1 min 30 s"
+
+
+@pytest.mark.parametrize(("visitor", "says"), [("somebody else", ["The run has ended"]), (OWNER, [])])
+def test_those_who_watch_redraw_their_pages_in_turns_when_a_run_ends_and_its_owner_at_once(
+    finished, monkeypatch, visitor, says
+):
+    def watch():
+        import streamlit as st
+
+        from gpuexplore.ui.run.view import _draw_progress, _Ticks
+
+        if st.session_state.setdefault("drawn", 0) == 0:
+            st.session_state.drawn = 1
+            _draw_progress(st.query_params["run"], _Ticks(1.0, None, False))
+
+    monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: visitor})
+    monkeypatch.setattr(view.PACE, "admits_page", lambda: False)
+    app = AppTest.from_function(watch)
+    app.query_params["run"] = finished
+    app.run()
+
+    assert [bar.proto.text[:17] for bar in app.get("progress")] == says
 
 
 def test_a_warming_process_is_said_to_load_its_libraries(page, store, experiment, beat):

@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import os
 import sys
+import threading
 from importlib import import_module
 
 import pytest
@@ -40,3 +42,19 @@ def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
         assert asyncio.run(shortest()) == pytest.approx(lifespan.SWITCH_S)
     finally:
         sys.setswitchinterval(before_s)
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux alone has policies of scheduling by thread")
+def test_who_serves_pages_interrupts_nobody_who_computes():
+    found = []
+
+    def step_back():
+        lifespan._step_back()
+        found.append((os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+
+    thread = threading.Thread(target=step_back)  # on Linux a thread's own, and of those it starts
+    thread.start()
+    thread.join()
+
+    assert found == [(os.SCHED_BATCH, lifespan.NICE)]
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.ui.shared.pace import MISSED, SENDING, SHARE, SHORTEST_S, Pace
+from gpuexplore.ui.shared.pace import BURST, MISSED, PAGE_S, SENDING, SHARE, SHORTEST_S, Pace
 
 
 class FakeClock:
@@ -83,3 +83,14 @@ def test_pages_do_not_all_change_at_once(clock):
     shown_s = [pace.interval_s("page 0", SHORTEST_S) for _ in range(3)]
     assert shown_s[:2] == [SHORTEST_S, SHORTEST_S]
     assert shown_s[2] > SHORTEST_S
+
+
+def test_whole_pages_are_redrawn_a_few_at_once_and_then_one_after_the_other(pace, clock):
+    at_once = sum(pace.admits_page() for _ in range(100))
+    later = 0
+    for _ in range(100):
+        clock.now_s += PAGE_S / 10
+        later += pace.admits_page()
+
+    assert at_once == BURST
+    assert later == pytest.approx(10, abs=1)

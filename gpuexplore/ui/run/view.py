@@ -88,9 +88,11 @@ def _draw_progress(run_id: str, registered: _Ticks) -> None:
 
 def _draw_state(run_id: str, registered: _Ticks) -> None:
     run = fetch(run_id)
-    if _ticks(run, registered) != registered:
+    if _ticks(run, registered) != registered and (run.owner == owner() or PACE.admits_page()):
         st.rerun()  # the whole page, so that the right ticks are registered
-    if run.active:
+    if not run.active and registered.progress_s:
+        st.progress(1.0, text="The run has ended: its results follow in a few seconds")
+    elif run.active:
         st.progress(run.progress.done / run.progress.total, text=_words(run))
     elif run.state is RunState.FAILED:
         st.error(

@@ -13,7 +13,7 @@ import streamlit as st
 
 from gpuexplore.jobs.client import watch
 
-NICE = 5
+NICE = 19
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view")
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
@@ -52,6 +52,8 @@ def _settle() -> None:
 
 
 def _step_back() -> None:
-    """Let measuring go first where both want a core: a page may wait, a measurement may not."""
+    """Let measuring go first where both want a core, uninterrupted: a page may wait, a measurement may not."""
+    if hasattr(os, "SCHED_BATCH"):  # Linux: who wakes up does not interrupt who computes
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     if hasattr(os, "nice"):
         os.nice(NICE)

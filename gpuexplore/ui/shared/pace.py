@@ -18,6 +18,8 @@ MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
 FIRST_COST_S = 0.005  # of the script of a redraw, until some were timed
 SENDING = 2.0  # times the CPU of the script: the loop that sends what it drew takes as much again
 STEP = 1.02  # by which each redraw moves the median cost
+PAGE_S = 0.2  # between two whole pages that are redrawn because their run went on: a quarter of a core
+BURST = 3  # so many are redrawn at once
 
 
 class Pace:
@@ -29,6 +31,7 @@ class Pace:
         self._clock, self._chance, self._lock = clock, chance, Lock()
         self._gone_s: dict[str, float] = {}
         self._cost_s = FIRST_COST_S
+        self._page_due_s = float("-inf")
 
     def interval_s(self, page: str, current_s: float | None = None) -> float:
         """Return how often `page` is to redraw itself, and count it among those that do.
@@ -47,6 +50,16 @@ class Pace:
                 fitting_s = current_s
             self._gone_s[page] = now_s + MISSED * fitting_s
             return fitting_s
+
+    def admits_page(self) -> bool:
+        """Return whether a whole page may be redrawn now: a few at once, more of them one after the other."""
+        with self._lock:
+            now_s = self._clock()
+            due_s = max(self._page_due_s, now_s)
+            if due_s - now_s >= BURST * PAGE_S:
+                return False
+            self._page_due_s = due_s + PAGE_S
+            return True
 
     def _stays(self, current_s: float, fitting_s: float, needed_s: float) -> bool:
         return self._chance() > CHANGES or (fitting_s < current_s and needed_s > fitting_s / 2)
