@@ -18,7 +18,7 @@ def title(page, text):
 
 
 def run_button(page):
-    return page.get_by_role("button", name=re.compile(r"^.*Run \d+ points"))
+    return page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?"))
 
 
 def charts(page):

@@ -23,7 +23,7 @@ def points(page):
 def measure(page, address):
     """Make a run as this page's browser; return its id."""
     page.goto(f"{address}/{RUN}")
-    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points")).click()
+    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click()
     page.wait_for_url("**run=**", timeout=MINUTE_MS)
     expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=2 * MINUTE_MS)
     return re.search(r"run=(\w+)", page.url)[1]
