@@ -37,7 +37,9 @@ def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
         draw: draws no widgets, for each visitor has an own state of those.
     """
     container, context = st.container(), get_script_run_ctx()
-    if context is None or container._cursor is None:
+    if context is None or container._cursor is None:  # nobody to send it to, or no place to send it again to
+        with container:
+            draw()
         return
     part = PARTS.get((key, context.page_script_hash, *container._cursor.delta_path), _Part)
     with part.lock:
