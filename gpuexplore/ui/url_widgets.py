@@ -1,4 +1,8 @@
-"""Choices that the URL remembers: a link restores them, and a value it cannot use is named with the accepted ones."""
+"""Choices that the URL remembers: a link restores them, and a value it cannot use is named with the accepted ones.
+
+Each widget gets its value as its default too. A browser that has not drawn a widget yet, when the next run of the page
+follows, draws it with the default: without one it would be empty, and empty is what the browser would send.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -36,7 +40,8 @@ def select(
         _restore(name, options[0], accepted=options)
     if st.session_state[_key(name)] not in options:
         st.session_state[_key(name)] = options[0]
-    chosen: str = st.selectbox(label, options, key=_key(name), format_func=shown)
+    index = list(options).index(st.session_state[_key(name)])
+    chosen: str = st.selectbox(label, options, index=index, key=_key(name), format_func=shown)
     _remember(name, chosen, default=options[0])
     return chosen
 
@@ -44,7 +49,18 @@ def select(
 def segments(label: str, name: str, options: Sequence[str], *, shown: Callable[[str], str] = str) -> str:
     """Draw a row of buttons whose value is the URL's parameter `name`; the first option is its default."""
     _restore(name, options[0], accepted=options)
-    chosen: str = st.segmented_control(label, options, key=_key(name), format_func=shown, required=True) or options[0]
+    now = st.session_state[_key(name)]
+    chosen: str = (
+        st.segmented_control(
+            label,
+            options,
+            default=now if now in options else None,
+            key=_key(name),
+            format_func=shown,
+            required=True,
+        )
+        or options[0]
+    )
     _remember(name, chosen, default=options[0])
     return chosen
 
@@ -62,7 +78,8 @@ def several(
         if len(unknown) > MOST_PROBLEMS:
             show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more cannot be used"))
         st.session_state[_key(name)] = [word for word in words if word in options]
-    chosen: list[str] = st.multiselect(label, options, key=_key(name), format_func=shown)
+    now = [word for word in st.session_state[_key(name)] if word in options]
+    chosen: list[str] = st.multiselect(label, options, default=now, key=_key(name), format_func=shown)
     _remember(name, ",".join(chosen), default=usual)
     return chosen
 
@@ -70,14 +87,15 @@ def several(
 def text(label: str, name: str, default: str, *, help: str, placeholder: str = "") -> str:
     """Draw a text field whose value is the URL's parameter `name`."""
     _restore(name, default)
-    typed: str = st.text_input(label, key=_key(name), help=help, placeholder=placeholder)
+    now = st.session_state[_key(name)]
+    typed: str = st.text_input(label, now, key=_key(name), help=help, placeholder=placeholder)
     return _take(name, typed, default=default)
 
 
 def lines(label: str, name: str, default: str, *, help: str) -> str:
     """Draw a field of several lines whose value is the URL's parameter `name`, where ``;`` separates them."""
     _restore(name, default)
-    typed: str = st.text_area(label, key=_key(name), help=help) or ""
+    typed: str = st.text_area(label, st.session_state[_key(name)], key=_key(name), help=help) or ""
     return _take(name, typed, default=default)
 
 

@@ -99,3 +99,38 @@ def test_each_page_keeps_choices_of_its_own(page):
     for shown, own, other in ((kernels, "kernels", "what-if"), (what_if, "what-if", "kernels")):
         assert f"{own}.shape" in shown.session_state
         assert f"{other}.shape" not in shown.session_state
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        (
+            "what_if",
+            {"shape": "96", "device": "t4", "dtype": "fp64,fp32", "gpus": "l4", "price": "t4:1"},
+        ),
+        ("what_if", {"what": "layers", "layers": "linear b=8,d=16,k=32"}),
+        ("benchmark", {"op": "softmax", "shapes": "m=8,n=8", "threads": "1", "budget": "0.5", "cache": "cold"}),
+        ("kernels", {"op": "matmul", "dtype": "bf16", "gpu": "t4"}),
+    ],
+)
+def test_a_widget_that_a_browser_draws_late_shows_what_the_link_says(page, name, query):
+    """Its value counts once, in the run that sets it: who has not drawn it by the next one has the default alone."""
+    app = page(name, **query)
+
+    widgets = [*app.text_input, *app.text_area, *app.selectbox, *app.multiselect]
+    assert {widget.label for widget in widgets if _default(widget) != _held(widget)} == set()
+    assert any(_held(widget) in query.values() for widget in widgets)
+
+
+def _default(widget):
+    """Return what a browser draws that was told no value."""
+    default = widget.proto.default
+    if widget.type == "selectbox":
+        return widget.options[default]
+    return [widget.options[index] for index in default] if widget.type == "multiselect" else default
+
+
+def _held(widget):
+    if widget.type == "multiselect":
+        return [widget.format_func(value) for value in widget.value]
+    return widget.format_func(widget.value) if widget.type == "selectbox" else widget.value or ""

@@ -1,4 +1,7 @@
-"""The form that describes an experiment: widgets in, a `Request` out; judged by `gpuexplore.request`."""
+"""The form that describes an experiment: widgets in, a `Request` out; judged by `gpuexplore.request`.
+
+Widgets get their values as their defaults too, as in `gpuexplore.ui.url_widgets`.
+"""
 
 from collections.abc import Sequence
 
@@ -34,6 +37,7 @@ def experiment_form(devices: Sequence[Device]) -> Request:
             st.selectbox(
                 "Operation",
                 list(OPERATIONS),
+                index=_index("operation", list(OPERATIONS)),
                 key=key("operation"),
                 format_func=operation_title,
                 on_change=_renew,
@@ -75,7 +79,7 @@ def _sizes() -> None:
     if st.session_state.get(key("shapes")):
         st.text_input("Sizes", value="", disabled=True, placeholder="exact shapes are set under Conditions")
     else:
-        st.text_input("Sizes", key=key("sizes"), help=SIZES_HELP)
+        st.text_input("Sizes", _now("sizes"), key=key("sizes"), help=SIZES_HELP)
 
 
 def _presets(operation: Operation) -> None:
@@ -134,20 +138,44 @@ def _conditions(devices: Sequence[Device]) -> None:
             help="Zeros draw less power and inflate clocks: a GPU runs up to 15 % faster on them.",
         )
     with threads:
-        st.text_input("Threads", key=key("threads"), placeholder=f"{cores or 'one'} per core", help="CPU threads.")
+        st.text_input(
+            "Threads",
+            _now("threads"),
+            key=key("threads"),
+            placeholder=f"{cores or 'one'} per core",
+            help="CPU threads.",
+        )
     with budget:
-        st.text_input("Budget (s)", key=key("budget"), help=BUDGET_HELP)
+        st.text_input("Budget (s)", _now("budget"), key=key("budget"), help=BUDGET_HELP)
     shapes, block = st.columns([3, 1])
     with shapes:
         st.text_input(
             "Exact shapes instead of sizes",
+            _now("shapes"),
             key=key("shapes"),
             placeholder="m=512,k=64,n=512; m=2048,k=64,n=64",
             help="Several shapes are separated by semicolons; the name of a preset is a shape too.",
         )
     with block:
-        st.text_input("Block (threads)", key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP)
+        st.text_input(
+            "Block (threads)", _now("block"), key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP
+        )
 
 
 def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None:
-    st.selectbox(label, options, key=key(name), format_func=lambda option: option or "device's default", help=help)
+    st.selectbox(
+        label,
+        options,
+        index=_index(name, options),
+        key=key(name),
+        format_func=lambda option: option or "device's default",
+        help=help,
+    )
+
+
+def _now(name: str) -> str:
+    return str(st.session_state.get(key(name), ""))
+
+
+def _index(name: str, options: Sequence[str]) -> int:
+    return list(options).index(_now(name)) if _now(name) in options else 0
