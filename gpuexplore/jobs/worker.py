@@ -18,6 +18,7 @@ import psutil
 
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Task, read_task, write_event
+from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.jobs.sample_limit import with_fewer_samples
 from gpuexplore.jobs.turn import TurnWord
 from gpuexplore.measure.cuda_context import breaks_context
@@ -137,7 +138,7 @@ class _Reporter:
 
 def _measure_group(task: Task, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> Exception | None:
     """Return what ended the runner before it was done."""
-    time = Timekeeper(begin_turn=reporter.begin_turn)
+    time = Timekeeper(undisturbed=Rounds().beside_no_page, begin_turn=reporter.begin_turn)
     try:
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
         resolve_name(task.runner).measure_group(

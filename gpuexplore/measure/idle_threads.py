@@ -6,7 +6,7 @@ this process, so that time shows when they have gone to sleep.
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from gpuexplore.backends.timer import Call, Clock
@@ -29,6 +29,11 @@ def wait_for_idle_threads(
             return
 
 
+def beside_anybody(_: float) -> AbstractContextManager[Callable[[], float]]:
+    """Ask nobody to keep off the cores."""
+    return nullcontext(lambda: 0.0)
+
+
 def ignore_turn(case: Case, expected_s: float | None) -> None:
     """Tell nobody whose turn it is."""
 
@@ -41,6 +46,8 @@ class Timekeeper:
         clock: nanoseconds, monotonic.
         wait_for_idle_threads: returns when other libraries' pool threads sleep.
         isolate_core: inside it, pool threads keep off the core of the calling thread.
+        undisturbed: inside it, what serves visitors keeps off the cores; gets about how many seconds that takes, and
+            yields what tells the CPU seconds that it used all the same.
         begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
             when it is checked and finished: whoever waits for it then knows what hangs.
     """
@@ -48,4 +55,5 @@ class Timekeeper:
     clock: Clock = time.perf_counter_ns
     wait_for_idle_threads: Call = wait_for_idle_threads
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
+    undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
     begin_turn: Callable[[Case, float | None], None] = ignore_turn

@@ -51,7 +51,7 @@ def prepare(case: Case, group: Group) -> Prepared:
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
     at_least_s = WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
-    with group.time.isolate_core():
+    with group.time.undisturbed(at_least_s), group.time.isolate_core():
         call_s, fastest_s = warm_up(candidate, group.time.clock, at_least_s)
     check_duration(case, fastest_s)  # the fastest: a busy moment must not skip a case
     candidate.poison()  # so that the check after sampling sees what the timed calls wrote
@@ -94,8 +94,10 @@ class _Probe:
     def time_call(self, shape: Shape) -> float:
         """Return seconds of a warmed-up call at `shape`: the fastest, so that a busy moment skips no case."""
         candidate = self._group.build(self._case, shape, self._group.inputs(shape))
-        self._group.time.wait_for_idle_threads()
-        first_s = candidate.first_call_s(self._group.time.clock)
-        call_s = min(candidate.first_call_s(self._group.time.clock) for _ in range(PROBE_CALLS))
+        time = self._group.time
+        time.wait_for_idle_threads()
+        first_s = candidate.first_call_s(time.clock)
+        with time.undisturbed(first_s), time.isolate_core():
+            call_s = min(candidate.first_call_s(time.clock) for _ in range(PROBE_CALLS))
         self.first_call_cost_s += max(0.0, first_s - call_s)
         return call_s

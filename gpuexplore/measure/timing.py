@@ -2,7 +2,11 @@
 
 The contract, in order (see docs/measuring.md): warm up by time and by count; then all candidates of a
 group take one round each, in random order, until each has settled: the 95 % interval of its median is
-within 1 % of it, not before ten samples and 30 ms, or its budget is spent. Every sample is kept.
+within 1 % of it, not before ten samples and 30 ms, or its budget is spent. Every sample of a
+round that counts is kept.
+
+A round that web servers of this host disturbed, by the CPU time they used and not by what its samples say, is taken
+again; the least disturbed take counts.
 
 A round is two samples, because samples of one round resemble each other more (1 %) than rounds do (4 %):
 ten samples then come from five rounds, and the interval, which assumes independent samples, is not far too
@@ -33,7 +37,27 @@ WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
 WARM_UP_CALLS = 3
 MIN_SAMPLES = 10
 MIN_SPAN_S = 30e-3  # from the first round to the last: disturbances last for milliseconds, and recur
+DISTURBED_SHARE = 0.02  # of a core, which web servers used during a round: it is taken again
+AGAIN_S = 0.25  # so long at most, for long calls span disturbances anyhow
 PRECISION = 0.01  # half width of the interval over the median
+
+
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """The samples of a round as they were taken once.
+
+    Attributes:
+        lasted_s: seconds, those of the calls that wake threads included.
+        disturbed_s: CPU seconds that web servers of this host used meanwhile.
+    """
+
+    samples_s: Sequence[float]
+    lasted_s: float
+    disturbed_s: float
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.disturbed_s > DISTURBED_SHARE * self.lasted_s
 
 
 @dataclass(slots=True)
@@ -59,17 +83,27 @@ class Sampling:
         """Add one round of samples, with other libraries' threads asleep and the library's own awake."""
         self.started_ns = time.clock() if self.started_ns is None else self.started_ns
         time.wait_for_idle_threads()
-        time.begin_turn(self.candidate.case, self.round_s)
-        with time.isolate_core():
+        takes: list[_Take] = []
+        while not takes or (takes[-1].is_disturbed and sum(take.lasted_s for take in takes) < AGAIN_S):
+            takes.append(self._take(time))
+        best = min(takes, key=lambda take: take.disturbed_s)
+        self.samples_s += best.samples_s
+        self.spent_s += best.lasted_s
+        self.span_s = (time.clock() - self.started_ns) * 1e-9
+
+    def _take(self, time: Timekeeper) -> "_Take":
+        with time.undisturbed(self.round_s) as disturbed_s, time.isolate_core():
+            time.begin_turn(self.candidate.case, self.round_s)
             start = time.clock()
             self._wake()
-            for _ in range(self.per_round):
-                self.samples_s += self.candidate.timer.sample(
+            samples_s = [
+                sample
+                for _ in range(self.per_round)
+                for sample in self.candidate.timer.sample(
                     self.candidate.run, calls=self.calls, flush=self.candidate.flush
                 )
-        now = time.clock()
-        self.spent_s += (now - start) * 1e-9
-        self.span_s = (now - self.started_ns) * 1e-9
+            ]
+            return _Take(samples_s, (time.clock() - start) * 1e-9, disturbed_s())
 
     def _wake(self) -> None:
         """Call without timing, until waking threads and cold caches do not show any more."""

@@ -2,10 +2,12 @@
 
 import re
 import secrets
+from collections.abc import Mapping
 from hashlib import sha256
 from ipaddress import ip_address
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gpuexplore.model import Run
 from gpuexplore.ui.environment import admins
@@ -45,15 +47,22 @@ def account() -> str | None:
 
     What a trusted proxy says stands in the fields of `st.user` that the setting server.trustedUserHeaders names.
     """
-    fields = (*st.get_option("server.trustedUserHeaders").values(), *_login_fields())
-    names = (str(st.user.get(field) or "").strip().casefold() for field in fields)
+    user = _vouched_for()
+    fields = (*st.get_option("server.trustedUserHeaders").values(), *_login_fields(user))
+    names = (str(user.get(field) or "").strip().casefold() for field in fields)
     return next(filter(None, names), None)
 
 
-def _login_fields() -> tuple[str, ...]:
-    if not st.user.get("is_logged_in"):
+def _vouched_for() -> Mapping[str, object]:
+    """Return what `st.user` tells of a visitor, which looks for a file of secrets first, at each of its fields."""
+    context = get_script_run_ctx()
+    return context.user_info if context else {}
+
+
+def _login_fields(user: Mapping[str, object]) -> tuple[str, ...]:
+    if not user.get("is_logged_in"):
         return ()
-    return LOGIN_FIELDS[st.user.get("email_verified") is False :]
+    return LOGIN_FIELDS[user.get("email_verified") is False :]
 
 
 def owner_of_account(name: str) -> str:

@@ -8,6 +8,7 @@ from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.session import note_visit
+from gpuexplore.ui.shared.quiet import hold_back
 from gpuexplore.ui.url_widgets import show_problem
 
 PAGES = Path(__file__).parents[2] / "pages"
@@ -69,6 +70,7 @@ st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":materia
 show_account()
 try:
     note_visit()
+    hold_back()
     page.run()
 except GpuExploreError as error:  # forged values, a database that has gone: a sentence, and no traceback in the log
     show_problem(error)

@@ -1,5 +1,6 @@
 """Warm-up, rounds and the stopping rule, with a clock that only the work moves."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from math import ceil
 from random import Random
@@ -10,6 +11,8 @@ from gpuexplore.backends.timer import MIN_BATCH_S, HostTimer
 from gpuexplore.measure.guard import limit_s
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.timing import (
+    AGAIN_S,
+    DISTURBED_SHARE,
     MIN_SAMPLES,
     MIN_SPAN_S,
     ROUND_SAMPLES,
@@ -207,6 +210,38 @@ def test_round_tells_whose_turn_it_is_and_about_how_long_it_takes():
     long.take_round(time)
 
     assert turns == [("short", pytest.approx(6e-3)), ("long", 2 * LONG_S)]
+
+
+def disturbed_by(*shares, lasted_s):
+    """Return what tells that web servers used these shares of a core, from one take of a round to the next."""
+    told = iter(shares)
+
+    def undisturbed(_):
+        return nullcontext(lambda: next(told) * lasted_s)
+
+    return undisturbed
+
+
+@pytest.mark.parametrize(
+    ("shares", "kept"),
+    [
+        ((0.0,), 1e-3),
+        ((DISTURBED_SHARE / 2,), 1e-3),
+        ((0.5, 0.0), 2e-3),
+        ((0.5, 0.1, 0.4, 0.3, 0.2, 0.6), 2e-3),
+    ],
+)
+def test_a_round_that_pages_disturbed_is_taken_again_and_the_least_disturbed_take_counts(shares, kept):
+    takes_s = [AGAIN_S / len(shares) + 1e-3 * number for number in range(1, len(shares) + 1)]
+    bench = Bench(one=takes_s)
+    sampling = bench.sampling("one")
+    time = replace(bench.time, undisturbed=disturbed_by(*shares, lasted_s=AGAIN_S / len(shares)))
+
+    sampling.take_round(time)
+
+    assert sampling.samples_s == pytest.approx([AGAIN_S / len(shares) + kept])
+    assert sampling.spent_s == pytest.approx(sampling.samples_s[0])
+    assert bench.works["one"].calls == len(shares)
 
 
 def test_waking_is_no_sample():

@@ -17,6 +17,7 @@ from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import changed, fetch, position, seconds_left
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
 from gpuexplore.ui.shared.pace import PACE
+from gpuexplore.ui.shared.quiet import in_turn
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
 
@@ -25,6 +26,7 @@ IMPATIENT_TICK_S = 0.25  # until there is something to see, for whoever waits fo
 WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
 FAR = 10  # places from the front of the queue: nothing happens soon
 STARTING = "The measuring process is being started: a few seconds"
+LOADING = "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
 SILENT = "The measuring process does not answer. It is replaced within half a minute, and this run goes on"
 NOTHING_MEASURED = "before anything was measured"
 
@@ -81,7 +83,8 @@ def _page() -> str:
 def _draw_progress(run_id: str, registered: _Ticks) -> None:
     note_visit()  # whoever waits with an open page has not gone
     try:
-        _draw_state(run_id, registered)
+        with in_turn():
+            _draw_state(run_id, registered)
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)
 
@@ -105,7 +108,8 @@ def _draw_state(run_id: str, registered: _Ticks) -> None:
 
 def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) -> None:
     try:
-        _draw_results_of(fetch(run_id), registered, show)
+        with in_turn():
+            _draw_results_of(fetch(run_id), registered, show)
     except StoreUnavailable as error:
         if registered.progress_s is None:  # else the progress tells it
             show_problem(error)
@@ -146,6 +150,8 @@ def _words(run: Run) -> str:
         return f"{_measured(run)}{SILENT if is_silent() else STARTING}"
     if run.state is RunState.QUEUED:
         return _waiting(run)
+    if not run.progress.done and run.progress.current is None:
+        return LOADING
     left = seconds_left(run)
     now = f" · {_point(run.progress.current)}" if run.progress.current else ""
     rest = f" · about {format_whole_seconds(left)} left" if left is not None else ""
@@ -155,7 +161,7 @@ def _words(run: Run) -> str:
 def _waiting(run: Run) -> str:
     supervisor, place = live_supervisor(), position(run.id)
     if supervisor is not None and supervisor.state == "warming":
-        return "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
+        return LOADING
     if place is None:
         return "Next in the queue"
     if place.expected_start_s is None:

@@ -12,8 +12,9 @@ from importlib import import_module
 import streamlit as st
 
 from gpuexplore.jobs.client import watch
+from gpuexplore.jobs.quiet import serving
 
-NICE = 19
+NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view")
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
@@ -32,7 +33,8 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     _step_back()
     sys.setswitchinterval(SWITCH_S)
     try:
-        yield
+        with serving():
+            yield
     finally:
         stop.set()
         for thread in threads:

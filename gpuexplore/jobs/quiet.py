@@ -1,0 +1,137 @@
+"""Pages and measurements of one host take turns in milliseconds, for they share its cores.
+
+A worker begins a round of samples when the web servers have done what they were at, and says until when the round
+lasts; a web server begins to draw when no round is on. Either waits for a moment at most, and for nobody else.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from mmap import mmap
+from pathlib import Path
+from struct import Struct
+
+from gpuexplore.jobs.locks import lock_directory
+
+LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
+IDLE_SHARE = 0.3  # of a core
+PROCESSES = Path("/proc")
+PATIENCE_S = 0.02  # so long any round waits for servers,
+LONGEST_S = 0.25  # and so long at most, while the rounds of a group have waited no longer in all
+ALLOWANCE_S = 0.5  # than this and what they took themselves
+HOLD_S = 0.1  # so long a page waits for a round to end
+PAGE_LOOK_S = 2e-3
+_UNTIL = Struct("<d")
+_ROUND, _SERVER = "round", "pages-"
+
+
+class Rounds:
+    """The rounds of samples of this host, for the worker that takes them and for the servers that keep off.
+
+    What stands there is the time when the round is to end, so that a worker that died holds nobody up. Workers of two
+    devices write over each other: a page may wait a moment less.
+    """
+
+    def __init__(self) -> None:
+        path = lock_directory() / _ROUND
+        with path.open("ab") as file:
+            if file.tell() < _UNTIL.size:
+                file.write(bytes(_UNTIL.size))
+        with suppress(PermissionError):  # another user's, who has opened it already
+            path.chmod(0o666)
+        with path.open("r+b") as file:
+            self._memory = mmap(file.fileno(), _UNTIL.size)
+        self._servers = _servers()
+        self._left_s = ALLOWANCE_S
+
+    @contextmanager
+    def beside_no_page(self, expected_s: float) -> Iterator[Callable[[], float]]:
+        """Wait until the web servers of this host are idle; inside, they begin to draw nothing new.
+
+        Args:
+            expected_s: about how long the round takes, in seconds.
+
+        Yields:
+            What returns the CPU seconds that they used all the same.
+        """
+        asked_s = time.monotonic()
+        _wait_for(self._servers, max(PATIENCE_S, min(LONGEST_S, self._left_s)))
+        began_s, used_s = time.monotonic(), self._used_s()
+        self._say(began_s + expected_s)
+        try:
+            yield lambda: self._used_s() - used_s
+        finally:
+            self._say(0.0)
+            self._left_s += (time.monotonic() - began_s) - (began_s - asked_s)
+
+    def wait_for_end(self, limit_s: float = HOLD_S) -> None:
+        """Return when no round is on, or `limit_s` has passed."""
+        end_s = time.monotonic() + limit_s
+        while (left_s := min(_UNTIL.unpack_from(self._memory)[0], end_s) - time.monotonic()) > 0:
+            time.sleep(min(left_s, PAGE_LOOK_S))
+
+    def _used_s(self) -> float:
+        with suppress(OSError):  # one has ended
+            return sum(server.cpu_s() for server in self._servers)
+        return 0.0
+
+    def _say(self, until_s: float) -> None:
+        _UNTIL.pack_into(self._memory, 0, until_s)
+
+
+@contextmanager
+def serving() -> Iterator[None]:
+    """Inside, the worker of this host sees that this process serves pages."""
+    path = lock_directory() / f"{_SERVER}{os.getpid()}"
+    path.touch()
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """A process that serves pages."""
+
+    pid: int
+
+    def cpu_s(self) -> float:
+        """Return its CPU time, https://man7.org/linux/man-pages/man3/clock_getcpuclockid.3.html.
+
+        A thread that runs on does not move it before the next tick of the system, which is up to 10 ms later.
+        """
+        return time.clock_gettime(~self.pid << 3 | 2)
+
+    def runs(self) -> bool:
+        """Return whether one of its threads runs now, or would if it had a core."""
+        return any(_runs(thread) for thread in (PROCESSES / str(self.pid) / "task").iterdir())
+
+
+def _runs(thread: Path) -> bool:
+    try:
+        return (thread / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "R"
+    except OSError:  # it has ended
+        return False
+
+
+def _servers() -> list[_Server]:
+    """Return those that live; one that was killed has left its name."""
+    if not PROCESSES.is_dir():
+        return []
+    pids = (int(path.name.removeprefix(_SERVER)) for path in lock_directory().glob(f"{_SERVER}*"))
+    return [_Server(pid) for pid in pids if (PROCESSES / str(pid)).exists()]
+
+
+def _wait_for(servers: Sequence[_Server], limit_s: float) -> None:
+    """Return when none of them is at work, or `limit_s` has passed."""
+    end_s = time.monotonic() + limit_s
+    while servers and time.monotonic() < end_s:
+        with suppress(OSError):  # one has ended meanwhile: the others are looked at again
+            before_s = sum(server.cpu_s() for server in servers)
+            time.sleep(LOOK_S)
+            used_s = sum(server.cpu_s() for server in servers) - before_s
+            if used_s < IDLE_SHARE * LOOK_S and not any(server.runs() for server in servers):
+                return

@@ -1,0 +1,152 @@
+"""Pages and measurements take turns: who waits for whom, and for how long at most."""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from multiprocessing import get_context
+from threading import Event, Thread
+
+import pytest
+
+from gpuexplore.jobs import quiet
+from gpuexplore.jobs.quiet import ALLOWANCE_S, HOLD_S, LONGEST_S, PATIENCE_S, Rounds, serving
+
+pytestmark = pytest.mark.skipif(not quiet.PROCESSES.is_dir(), reason="only Linux tells what another process does")
+
+
+@pytest.fixture(autouse=True)
+def own_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path))
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """Return what makes a server use these shares of a core in the slices that the worker looks at."""
+    slept, used = [], []
+
+    class Server:
+        def cpu_s(self):
+            return sum(used)
+
+        def runs(self):
+            return used[-1] >= quiet.LOOK_S
+
+    def use(*shares):
+        def sleep(seconds):
+            used.append(seconds * shares[min(len(slept), len(shares) - 1)])
+            slept.append(seconds)
+
+        monkeypatch.setattr(quiet, "_servers", lambda: [Server()])
+        monkeypatch.setattr(quiet.time, "sleep", sleep)
+        monkeypatch.setattr(quiet.time, "monotonic", lambda: sum(slept))
+        return slept
+
+    return use
+
+
+@contextmanager
+def busy_server():
+    """Run a process that serves pages, and computes."""
+    program = "from gpuexplore.jobs.quiet import serving\nwith serving():\n print(flush=True)\n while True: pass"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as server:
+        server.stdout.readline()
+        yield
+        server.kill()
+
+
+def seconds_until_round(expected_s=0.0):
+    rounds, start_s = Rounds(), time.monotonic()
+    with rounds.beside_no_page(expected_s):
+        return time.monotonic() - start_s
+
+
+@pytest.mark.parametrize(("shares", "looks"), [((0.0,), 1), ((1.0, 1.0, 0.0), 3), ((0.5, 0.1), 2)])
+def test_a_round_begins_when_servers_are_idle(server, shares, looks):
+    slept = server(*shares)
+    with Rounds().beside_no_page(0.0):
+        assert len(slept) == looks
+
+
+def waits_s(rounds, slept, lasts_s=0.0):
+    """Return how long a round waited, which then lasts `lasts_s`."""
+    before_s = sum(slept)
+    with rounds.beside_no_page(lasts_s):
+        waited_s = sum(slept) - before_s
+        slept.append(lasts_s)
+    return pytest.approx(waited_s, abs=2 * quiet.LOOK_S)
+
+
+def test_rounds_wait_for_a_server_that_is_never_idle_no_longer_than_they_take(server):
+    slept = server(1.0)
+    rounds = Rounds()
+    assert waits_s(rounds, slept) == LONGEST_S
+    assert waits_s(rounds, slept) == ALLOWANCE_S - LONGEST_S
+    assert waits_s(rounds, slept, lasts_s=0.2) == PATIENCE_S
+    assert waits_s(rounds, slept) == 0.2 - PATIENCE_S
+    assert waits_s(rounds, slept) == PATIENCE_S
+
+
+def test_what_servers_use_during_a_round_is_told(server):
+    slept = server(0.0, 0.0, 1.0)
+    with Rounds().beside_no_page(0.01) as used_s:
+        assert used_s() == 0.0
+        for _ in range(3):
+            quiet.time.sleep(0.01)
+        assert used_s() == pytest.approx(0.02)
+    assert len(slept) == 4
+
+
+def test_a_worker_sees_the_cpu_time_of_another_process_that_serves():
+    with busy_server():
+        assert min(seconds_until_round() for _ in range(5)) >= PATIENCE_S
+    assert seconds_until_round() < PATIENCE_S, "a server that was killed holds nobody up"
+
+
+def test_a_server_that_ends_is_waited_for_no_more(tmp_path):
+    with serving():
+        assert [path.name for path in tmp_path.glob("pages-*")] == [f"pages-{os.getpid()}"]
+        assert len(quiet._servers()) == 1
+    assert quiet._servers() == []
+
+
+def test_a_page_waits_for_the_end_of_a_round():
+    began, ended_s = Event(), []
+
+    def measure():
+        with Rounds().beside_no_page(10.0):
+            began.set()
+            time.sleep(0.03)
+        ended_s.append(time.monotonic())
+
+    page = Rounds()
+    worker = Thread(target=measure)
+    worker.start()
+    assert began.wait(10)
+    page.wait_for_end(limit_s=10.0)
+    assert time.monotonic() >= ended_s[0]
+    worker.join()
+
+
+def test_a_page_waits_for_a_long_round_no_longer_than_a_tenth_of_a_second():
+    with Rounds().beside_no_page(60.0):
+        start_s = time.monotonic()
+        Rounds().wait_for_end()
+        assert time.monotonic() - start_s >= HOLD_S
+
+
+def begin_and_die():
+    with Rounds().beside_no_page(0.05):
+        os._exit(1)
+
+
+def test_what_a_worker_that_died_has_left_holds_nobody_up_for_long():
+    worker = get_context("spawn").Process(target=begin_and_die)
+    worker.start()
+    worker.join()
+    time.sleep(0.05)
+    assert Rounds()._memory[:] != bytes(8)
+    start_s = time.monotonic()
+    Rounds().wait_for_end(limit_s=5.0)
+    assert time.monotonic() - start_s < 1.0
