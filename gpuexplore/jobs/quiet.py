@@ -13,7 +13,9 @@ from mmap import mmap
 from pathlib import Path
 from struct import Struct
 
-from gpuexplore.jobs.locks import lock_directory
+from filelock import Timeout
+
+from gpuexplore.jobs.locks import HostLock, lock_directory
 
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
 IDLE_SHARE = 0.3  # of a core
@@ -84,12 +86,13 @@ class Rounds:
 @contextmanager
 def serving() -> Iterator[None]:
     """Inside, the worker of this host sees that this process serves pages."""
-    path = lock_directory() / f"{_SERVER}{os.getpid()}"
-    path.touch()
+    lock = HostLock(f"{_SERVER}{os.getpid()}")
+    with suppress(Timeout, OSError):  # then measurements do not wait for it
+        lock.acquire(timeout=0)
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        lock.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +121,11 @@ def _runs(thread: Path) -> bool:
 
 
 def _servers() -> list[_Server]:
-    """Return those that live; one that was killed has left its name."""
+    """Return those that live."""
     if not PROCESSES.is_dir():
         return []
-    pids = (int(path.name.removeprefix(_SERVER)) for path in lock_directory().glob(f"{_SERVER}*"))
-    return [_Server(pid) for pid in pids if (PROCESSES / str(pid)).exists()]
+    holders = (HostLock(path.stem).holder() for path in lock_directory().glob(f"{_SERVER}*.lock"))
+    return [_Server(holder.pid) for holder in holders if holder]
 
 
 def _wait_for(servers: Sequence[_Server], limit_s: float) -> None:
