@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 MINUTE_MS = 60_000
 RECOVERED_MS = 40_000
-LONG = "?size=3000&dtype=fp32&impl=numpy&budget=90"  # one point: nobody else has a turn before it is over
+LONG = "?size=3000&dtype=fp32&impl=numpy&budget=60"  # one point: nobody else has a turn before it is over
 STEADY = "?size=64:512:%2B32&dtype=fp32&impl=numpy&budget=0.5"
 STEADY_POINTS = 15
 QUICK = "?size=32&dtype=fp32&impl=numpy&budget=0.02"
