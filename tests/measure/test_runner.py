@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.measure import first_call_cost, guard, memory, overhead, runner
+from gpuexplore.measure import first_call_cost, guard, memory, overhead, prepare, runner
 from gpuexplore.measure.group import open_group
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
@@ -151,6 +151,16 @@ def test_slow_implementation_is_skipped_with_an_estimate_before_it_runs():
     assert results["slow"].reason.startswith("one call would take about ")
     limit = f"{format_seconds(guard.MAX_BUDGET_MULTIPLE * 1e-3)} ({guard.MAX_BUDGET_MULTIPLE} × the budget of 0.001 s)"
     assert results["slow"].reason.endswith(f"{guard.MIN_CALLS} are needed: over the limit of {limit}")
+
+
+@pytest.mark.parametrize(
+    ("estimates_s", "status"), [((1e6, 1e-6), Status.OK), ((1e6, 1e6, 1e-6), Status.SKIPPED), ((1e-6, 1e6), Status.OK)]
+)
+def test_one_long_estimate_skips_no_case(monkeypatch, estimates_s, status):
+    told = iter(estimates_s)
+    monkeypatch.setattr(prepare, "estimate_call_s", lambda *_: next(told))
+
+    assert result_of("fine").status is status
 
 
 def test_implementation_that_is_slow_only_at_this_size_is_skipped_after_its_warm_up(monkeypatch):
