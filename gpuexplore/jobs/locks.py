@@ -72,7 +72,10 @@ class HostLock:
             self._holder.chmod(0o666)
 
     def release(self) -> None:
-        """Let others have it."""
+        """Let others have it, who are not taken for this process until they have said who they are."""
+        if self._lock.is_locked:
+            with suppress(OSError):
+                self._holder.write_text("", encoding="utf8")
         self._lock.release()
 
     def __enter__(self) -> "HostLock":

@@ -82,6 +82,14 @@ def test_every_user_may_take_every_lock():
         assert (lock_directory() / "device-cpu.lock").stat().st_mode & 0o777 == 0o666
 
 
+def test_whoever_held_it_before_is_not_taken_for_one_who_has_not_said_who_it_is():
+    lock = device_lock(CPU)
+    with lock:
+        pass
+    with lock._lock:
+        assert device_lock(CPU).holder() is None
+
+
 def test_holder_is_told_while_it_holds():
     lock = device_lock(CPU)
     assert lock.holder() is None
