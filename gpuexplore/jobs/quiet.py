@@ -7,7 +7,7 @@ lasts; a web server begins to draw when no round is on. Either waits for a momen
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from mmap import mmap
 from pathlib import Path
@@ -15,6 +15,7 @@ from struct import Struct
 
 from filelock import Timeout
 
+from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import HostLock, lock_directory
 
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
@@ -86,13 +87,12 @@ class Rounds:
 @contextmanager
 def serving() -> Iterator[None]:
     """Inside, the worker of this host sees that this process serves pages."""
-    lock = HostLock(f"{_SERVER}{os.getpid()}")
-    with suppress(Timeout, OSError):  # then measurements do not wait for it
-        lock.acquire(timeout=0)
-    try:
+    with ExitStack() as held:
+        with suppress(InvalidInput, Timeout, OSError):  # then measurements do not wait for it
+            lock = HostLock(f"{_SERVER}{os.getpid()}")
+            lock.acquire(timeout=0)
+            held.callback(lock.release)
         yield
-    finally:
-        lock.release()
 
 
 @dataclass(frozen=True, slots=True)

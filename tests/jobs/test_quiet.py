@@ -111,6 +111,15 @@ def test_a_server_that_ends_is_waited_for_no_more(tmp_path):
     assert quiet._servers() == []
 
 
+def test_a_server_starts_also_where_no_locks_can_be_written(tmp_path, monkeypatch):
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path / "a file"))
+    served = []
+    with serving():
+        served.append(True)
+    assert served
+
+
 def test_a_page_waits_for_the_end_of_a_round():
     began, ended_s = Event(), []
 
