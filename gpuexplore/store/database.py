@@ -71,14 +71,19 @@ class Database:
     _one_writer: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database throughout.
+    def reading(self, *, snapshot: bool = True) -> Iterator[Connection]:
+        """Give a connection to read by.
+
+        Args:
+            snapshot: it sees one state of the database throughout; without, each statement may see a later one, and
+                on PostgreSQL two round trips are saved, those that begin and end a transaction.
 
         Raises:
             StoreUnavailable: the database cannot be used now.
         """
-        snapshot = {} if self.engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-        with _translated(), self.engine.execution_options(**snapshot).connect() as connection:
+        isolation = "REPEATABLE READ" if snapshot else "AUTOCOMMIT"
+        options = {} if self.engine.dialect.name == "sqlite" else {"isolation_level": isolation}
+        with _translated(), self.engine.execution_options(**options).connect() as connection:
             yield connection
 
     @contextmanager

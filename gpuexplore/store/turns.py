@@ -6,11 +6,30 @@ short runs of one wait behind the first of everybody else. The column is written
 an index then answers whose turn it is without looking at every run that waits.
 """
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    FromClause,
+    Integer,
+    Row,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
@@ -20,36 +39,48 @@ from gpuexplore.store.tables import DEVICE_SECONDS, RUNS, SUPERVISORS, WAITS_FOR
 
 MINUTES = 60  # the window in which device seconds count
 QUEUED = RUNS.c.state == RunState.QUEUED
-LEFT_S = choose((RUNS.c.estimated_s > RUNS.c.device_s, RUNS.c.estimated_s - RUNS.c.device_s), else_=0.0)
+
+
+def left_s(runs: FromClause) -> ColumnElement[float]:
+    """Return the device seconds that are probably left of each of `runs`."""
+    left = runs.c.estimated_s - runs.c.device_s
+    return choose((left > 0.0, left), else_=0.0)
+
+
+LEFT_S = left_s(RUNS)
 ORDER = (RUNS.c.turn_s, RUNS.c.number)
 WAITING_COLUMNS = (*ORDER, RUNS.c.id, RUNS.c.owner, RUNS.c.devices, RUNS.c.estimated_s, LEFT_S.label("left_s"))
 # Built once: to build a statement takes longer than most of them run.
-LEFT_OF_RUNNING_S = (
-    select(func.coalesce(func.sum(LEFT_S), 0.0))
-    .where(
-        RUNS.c.state == RunState.RUNNING,
-        RUNS.c.supervisor.in_(bindparam("able", expanding=True)),
-        or_(RUNS.c.devices.in_(bindparam("competitors", expanding=True)), RUNS.c.devices.like("%,%")),
-    )
-    .scalar_subquery()
-)
-WAITING_BY_ID = select(*WAITING_COLUMNS).where(RUNS.c.id == bindparam("id"), QUEUED)
-AHEAD = select(
-    func.count().label("runs"),
-    func.coalesce(func.sum(LEFT_S), 0.0).label("wait_s"),
-    LEFT_OF_RUNNING_S.label("busy_s"),
-).where(
+AHEAD = select(func.count().label("runs"), func.coalesce(func.sum(LEFT_S), 0.0).label("wait_s")).where(
     QUEUED,
     RUNS.c.devices.in_(bindparam("competitors", expanding=True)),
-    or_(
-        RUNS.c.turn_s < bindparam("turn"),
-        and_(RUNS.c.turn_s == bindparam("turn"), RUNS.c.number < bindparam("place")),
-    ),
+    tuple_(*ORDER) < tuple_(bindparam("turn", type_=Float()), bindparam("place", type_=Integer())),
 )
 ASKED = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(bindparam("claimable", expanding=True))).limit(1)
 COMBINATIONS = select(RUNS.c.devices).where(text(WAITS_FOR_SEVERAL)).distinct()
-ALIVE = select(SUPERVISORS.c.name, SUPERVISORS.c.host, SUPERVISORS.c.devices, SUPERVISORS.c.side_by_side).where(
-    is_alive()
+MEASURED = RUNS.alias("measured")
+# A row for each run that a supervisor measures, at least one; only those that are alive, where this is joined so.
+SERVERS = SUPERVISORS.outerjoin(
+    MEASURED, and_(MEASURED.c.state == RunState.RUNNING, MEASURED.c.supervisor == SUPERVISORS.c.name)
+)
+SERVER_COLUMNS = (
+    SUPERVISORS.c.name.label("supervisor"),
+    SUPERVISORS.c.host,
+    cast(SUPERVISORS.c.devices, String).label("offered"),  # as text, by which `_lanes` remembers what it says
+    SUPERVISORS.c.side_by_side,
+    MEASURED.c.devices.label("in_use"),
+    left_s(MEASURED).label("busy_s"),
+)
+ALIVE = select(*SERVER_COLUMNS).select_from(SERVERS).where(is_alive())
+# Whatever a position needs before it counts, in one round trip; a row for each of SERVERS, at least one.
+PLACE = (
+    select(
+        *WAITING_COLUMNS,
+        *SERVER_COLUMNS,
+        select(func.aggregate_strings(COMBINATIONS.subquery().c.devices, ";")).scalar_subquery().label("combinations"),
+    )
+    .select_from(RUNS.outerjoin(SERVERS, is_alive()))
+    .where(RUNS.c.id == bindparam("id"), QUEUED)
 )
 
 
@@ -77,21 +108,16 @@ class WaitingRun:
 
 def position(database: Database, run_id: str) -> WaitingRun | None:
     """Return where a run stands; None when it does not wait."""
-    with database.reading() as connection:
-        found = connection.execute(WAITING_BY_ID, {"id": run_id}).one_or_none()
-        if found is None:
+    with database.reading(snapshot=False) as connection:
+        rows = connection.execute(PLACE, {"id": run_id}).all()
+        if not rows:
             return None
-        able = _able(connection.execute(ALIVE).all(), found.devices)
-        place = {"competitors": _competitors(connection, found.devices, able), "able": _names(able)}
-        ahead = connection.execute(AHEAD, place | {"turn": found.turn_s, "place": found.number}).one()
-        return WaitingRun(
-            id=found.id,
-            owner=found.owner,
-            devices=tuple(found.devices.split(",")),
-            position=ahead.runs + 1,
-            expected_start_s=(ahead.wait_s + ahead.busy_s) / len(able) if able else None,
-            estimated_s=found.estimated_s,
-        )
+        run = rows[0]
+        servers = [row for row in rows if row.supervisor is not None]
+        room = _room(run.devices, servers, run.combinations.split(";") if run.combinations else ())
+        asked = {"competitors": room.competitors, "turn": run.turn_s, "place": run.number}
+        ahead = connection.execute(AHEAD, asked).one()
+        return _waiting(run, room, ahead.runs, ahead.wait_s)
 
 
 def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
@@ -99,18 +125,14 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
     with database.reading() as connection:
         rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
         servers = connection.execute(ALIVE).all()
-        asked = {row.devices for row in rows}
-        able = {devices: _able(servers, devices) for devices in asked}
-        busy_s = {devices: _busy_s(connection, devices, able[devices]) for devices in asked}
+        combinations = connection.scalars(COMBINATIONS).all()
+    rooms = {devices: _room(devices, servers, combinations) for devices in {row.devices for row in rows}}
     found = []
-    before = dict.fromkeys(asked, (0, 0.0))
+    before = dict.fromkeys(rooms, (0, 0.0))
     for row in rows:
-        count, wait_s = before[row.devices]
-        lanes = len(able[row.devices])
-        start_s = (busy_s[row.devices] + wait_s) / lanes if lanes else None
-        found.append(WaitingRun(row.id, row.owner, tuple(row.devices.split(",")), count + 1, start_s, row.estimated_s))
+        found.append(_waiting(row, rooms[row.devices], *before[row.devices]))
         for devices, (others, others_s) in before.items():
-            if devices == row.devices or any(lane.serves(row.devices) for lane in able[devices]):
+            if row.devices in rooms[devices].competitors:
                 before[devices] = (others + 1, others_s + row.left_s)
     return tuple(found)
 
@@ -187,28 +209,51 @@ class _Lane:
         return self.device_ids.issuperset(devices.split(","))
 
 
-def _able(supervisors: Iterable[Row[Any, Any, Any, Any]], devices: str) -> list[_Lane]:
-    """Return the lanes that serve `devices`: one a supervisor, or one a device where those are side by side."""
-    lanes = []
-    for row in supervisors:
-        ids = [device["id"] for device in row.devices]
-        apart = row.side_by_side and "," not in devices
-        lanes += [_Lane(row.name, names_of(row.host, part)) for part in ([[id] for id in ids] if apart else [ids])]
-    return [lane for lane in lanes if lane.serves(devices)]
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Where a run may be measured: on how many lanes, what other runs ask for that may be, and what is measured now."""
+
+    lanes: int
+    competitors: frozenset[str]
+    busy_s: float
 
 
-def _names(lanes: Iterable[_Lane]) -> list[str]:
-    return list({lane.supervisor for lane in lanes})
+def _room(devices: str, servers: Sequence[Row[*tuple[Any, ...]]], combinations: Iterable[str]) -> _Room:
+    """Return where a run that asks for `devices` may be measured.
+
+    Args:
+        devices: the names it asks by, joined by commas.
+        servers: rows of SERVERS.
+        combinations: of several devices, that runs which wait ask for.
+    """
+    offers = {(row.supervisor, row.host, row.offered, row.side_by_side and "," not in devices) for row in servers}
+    lanes = [lane for lane in chain.from_iterable(_lanes(*offer) for offer in offers) if lane.serves(devices)]
+    names = {lane.supervisor for lane in lanes}
+    competitors = frozenset([devices]).union(
+        *(lane.device_ids for lane in lanes),
+        (several for several in combinations if any(lane.serves(several) for lane in lanes)),
+    )
+    busy_s = sum(
+        row.busy_s
+        for row in servers
+        if row.in_use is not None and row.supervisor in names and (row.in_use in competitors or "," in row.in_use)
+    )
+    return _Room(len(lanes), competitors, busy_s)
 
 
-def _competitors(connection: Connection, devices: str, able: Sequence[_Lane]) -> list[str]:
-    """Return what waiting runs may ask for that may be measured where `devices` may be."""
-    single = frozenset[str]().union(*(lane.device_ids for lane in able))
-    several = [other for other in connection.scalars(COMBINATIONS) if any(lane.serves(other) for lane in able)]
-    return [*({devices} | single).difference(several), *several]
+@lru_cache(maxsize=1000)
+def _lanes(supervisor: str, host: str, offered: str, apart: bool) -> list[_Lane]:
+    """Return the lanes of a supervisor: one, or one a device where those are measured on side by side."""
+    ids = [device["id"] for device in json.loads(offered)]
+    return [_Lane(supervisor, names_of(host, part)) for part in ([[id] for id in ids] if apart else [ids])]
 
 
-def _busy_s(connection: Connection, devices: str, able: Sequence[_Lane]) -> float:
-    """Return the device seconds that are left of the runs which are measured where `devices` may be."""
-    place = {"competitors": _competitors(connection, devices, able), "able": _names(able)}
-    return float(connection.scalar(select(LEFT_OF_RUNNING_S), place) or 0.0)
+def _waiting(run: Row[*tuple[Any, ...]], room: _Room, runs_ahead: int, wait_s: float) -> WaitingRun:
+    return WaitingRun(
+        id=run.id,
+        owner=run.owner,
+        devices=tuple(run.devices.split(",")),
+        position=runs_ahead + 1,
+        expected_start_s=(room.busy_s + wait_s) / room.lanes if room.lanes else None,
+        estimated_s=run.estimated_s,
+    )
