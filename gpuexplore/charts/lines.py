@@ -44,9 +44,11 @@ def lines(
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).add_params(*picks)
+    for place, layer in enumerate(layers):
+        layer.name = f"layer_{place}"  # else Altair names it by a hash of its data, as pandas would print them
+    layers[0] = layers[0].add_params(*picks)  # here and not on the whole: each change of that copies all layers
     height = TALL if recorded.any() else HEIGHT
-    return chart.properties(width="container", height=height, description=description)
+    return alt.LayerChart(layer=layers, width="container", height=height, description=description)
 
 
 def _marks(

@@ -393,3 +393,10 @@ def test_one_size_with_recorded_series_has_a_legend_instead_of_crowded_labels():
     assert solid["encoding"]["x"]["axis"]["labels"] is False
     assert len(solid["encoding"]["color"]["legend"]["values"]) == 4
     assert not hollow["mark"]["filled"]
+
+
+@pytest.mark.parametrize("draw", ALL)
+def test_the_names_of_layers_do_not_go_by_what_is_drawn(draw):
+    names = [layer.name for layer in draw(swept()).layer]
+
+    assert names == [f"layer_{place}" for place in range(len(names))]

@@ -13,6 +13,7 @@ import streamlit as st
 
 from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
+from gpuexplore.ui.server.theme import remember_theme
 
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
@@ -32,6 +33,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         thread.start()
     _step_back()
     sys.setswitchinterval(SWITCH_S)
+    remember_theme()
     try:
         with serving():
             yield
