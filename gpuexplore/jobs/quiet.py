@@ -61,10 +61,10 @@ class Rounds:
         """
         asked_s = time.monotonic()
         _wait_for(self._servers, max(PATIENCE_S, min(LONGEST_S, self._left_s)))
-        began_s, used_s = time.monotonic(), self._used_s()
+        began_s, before_s = time.monotonic(), self._cpu_s()
         self._say(began_s + expected_s)
         try:
-            yield lambda: self._used_s() - used_s
+            yield lambda: sum(after_s - before_s.get(server, after_s) for server, after_s in self._cpu_s().items())
         finally:
             self._say(0.0)
             self._left_s += (time.monotonic() - began_s) - (began_s - asked_s)
@@ -75,10 +75,13 @@ class Rounds:
         while (left_s := min(_UNTIL.unpack_from(self._memory)[0], end_s) - time.monotonic()) > 0:
             time.sleep(min(left_s, PAGE_LOOK_S))
 
-    def _used_s(self) -> float:
-        with suppress(OSError):  # one has ended
-            return sum(server.cpu_s() for server in self._servers)
-        return 0.0
+    def _cpu_s(self) -> dict["_Server", float]:
+        """Return the CPU seconds so far of each server that lives."""
+        found = {}
+        for server in self._servers:
+            with suppress(OSError):  # it has ended
+                found[server] = server.cpu_s()
+        return found
 
     def _say(self, until_s: float) -> None:
         _UNTIL.pack_into(self._memory, 0, until_s)

@@ -52,7 +52,7 @@ def busy_server():
     program = "from gpuexplore.jobs.quiet import serving\nwith serving():\n print(flush=True)\n while True: pass"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as server:
         server.stdout.readline()
-        yield
+        yield server
         server.kill()
 
 
@@ -102,6 +102,18 @@ def test_a_worker_sees_the_cpu_time_of_another_process_that_serves():
     with busy_server():
         assert min(seconds_until_round() for _ in range(5)) >= PATIENCE_S
     assert seconds_until_round() < PATIENCE_S, "a server that was killed holds nobody up"
+
+
+def test_a_server_that_ends_during_a_round_takes_nothing_off_what_others_used(tmp_path):
+    with serving(), busy_server() as ending:
+        rounds = Rounds()
+        with rounds.beside_no_page(0.1) as used_s:
+            ending.kill()
+            ending.wait()
+            end_s = time.thread_time() + 0.05
+            while time.thread_time() < end_s:
+                pass
+            assert 0.04 < used_s() < 1
 
 
 def test_a_server_that_ends_is_waited_for_no_more(tmp_path):
