@@ -126,18 +126,21 @@ def _report(rounds: Sequence[tuple[Times, Times, Times]]) -> None:
         )
         for case in EXPERIMENT.cases()
     }
-    off = [
-        result
-        for _, _, company in rounds
-        for case, result in company.items()
-        if abs(_median_s(result) / undisturbed[case] - 1) > OFF
-    ]
-    silent = [result for result in off if not TELLING & {flag.name for flag in result.flags}]
-    total = sum(len(company) for _, _, company in rounds)
+    _say_off("in company", undisturbed, [company for _, _, company in rounds])
+    _say_off("alone", undisturbed, [times for first, second, _ in rounds for times in (first, second)])
+
+
+def _say_off(where: str, undisturbed: Mapping[Case, float], found: Sequence[Times]) -> None:
+    """Say how many results are far from the undisturbed ones, and which of them do not say so."""
+    results = [(case, result) for times in found for case, result in times.items()]
+    off = [(case, result) for case, result in results if abs(_median_s(result) / undisturbed[case] - 1) > OFF]
+    silent = [(case, result) for case, result in off if not TELLING & {flag.name for flag in result.flags}]
     print(
-        f"results in company off by over {OFF:.0%}: {len(off)} of {total}, "
+        f"results {where} off by over {OFF:.0%}: {len(off)} of {len(results)}, "
         f"of which {len(silent)} carry no flag (aim: 0)"
     )
+    for case, result in silent:
+        print(f"  {case.implementation} at {case.shape}: x{_median_s(result) / undisturbed[case]:.3f}")
 
 
 async def _rounds(address: str, store: Store, count: int) -> list[tuple[Times, Times, Times]]:
