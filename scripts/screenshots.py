@@ -27,6 +27,7 @@ PATHS = {
     "what-if": "/what-if",
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
     "devices": "/devices",
+    "fact-check": "/fact-check",
 }
 
 

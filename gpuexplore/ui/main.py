@@ -48,6 +48,15 @@ page = st.navigation(
                 help="Results below the roofs of a device: what limits each, and how near it comes.",
             ),
         ],
+        "Learn": [
+            st.Page(
+                PAGES / "fact_check.py",
+                title="Fact check",
+                icon=":material/fact_check:",
+                url_path="fact-check",
+                help="What teaching notebooks claim about GPUs, and what follows from their own numbers.",
+            ),
+        ],
         "Server": [
             st.Page(
                 PAGES / "devices.py",

@@ -335,3 +335,10 @@ def test_two_times_for_one_dtype_are_named(page):
 
     assert not app.exception
     assert "times 'fp32:2': accepted are one number for fp32: 1 counts" in texts(app.error)
+
+
+def test_a_time_that_the_device_cannot_have_reached_is_named(page):
+    app = page("what_if", op="matvec", shape="m=100000,n=100", device="gtx-1650", times="fp32:10.4e-6")
+
+    assert not app.exception
+    assert "**Impossible** on a GeForce GTX 1650 (GDDR5): its memory gives at most 128 GB/s" in texts(app.markdown)

@@ -1,11 +1,14 @@
 """Whether a rate can be: how much clocks and caches explain of what is above a limit of the hardware."""
 
+from dataclasses import dataclass
+
 from gpuexplore.analysis.utilization.measured_ceiling import bytes_from_memory
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rated_clock import measured_over_rated
 from gpuexplore.analysis.utilization.utilization import default_bandwidth, default_peak, mfu
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.model import Bandwidth, Peak, Result
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s
 
 FAR_ABOVE_A_CEILING = 2.0  # a loop of ours, measured again when it is passed, can miss the most, though not by half
 
@@ -32,3 +35,36 @@ def exceeds_bandwidth_of_any_cache(result: Result, bandwidth: Bandwidth) -> bool
     if PEAK_SOURCES[bandwidth.kind].basis != "rated" or surely is None or result.measurement is None:
         return False
     return surely / result.measurement.median_s > FAR_ABOVE * bandwidth.bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most a device can do, None for what is unknown.
+
+    Attributes:
+        flop_per_s: its rated peak for the dtype.
+        bytes_per_s: its rated memory bandwidth.
+        cache_bytes: that its caches can have delivered instead of the memory.
+    """
+
+    flop_per_s: float | None
+    bytes_per_s: float | None
+    cache_bytes: int | None
+
+
+def exceeded_limit(flop_count: float, byte_count: float, time_s: float, limits: Limits) -> str | None:
+    """Return the limit that so much work in `time_s` is far above, in words; None when none proves the time wrong.
+
+    Args:
+        flop_count: of the work.
+        byte_count: that it moves at least.
+        time_s: in which somebody says that it was done.
+        limits: of the device.
+    """
+    if limits.flop_per_s is not None and flop_count / time_s > FAR_ABOVE * limits.flop_per_s:
+        return f"it computes at most {format_flop_per_s(limits.flop_per_s)}"
+    if limits.bytes_per_s is not None and limits.cache_bytes is not None:
+        surely = max(byte_count - limits.cache_bytes, 0)
+        if surely / time_s > FAR_ABOVE * limits.bytes_per_s:
+            return f"its memory gives at most {format_bytes_per_s(limits.bytes_per_s)}"
+    return None

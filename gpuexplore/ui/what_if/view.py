@@ -165,7 +165,9 @@ def _claim(claim: UserClaim) -> str:
     known = f". Published as {plain(claim.known_as.source)}" if claim.known_as else ""
     rate = format_flop_per_s(claim.flop_per_s)
     origin = claim.row.origin.label if claim.row.origin else UNKNOWN
-    return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}"
+    device = plain(claim.row.device.title)
+    wrong = f". **Impossible** on a {device}: {claim.impossible}" if claim.impossible else ""
+    return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}{wrong}"
 
 
 def _shown(row: WhatIf) -> dict[str, object]:

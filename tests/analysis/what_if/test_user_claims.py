@@ -91,3 +91,32 @@ def test_a_pasted_text_does_not_bury_the_page_in_messages():
 
     assert len(problems) == 6
     assert problems[-1] == "times: 495 more cannot be used"
+
+
+def entered(key, operation, shape, **times_s):
+    workload = of_operation(OPERATIONS[operation], parse_shape(shape, OPERATIONS[operation]))
+    device = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == key)
+    known = Known(calibrate(), times_s=times_s)
+    return claims(workload, what_if(workload, [device], dtypes=list(times_s), baseline="fp32", known=known), {})
+
+
+def test_a_time_that_the_memory_forbids_is_impossible():
+    (b5,) = entered("gtx-1650", "matvec", "m=100000,n=100", fp32=10.4e-6)
+    (slow,) = entered("gtx-1650", "matvec", "m=100000,n=100", fp32=400e-6)
+
+    assert b5.impossible == "its memory gives at most 128 GB/s"
+    assert slow.impossible is None
+
+
+def test_a_time_that_arithmetic_forbids_is_impossible_on_that_device_alone():
+    (on_t4,) = entered("t4", "matmul", "m=2000,k=2000,n=2000", fp32=0.577e-3)
+    (on_h100,) = entered("h100-sxm5-80gb", "matmul", "m=2000,k=2000,n=2000", fp32=0.577e-3)
+
+    assert on_t4.impossible == "it computes at most 8.10 TFLOP/s"
+    assert on_h100.impossible is None
+
+
+def test_a_predicted_time_is_not_judged(rows):
+    (found,) = [one for one in claims(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if one.row.dtype == "fp16"]
+
+    assert found.impossible is None

@@ -1,0 +1,131 @@
+"""A claim as its notebook has it: shapes, printed figures, the card, and how the time was taken. No verdict."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.model import Shape
+
+ABOUT = 1.5  # "about 100 times" is right up to this factor
+MOST_DIGITS = 40
+NUMBER = re.compile(r"([-+]?)(\d+)(?:\.(\d+))?(?:e([-+]?\d{1,3}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The values that a printed number may stand for."""
+
+    low: float
+    high: float
+
+    def meets(self, other: "Interval") -> bool:
+        """Return whether some value is in both."""
+        slack = 1e-14 * max(abs(self.low), abs(other.low))  # of binary fractions, not of the figures
+        return self.low <= other.high + slack and other.low <= self.high + slack
+
+
+def interval_of(text: str) -> Interval | None:
+    """Return what a figure may stand for; None for words.
+
+    A whole number stands for itself; one with decimals or an exponent for all that are rounded to it, ``>1`` for all
+    above 1, ``about 9`` for all up to 1.5 times as large or small.
+    """
+    if text.startswith(">") and (bound := interval_of(text[1:])):
+        return Interval(bound.high, float("inf"))
+    if text.startswith("about ") and (near := interval_of(text.removeprefix("about "))):
+        return Interval(near.low / ABOUT, near.high * ABOUT)
+    found = NUMBER.fullmatch(text) if len(text) <= MOST_DIGITS else None
+    if found is None:
+        return None
+    value, decimals, exponent = float(text), found[3] or "", found[4]
+    half = 0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if decimals or exponent else 0.0
+    return Interval(value - half, value + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One statement of a claim.
+
+    Attributes:
+        quantity: what it is about; one of `quantities.QUANTITIES` is computed as well.
+        said: in text or comments, empty for nothing.
+        printed: in an output, empty for nothing.
+        known: what a source outside the notebook has, with `source`.
+    """
+
+    quantity: str
+    said: str = ""
+    printed: str = ""
+    known: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a notebook claims.
+
+    Attributes:
+        id: the row of the notebooks, with a word behind it where a row claims several things.
+        claim: in a sentence.
+        card: one of `cards.CARDS`; empty where no device takes part.
+        operation, shape, dtype: of the product or sum that was timed.
+        byte_count: that moved, where the notebook moved others than the operation does; 0 otherwise.
+        time_s, beside_s: as printed, for one call on the card and for what it was compared with.
+        promise: the FLOP/s that the notebook divides by, as printed.
+        waited: whether the clock was read after the device was done; None where no time was taken.
+        given: what else a quantity is computed from.
+        figures: what was said and printed.
+    """
+
+    id: str
+    claim: str
+    card: str = ""
+    operation: str = ""
+    shape: Shape | None = None
+    dtype: str = "fp32"
+    byte_count: int = 0
+    time_s: str = ""
+    beside_s: str = ""
+    promise: str = ""
+    waited: bool | None = None
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    figures: tuple[Figure, ...] = ()
+
+    @property
+    def row(self) -> str:
+        """The row of the notebooks it belongs to."""
+        return self.id.partition("-")[0]
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """Return every claim, in the order of the notebooks."""
+    text = (files("gpuexplore.analysis") / "data" / "claims.toml").read_text(encoding="utf-8")
+    return tuple(_claim(row) for row in tomllib.loads(text)["claim"])
+
+
+def claims_of(row: str) -> tuple[Claim, ...]:
+    """Return the claims of a row of the notebooks, or the one of that id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    found = tuple(claim for claim in claims() if row.upper() in (claim.row, claim.id.upper()))
+    if not found:
+        rows = ", ".join(dict.fromkeys(claim.row for claim in claims()))
+        raise NotFound(f"row {row[:60]!r}: there are claims of {rows}")
+    return found
+
+
+def _claim(row: Mapping[str, Any]) -> Claim:
+    shape = Shape.of(**row["shape"]) if "shape" in row else None
+    figures = tuple(Figure(**figure) for figure in row.get("figures", ()))
+    try:
+        return Claim(**{**row, "shape": shape, "figures": figures})
+    except TypeError as error:
+        raise InvalidInput(f"claims.toml, {row.get('id')}: {error}") from error

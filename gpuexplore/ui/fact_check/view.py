@@ -1,0 +1,66 @@
+"""Claims with their verdicts as a table, and below it why one of them has its verdict."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from gpuexplore.analysis.fact_check.claim import claims
+from gpuexplore.analysis.fact_check.judge import Judgement, Verdict, judge
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.url_widgets import select
+
+VERDICTS: Mapping[Verdict, str] = {
+    "impossible": "Every card of that name would have had to compute or to read its memory faster than it can.",
+    "contradicts itself": "What is said disagrees with what is printed, or with what follows from it.",
+    "not a measurement": "The clock was read before the device was done.",
+    "wrong": "Arithmetic, the table of accelerators or a source has something else.",
+    "possible": "Nothing speaks against it, and nothing here proves it.",
+    "confirmed here": "Computed on this server from the same numbers, and the same came out.",
+}
+ROW_WIDTH = 130  # pixels: the longest id
+
+
+def show_claims() -> None:
+    """Show every claim with its verdict, and the evidence for the one that is chosen."""
+    judged = tuple(judge(claim) for claim in claims())
+    counts = Counter(judgement.verdict for judgement in judged)
+    st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
+    show_table(
+        lambda: [_row(judgement) for judgement in judged],
+        "claims",
+        {},
+        alt=f"Table of {len(judged)} claims of the notebooks with their verdicts and the strongest evidence",
+        config={
+            "Row": st.column_config.TextColumn(width=ROW_WIDTH),
+            "Claim": st.column_config.TextColumn(width="large"),
+            "Evidence": st.column_config.TextColumn(width="large"),
+        },
+    )
+    st.subheader("Why", anchor="why")
+    _show_one(judged)
+    with st.expander("What the verdicts mean"):
+        st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
+        st.caption("The strongest finding is the verdict, in this order.")
+
+
+def _show_one(judged: Sequence[Judgement]) -> None:
+    """Show the evidence of one claim: by default of the one whose verdict is the strongest."""
+    ranks = list(VERDICTS)
+    by_id = {found.claim.id: found for found in sorted(judged, key=lambda found: ranks.index(found.verdict))}
+    chosen = by_id[select("Claim", "row", list(by_id), shown=lambda row: f"{row}: {by_id[row].claim.claim}")]
+    st.markdown(f"**{chosen.verdict[:1].upper()}{chosen.verdict[1:]}**")
+    if chosen.evidence:
+        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in chosen.evidence))
+    else:
+        st.caption("No figure was printed: there is nothing to check.")
+
+
+def _row(judgement: Judgement) -> dict[str, object]:
+    return {
+        "Row": judgement.claim.id,
+        "Verdict": judgement.verdict,
+        "Claim": judgement.claim.claim,
+        "Evidence": next(iter(judgement.evidence), None),
+    }

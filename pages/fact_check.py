@@ -1,0 +1,14 @@
+"""Fact check: what the notebooks claim, and what follows from their own numbers."""
+
+import streamlit as st
+
+from gpuexplore.ui.fact_check.view import show_claims
+from gpuexplore.ui.link import open_page
+
+st.title("Fact check")
+st.caption(
+    "What five teaching notebooks on GPUs say and print, judged by rules: from their own numbers, from arithmetic, and "
+    "from what their cards can do."
+)
+open_page("fact-check")
+show_claims()
