@@ -8,10 +8,11 @@ with a source is wrong. What is left was computed here and agrees, or is possibl
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from gpuexplore.analysis.fact_check.cards import CARDS, NOT_NAMED, Variant
-from gpuexplore.analysis.fact_check.claim import Claim, Figure, Interval, interval_of
+from gpuexplore.analysis.fact_check.claim import Claim, Figure, Interval, claims, interval_of
 from gpuexplore.analysis.fact_check.quantities import QUANTITIES, Value, byte_count, bytes_per_s, flop_count, rate
 from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
@@ -63,6 +64,12 @@ def judge(claim: Claim) -> Judgement:
     notes = tuple(sentence for sentence in said if isinstance(sentence, str))
     verdict: Verdict = findings[0].name if findings else "confirmed here" if confirmed else "possible"
     return Judgement(claim, verdict, findings, notes)
+
+
+@cache
+def judgements() -> tuple[Judgement, ...]:
+    """Return the verdict on every claim, in the order of the notebooks."""
+    return tuple(judge(claim) for claim in claims())
 
 
 # --------------------------------------------------------------------------------------- the limits of cards

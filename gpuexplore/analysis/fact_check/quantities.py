@@ -87,11 +87,6 @@ def _fp64_slowdown(claim: Claim) -> Interval | None:
     return _exact(round(rates["fp32"] / rates["fp64"], 1))
 
 
-def _multiprocessors(claim: Claim) -> Interval | None:
-    counts = [variant.multiprocessors for variant in CARDS[claim.card] if variant.multiprocessors]
-    return Interval(min(counts), max(counts)) if counts else None
-
-
 def _native(claim: Claim) -> str:
     return str(any(variant.peak_flop_per_s(claim.dtype) for variant in CARDS[claim.card]))
 
@@ -135,7 +130,6 @@ QUANTITIES: Mapping[str, Quantity] = {
     "blocks": Quantity("elements over threads, rounded up", _blocks, "here"),
     "lanes": Quantity("fp32 lanes of a multiprocessor of that card", _lanes, "here"),
     "fp64_slowdown": Quantity("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
-    "multiprocessors": Quantity("multiprocessors of the variants of that card", _multiprocessors, "here"),
     "native": Quantity("the card has units for the dtype", _native, "here"),
     "allclose": Quantity("numpy.allclose of the two", _allclose, "here"),
     "strides": Quantity("strides by NumPy", _strides, "here"),

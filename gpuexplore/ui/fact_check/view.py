@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.fact_check.claim import claims
-from gpuexplore.analysis.fact_check.judge import Judgement, Verdict, judge
+from gpuexplore.analysis.fact_check.judge import Judgement, Verdict, judgements
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
@@ -24,7 +23,7 @@ ROW_WIDTH = 130  # pixels: the longest id
 
 def show_claims() -> None:
     """Show every claim with its verdict, and the evidence for the one that is chosen."""
-    judged = tuple(judge(claim) for claim in claims())
+    judged = judgements()
     counts = Counter(judgement.verdict for judgement in judged)
     st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
     show_table(
