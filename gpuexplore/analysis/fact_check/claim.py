@@ -96,6 +96,13 @@ class Claim:
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
     figures: tuple[Figure, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("time_s", "beside_s", "promise"):
+            text = getattr(self, name)
+            figure = interval_of(text)
+            if text and (figure is None or figure.low <= 0):
+                raise InvalidInput.of(f"{name} of {self.id}", text, "figures above 0, like 10.4e-6")
+
     @property
     def row(self) -> str:
         """The row of the notebooks it belongs to."""

@@ -8,7 +8,7 @@ from gpuexplore.analysis.fact_check.cards import CARDS
 from gpuexplore.analysis.fact_check.claim import Claim, Figure, Interval, claims, claims_of, interval_of
 from gpuexplore.analysis.fact_check.judge import FINDINGS, judge
 from gpuexplore.analysis.fact_check.quantities import QUANTITIES
-from gpuexplore.errors import NotFound
+from gpuexplore.errors import InvalidInput, NotFound
 
 EXPECTED = {
     "A1": "contradicts itself",
@@ -198,3 +198,10 @@ def test_a_row_without_claims_is_named_with_those_that_have_some(row):
     with pytest.raises(NotFound, match="there are claims of A1, A2") as refused:
         claims_of(row)
     assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["time_s", "beside_s", "promise"])
+@pytest.mark.parametrize("text", ["0", "-1", "0.0", "text", "nan"])
+def test_a_time_that_is_none_is_refused(name, text):
+    with pytest.raises(InvalidInput, match=f"{name} of E7 '{text}': accepted are figures above 0"):
+        replace(named("E7"), **{name: text})
