@@ -10,7 +10,7 @@ from typing import Literal
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.model import Device, Environment
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 Cancelled = Callable[[], bool]
 Quantity = Literal["time", "compute rate", "memory rate", "share", "error", "count", "ratio", "sum"]
@@ -141,7 +141,11 @@ class Observation:
 
     def words(self, reading: Reading) -> str:
         """Return one of its readings for a reader, e.g. ``1.25 ms``."""
-        return reading.text or "—" if reading.value is None else FORMATS[self.quantity](reading.value)
+        return (reading.text or UNKNOWN) if reading.value is None else self.format(reading.value)
+
+    def format(self, value: float) -> str:
+        """Return a value of its quantity for a reader."""
+        return FORMATS[self.quantity](value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,5 +37,6 @@ def perform(
     if "name" not in arguments:
         raise InvalidInput.of("mistake", None, MISTAKES)
     mistake = mistake_named(arguments["name"])
-    stage = Stage(ensure_ceiling(device) if mistake.live_on else device, time, cancelled)
+    is_known = bool(device.peaks) or not mistake.live_on
+    stage = Stage(device if is_known else ensure_ceiling(device), time, cancelled)
     report(encode(mistake.observe(stage)))
