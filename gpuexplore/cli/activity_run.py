@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gpuexplore.activity import Activity, Payload
+from gpuexplore.activity import Activity, Observation, Payload
 from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput
@@ -19,16 +19,23 @@ def perform(activity: Activity, on_payload: Callable[[Payload], None] = lambda _
     devices = {device.id: device for device in discover()}
     if activity.device not in devices:
         raise InvalidInput.of("device", activity.device, devices)
-    observed: list[Payload] = []
-
-    def take(payload: Payload) -> None:
-        observed.append(payload)
-        on_payload(payload)
-
     engine = LocalEngine([devices[activity.device]])
     try:
         say_who_is_waited_for(devices[activity.device])
-        engine.perform(activity, lambda observation: take(observation.payload), lambda: False)
+        return perform_on(engine, activity, on_payload)
     finally:
         engine.close()
+
+
+def perform_on(
+    engine: LocalEngine, activity: Activity, on_payload: Callable[[Payload], None] = lambda _: None
+) -> tuple[Payload, ...]:
+    """Do `activity` on an engine that is open; see `perform`."""
+    observed: list[Payload] = []
+
+    def take(observation: Observation) -> None:
+        observed.append(observation.payload)
+        on_payload(observation.payload)
+
+    engine.perform(activity, take, lambda: False)
     return tuple(observed)

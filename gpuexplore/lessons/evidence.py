@@ -90,7 +90,9 @@ def mistake_rows(block: Mistake, payload: Payload) -> Iterator[Row]:
         yield Row({"of": block.id, "source": source}, {name: figure})
     if seen.factor:
         low, high = seen.factor.ci95 or (seen.factor.ratio, seen.factor.ratio)
-        yield Row({"of": block.id, "source": "factor"}, {"figure": Figure(seen.factor.ratio, low, high, sources=sources)})
+        yield Row(
+            {"of": block.id, "source": "factor"}, {"figure": Figure(seen.factor.ratio, low, high, sources=sources)}
+        )
 
 
 def stand_ins(block: Run, devices: Sequence[Device]) -> Iterator[Row]:

@@ -128,13 +128,14 @@ def _front_matter(lines: Sequence[str], file: str) -> tuple[Mapping[str, Any], i
     if len(ends) != 2 or ends[0] != 0:
         raise InvalidInput(f"{file}, line 1: front matter between two lines of {FENCE} is missing")
     found = _toml(lines[1 : ends[1]], file, 2)
+    value: object
     for key, value in found.items():
         kind = (REQUIRED | OPTIONAL).get(key)
         if kind is None:
             raise InvalidInput.of(f"{file}, line 1: front matter", key, (*REQUIRED, *OPTIONAL))
         if not isinstance(value, kind) or isinstance(value, bool):
             raise InvalidInput.of(f"{file}, line 1: {key}", value, f"a value of type {kind.__name__}")
-        if kind is list and not all(isinstance(part, str) for part in list(value)):
+        if isinstance(value, list) and not all(isinstance(part, str) for part in value):
             raise InvalidInput.of(f"{file}, line 1: {key}", value, "a list of texts")
     missing = [key for key in REQUIRED if key not in found]
     if missing:
