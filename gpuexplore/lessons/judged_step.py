@@ -63,10 +63,12 @@ def judged_by(step: Step, names: StepNames, answers: Answers, own: Sequence[Row]
     Args:
         own: the reader's own results, which a task may be reached with.
     """
-    return JudgedStep(step, names, tuple(_judged(check, step, names, answers, own) for check in step.of(Check)))
+    every = StepNames((*names.rows, *own), names.facts)
+    return JudgedStep(
+        step, names, tuple(_judged(check, step, every if check.reach else names, answers) for check in step.of(Check))
+    )
 
 
-def _judged(check: Check, step: Step, names: StepNames, answers: Answers, own: Sequence[Row]) -> JudgedCheck:
-    known = StepNames((*names.rows, *own), names.facts) if check.reach else names
+def _judged(check: Check, step: Step, known: StepNames, answers: Answers) -> JudgedCheck:
     judged = judge(check, step, answers, known)
     return JudgedCheck(check, judged, say_after(check, step, judged, with_guesses(step, answers, known, check)))

@@ -31,7 +31,8 @@ def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = ()) -> str:
     kind = "<p>With the answers of one machine.</p>" if answered else ""
     style = STYLE.read_text(encoding="utf-8")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n<style>{style}</style></head>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+        f"<style>{style}</style></head>"
         f"<body><header><h1>{title}</h1><p>{question} About {lesson.minutes} minutes.</p>{who}{kind}</header>\n"
         f"{body}\n</body></html>\n"
     )
