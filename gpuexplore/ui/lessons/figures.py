@@ -67,7 +67,7 @@ def _show_results(results: Any, key: str) -> None:
     analysis = analyze(found)
     shapes = {result.case.shape for result in found if result.measurement}
     if len(shapes) > 1:
-        show_chart(lambda: charts.time(analysis), analysis, key=f"{key}.chart")
+        show_chart(lambda: charts.time(analysis), _moments(found), key=f"{key}.chart")
     _show_results_table(analysis, found)
 
 
@@ -77,7 +77,14 @@ def _show_results_table(analysis: RunAnalysis, found: Sequence[Result]) -> None:
         return [{name: row.get(name) for name in (*COLUMNS, "Flags", "Status") if name in row} for row in shown]
 
     alt = f"Table of {len(found)} results with time, interval, speedup, rate and MFU"
-    show_table(rows, tuple(found), UNITS, alt=alt)
+    show_table(rows, _moments(found), UNITS, alt=alt)
+
+
+def _moments(found: Sequence[Result]) -> tuple[object, ...]:
+    """Return what tells these results from all others."""
+    return tuple(
+        (result.case, result.environment and result.environment.started_utc, result.measurement) for result in found
+    )
 
 
 def _show_mistake(payload: Any) -> None:
