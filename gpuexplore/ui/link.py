@@ -21,7 +21,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "devices": ("q",),
         "queue": (),
-        "fact-check": ("row",),
+        "fact-check": ("row", "measuring"),
     }
 )
 # the parameters that hold lists, with what separates their values
