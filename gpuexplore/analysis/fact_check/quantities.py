@@ -153,7 +153,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "fp64_slowdown": Quantity("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
     "native": Quantity("the card has units for the dtype", _native, "here"),
     "allclose": Quantity("numpy.allclose of the two", _allclose, "here"),
-    "allclose_reordered": Quantity(
+    "allclose with default tolerances": Quantity(
         "numpy.allclose of a product and the same one summed in another order, default tolerances",
         _allclose_reordered,
         "here",

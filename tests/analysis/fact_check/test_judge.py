@@ -81,7 +81,7 @@ def test_a_card_that_is_not_named_makes_nothing_impossible():
 @pytest.mark.parametrize(
     ("name", "quantity", "printed", "expected"),
     [
-        ("A1", "allclose_reordered", "True", "wrong"),
+        ("A1", "allclose with default tolerances", "True", "wrong"),
         ("A2", "speedup", "90.1", "contradicts itself"),
         ("A4", "is_leaf", "False", "possible"),
         ("B1", "the number of GPUs", "1", "possible"),
