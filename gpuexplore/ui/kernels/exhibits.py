@@ -31,9 +31,10 @@ def show_exhibits(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
         left, right = st.columns([3, 2], gap="medium")
         with left:
             st.code(source(exhibit), language="python", line_numbers=True)
-            st.code(exhibit.launch_code, language="python")
         with right:
-            _compare(exhibit, choice, launch, gpu)
+            st.code(exhibit.launch_code, language="python")
+            st.caption("The statements that matter are the notebook's; index, bounds and launch follow its text.")
+        _compare(exhibit, choice, launch, gpu)
         _show_ptx(exhibit, gpu)
 
 
@@ -45,7 +46,9 @@ def source(exhibit: Exhibit) -> str:
 
 
 def _compare(exhibit: Exhibit, choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
-    theirs, ours = compiled([_target(exhibit, gpu)])[0], compile_choice(choice, gpu)
+    with st.spinner(f"Compiling for compute capability {gpu.compute_capability} …"):
+        theirs = compiled([_target(exhibit, gpu)])[0]
+    ours = compile_choice(choice, gpu)
     if isinstance(theirs, str):
         st.info(f"{plain(theirs)}.", icon=":material/block:")
     name = f"{choice.implementation.name} in {choice.dtype}"
