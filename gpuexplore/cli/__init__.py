@@ -22,6 +22,8 @@ COMMANDS: Mapping[str, str] = {
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
+    "mistake": "a measuring mistake made on purpose, beside the right way",
+    "lesson": "the lessons: list them, check a file, run one here, print a sheet",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",

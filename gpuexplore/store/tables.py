@@ -37,6 +37,7 @@ RUN_STATE = Enum(
     RunState, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
 )
 
+EXPERIMENT = "experiment"
 WAITS_FOR_SEVERAL = "state = 'queued' AND devices LIKE '%,%'"  # a run that waits and needs several devices
 
 RUNS = Table(
@@ -45,6 +46,7 @@ RUNS = Table(
     Column("number", Integer, primary_key=True),  # the order of submission
     Column("id", String(16), nullable=False),  # what a link carries: not to be guessed
     Column("owner", String(64), nullable=False),
+    Column("kind", String(32), nullable=False, server_default=EXPERIMENT),  # what `experiment` holds: else an activity
     Column("experiment", JSON, nullable=False),
     Column("total", Integer, nullable=False),
     Column("state", RUN_STATE, nullable=False),
@@ -94,6 +96,15 @@ RESULTS = Table(
     Column("payload", JSON, nullable=False),
     Column("environment", String(32)),  # digest
     UniqueConstraint("run_id", "case_index"),
+)
+
+OBSERVATIONS = Table(
+    "observations",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # the order of arrival
+    Column("run_id", String(16), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("payload", JSON, nullable=False),
+    Index(None, "run_id", "number"),
 )
 
 OWN_PEAKS = Table(

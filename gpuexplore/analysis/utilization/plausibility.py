@@ -6,11 +6,9 @@ from gpuexplore.analysis.utilization.measured_ceiling import bytes_from_memory
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rated_clock import measured_over_rated
 from gpuexplore.analysis.utilization.utilization import default_bandwidth, default_peak, mfu
-from gpuexplore.measure.flags import FAR_ABOVE
+from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
 from gpuexplore.model import Bandwidth, Peak, Result
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s
-
-FAR_ABOVE_A_CEILING = 2.0  # a loop of ours, measured again when it is passed, can miss the most, though not by half
 
 
 def is_plausible(result: Result) -> bool:

@@ -1,0 +1,1 @@
+"""Mistakes in when the clock is read, and in what is made of its readings."""

@@ -1,0 +1,215 @@
+"""What a measuring mistake is, and what becomes of it when it is made on purpose beside the right way.
+
+Light: titles and texts are read by the web process. What a mistake computes on is loaded when it is demonstrated.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.model import Device, Environment
+from gpuexplore.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+
+Cancelled = Callable[[], bool]
+Quantity = Literal["time", "compute rate", "memory rate", "share", "error", "count", "ratio", "sum"]
+SignKind = Literal["flag", "diagnosis", "status", "check"]
+How = Literal["measured", "emulated", "computed", "published"]
+
+FORMATS: dict[Quantity, Callable[[float], str]] = {
+    "time": format_seconds,
+    "compute rate": format_flop_per_s,
+    "memory rate": format_bytes_per_s,
+    "share": format_percent,
+    "error": lambda error: f"{error:.2g}",
+    "count": lambda count: f"{count:,.0f}",
+    "ratio": lambda ratio: f"{ratio:.3f}×",
+    "sum": lambda total: f"{total:,.0f}",
+}
+UNITS: dict[Quantity, str] = {
+    "time": "s",
+    "compute rate": "FLOP/s",
+    "memory rate": "B/s",
+    "share": "fraction, 0 to 1",
+    "error": "relative error",
+    "count": "1",
+    "ratio": "×",
+    "sum": "1",
+}
+HOW: dict[How, str] = {
+    "measured": "measured here",
+    "emulated": "emulated here",
+    "computed": "computed",
+    "published": "published",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What gives a mistake away.
+
+    Attributes:
+        kind: a flag of a result, a diagnosis of one, its status, or a check that no result carries.
+        name: e.g. `over_peak`, `too_few_threads` or `incorrect`; a check is told in words.
+    """
+
+    kind: SignKind
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.kind == "check" else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one way of measuring says.
+
+    Attributes:
+        value: in the observation's unit; None where it is no number.
+        ci95: its 95 % interval, where it was sampled.
+        text: what stands there when it is no number, e.g. `inf`.
+    """
+
+    value: float | None
+    ci95: tuple[float, float] | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """The wrong value over the right one, from pairs taken in turns where both were sampled."""
+
+    ratio: float
+    ci95: tuple[float, float] | None = None
+
+    @property
+    def is_within_noise(self) -> bool:
+        """Whether the two ways cannot be told apart at 95 %."""
+        return self.ci95 is not None and self.ci95[0] <= 1 <= self.ci95[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether the sign of a mistake was found in its wrong number, and what shows it.
+
+    Attributes:
+        detected: None where nothing can be decided: no sign exists, or the two ways agree within the noise.
+    """
+
+    detected: bool | None
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One mistake, made on purpose beside the right way. It is shown; it is never stored or ranked as a result.
+
+    Attributes:
+        mistake: its name.
+        what: what was computed, on which sizes, by which library.
+        how: where the two values come from.
+        factor: None where one of them is no number, or zero.
+        rounds: pairs that were sampled in turns; 0 where nothing was.
+        note: what a reader must know of the values, e.g. that an effect was emulated.
+        source: of values that are published.
+        environment: of values that were measured or emulated.
+    """
+
+    mistake: str
+    quantity: Quantity
+    what: str
+    how: How
+    wrong: Reading
+    right: Reading
+    finding: Finding
+    factor: Factor | None = None
+    rounds: int = 0
+    note: str | None = None
+    source: str | None = None
+    environment: Environment | None = None
+
+    @property
+    def unit(self) -> str:
+        """The SI unit of both values."""
+        return UNITS[self.quantity]
+
+    @property
+    def origin(self) -> str:
+        """What a reader sees of `how`."""
+        return HOW[self.how]
+
+    def words(self, reading: Reading) -> str:
+        """Return one of its readings for a reader, e.g. ``1.25 ms``."""
+        return (reading.text or UNKNOWN) if reading.value is None else self.format(reading.value)
+
+    def format(self, value: float) -> str:
+        """Return a value of its quantity for a reader."""
+        return FORMATS[self.quantity](value)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where and how a mistake is demonstrated: the device, the clock, and who can stop it."""
+
+    device: Device
+    time: Timekeeper
+    cancelled: Cancelled
+
+
+Demonstrate = Callable[[Stage], Observation]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One way to get a wrong number, and how not to.
+
+    Attributes:
+        name: what users type.
+        title: a question or a plain sentence.
+        rows: of the notebooks in which it was made.
+        wrong: what is done wrong, a sentence.
+        right: what to do instead, a sentence.
+        wrong_code: the wrong way, a few lines of Python.
+        right_code: the right way, beside it.
+        why: what happens in the hardware or in the statistics, two sentences.
+        quantity: what the two ways disagree on.
+        gives_away: the sign it leaves in a result; None where it leaves none.
+        why_none: why no sign can give it away; with `gives_away` None and only then.
+        demonstrate: makes it on purpose beside the right way, within about five seconds.
+        live_on: the kinds of devices on which the two values are measured or emulated; empty where they are computed.
+        elsewhere: why they are not measured on other kinds of devices.
+        instead: what is shown there in place of a measurement, e.g. what others published; None: nothing.
+    """
+
+    name: str
+    title: str
+    rows: tuple[str, ...]
+    wrong: str
+    right: str
+    wrong_code: str
+    right_code: str
+    why: str
+    quantity: Quantity
+    demonstrate: Demonstrate
+    gives_away: Sign | None = None
+    why_none: str | None = None
+    live_on: tuple[str, ...] = ()
+    elsewhere: str | None = None
+    instead: Demonstrate | None = None
+
+    def __post_init__(self) -> None:
+        if (self.gives_away is None) != bool(self.why_none):
+            raise InvalidInput(f"{self.name}: either what gives it away, or why nothing can")
+
+    def observe(self, stage: Stage) -> Observation:
+        """Return the observation on the stage's device, or what stands in for it there.
+
+        Raises:
+            Unsupported: it cannot be made on this kind of device, and nothing stands in for it.
+        """
+        if not self.live_on or stage.device.kind in self.live_on:
+            return self.demonstrate(stage)
+        if self.instead is None:
+            raise Unsupported(f"{self.name} is not measured on {stage.device.kind} devices: {self.elsewhere}")
+        return self.instead(stage)

@@ -1,0 +1,1 @@
+"""Mistakes in what a time is divided by: FLOPs and peaks."""

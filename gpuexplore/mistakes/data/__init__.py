@@ -1,0 +1,1 @@
+"""Mistakes in the data, and in how the answer is checked."""

@@ -1,0 +1,1 @@
+"""Mistakes inside a kernel of one's own."""
