@@ -50,6 +50,13 @@ page = st.navigation(
         ],
         "Learn": [
             st.Page(
+                PAGES / "errors.py",
+                title="Errors",
+                icon=":material/error:",
+                url_path="errors",
+                help="Errors people meet in torch, provoked here: its words, what they mean, and what to do.",
+            ),
+            st.Page(
                 PAGES / "fact_check.py",
                 title="Fact check",
                 icon=":material/fact_check:",
