@@ -5,9 +5,9 @@ import streamlit as st
 from gpuexplore.ui.errors.view import show_errors
 from gpuexplore.ui.link import open_page
 
-st.title("Errors people meet")
+st.title("Errors")
 st.caption(
-    "Errors and warnings that the teaching notebooks run into. Each is provoked here in the process that measures, so "
+    "Errors and warnings that people meet, and that the teaching notebooks run into. Each is provoked here in the process that measures, so "
     "the words are those of the torch that is installed."
 )
 open_page("errors")
