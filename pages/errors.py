@@ -7,8 +7,8 @@ from gpuexplore.ui.link import open_page
 
 st.title("Errors")
 st.caption(
-    "Errors and warnings that people meet, and that the teaching notebooks run into. Each is provoked here in the process that measures, so "
-    "the words are those of the torch that is installed."
+    "Errors and warnings that people meet, and that the teaching notebooks run into. Each is provoked here in the "
+    "process that measures, so the words are those of the torch that is installed."
 )
 open_page("errors")
 show_errors()

@@ -81,11 +81,12 @@ ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
                 module="deprecated_amp",
                 title="Mixed precision has another name now",
                 rows=("D2",),
-                meaning="The old names still work, and will go. The second warning of each says that without CUDA it "
-                "does nothing: training goes on in fp32.",
+                meaning="The old names still work, and will go. Where there is no CUDA, a second warning of each says "
+                "that it does nothing: training goes on in fp32.",
                 instead="torch.amp takes the kind of device, so the same lines run on a CPU too.",
-                instead_code='scaler = torch.amp.GradScaler("cuda")\n'
-                'with torch.amp.autocast("cuda", dtype=torch.float16):\n    loss = loss_of(model(batch))',
+                instead_code='kind = "cuda" if torch.cuda.is_available() else "cpu"\n'
+                "scaler = torch.amp.GradScaler(kind)\n"
+                "with torch.amp.autocast(kind):\n    loss = loss_of(model(batch))",
             ),
         )
     }

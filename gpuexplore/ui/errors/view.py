@@ -32,10 +32,10 @@ def show_errors() -> None:
     provoking, instead = st.columns(2, gap="medium")
     with provoking:
         st.markdown(":material/close: **What provokes it**")
-        st.code(error.code, language="python")
+        st.code(error.code, language="python", wrap_lines=True)
     with instead:
         st.markdown(f":material/check: **Instead.** {plain(error.instead)}")
-        st.code(error.instead_code, language="python")
+        st.code(error.instead_code, language="python", wrap_lines=True)
     st.markdown("**What torch says**")
     _show_words(error, device)
     st.markdown(f"**What it means.** {plain(error.meaning)}")
