@@ -16,13 +16,15 @@ WORKLOAD = ("what", "op", "shape", "layers", "run", "at", "batch", "seq", "hidde
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "benchmark": (*SHORT_NAMES.values(), "run", "with", "baseline", "peak", "explain"),
-        "kernels": ("op", "impl", "dtype", "gpu", "block", "shape", "grid", "run", "sweep", "explain"),
+        "kernels": ("op", "impl", "dtype", "gpu", "cc", "sm", "block", "shape", "grid", "run", "sweep", "explain"),
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "devices": ("q",),
         "queue": (),
         "lessons": ("lesson", "step", "view"),
         "fact-check": ("row",),
+        "errors": ("error", "device", "activity"),
+        "fact-check": ("row", "measuring"),
     }
 )
 # the parameters that hold lists, with what separates their values

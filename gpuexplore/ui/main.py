@@ -57,6 +57,13 @@ page = st.navigation(
                 help="Guess, measure here, see why: fourteen lessons of ten minutes, and a tour.",
             ),
             st.Page(
+                PAGES / "errors.py",
+                title="Errors",
+                icon=":material/error:",
+                url_path="errors",
+                help="Errors people meet in torch, provoked here: its words, what they mean, and what to do.",
+            ),
+            st.Page(
                 PAGES / "fact_check.py",
                 title="Fact check",
                 icon=":material/fact_check:",
