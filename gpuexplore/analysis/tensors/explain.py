@@ -18,9 +18,9 @@ def why_view_fails(view: TensorView, refused: ViewRefused) -> tuple[str, ...]:
     outer, inner, shape = barrier.outer, barrier.inner, words(view.shape)
     return (
         f"The shape {words(refused.shape)} needs an axis that runs through axes {outer} and {inner} of {shape} as one.",
-        f"To go on where axis {inner} ends, axis {outer} would need a stride of {barrier.needed_stride}: as many cells "
-        f"as lie behind one of its steps. Its stride is {barrier.outer_stride}, that of axis {inner} is "
-        f"{barrier.inner_stride}.",
+        f"From axis {inner} on there are {barrier.run_length} elements, {barrier.run_stride} cells apart. To go on "
+        f"where they end, axis {outer} would need a stride of {barrier.run_length} × {barrier.run_stride} = "
+        f"{barrier.needed_stride}; it has {barrier.stride}.",
         "One axis has one stride, and view never copies: it refuses.",
     )
 

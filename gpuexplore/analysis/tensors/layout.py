@@ -13,16 +13,20 @@ class Barrier:
     """Two neighbouring axes that no single stride steps through, although a new shape would need one.
 
     Attributes:
-        outer: the axis before it; with its stride.
-        inner: the axis after it.
-        needed_stride: the stride that `outer` would need: the elements from `inner` on, times their stride.
+        outer: the axis before it; `stride` is its stride.
+        inner: the axis after it; from there on one stride, `run_stride`, steps through `run_length` elements.
     """
 
     outer: int
     inner: int
-    outer_stride: int
-    inner_stride: int
-    needed_stride: int
+    stride: int
+    run_length: int
+    run_stride: int
+
+    @property
+    def needed_stride(self) -> int:
+        """The stride that `outer` would need to go on where `inner` ends."""
+        return self.run_length * self.run_stride
 
 
 def filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:
@@ -72,8 +76,7 @@ class _Run:
 
     def barrier(self, view: TensorView) -> Barrier:
         outer = self.first - 1
-        inner_stride = view.strides[self.first]
-        return Barrier(outer, self.first, view.strides[outer], inner_stride, self.length * self.stride)
+        return Barrier(outer, self.first, view.strides[outer], self.length, self.stride)
 
 
 def _runs(view: TensorView) -> list[_Run]:

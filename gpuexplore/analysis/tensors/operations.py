@@ -49,8 +49,8 @@ def _view(view: TensorView, *lengths: int) -> Outcome:
     shape = filled_in(lengths, view.element_count)
     strides = merged_strides(view, shape)
     if isinstance(strides, Barrier):
-        said = f"axes {strides.outer} and {strides.inner} (strides {strides.outer_stride} and {strides.inner_stride})"
-        raise ViewRefused(f"view: {said} cannot become one axis", strides, shape)
+        axes = f"axes {strides.outer} and {strides.inner} (strides {strides.stride} and {view.strides[strides.inner]})"
+        raise ViewRefused(f"{axes} cannot become one axis, and view never copies", strides, shape)
     return Outcome(view.seen(shape, strides))
 
 
