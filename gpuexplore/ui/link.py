@@ -22,13 +22,14 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "devices": ("q",),
         "queue": (),
         "fact-check": ("row",),
+        "tensors": ("expression", "show", "dtype", "device"),
     }
 )
 # the parameters that hold lists, with what separates their values
 LISTS: Mapping[str, str] = MappingProxyType(
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
     | dict.fromkeys(("gpus", "times", "peaks", "price"), ",")
-    | {"layers": "\n;", "measuring": ".,", "sweep": ".,"}
+    | {"layers": "\n;", "measuring": ".,", "sweep": ".,", "expression": ";"}
 )
 MOST_RUNS = 64
 MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read

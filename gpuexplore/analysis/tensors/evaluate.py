@@ -27,6 +27,7 @@ class StepRefused(InvalidInput):
     Attributes:
         chain: what came before it.
         refused: the call, e.g. ``.view(2, 3)``.
+        position: of its first character, counted from 1.
         view_refused: for a `view` that the strides forbid, which axes prevent it.
     """
 
@@ -35,7 +36,13 @@ class StepRefused(InvalidInput):
         super().__init__(f"expression, character {step.position}, {text}: {cause}")
         self.chain = chain
         self.refused = text
+        self.position = step.position
         self.view_refused = cause if isinstance(cause, ViewRefused) else None
+
+    def repaired(self, call: str) -> str:
+        """Return the expression with `call` in place of the step that was refused."""
+        expression, start = self.chain.expression, self.position - 1
+        return expression[:start] + call + expression[start + len(self.refused) :]
 
 
 def evaluate(expression: str) -> Chain:

@@ -1,0 +1,24 @@
+"""Tensors: what shape, strides and offset make of a storage, step by step."""
+
+import streamlit as st
+
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.tensors.examples import DEFAULT, show_examples
+from gpuexplore.ui.tensors.view import show_chain
+from gpuexplore.ui.url_widgets import text
+
+st.title("Tensors")
+st.caption(
+    "A tensor is a shape, strides and an offset over the cells of a storage. Element (i, j) is cell offset + i × stride 0 "
+    "+ j × stride 1."
+)
+open_page("tensors")
+show_examples()
+expression = text(
+    "Expression",
+    "expression",
+    DEFAULT,
+    help="Start with a shape like `4x4`, `arange(16)`, `zeros(2, 3)` or `tensor([[1, 2], [3, 4]])`, then index it or call "
+    "methods. `;` separates statements, `y = x.t()` names a tensor, `x[0] = 100` writes.",
+)
+show_chain(expression)
