@@ -6,6 +6,7 @@ row it belongs to; hovering over an element or a cell frames all that are the sa
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -20,7 +21,10 @@ GAP = 1.1  # rows between the tensor and its storage, with a heading
 HEADING = 0.62
 TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#1c2430' : '#e6e9ee'")  # as in the theme
 LINE = alt.ExprRef("luminance(background) > 0.5 ? '#8a93a0' : '#6d7683'")
-Row = dict[str, object]
+FEWEST_COLUMNS = 12.0  # fewer cells are no wider
+COLORS = 7  # of the theme
+DASHES = alt.Scale(domain=["touched", "not touched"], range=[[1, 0], [3, 4]])
+Row = dict[str, Any]
 
 
 def can_draw(view: TensorView, storage: Storage) -> bool:
@@ -45,22 +49,25 @@ def tensor_picture(name: str, view: TensorView, storage: Storage) -> alt.LayerCh
             {"x": 0.0, "y": height + GAP - HEADING * 0.5, "said": f"storage {storage.name}: {storage.size} cells"},
         ]
     )
-    frame = pd.DataFrame([*elements, *cells])
-    width = max(float(frame["right"].max()) if len(frame) else 0.0, 4.0)
+    boxes = [*elements, *cells]
+    frame = pd.DataFrame(boxes)
+    width = max(FEWEST_COLUMNS, *(box["right"] for box in boxes))
     layers = [_boxes(frame, width, end), *_texts(frame), _headings(headings)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=round(CELL_HEIGHT * end) + 6, description=described(name, view, storage)
     )
-    return chart.configure_view(stroke=None)
+    drawn: alt.LayerChart = chart.configure_view(stroke=None)
+    return drawn
 
 
 def described(name: str, view: TensorView, storage: Storage) -> str:
     """Return the alternative text: shape, strides, offset and the cells of the elements."""
     cells = list(view.cells())
-    listed = ", ".join(map(str, cells[:ROW_OF_CELLS])) + (f" and {len(cells) - ROW_OF_CELLS} more" * (len(cells) > 16))
+    more = len(cells) - ROW_OF_CELLS
+    listed = ", ".join(map(str, cells[:ROW_OF_CELLS])) + (f" and {more} more" if more > 0 else "")
     return (
         f"{name} of shape {view.shape}, strides {view.strides}, offset {view.offset} over {storage.size} cells of "
-        f"storage {storage.name}: its elements in row order are the cells {listed or 'of none'}"
+        f"storage {storage.name}: its elements in row order are the cells {listed or 'of nothing: it is empty'}"
     )
 
 
@@ -78,7 +85,8 @@ def _elements(view: TensorView, storage: Storage) -> tuple[list[Row], float]:
         lines = max(lines, line + 1)
         y = HEADING + line + (0.35 * (line // block) if block else 0)
         where = f"[{', '.join(map(str, indices))}]" if indices else "the scalar"
-        found.append(_box(column, y, cell, storage, f"element {where}", row=line if view.axes > 1 else number))
+        row = line if view.axes > 1 else number
+        found.append(_box((column, y), f"element {where}", cell, storage, row=row))
     blocks = prod(view.shape[:-2]) if block else 1
     return found, HEADING + max(lines, 1) + 0.35 * (blocks - 1)
 
@@ -92,11 +100,12 @@ def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[Row], f
     found = []
     for cell in range(storage.size):
         line, column = divmod(cell, ROW_OF_CELLS)
-        found.append(_box(column, top + line, cell, storage, f"cell {cell}", row=rows.get(cell)))
+        found.append(_box((column, top + line), "a cell of the storage", cell, storage, row=rows.get(cell)))
     return found, top + max(1, -(-storage.size // ROW_OF_CELLS))
 
 
-def _box(column: int, y: float, cell: int, storage: Storage, what: str, *, row: int | None) -> Row:
+def _box(place: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> Row:
+    column, y = place
     value = storage.values[cell] if storage.values is not None else None
     return {
         "x": column + 0.04,
@@ -107,7 +116,7 @@ def _box(column: int, y: float, cell: int, storage: Storage, what: str, *, row: 
         "upper": y + 0.4,
         "lower": y + 0.76,
         "cell": cell,
-        "row": None if row is None else str(row % 7),
+        "row": None if row is None else str(row % COLORS),
         "value": "?" if value is None else f"{value:g}",
         "index": str(cell),
         "what": what,
@@ -119,8 +128,8 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
     same = alt.selection_point(fields=["cell"], on="pointerover", clear="pointerout", empty=False, name="same")
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
-    color = alt.Color("row:N", legend=None, scale=alt.Scale(domain=[str(number) for number in range(7)]))
-    return (
+    color = alt.Color("row:N", legend=None, scale=alt.Scale(domain=[str(number) for number in range(COLORS)]))
+    boxes: alt.Chart = (
         alt.Chart(frame)
         .mark_rect(cornerRadius=4, fillOpacity=0.3)
         .encode(
@@ -131,7 +140,7 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
             color=alt.condition("datum.row === null", alt.value("transparent"), color),
             stroke=alt.condition(same, alt.value(TEXT), alt.value(LINE)),
             strokeWidth=alt.condition(same, alt.value(3), alt.value(1)),
-            strokeDash=alt.condition("datum.row === null", alt.value([3, 3]), alt.value([1, 0])),
+            strokeDash=alt.StrokeDash("touched:N", legend=None, scale=DASHES),
             tooltip=[
                 alt.Tooltip("what:N", title="This is"),
                 alt.Tooltip("cell:Q", title="Cell"),
@@ -141,6 +150,7 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
         )
         .add_params(same)
     )
+    return boxes
 
 
 def _texts(frame: pd.DataFrame) -> Sequence[alt.Chart]:
@@ -151,4 +161,6 @@ def _texts(frame: pd.DataFrame) -> Sequence[alt.Chart]:
 
 
 def _headings(frame: pd.DataFrame) -> alt.Chart:
-    return alt.Chart(frame).mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x="x:Q", y="y:Q", text="said:N")
+    marks = alt.Chart(frame).mark_text(align="left", fontSize=13, color=NEUTRAL)
+    headings: alt.Chart = marks.encode(x="x:Q", y="y:Q", text="said:N")
+    return headings

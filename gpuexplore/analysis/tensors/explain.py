@@ -57,7 +57,7 @@ def reading_sentences(reading: Reading, kind: str) -> tuple[str, ...]:
     """Return what reading in row order fetches, and whether a cache can help."""
     line = FETCHING[kind].line
     if reading.ratio < 1 + NOTICEABLE:
-        return (f"Neighbours lie beside each other: as many {line} are fetched as if it were contiguous.",)
+        return (f"As many {line} are fetched as if it were contiguous.",)
     about = "" if reading.is_counted else "about "
     fetched = f"{format_bytes(reading.fetched_bytes)} in {line} are fetched for {format_bytes(reading.used_bytes)} used"
     times = f"{about}{format_multiple(reading.ratio)} times as much as if it were contiguous"

@@ -25,8 +25,8 @@ def show_facts(view: TensorView, storage: Storage) -> None:
     with st.expander("What torch prints"):
         st.code("\n".join(f">>> {call}\n{output}" for call, output in session), language="python")
         st.caption(
-            "A storage is bytes on a device, without a shape; views share it. A tensor that needs no gradient is a leaf, "
-            "whatever made it."
+            "A storage is bytes on a device, without a shape; views share it. A tensor that needs no gradient is a "
+            "leaf, whatever made it."
         )
     _show_cost(view, STORED[dtype].itemsize_bytes, kind)
 

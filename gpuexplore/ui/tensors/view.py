@@ -57,10 +57,12 @@ def _show_writes(chain: Chain) -> None:
 
 
 def _shown(chain: Chain) -> tuple[str, TensorView]:
-    """Return the tensor that is drawn, with its name: the last step, or after a write the tensor named last."""
+    """Return the tensor that is drawn, with its name: the last step, or the tensor named last that a write is seen in."""
     choices = {name: (name, view) for name, view in chain.names.items()}
     last = {LAST_STEP: (chain.steps[-1].text, chain.result)}
-    first = {name: choices[name] for name in list(choices)[-1:]} if chain.writes else last
+    written = chain.writes[-1].view.storage if chain.writes else None
+    seeing = [name for name, (_, view) in choices.items() if view.storage == written]
+    first = {name: choices[name] for name in seeing[-1:]} or last
     choices = first | choices | last
     return choices[select("Drawn", "show", list(choices), shown=lambda name: choices[name][0])]
 
@@ -69,8 +71,8 @@ def _show_picture(chain: Chain, name: str, view: TensorView) -> None:
     storage = chain.storages[view.storage]
     if not can_draw(view, storage):
         st.caption(
-            f"Too large to draw: up to {MOST_CELLS} cells, {ROW_OF_CELLS} elements beside each other. Every figure below "
-            "holds all the same."
+            f"Too large to draw: pictures have up to {MOST_CELLS} cells and {ROW_OF_CELLS} elements beside each other. "
+            "All figures below hold."
         )
         return
     show_chart(lambda: tensor_picture(name, view, storage), (name, view, storage), key="chart.tensor")
