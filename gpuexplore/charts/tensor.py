@@ -23,7 +23,7 @@ TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#1c2430' : '#e6e9ee'")  # as 
 LINE = alt.ExprRef("luminance(background) > 0.5 ? '#8a93a0' : '#6d7683'")
 FEWEST_COLUMNS = 12.0  # fewer cells are no wider
 COLORS = 7  # of the theme
-DASHES = alt.Scale(domain=["touched", "not touched"], range=[[1, 0], [3, 4]])
+FAINT = 0.5  # figures of cells that are not touched
 Row = dict[str, Any]
 
 
@@ -140,7 +140,6 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
             color=alt.condition("datum.row === null", alt.value("transparent"), color),
             stroke=alt.condition(same, alt.value(TEXT), alt.value(LINE)),
             strokeWidth=alt.condition(same, alt.value(3), alt.value(1)),
-            strokeDash=alt.StrokeDash("touched:N", legend=None, scale=DASHES),
             tooltip=[
                 alt.Tooltip("what:N", title="This is"),
                 alt.Tooltip("cell:Q", title="Cell"),
@@ -154,7 +153,8 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
 
 
 def _texts(frame: pd.DataFrame) -> Sequence[alt.Chart]:
-    base = alt.Chart(frame).encode(x="middle:Q")
+    opacity = alt.condition("datum.row === null", alt.value(FAINT), alt.value(1))
+    base = alt.Chart(frame).encode(x="middle:Q", opacity=opacity)
     values = base.mark_text(fontSize=14, fontWeight=600, color=TEXT).encode(y="upper:Q", text="value:N")
     indices = base.mark_text(fontSize=10, color=TEXT).encode(y="lower:Q", text="index:N")
     return values, indices

@@ -57,7 +57,7 @@ def _show_writes(chain: Chain) -> None:
 
 
 def _shown(chain: Chain) -> tuple[str, TensorView]:
-    """Return the tensor that is drawn, with its name: the last step, or the tensor named last that a write is seen in."""
+    """Return the tensor that is drawn, with its name: the last step, or the last name that sees what was written."""
     choices = {name: (name, view) for name, view in chain.names.items()}
     last = {LAST_STEP: (chain.steps[-1].text, chain.result)}
     written = chain.writes[-1].view.storage if chain.writes else None
@@ -78,7 +78,7 @@ def _show_picture(chain: Chain, name: str, view: TensorView) -> None:
     show_chart(lambda: tensor_picture(name, view, storage), (name, view, storage), key="chart.tensor")
     st.caption(
         "Large: the value. Small: the index of its cell in the storage. A cell has the colour of the first row that it "
-        "belongs to; dashed cells belong to none. Hover over an element to see its cell."
+        "belongs to; faint cells belong to none. Hover over an element to see its cell."
     )
 
 
