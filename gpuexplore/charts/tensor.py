@@ -28,8 +28,8 @@ Row = dict[str, Any]
 
 
 def can_draw(view: TensorView, storage: Storage) -> bool:
-    """Return whether a picture shows every element and cell large enough to be read."""
-    small = max(view.element_count, storage.size) <= MOST_CELLS
+    """Return whether there are cells, and a picture shows all of them and every element large enough to be read."""
+    small = 0 < max(view.element_count, storage.size) <= MOST_CELLS
     return small and storage.values is not None and _columns(view) <= ROW_OF_CELLS
 
 

@@ -69,6 +69,9 @@ def _shown(chain: Chain) -> tuple[str, TensorView]:
 
 def _show_picture(chain: Chain, name: str, view: TensorView) -> None:
     storage = chain.storages[view.storage]
+    if not storage.size:
+        st.caption("The storage has no cells: there is nothing to draw.")
+        return
     if not can_draw(view, storage):
         st.caption(
             f"Too large to draw: pictures have up to {MOST_CELLS} cells and {ROW_OF_CELLS} elements beside each other. "
