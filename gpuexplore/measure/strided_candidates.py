@@ -94,14 +94,16 @@ def readers(layout: Layout, device: Device, clock: Clock) -> Iterator[Reader]:
         for name, shown in zip(LAYOUTS, (layout.contiguous, layout), strict=True):
             backend = LOOPS[device.kind] if way == "loop" else COPY
             run, output, expected = build[way](shown, storage, device)
-            candidate = _candidate(f"{way} {name}", backend, run, device=device, clock=clock)
-            yield Reader(f"{way} {name}", candidate, output, expected)
+            shape = Shape.of(n=layout.element_count)
+            case = Case("strided_read", shape, DTYPE, f"{way} {name}", device.id, Options(threads=1, budget_s=BUDGET_S))
+            yield Reader(
+                case.implementation, _candidate(case, backend, run, device=device, clock=clock), output, expected
+            )
 
 
-def _candidate(name: str, library: str, run: Call, *, device: Device, clock: Clock) -> Candidate:
+def _candidate(case: Case, library: str, run: Call, *, device: Device, clock: Clock) -> Candidate:
     backend = load_backend(library)
     found = device_for(backend, device)
-    case = Case("strided_read", Shape.of(n=1), DTYPE, name, device.id, Options(threads=1, budget_s=BUDGET_S))
     flush = new_flush(cache_mode(case, found), found, backend)
     return Candidate(case, found, backend, dtype_named(DTYPE), run, None, backend.timer(device.id, clock), flush)
 

@@ -12,6 +12,7 @@ from typing import Any
 from gpuexplore.devices import cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.guard import check_memory
 from gpuexplore.measure.idle_threads import Timekeeper
@@ -23,8 +24,6 @@ from gpuexplore.serialization import encode
 from gpuexplore.statistics import median, median_interval
 from gpuexplore.units import read_whole
 
-MOST_CELLS = 2**26  # 256 MiB
-MOST_AXES = 4
 ARGUMENTS = "rows and columns, or shape and strides"
 
 
@@ -68,8 +67,8 @@ def layout_of(arguments: Mapping[str, str]) -> Layout:
         layout = Layout(_lengths("shape", arguments["shape"], least=1), _lengths("strides", arguments["strides"]))
     else:
         raise InvalidInput.of("arguments", ", ".join(arguments), ARGUMENTS)
-    if len(layout.shape) != len(layout.strides) or len(layout.shape) > MOST_AXES:
-        raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {MOST_AXES}")
+    if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
+        raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {AXES}")
     cells = max(layout.cell_count, layout.element_count)
     if cells > MOST_CELLS:
         raise InvalidInput.of("tensor of", f"{cells:,} elements", f"at most {MOST_CELLS:,}")

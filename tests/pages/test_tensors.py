@@ -117,6 +117,20 @@ def test_an_empty_tensor_costs_nothing(page):
     assert "nothing to draw" in texts(page("tensors", expression="arange(0)").caption)
 
 
+@pytest.mark.parametrize(
+    ("expression", "arguments"),
+    [
+        ("x = 2x3; x.t()", {"shape": "3,2", "strides": "1,3"}),
+        ("x = 4x4; x[0, 0]", None),
+        ("x = 4x4; x[4:]", None),
+        ("1x1x1x1x2", None),
+        ("10000x10000", None),
+    ],
+)
+def test_what_the_measurement_is_asked_for(expression, arguments):
+    assert arguments_of(evaluate(expression).result) == arguments
+
+
 def test_before_a_measurement_the_page_says_so(page):
     assert "Not measured yet." in texts(page("tensors").caption)
 

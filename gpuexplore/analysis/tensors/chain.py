@@ -8,7 +8,7 @@ from gpuexplore.analysis.tensors.outcome import Kind
 from gpuexplore.analysis.tensors.value import Indices, Storage, TensorView
 from gpuexplore.errors import InvalidInput
 
-MOST_LISTED = 4096  # elements that are looked at one by one
+MOST_LISTED = 1024  # elements that are looked at one by one: anybody may send an expression
 
 
 @dataclass(frozen=True, slots=True)

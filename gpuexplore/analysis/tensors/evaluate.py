@@ -18,6 +18,7 @@ from gpuexplore.errors import InvalidInput
 
 MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what a laptop can hold
 MOST_AXES = 8
+MOST_STEPS = 64
 Start = tuple[tuple[int, ...], Callable[[int], float]]  # the shape, and the value of each cell
 
 
@@ -101,6 +102,8 @@ class _Evaluation:
         self._writes.append(Write(statement.text, view, value))
 
     def _take(self, step: Call | Index | Name) -> None:
+        if len(self._steps) == MOST_STEPS:
+            raise InvalidInput.of("expression of", f"more than {MOST_STEPS} steps", f"at most {MOST_STEPS}")
         if isinstance(step, Name):
             self._begin(step.name, self._named(step.name))
         elif isinstance(step, Call) and step.name in STARTS:

@@ -47,12 +47,9 @@ class Memory:
         return self._allocated(target, list(sums))
 
     def write(self, view: TensorView, value: float) -> None:
-        """Set every cell that `view` shows to `value`."""
+        """Set every cell that `view` shows to `value`; none of them is shown twice."""
         held = self._values[view.storage]
         if held is None:
-            return
-        if view.element_count > MOST_LISTED:  # a broadcast over few cells
-            self._values[view.storage] = None
             return
         for cell in view.cells():
             held[cell] = value

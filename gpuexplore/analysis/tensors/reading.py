@@ -12,7 +12,7 @@ from types import MappingProxyType
 from gpuexplore.analysis.tensors.value import TensorView
 
 WARP = 32
-MOST_GROUPS = 512  # beyond, that many are looked at, evenly spread
+MOST_GROUPS = 128  # beyond, that many are looked at, evenly spread
 
 
 @dataclass(frozen=True, slots=True)

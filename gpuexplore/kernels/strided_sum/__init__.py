@@ -6,3 +6,4 @@ contiguous case is vectorised as reading is, where a sum of floats would wait fo
 """
 
 AXES = 4  # of the kernels; missing ones have length 1
+MOST_CELLS = 2**25  # 128 MiB: elements that are read, and cells of the storage they lie in

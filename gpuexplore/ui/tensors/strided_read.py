@@ -7,12 +7,12 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.analysis.tensors import TensorView
+from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import format_interval, format_ratio
 
 STATE = "tensors.strided_read"  # the session's key of the state
-MOST_AXES = 4
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
@@ -45,7 +45,7 @@ State = Waiting | Measured | Failed | None  # None: nobody has asked
 
 def arguments_of(view: TensorView) -> dict[str, str] | None:
     """Return what `gpuexplore.measure.strided_read` takes for a tensor; None for one it cannot read."""
-    if not 0 < view.axes <= MOST_AXES or not view.element_count:
+    if not 0 < view.axes <= AXES or not 0 < max(view.span, view.element_count) <= MOST_CELLS:
         return None
     return {"shape": ",".join(map(str, view.shape)), "strides": ",".join(map(str, view.strides))}
 

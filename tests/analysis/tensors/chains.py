@@ -4,7 +4,7 @@ import random
 
 import torch
 
-LENGTHS = (1, 1, 2, 2, 3, 4, 6)
+LENGTHS = (1, 1, 2, 2, 3, 4, 5)
 
 
 def random_chain(seed):
@@ -17,7 +17,7 @@ def random_chain(seed):
     for _ in range(draw.randint(1, 5)):
         steps.append(draw.choice(STEPS)(draw, seen))
         seen = run_step(seen, steps[-1])
-        if isinstance(seen, Exception) or seen.dim() > 6 or seen.numel() > 500:
+        if isinstance(seen, Exception) or seen.dim() > 6 or seen.numel() > 250:
             break
     is_written = isinstance(seen, torch.Tensor) and steps[-1].endswith("]") and draw.random() < 0.5
     return shape, steps, draw.randint(100, 999) if is_written else None

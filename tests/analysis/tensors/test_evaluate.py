@@ -122,6 +122,7 @@ def test_large_tensors_are_arithmetic_on_strides():
         ("1x1x1x1x1x1x1x1x1", ("9 axes", "at most 8")),
         ("None = 4x4", ("None", "nothing else")),
         ("4x4;" * (MOST_STATEMENTS + 1), ("at most 12",)),
+        (";".join(["4x4" + ".t()" * 20] * 4), ("more than 64 steps",)),
         ("", ("character 1", "the end", "a shape like 4x4")),
         ("x = \uff14x4", ("character 5", "\uff14")),
     ],
