@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
+    "tensor": "shape, strides, views, copies and writes of an expression, step by step",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",

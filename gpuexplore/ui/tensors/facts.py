@@ -5,9 +5,10 @@ import streamlit as st
 from gpuexplore.analysis.tensors import Storage, TensorView
 from gpuexplore.analysis.tensors.explain import reading_sentences
 from gpuexplore.analysis.tensors.reading import reading
-from gpuexplore.analysis.tensors.storage_type import MODULES, STORED, printed
+from gpuexplore.analysis.tensors.storage_type import MODULES, STORED, UNTYPED_CLASS, printed, storage_type
 from gpuexplore.ui.tensors.strided_read import show_measured
 from gpuexplore.ui.url_widgets import select
+from gpuexplore.units import format_bytes
 
 DEVICE_NAMES = {"cpu": "CPU", "cuda": "CUDA GPU"}
 DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
@@ -21,6 +22,9 @@ def show_facts(view: TensorView, storage: Storage) -> None:
         dtype = select("Dtype", "dtype", DTYPES)
     with device_column:
         kind = select("Device", "device", list(MODULES), shown=DEVICE_NAMES.__getitem__)
+    types = storage_type(dtype, kind)
+    size = format_bytes(storage.size * STORED[dtype].itemsize_bytes)
+    st.markdown(f"Storage: `{types.storage}`, since torch 2 `{UNTYPED_CLASS}`, {size}. Tensor: `{types.tensor}`.")
     session = printed(view, storage, dtype, kind)
     with st.expander("What torch prints"):
         st.code("\n".join(f">>> {call}\n{output}" for call, output in session), language="python")

@@ -48,7 +48,7 @@ def read_expression(expression: str, methods: Collection[str]) -> tuple[Statemen
         if reader.next.kind != "end":  # a separator after the last statement
             statements.append(reader.statement())
     if reader.next.kind != "end":
-        reader.refuse(f"a step like .t() or [0], {SEPARATOR}, or the end")
+        reader.refuse(f"a step like .t() or [0], {SEPARATOR!r}, or the end")
     return tuple(statements)
 
 
@@ -91,7 +91,7 @@ class _Reader:
 
     def _expect(self, sign: str, beside: str = "") -> None:
         if not self.took(sign):
-            self.refuse(f"{sign}{beside}")
+            self.refuse(f"{sign!r}{beside}")
 
     def _text_from(self, first: Token) -> str:
         return self._expression[first.position - 1 : self._end()]
@@ -226,7 +226,7 @@ class _Reader:
         found: list[T] = []
         while not self.took(closing):
             if found:
-                self._expect(",", f" or {closing}")
+                self._expect(",", f" or {closing!r}")
                 if self.took(closing):
                     break
             found.append(read())
