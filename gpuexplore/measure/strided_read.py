@@ -14,6 +14,7 @@ from gpuexplore.devices import read as read_telemetry
 from gpuexplore.errors import Cancelled, InvalidInput
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.guard import check_memory
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.memory import free_bytes
@@ -100,9 +101,12 @@ def measure_strided_read(
         "read_bytes": layout.element_count * ITEMSIZE_BYTES,
         "threads": 1,
         "cache": "warm" if ready[0][0].candidate.flush is None else "cold",
-        "readings": {name: _told(measurement, layout) for name, measurement in measured.items()},
+        "readings": {
+            name: _told(measurement, layout)
+            | {"flags": encode(condition_flags(measurement, environment, lost_cpu_share))}
+            for name, measurement in measured.items()
+        },
         "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},
-        "lost_cpu_share": lost_cpu_share,
         "environment": encode(environment),
     }
 

@@ -54,6 +54,13 @@ def test_the_report_is_json_with_bytes_layout_and_environment(reported):
     assert report["readings"]["copy contiguous"]["bytes_per_s"] == pytest.approx(2400 / 1e-3, rel=1e-3)
 
 
+def test_what_disturbed_it_is_flagged(reported, monkeypatch):
+    monkeypatch.setattr(strided_read, "cpu_lost_share", lambda *_: 0.5)
+    (report,) = reported()
+
+    assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []
+
+
 def test_what_is_cancelled_reports_nothing(reported):
     with pytest.raises(Cancelled):
         reported(cancelled=lambda: True)

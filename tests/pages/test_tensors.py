@@ -6,9 +6,10 @@ from gpuexplore.ui.tensors.strided_read import STATE, Failed, Measured, Waiting,
 from tests.pages.conftest import texts
 
 LARGE = EXAMPLES["2000 × 2000"]
+BUSY = [{"name": "contended", "evidence": "other work took 60 % of the CPU meanwhile"}]
 READINGS = {
-    "loop contiguous": {"median_s": 1e-3, "ci95_s": [0.9e-3, 1.1e-3], "bytes_per_s": 16e9, "n": 20},
-    "loop strided": {"median_s": 13e-3, "ci95_s": None, "bytes_per_s": 1.2e9, "n": 3},
+    "loop contiguous": {"median_s": 1e-3, "ci95_s": [0.9e-3, 1.1e-3], "bytes_per_s": 16e9, "n": 20, "flags": BUSY},
+    "loop strided": {"median_s": 13e-3, "ci95_s": None, "bytes_per_s": 1.2e9, "n": 3, "flags": BUSY},
 }
 REPORT = {
     "environment": {"device": {"name": "a made-up CPU"}},
@@ -151,6 +152,9 @@ def test_a_measurement_is_shown_with_intervals_device_and_cache(page):
     assert "may go through it in another order" in texts(app.markdown)
     assert list(app.dataframe[1].value["Read"]) == list(READINGS)
     assert "a made-up CPU with warm caches" in texts(app.caption)
+    assert texts(app.warning) == (
+        "contended: other work took 60 % of the CPU meanwhile (loop contiguous, loop strided)"
+    )
 
 
 def test_a_measurement_of_another_tensor_is_not_shown(page):

@@ -81,7 +81,18 @@ def _show_report(report: Mapping[str, Any]) -> None:
         {"Median": "s", "Low": "s", "High": "s", "Bandwidth": "B/s"},
         alt=f"Table of the times to read the tensor contiguous and strided on {device}",
     )
+    for flag in _flags(report["readings"]):
+        st.warning(plain(flag), icon=":material/warning:")
     st.caption(f"Measured on {plain(device)} with {report['cache']} caches; the interval of each median is 95 %.")
+
+
+def _flags(readings: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
+    """Return what casts doubt on the readings, the same evidence once."""
+    found: dict[str, list[str]] = {}
+    for reading, measured in readings.items():
+        for flag in measured["flags"]:
+            found.setdefault(f"{flag['name']}: {flag['evidence']}", []).append(reading)
+    return [f"{words} ({', '.join(names)})" for words, names in found.items()]
 
 
 def _rows(readings: Mapping[str, Mapping[str, Any]]) -> Sequence[dict[str, object]]:
