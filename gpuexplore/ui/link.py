@@ -22,16 +22,16 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "devices": ("q",),
         "queue": (),
         "lessons": ("lesson", "step", "view"),
-        "fact-check": ("row",),
-        "errors": ("error", "device", "activity"),
         "fact-check": ("row", "measuring"),
+        "tensors": ("expression", "show", "dtype", "device", "activity"),
+        "errors": ("error", "device", "activity"),
     }
 )
 # the parameters that hold lists, with what separates their values
 LISTS: Mapping[str, str] = MappingProxyType(
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
     | dict.fromkeys(("gpus", "times", "peaks", "price"), ",")
-    | {"layers": "\n;", "measuring": ".,", "sweep": ".,"}
+    | {"layers": "\n;", "measuring": ".,", "sweep": ".,", "expression": ";"}
 )
 MOST_RUNS = 64
 MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read

@@ -70,6 +70,13 @@ page = st.navigation(
                 url_path="fact-check",
                 help="What teaching notebooks claim about GPUs, and what follows from their own numbers.",
             ),
+            st.Page(
+                PAGES / "tensors.py",
+                title="Tensors",
+                icon=":material/grid_on:",
+                url_path="tensors",
+                help="Storage, strides and offset: what views, copies and writes do, and what reading strided costs.",
+            ),
         ],
         "Server": [
             st.Page(
