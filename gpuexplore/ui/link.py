@@ -22,6 +22,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "devices": ("q",),
         "queue": (),
         "fact-check": ("row",),
+        "timing-mistakes": ("mistake",),
     }
 )
 # the parameters that hold lists, with what separates their values

@@ -50,6 +50,13 @@ page = st.navigation(
         ],
         "Learn": [
             st.Page(
+                PAGES / "timing_mistakes.py",
+                title="Timing mistakes",
+                icon=":material/timer_off:",
+                url_path="timing-mistakes",
+                help="Ways to get a wrong number, each made here beside the right one, and what gives it away.",
+            ),
+            st.Page(
                 PAGES / "fact_check.py",
                 title="Fact check",
                 icon=":material/fact_check:",
