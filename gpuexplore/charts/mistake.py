@@ -10,7 +10,7 @@ from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.mistakes.contract import UNITS, Observation, Quantity, Reading
 from gpuexplore.units import format_interval
 
-ROW_HEIGHT = 62
+ROW_HEIGHT, AXIS_HEIGHT = 58, 56
 MOST_TICKS = 7
 SI_UNITS: dict[Quantity, str] = {"time": "s", "compute rate": "FLOP/s", "memory rate": "B/s"}
 LABELS: dict[Quantity, str] = {
@@ -27,7 +27,9 @@ def wrong_and_right(observation: Observation) -> alt.LayerChart:
     """Return a point for each of the two ways, with its 95 % interval and its value in words."""
     frame = _frame(observation)
     base = alt.Chart(frame).encode(
-        y=alt.Y("way:N", sort=["Wrong", "Right"], title=None, axis=alt.Axis(labelFontSize=13))
+        y=alt.Y(
+            "way:N", sort=["Wrong", "Right"], title=None, scale=alt.Scale(padding=0.6), axis=alt.Axis(labelFontSize=13)
+        )
     )
     x = _axis(observation, frame)
     intervals = base.mark_rule(color=NEUTRAL, strokeWidth=3, opacity=0.6).encode(x=x, x2="high:Q")
@@ -39,7 +41,7 @@ def wrong_and_right(observation: Observation) -> alt.LayerChart:
     unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=alt.value(6), text="unknown:N")
     chart = alt.LayerChart(layer=[intervals, points, words, unknown])
     sized: alt.LayerChart = chart.properties(
-        width="container", height=2 * ROW_HEIGHT, description=describe_observation(observation)
+        width="container", height=2 * ROW_HEIGHT + AXIS_HEIGHT, description=describe_observation(observation)
     )
     return sized
 

@@ -30,17 +30,12 @@ def _draw(mistake: Mistake, device: Device, waited: bool) -> None:
     if waits != waited:
         st.rerun()
     again = "again " if isinstance(state, Observation) else ""
-    verb = (
-        f"Make it {again}on {device.id}" if mistake.live_on and not _is_replaced(mistake, device) else "Show the values"
-    )
+    is_live = device.kind in mistake.live_on
+    verb = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
     if st.button(verb, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
         submit(mistake.name, device)
         st.rerun()
     _show(state, mistake)
-
-
-def _is_replaced(mistake: Mistake, device: Device) -> bool:
-    return device.kind not in mistake.live_on
 
 
 def _show(state: State, mistake: Mistake) -> None:

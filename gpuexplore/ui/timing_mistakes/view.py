@@ -14,7 +14,7 @@ from gpuexplore.ui.timing_mistakes.observation import show_observation
 from gpuexplore.ui.url_widgets import select
 
 NOTHING = "nothing"
-ROWS_WIDTH = 110  # pixels
+NAME_WIDTH, QUESTION_WIDTH, ROWS_WIDTH = 150, 330, 90  # pixels
 
 
 def show_mistakes() -> None:
@@ -25,8 +25,8 @@ def show_mistakes() -> None:
         {},
         alt=f"Table of {len(MISTAKES)} measuring mistakes, the rows of the notebooks that make them and their signs",
         config={
-            "Mistake": st.column_config.TextColumn(width="medium"),
-            "Question": st.column_config.TextColumn(width="large"),
+            "Mistake": st.column_config.TextColumn(width=NAME_WIDTH),
+            "Question": st.column_config.TextColumn(width=QUESTION_WIDTH),
             "Notebooks": st.column_config.TextColumn(width=ROWS_WIDTH),
             "Given away by": st.column_config.TextColumn(width="large"),
         },
@@ -53,10 +53,9 @@ def _sign(mistake: Mistake) -> str:
     """Return what gives it away, or why nothing does."""
     if mistake.gives_away is None:
         return f"**Nothing gives it away.** {plain(mistake.why_none or '')}."
-    kinds = {"flag": "flag", "status": "status", "diagnosis": "diagnosis", "check": "check"}
     name = mistake.gives_away.name
     told = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
-    return f"**Given away by** the {kinds[mistake.gives_away.kind]} {told}."
+    return f"**Given away by** the {mistake.gives_away.kind} {told}."
 
 
 def _device_for(mistake: Mistake, devices: Sequence[Device]) -> Device:
