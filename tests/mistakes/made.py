@@ -12,9 +12,9 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure.candidate import Candidate
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.mistakes.contract import Stage
+from gpuexplore.mistakes.contract import Factor, Finding, Observation, Reading, Stage
 from gpuexplore.mistakes.subject import Subject
-from gpuexplore.model import Case, Options, Peak, Shape
+from gpuexplore.model import Case, Options, Peak
 from gpuexplore.operations import operation_named
 from tests.measure.fakes import CPU, FakeClock, environment
 
@@ -54,5 +54,18 @@ def subject(run, *, operation="matmul", size=100, on=CPU, implementation="numpy"
     return Subject(candidate, group, run.seconds(0))
 
 
-def notebook_shape():
-    return Shape.of(b=16384, d=32768, k=8192)
+def observation(**about):
+    """Return an observation with round numbers: twice too fast, given away."""
+    seen = Observation(
+        mistake="first-call",
+        quantity="time",
+        what="a made-up computation",
+        how="measured",
+        wrong=Reading(2e-3, (1.9e-3, 2.1e-3)),
+        right=Reading(1e-3, (0.9e-3, 1.1e-3)),
+        finding=Finding(True, "it shows"),
+        factor=Factor(2.0, (1.8, 2.2)),
+        rounds=10,
+        environment=environment(),
+    )
+    return replace(seen, **about)
