@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, mistake_command
 from gpuexplore.mistakes import MISTAKES
-from gpuexplore.mistakes.contract import Factor, Finding, Reading
+from gpuexplore.mistakes.contract import Detection, Factor, Reading
 from tests.mistakes.made import observation
 
 
@@ -77,7 +77,7 @@ def test_a_terminal_gets_wrong_beside_right(capsys, made):
 
 @pytest.mark.parametrize(("detected", "said"), [(False, "not given away"), (None, "undecided")])
 def test_a_terminal_is_told_what_was_not_found(capsys, made, detected, said):
-    made(finding=Finding(detected, "nothing shows"), factor=Factor(1.0, (0.9, 1.1)))
+    made(detection=Detection(detected, "nothing shows"), factor=Factor(1.0, (0.9, 1.1)))
 
     main(("mistake", "minimum"))
     assert f"{said}: nothing shows" in capsys.readouterr().out

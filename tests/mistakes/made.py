@@ -12,7 +12,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure.candidate import Candidate
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.mistakes.contract import Factor, Finding, Observation, Reading, Stage
+from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading, Stage
 from gpuexplore.mistakes.subject import Subject
 from gpuexplore.model import Case, Options, Peak
 from gpuexplore.operations import operation_named
@@ -63,7 +63,7 @@ def observation(**about):
         how="measured",
         wrong=Reading(2e-3, (1.9e-3, 2.1e-3)),
         right=Reading(1e-3, (0.9e-3, 1.1e-3)),
-        finding=Finding(True, "it shows"),
+        detection=Detection(True, "it shows"),
         factor=Factor(2.0, (1.8, 2.2)),
         rounds=10,
         environment=environment(),

@@ -38,16 +38,16 @@ def test_a_clock_that_stops_at_submission_tells_a_rate_above_the_peak(clock):
     assert seen.wrong.value == pytest.approx(FLOPS / 1e-3)
     assert seen.right.value == pytest.approx(FLOPS / 1.001)
     assert seen.factor.ratio == pytest.approx(1001)
-    assert seen.finding.detected is True
-    assert seen.finding.evidence.endswith("likelier the measurement is wrong")
-    assert flag_of(made, (1.001,) * 10, "over_peak").detected is False
+    assert seen.detection.found is True
+    assert seen.detection.evidence.endswith("likelier the measurement is wrong")
+    assert flag_of(made, (1.001,) * 10, "over_peak").found is False
 
 
 def test_without_a_peak_nobody_can_say_whether_a_rate_is_above_it(clock):
     device = replace(with_peak(1.0), peaks=())
     made = subject(Lasting(clock, 1.0), on=device)
 
-    assert flag_of(made, (1e-9,) * 10, "over_peak").detected is None
+    assert flag_of(made, (1e-9,) * 10, "over_peak").found is None
 
 
 def test_a_submission_meets_an_empty_queue(clock):
@@ -72,8 +72,8 @@ def test_the_first_call_of_a_new_function_tells_its_compilation(clock):
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1.0, 1e-3))
     assert seen.factor.ci95[0] > 900
-    assert seen.finding.detected is None
-    assert "first_call_s" in seen.finding.evidence
+    assert seen.detection.found is None
+    assert "first_call_s" in seen.detection.evidence
 
 
 def test_one_slow_call_of_five_moves_the_mean_and_not_the_median(clock):
@@ -83,16 +83,16 @@ def test_one_slow_call_of_five_moves_the_mean_and_not_the_median(clock):
 
     assert seen.wrong.value == pytest.approx((4 * 1e-3 + 1e-2) / 5)
     assert seen.right.value == pytest.approx(1e-3)
-    assert seen.finding.detected is True
-    assert "5 samples, and a 95 % interval of the median takes 6" in seen.finding.evidence
+    assert seen.detection.found is True
+    assert "5 samples, and a 95 % interval of the median takes 6" in seen.detection.evidence
 
 
 def test_steady_calls_have_the_same_mean_and_median_so_nothing_is_claimed(clock):
     seen = mean_of_five.observe(subject(Lasting(clock, 1e-3)), stage(clock))
 
     assert seen.factor.is_within_noise
-    assert seen.finding.detected is None
-    assert "within the noise" in seen.finding.evidence
+    assert seen.detection.found is None
+    assert "within the noise" in seen.detection.evidence
 
 
 def test_the_minimum_of_scattered_calls_is_half_of_their_median_and_they_are_noisy(clock):
@@ -101,14 +101,14 @@ def test_the_minimum_of_scattered_calls_is_half_of_their_median_and_they_are_noi
     seen = minimum.observe(made, stage(clock))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1e-3, 2e-3))
-    assert seen.finding.detected is True
-    assert "spreads over" in seen.finding.evidence
+    assert seen.detection.found is True
+    assert "spreads over" in seen.detection.evidence
 
 
 def test_the_minimum_of_calls_that_hardly_scatter_carries_no_flag(clock):
     made = subject(Lasting(clock, lambda number: 1e-3 * (1 + 0.01 * (number % 3))))
 
-    assert minimum.observe(made, stage(clock)).finding.detected is False
+    assert minimum.observe(made, stage(clock)).detection.found is False
 
 
 def test_drift_makes_an_implementation_faster_than_itself_unless_it_takes_turns(clock):
@@ -119,8 +119,8 @@ def test_drift_makes_an_implementation_faster_than_itself_unless_it_takes_turns(
     assert seen.wrong.value > 1.1
     assert seen.right.value == pytest.approx(1.0, abs=0.02)
     assert not seen.factor.is_within_noise
-    assert seen.finding.detected is None
-    assert "neither is noisy" in seen.finding.evidence
+    assert seen.detection.found is None
+    assert "neither is noisy" in seen.detection.evidence
 
 
 def test_without_drift_the_ratio_of_two_blocks_is_right_and_nothing_is_claimed(clock):
@@ -148,8 +148,8 @@ def test_a_call_after_a_pause_is_slow_and_the_low_clock_of_a_gpu_is_flagged(cloc
     seen = after_pauses(clock, GPU, clock_hz=0.3 * GPU.clock_hz)
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1e-2, 1e-3))
-    assert seen.finding.detected is True
-    assert seen.finding.evidence == "the clock fell to 30.0 % of the boost clock"
+    assert seen.detection.found is True
+    assert seen.detection.evidence == "the clock fell to 30.0 % of the boost clock"
 
 
 @pytest.mark.parametrize(
@@ -159,4 +159,4 @@ def test_a_high_clock_and_a_cpu_carry_no_flag_after_a_pause(clock, device, clock
     seen = after_pauses(clock, device, clock_hz)
 
     assert seen.factor.ratio == pytest.approx(10)
-    assert seen.finding.detected is detected
+    assert seen.detection.found is detected

@@ -13,7 +13,7 @@ def test_multiplications_alone_are_half_of_the_flops():
     seen = flops_n3.demonstrate(stage())
 
     assert (seen.wrong.value, seen.right.value) == (1e8, 2e8)
-    assert "as plausible as the rate itself" in seen.finding.evidence
+    assert "as plausible as the rate itself" in seen.detection.evidence
 
 
 def test_the_sparse_peak_halves_the_mfu():
@@ -22,7 +22,7 @@ def test_the_sparse_peak_halves_the_mfu():
     assert seen.right.value == pytest.approx(788e12 / 989.4e12)
     assert seen.wrong.value == pytest.approx(seen.right.value / 2)
     assert "dense" in seen.source
-    assert seen.finding.detected is None
+    assert seen.detection.found is None
 
 
 def test_a_rounded_peak_moves_the_mfu_of_the_notebook():
@@ -30,7 +30,7 @@ def test_a_rounded_peak_moves_the_mfu_of_the_notebook():
 
     assert seen.wrong.value == pytest.approx(0.6346, abs=1e-4)
     assert seen.right.value == pytest.approx(0.6267, abs=1e-4)
-    assert seen.finding.detected is None
+    assert seen.detection.found is None
 
 
 def test_a_foreign_peak_gives_an_mfu_where_none_is_known_and_the_dtype_is_emulated():
@@ -38,11 +38,11 @@ def test_a_foreign_peak_gives_an_mfu_where_none_is_known_and_the_dtype_is_emulat
 
     assert seen.wrong.value == pytest.approx(0.1419, abs=1e-4)
     assert seen.right.value is None
-    assert seen.finding.detected is True
-    assert "Tesla T4 has no bf16 units" in seen.finding.evidence
+    assert seen.detection.found is True
+    assert "Tesla T4 has no bf16 units" in seen.detection.evidence
 
 
 def test_a_card_with_units_of_its_own_for_the_dtype_is_not_flagged():
     card = as_device(accelerator_named("Tesla T4"))
 
-    assert foreign_peak.finding(replace(card, native=(*card.native, "bf16"))).detected is False
+    assert foreign_peak.detection(replace(card, native=(*card.native, "bf16"))).found is False

@@ -22,8 +22,8 @@ def test_zeros_are_faster_and_no_sign_tells():
     seen = zeros.observe(subject(Lasting(clock, 0.9)), subject(Lasting(clock, 1.0)), stage(clock))
 
     assert seen.factor.ratio == pytest.approx(1 / 0.9)
-    assert seen.finding.detected is None
-    assert "Only the options of a result tell" in seen.finding.evidence
+    assert seen.detection.found is None
+    assert "Only the options of a result tell" in seen.detection.evidence
 
 
 def test_where_no_gpu_is_the_published_rates_on_zeros_stand_in():
@@ -41,12 +41,12 @@ def test_a_bf16_product_of_ones_has_no_error_and_one_of_random_numbers_has():
 
     assert seen.wrong.value == 0
     assert 1e-3 < seen.right.value < 1e-2
-    assert seen.finding.detected is True
+    assert seen.detection.found is True
     assert seen.factor is None
 
 
 def test_an_error_that_is_not_zero_does_not_give_ones_away():
-    assert all_ones.finding(Accuracy(1e-3, 1e-2), 2.0**-8).detected is False
+    assert all_ones.detection(Accuracy(1e-3, 1e-2), 2.0**-8).found is False
 
 
 def test_tf32_is_a_thousand_times_further_off_than_fp32_and_incorrect_as_fp32():
@@ -56,8 +56,8 @@ def test_tf32_is_a_thousand_times_further_off_than_fp32_and_incorrect_as_fp32():
     assert 2.0**-14 < seen.wrong.value < 2.0**-11
     assert seen.right.value < 1e-6
     assert seen.factor.ratio > 300
-    assert seen.finding.detected is True
-    assert "rounding explains at most" in seen.finding.evidence
+    assert seen.detection.found is True
+    assert "rounding explains at most" in seen.detection.evidence
 
 
 @pytest.mark.parametrize(("count", "expected"), [(65_536, float("inf")), (32_768, 32_768.0)])
@@ -70,8 +70,8 @@ def test_an_infinite_sum_is_shown_as_such_and_incorrect():
 
     assert (seen.wrong.value, seen.wrong.text) == (None, "inf")
     assert seen.right.value == 65_536
-    assert seen.finding.detected is True
-    assert "overflowed" in seen.finding.evidence
+    assert seen.detection.found is True
+    assert "overflowed" in seen.detection.evidence
 
 
 def test_default_allclose_calls_a_correct_product_wrong():
@@ -79,11 +79,11 @@ def test_default_allclose_calls_a_correct_product_wrong():
 
     assert 0.001 < seen.wrong.value < 0.1
     assert seen.right.value == 0
-    assert seen.finding.detected is True
-    assert "allclose is False" in seen.finding.evidence
+    assert seen.detection.found is True
+    assert "allclose is False" in seen.detection.evidence
 
 
 def test_equal_products_do_not_give_allclose_away():
-    assert default_allclose.finding(0.0, Accuracy(1e-7, 1e-6)).detected is False
-    assert default_allclose.finding(1.0, Accuracy(1e-2, 1e-6)).detected is False
-    assert default_allclose.finding(1.0, Accuracy(None, 1e-6)).detected is None
+    assert default_allclose.detection(0.0, Accuracy(1e-7, 1e-6)).found is False
+    assert default_allclose.detection(1.0, Accuracy(1e-2, 1e-6)).found is False
+    assert default_allclose.detection(1.0, Accuracy(None, 1e-6)).found is None

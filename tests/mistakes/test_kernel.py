@@ -22,8 +22,8 @@ def test_a_grid_that_is_rounded_down_leaves_672_elements_unwritten():
     seen = grid_floor.demonstrate(stage())
 
     assert (seen.wrong.value, seen.right.value) == (672, 0)
-    assert seen.finding.detected is True
-    assert "elements were never written" in seen.finding.evidence
+    assert seen.detection.found is True
+    assert "elements were never written" in seen.detection.evidence
 
 
 def test_the_unwritten_elements_are_those_the_geometry_counts():
@@ -41,14 +41,14 @@ def test_ten_calls_that_accumulate_are_off_by_nine_times_the_answer():
 
     assert seen.wrong.value == pytest.approx(9, rel=1e-5)
     assert seen.right.value < 1e-6
-    assert seen.finding.detected is True
-    assert "NaN" in seen.finding.evidence  # of the poisoned output, to which it adds
+    assert seen.detection.found is True
+    assert "NaN" in seen.detection.evidence  # of the poisoned output, to which it adds
 
 
 def test_instructions_are_counted_by_the_format_they_compute_in():
     assert double_constant.counted(PTX) == double_constant.Counted(f64=3, f32=1)
-    assert double_constant.finding(double_constant.counted(PTX)).detected is True
-    assert double_constant.finding(double_constant.Counted(0, 4)).detected is False
+    assert double_constant.detection(double_constant.counted(PTX)).found is True
+    assert double_constant.detection(double_constant.Counted(0, 4)).found is False
 
 
 @pytest.mark.long
@@ -57,7 +57,7 @@ def test_a_double_constant_makes_the_kernel_sum_in_float64_and_without_it_nothin
 
     assert seen.wrong.value >= 3
     assert seen.right.value == 0
-    assert seen.finding.detected is True
+    assert seen.detection.found is True
     assert seen.how == "computed"
 
 

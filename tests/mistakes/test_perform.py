@@ -30,7 +30,7 @@ def test_the_report_is_an_observation_in_json(name):
     seen = decode(Observation, json.loads(json.dumps(told, allow_nan=False)))
     assert seen.mistake == name
     assert seen.quantity == MISTAKES[name].quantity
-    assert seen.finding.evidence
+    assert seen.detection.evidence
 
 
 @pytest.mark.parametrize("arguments", [{}, {"name": "no-clock"}])
@@ -72,6 +72,6 @@ def test_every_mistake_is_made_on_this_machine(name, cpu):
     assert (seen.environment is not None) == (seen.how in ("measured", "emulated"))
     assert seen.rounds == 0 or (seen.rounds >= 10 and seen.factor.ci95 and seen.wrong.ci95 and seen.right.ci95)
     if mistake.gives_away is None:
-        assert seen.finding.detected is None
+        assert seen.detection.found is None
     elif name not in SIGNS_THAT_NEED_AN_EFFECT:
-        assert seen.finding.detected is True
+        assert seen.detection.found is True

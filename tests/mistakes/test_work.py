@@ -34,8 +34,8 @@ def test_copies_are_part_of_the_wrong_time_and_no_sign_tells(clock):
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((4e-3, 1e-3))
     assert seen.factor.ratio == pytest.approx(4)
-    assert seen.finding.detected is None
-    assert "transfer_dominates" in seen.finding.evidence
+    assert seen.detection.found is None
+    assert "transfer_dominates" in seen.detection.evidence
 
 
 def test_copies_on_a_cpu_are_called_emulated(clock):
@@ -51,8 +51,8 @@ def test_allocation_is_part_of_the_wrong_time_and_no_sign_tells(clock):
     )
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((3e-3, 1e-3))
-    assert seen.finding.detected is None
-    assert "only the code shows it" in seen.finding.evidence
+    assert seen.detection.found is None
+    assert "only the code shows it" in seen.detection.evidence
 
 
 def test_overhead_scales_with_the_flops_of_a_size_that_is_not_tiny(clock):
@@ -71,9 +71,9 @@ def test_a_tiny_size_is_launch_bound_and_a_large_one_is_not(clock):
 
     seen = tiny_size.observe(tiny, large, stage(clock), overhead_s=1e-6)
 
-    assert seen.finding.detected is True
-    assert seen.finding.evidence == "a call on one element already takes 1.00 µs"
-    assert flag_of(large, (1e-4,) * 10, "launch_bound", overhead_s=1e-6).detected is False
+    assert seen.detection.found is True
+    assert seen.detection.evidence == "a call on one element already takes 1.00 µs"
+    assert flag_of(large, (1e-4,) * 10, "launch_bound", overhead_s=1e-6).found is False
 
 
 def test_a_warm_rate_told_as_the_memorys_carries_the_flag_warm(clock):
@@ -83,8 +83,8 @@ def test_a_warm_rate_told_as_the_memorys_carries_the_flag_warm(clock):
     seen = warm_cache.observe(warm, cold, stage(clock))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((12_000 / 1e-4, 12_000 / 1e-3))
-    assert seen.finding.detected is True
-    assert flag_of(cold, (1e-3,) * 10, "warm").detected is False
+    assert seen.detection.found is True
+    assert flag_of(cold, (1e-3,) * 10, "warm").found is False
 
 
 def pinned(clock, seconds, threads):
@@ -100,7 +100,7 @@ def test_one_of_two_cores_takes_twice_as_long_and_is_given_away(clock):
     seen = one_thread_baseline.observe(one_core, all_cores, stage(clock, TWO_CORES))
 
     assert seen.factor.ratio == pytest.approx(2)
-    assert seen.finding.detected is True
+    assert seen.detection.found is True
     assert (set(asked_one), set(asked_all)) == ({1}, {2})
     assert len(asked_one) == len(asked_all) == seen.rounds
 
@@ -111,11 +111,11 @@ def test_the_diagnosis_of_a_result_says_the_same_of_its_threads(clock, threads, 
     result = ok(implementation="numpy")
     seen = alone(replace(result, environment=replace(made.environment, device=TWO_CORES)))
 
-    finding = one_thread_baseline._finding(made)
+    detection = one_thread_baseline._detection(made)
 
-    assert finding.detected is detected
+    assert detection.found is detected
     assert (too_few_threads(seen) is not None) == detected
-    assert too_few_threads(seen) is None or too_few_threads(seen).evidence == finding.evidence
+    assert too_few_threads(seen) is None or too_few_threads(seen).evidence == detection.evidence
 
 
 def test_a_loop_that_was_removed_passes_the_peak_and_one_that_was_not_does_not(clock):
@@ -125,8 +125,8 @@ def test_a_loop_that_was_removed_passes_the_peak_and_one_that_was_not_does_not(c
     seen = unused_result.observe(made, stage(clock, device), Lasting(clock, 1e-6), Lasting(clock, 1.0))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1e12, 1e6))
-    assert seen.finding.detected is True
-    assert flag_of(made, (1.0,) * 10, "over_peak").detected is False
+    assert seen.detection.found is True
+    assert flag_of(made, (1.0,) * 10, "over_peak").found is False
 
 
 @pytest.mark.long

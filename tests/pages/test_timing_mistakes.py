@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.mistakes import MISTAKES
-from gpuexplore.mistakes.contract import Factor, Finding, Reading
+from gpuexplore.mistakes.contract import Detection, Factor, Reading
 from gpuexplore.ui.timing_mistakes import state
 from tests.mistakes.made import observation
 from tests.pages.conftest import texts
@@ -98,7 +98,7 @@ def test_what_was_observed_is_drawn_and_told(page, asked):
 
 def test_what_is_within_the_noise_is_not_claimed(page, asked):
     asked["minimum", "cpu"] = done(
-        observation(factor=Factor(1.0, (0.9, 1.1)), finding=Finding(None, "the two ways agree within the noise"))
+        observation(factor=Factor(1.0, (0.9, 1.1)), detection=Detection(None, "the two ways agree within the noise"))
     )
 
     app = page("timing_mistakes", mistake="minimum")

@@ -32,8 +32,8 @@ def observe(subject: Subject, stage: Stage, submit: Submit) -> Observation:
     pairs = take_turns(
         _timed(subject, stage, submit, is_waited_for=False), _timed(subject, stage, submit, is_waited_for=True), stage
     )
-    finding = flag_of(subject, pairs.wrong, "over_peak")
-    return from_pairs(MISTAKE, pairs.as_rates(subject.flop_count), subject, finding)
+    detection = flag_of(subject, pairs.wrong, "over_peak")
+    return from_pairs(MISTAKE, pairs.as_rates(subject.flop_count), subject, detection)
 
 
 def _timed(subject: Subject, stage: Stage, submit: Submit, *, is_waited_for: bool) -> Procedure:

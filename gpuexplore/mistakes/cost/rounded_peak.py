@@ -26,7 +26,7 @@ def demonstrate(_: Stage) -> Observation:
         how="computed",
         wrong=Reading(flop_per_s / ROUNDED),
         right=Reading(flop_per_s / peak.flop_per_s),
-        finding=no_sign(MISTAKE),
+        detection=no_sign(MISTAKE),
         factor=Factor(peak.flop_per_s / ROUNDED),
         source=peak.source,
     )

@@ -23,7 +23,7 @@ def demonstrate(_: Stage) -> Observation:
         how="computed",
         wrong=Reading(REACHED / sparse_flop_per_s),
         right=Reading(REACHED / dense.flop_per_s),
-        finding=no_sign(MISTAKE),
+        detection=no_sign(MISTAKE),
         factor=Factor(dense.flop_per_s / sparse_flop_per_s),
         source=dense.source,
     )

@@ -22,7 +22,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="measured",
         wrong=Reading(narrow) if np.isfinite(narrow) else Reading(None, text=str(narrow)),
         right=Reading(wide),
-        finding=incorrect(accuracy),
+        detection=incorrect(accuracy),
         note="fp16 ends at 65,504; half as many ones, 32,768, still fit.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )

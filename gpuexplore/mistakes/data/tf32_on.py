@@ -30,7 +30,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="emulated" if is_emulated else "measured",
         wrong=Reading(wrong.relative_error),
         right=Reading(right.relative_error),
-        finding=incorrect(wrong),
+        detection=incorrect(wrong),
         factor=Factor(wrong.relative_error / right.relative_error)
         if known and wrong.relative_error and right.relative_error
         else None,

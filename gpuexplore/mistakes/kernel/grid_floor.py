@@ -37,7 +37,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="emulated",
         wrong=Reading(down.unwritten),
         right=Reading(up.unwritten),
-        finding=incorrect(down.accuracy),
+        detection=incorrect(down.accuracy),
         note=f"The kernel's blocks run one after the other on the CPU: {LENGTH // THREADS} of them, and one more.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )

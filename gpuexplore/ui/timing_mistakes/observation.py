@@ -55,7 +55,7 @@ def _show_seen(observation: Observation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
-    st.markdown(f"{VERDICTS[observation.finding.detected]} {plain(observation.finding.evidence)}.")
+    st.markdown(f"{VERDICTS[observation.detection.found]} {plain(observation.detection.evidence)}.")
     notes = [
         observation.note,
         observation.source and f"Source: {observation.source}",
