@@ -49,6 +49,13 @@ def test_a_mistake_is_told_in_full(mistake):
 
 
 @EACH
+def test_code_fits_half_a_page(mistake):
+    lines = f"{mistake.wrong_code}\n{mistake.right_code}".splitlines()
+
+    assert max(map(len, lines)) <= 44
+
+
+@EACH
 def test_a_mistake_has_a_sign_that_exists_or_the_reason_why_it_has_none(mistake):
     sign = mistake.gives_away
 

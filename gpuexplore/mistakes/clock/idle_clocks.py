@@ -53,11 +53,7 @@ MISTAKE = Mistake(
     wrong_code=(
         "# the device has idled since the last cell\nstart = perf_counter()\ncall()\nelapsed = perf_counter() - start"
     ),
-    right_code=(
-        "while seconds_since(begin) < 0.2:\n"
-        "    call()                       # clocks go up, threads wake\n"
-        "elapsed = timed(call)"
-    ),
+    right_code=("while seconds_since(begin) < 0.2:\n    call()           # clocks go up\nelapsed = timed(call)"),
     why=(
         "A GPU lowers its clock when it idles and takes tens of milliseconds to raise it. "
         "On a CPU the threads of a library sleep, and waking them costs more than a short call."

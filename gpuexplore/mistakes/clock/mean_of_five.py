@@ -46,7 +46,7 @@ MISTAKE = Mistake(
     wrong_code=("elapsed = []\nfor _ in range(5):\n    elapsed.append(timed(call))\nresult = mean(elapsed)"),
     right_code=(
         "elapsed = []\n"
-        "while not is_precise(elapsed):   # 95 % interval within 1 %\n"
+        "while not within_1_percent(elapsed):\n"
         "    elapsed.append(timed(call))\n"
         "result = median(elapsed), interval(elapsed)"
     ),

@@ -49,8 +49,8 @@ MISTAKE = Mistake(
     rows=("E7",),
     wrong="A rate in bf16 is divided by the peak of fp16, on a card that has no units for bf16.",
     right="Compare it with the peak of the format and of the units that computed; without one the MFU is unknown.",
-    wrong_code="mfu = rate_bf16 / 16e12      # the T4's fp16 on vector units",
-    right_code="mfu = None                   # a T4 has no bf16 units",
+    wrong_code="mfu = rate / 16e12   # fp16, vector units",
+    right_code="mfu = None           # no bf16 units",
     why=(
         "A format without units is converted and computed in another one, at the cost of the conversions. "
         "Its rate then says nothing about units it never used, and there is no peak it could come near."

@@ -41,7 +41,7 @@ MISTAKE = Mistake(
     wrong="The matrices are filled with ones, and the result agrees to the last digit.",
     right="Check on random numbers, against a reference in float64 from the same rounded inputs.",
     wrong_code=("x, w = torch.ones(m, k), torch.ones(k, n)\nassert (x @ w == k).all()"),
-    right_code=("x, w = torch.randn(m, k), torch.randn(k, n)\nerror = norm(out - reference) / norm(reference)"),
+    right_code=("x, w = torch.randn(m, k), torch.randn(k, n)\nerror = norm(out - exact) / norm(exact)"),
     why=(
         "Ones and their sums up to 256 are whole numbers, which bf16 holds exactly, so nothing is ever rounded. "
         "Random numbers use all digits of the format, and show what it drops."

@@ -55,8 +55,8 @@ MISTAKE = Mistake(
     rows=("A1", "B6"),
     wrong="Two fp32 products are compared by allclose with its default tolerances.",
     right="Compare with a float64 reference by norm, with a tolerance that grows with the length of the sums.",
-    wrong_code="torch.allclose(c_cpu, c_gpu)         # False",
-    right_code=("error = norm(c_gpu - reference) / norm(reference)\nerror <= 4 * 2**-24 * sqrt(k) + 2 * 2**-24"),
+    wrong_code="torch.allclose(c_cpu, c_gpu)  # False",
+    right_code=("error = norm(c_gpu - exact) / norm(exact)\nerror <= (4 * sqrt(k) + 2) * 2**-24"),
     why=(
         "Two libraries add the same thousand terms in another order, and each order rounds in its own way. "
         "Elements near zero, where large terms cancel, then differ by more than a hundred-thousandth of themselves."

@@ -74,9 +74,9 @@ MISTAKE = Mistake(
     name="double-constant",
     title="Which format does a kernel of fp32 arrays compute in?",
     rows=("B4", "B6"),
-    wrong="The sum of a kernel starts at `0.`, which Python holds in float64.",
+    wrong="The sum of a kernel starts at the constant 0., which is a float64 in Python.",
     right="Start it at a zero of the arrays' own type.",
-    wrong_code=("tmp = 0.                     # float64\nfor j in range(n):\n    tmp += a[row, j] * x[j]"),
+    wrong_code=("tmp = 0.             # float64\nfor j in range(n):\n    tmp += a[row, j] * x[j]"),
     right_code=("tmp = float32(0)\nfor j in range(n):\n    tmp += a[row, j] * x[j]"),
     why=(
         "A sum of a float64 and a float32 is a float64, so every addition is one, and every product is converted. "

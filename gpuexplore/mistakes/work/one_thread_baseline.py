@@ -50,7 +50,7 @@ MISTAKE = Mistake(
     wrong="The baseline runs on one core, and the speedup over it is told as that over the CPU.",
     right="Give every library as many threads as there are cores, and tell the number.",
     wrong_code=("# OPENBLAS_NUM_THREADS=1\nspeedup = t_numpy / t_gpu"),
-    right_code=("set_threads(physical_cores)\nspeedup = t_numpy / t_gpu    # told with the threads"),
+    right_code=("set_threads(physical_cores)\nspeedup = t_numpy / t_gpu"),
     why=(
         "A CPU has as many arithmetic units as it has cores, and a loop in Python, or a library that was pinned, "
         "uses one. A speedup over it grows with the number of cores that had no work."
