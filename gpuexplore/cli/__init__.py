@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     "mistake": "a measuring mistake made on purpose, beside the right way",
+    "lesson": "the lessons: list them, check a file, run one here, print a sheet",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from gpuexplore.activity import Activity, Observation
 from gpuexplore.model import Case, Device, Result
 from gpuexplore.serialization import decode, encode
 
@@ -20,15 +21,16 @@ CANCEL = "cancel"  # the worker stops between two rounds once this file is there
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker is asked for: to measure cases of one group; without any, to load what measuring takes.
+    """What a worker is asked for: to measure cases of one group, an activity, or else to load what measuring takes.
 
     Attributes:
-        runner: module with `measure_group` and `warm_up`.
+        runner: module with `measure_group` and `warm_up`; of an activity the one with `perform`.
     """
 
     runner: str
     device: Device
     cases: tuple[Case, ...] = ()
+    activity: Activity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,17 @@ class Ended:
     Attributes:
         error: what makes the worker unusable: it could not warm up, or its CUDA context broke.
         device: the device with its ceilings, after a warm-up.
+        failure: what ended an activity; the worker can be used all the same.
         left_behind: processes that the task started and that still run.
     """
 
     error: str | None = None
     device: Device | None = None
+    failure: str | None = None
     left_behind: int = 0
 
 
-Event = Begun | Case | Result | Ended
+Event = Begun | Case | Result | Observation | Ended
 
 
 def write_task(directory: Path, task: Task) -> None:
@@ -99,6 +103,6 @@ def encode_event(event: Event) -> dict[str, Any]:
 
 def decode_event(data: dict[str, Any]) -> Event:
     """Return the event that `encode_event` turned into `data`."""
-    kinds: Sequence[type[Event]] = (Begun, Case, Result, Ended)
+    kinds: Sequence[type[Event]] = (Begun, Case, Result, Observation, Ended)
     kind = next(kind for kind in kinds if kind.__name__ == data["kind"])
     return decode(kind, data["value"])

@@ -16,6 +16,7 @@ from typing import IO
 
 import psutil
 
+from gpuexplore.activity import Observation
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Task, read_task, write_event
 from gpuexplore.jobs.quiet import Rounds
@@ -46,7 +47,13 @@ def perform(directory: Path) -> None:
     task = read_task(directory)
     with (directory / JOURNAL).open("a", encoding="utf-8") as journal:
         write_event(journal, Begun(os.getpid()))
-        write_event(journal, _measure(task, directory, journal) if task.cases else _warm_up(task))
+        write_event(journal, _carry_out(task, directory, journal))
+
+
+def _carry_out(task: Task, directory: Path, journal: IO[str]) -> Ended:
+    if task.activity:
+        return _perform_activity(task, directory, journal)
+    return _measure(task, directory, journal) if task.cases else _warm_up(task)
 
 
 def _take_pipes() -> tuple[IO[str], IO[str]]:
@@ -85,6 +92,25 @@ def _warm_up(task: Task) -> Ended:
         LOG.exception("Warming up %s failed", task.device.id)
         return Ended(describe_error(error))
     return Ended(device=ready)
+
+
+def _perform_activity(task: Task, directory: Path, journal: IO[str]) -> Ended:
+    """Do what no sweep of an operation is; what goes wrong in it is its own failure."""
+    assert task.activity is not None
+    children, failure = _children(), None
+    try:
+        resolve_name(task.runner).perform(
+            dict(task.activity.arguments),
+            ensure_ceiling(task.device),
+            report=lambda payload: write_event(journal, Observation(payload)),
+            cancelled=(directory / CANCEL).exists,
+            time=Timekeeper(undisturbed=Rounds().beside_no_page),
+        )
+    except Exception as error:
+        LOG.exception("%s failed", task.activity)
+        failure = describe_error(error)
+    broken = failure if failure and breaks_context(failure, task.device) else None
+    return Ended(broken, failure=failure, left_behind=len(_children() - children))
 
 
 def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:

@@ -8,15 +8,25 @@ from typing import Self
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.store import attempts, leases, owners, peaks, queue, runs, turns
+from gpuexplore.store import activities, answers, attempts, leases, owners, peaks, queue, runs, turns
 from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
 from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
-from gpuexplore.store.queue import RunClaim
+from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
 from gpuexplore.store.turns import WaitingRun
 from gpuexplore.store.unavailable import unavailable
 from gpuexplore.store.upgrade import upgrade
 
-__all__ = ["Instance", "RunClaim", "Store", "Supervisor", "SupervisorState", "WaitingRun", "open_store"]
+__all__ = [
+    "ActivityClaim",
+    "Claim",
+    "Instance",
+    "RunClaim",
+    "Store",
+    "Supervisor",
+    "SupervisorState",
+    "WaitingRun",
+    "open_store",
+]
 
 
 class Store(Database):
@@ -27,6 +37,8 @@ class Store(Database):
     # owners
     submit = runs.submit
     submit_all = runs.submit_all
+    submit_activity = activities.submit_activity
+    load_activity = activities.load_activity
     record = runs.record
     load = runs.load
     load_summary = runs.load_summary
@@ -40,10 +52,18 @@ class Store(Database):
     own_bandwidth = peaks.own_bandwidth
     set_own_bandwidth = peaks.set_own_bandwidth
     delete_own_bandwidth = peaks.delete_own_bandwidth
+    add_answer = answers.add_answer
+    set_outcomes = answers.set_outcomes
+    answers_of = answers.answers_of
+    erase_answers = answers.erase_answers
     see = owners.see
     # anybody
     newest_result = runs.newest_result
+    newest_alike = runs.newest_alike
+    answers_since = answers.answers_since
     running = runs.running
+    running_activities = activities.running_activities
+    newest_activity = activities.newest_activity
     position = turns.position
     waiting = turns.waiting
     queue_length = turns.queue_length
@@ -63,6 +83,7 @@ class Store(Database):
     cancel_requested = runs.cancel_requested
     set_current = attempts.set_current
     add_result = attempts.add_result
+    add_observation = attempts.add_observation
     finish = attempts.finish
     release = attempts.release
 

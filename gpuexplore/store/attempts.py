@@ -3,13 +3,14 @@
 from sqlalchemy import Connection, Select, Update, func, insert, select, update
 from sqlalchemy import case as choose
 
+from gpuexplore.activity import Observation
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.serialization import encode
 from gpuexplore.store.database import Database
 from gpuexplore.store.environments import keep, take_out
-from gpuexplore.store.queue import RunClaim
-from gpuexplore.store.tables import RESULTS, RUNS
+from gpuexplore.store.queue import Claim, RunClaim
+from gpuexplore.store.tables import OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.turns import book, order_runs_of
 
 FINAL = (RunState.DONE, RunState.CANCELLED, RunState.FAILED)
@@ -31,6 +32,16 @@ def add_result(database: Database, claim: RunClaim, result: Result) -> bool:
         return held
 
 
+def add_observation(database: Database, claim: Claim, observation: Observation) -> bool:
+    """Store what an activity reports; return False when the claim no longer holds."""
+    with database.writing() as connection:
+        held = connection.scalar(_locked(claim)) is not None
+        if held:
+            row = {"run_id": claim.run_id, "payload": observation.payload}
+            connection.execute(insert(OBSERVATIONS).values(**row))
+        return held
+
+
 def add_row(connection: Connection, run_id: str, case_index: int, result: Result) -> None:
     """Store a result in the transaction of `connection`, its environment apart."""
     payload, environment = take_out(encode(result))
@@ -39,7 +50,7 @@ def add_row(connection: Connection, run_id: str, case_index: int, result: Result
     connection.execute(insert(RESULTS).values(**row))
 
 
-def add_device_seconds(database: Database, claim: RunClaim, device_s: float) -> bool:
+def add_device_seconds(database: Database, claim: Claim, device_s: float) -> bool:
     """Book what a device has worked for this run; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.execute(_held(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
@@ -47,7 +58,7 @@ def add_device_seconds(database: Database, claim: RunClaim, device_s: float) -> 
         return held
 
 
-def finish(database: Database, claim: RunClaim, state: RunState, *, reason: str | None = None) -> bool:
+def finish(database: Database, claim: Claim, state: RunState, *, reason: str | None = None) -> bool:
     """End a run as done, cancelled or failed; return False when the claim no longer holds.
 
     Raises:
@@ -62,7 +73,7 @@ def finish(database: Database, claim: RunClaim, state: RunState, *, reason: str 
         return connection.execute(ended).rowcount == 1
 
 
-def release(database: Database, claim: RunClaim) -> bool:
+def release(database: Database, claim: Claim) -> bool:
     """Give a run back to the queue with the results it has; return False when the claim no longer holds.
 
     One that was to be cancelled ends instead.
@@ -76,13 +87,13 @@ def release(database: Database, claim: RunClaim) -> bool:
         return held
 
 
-def _held(claim: RunClaim) -> Update:
+def _held(claim: Claim) -> Update:
     return update(RUNS).where(
         RUNS.c.id == claim.run_id, RUNS.c.attempt == claim.attempt, RUNS.c.state == RunState.RUNNING
     )
 
 
-def _locked(claim: RunClaim) -> Select[tuple[int]]:
+def _locked(claim: Claim) -> Select[tuple[int]]:
     """Return the query that holds the run's row until the result is in."""
     return (
         select(RUNS.c.number)

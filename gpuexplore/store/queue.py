@@ -7,15 +7,16 @@ the single writer on SQLite.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Update, and_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Update, and_, bindparam, delete, func, select, update
 from sqlalchemy import case as choose
 
+from gpuexplore.activity import Activity
 from gpuexplore.errors import CANCELLED_BY_OWNER, NotFound
 from gpuexplore.model import Case, Experiment, RunState
 from gpuexplore.store.database import Database, epoch_s
 from gpuexplore.store.leases import Instance, is_leased
-from gpuexplore.store.tables import OWNERS, RESULTS, RUNS, SUPERVISORS
-from gpuexplore.store.tolerant_decode import experiment_of
+from gpuexplore.store.tables import EXPERIMENT, OBSERVATIONS, OWNERS, RESULTS, RUNS, SUPERVISORS
+from gpuexplore.store.tolerant_decode import activity_of, experiment_of
 from gpuexplore.store.turns import ORDER, QUEUED, claimable
 from gpuexplore.units import format_seconds
 
@@ -41,8 +42,27 @@ CLAIM = (
         current=None,
         started_utc=func.coalesce(RUNS.c.started_utc, bindparam("now")),
     )
-    .returning(RUNS.c.id, RUNS.c.attempt, RUNS.c.owner, RUNS.c.experiment)
+    .returning(RUNS.c.id, RUNS.c.attempt, RUNS.c.owner, RUNS.c.kind, RUNS.c.experiment)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityClaim:
+    """An activity that one supervisor may do.
+
+    Attributes:
+        attempt: number that fences its writes: an older one writes nothing.
+    """
+
+    run_id: str
+    attempt: int
+    owner: str
+    activity: Activity
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices it needs, by the names it asked for."""
+        return self.activity.devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +81,11 @@ class RunClaim:
     done: frozenset[int] = frozenset()
 
     @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices it needs, by the names it asked for."""
+        return self.experiment.devices
+
+    @property
     def remaining(self) -> tuple[Case, ...]:
         """The cases without a result, in the experiment's order."""
         return tuple(case for index, case in enumerate(self.experiment.cases()) if index not in self.done)
@@ -70,7 +95,10 @@ class RunClaim:
         return self.experiment.cases().index(case)
 
 
-def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> RunClaim | None:
+Claim = RunClaim | ActivityClaim
+
+
+def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> Claim | None:
     """Take the run whose turn it is on these devices; None when none waits for them.
 
     Args:
@@ -90,7 +118,10 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> R
         done: Sequence[int] = ()
         if row.attempt > 1:
             done = connection.scalars(select(RESULTS.c.case_index).where(RESULTS.c.run_id == row.id)).all()
+            connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.run_id == row.id))  # it begins anew
     try:
+        if row.kind != EXPERIMENT:
+            return ActivityClaim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
         experiment = experiment_of(row.id, row.experiment)
     except NotFound as error:  # another version queued it: its owner is told, and the queue goes on
         _fail(database, row.id, str(error))

@@ -1,28 +1,25 @@
 """Runs as their owners see them: submit, look, cancel."""
 
-import secrets
-import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, func, or_, select, update
 from sqlalchemy import case as choose
 
 from gpuexplore.devices.identity import same_device
 from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
-from gpuexplore.serialization import encode
 from gpuexplore.store.attempts import add_row
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.environments import put_back
 from gpuexplore.store.limits import check, limits
-from gpuexplore.store.tables import ENVIRONMENTS, OWNERS, RESULTS, RUNS
+from gpuexplore.store.run_rows import insert_run, new_row
+from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
 
-ID_LENGTH = 10  # 36**10: a link cannot be guessed
-ALPHABET = string.ascii_lowercase + string.digits
+LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
 LOOKED_AT = 40  # runs that are searched for results on a device
 ACTIVE = (RunState.QUEUED, RunState.RUNNING)
 
@@ -54,12 +51,12 @@ def submit_all(
     Raises:
         InvalidInput: a limit is reached; nothing was queued.
     """
-    rows = [_new_run(database, experiment, owner) for experiment in experiments]
+    rows = [new_row(database, experiment, owner) for experiment in experiments]
     with database.writing(durable=True) as connection:
         for row, estimated_s in zip(rows, experiments.values(), strict=True):
             row |= {"estimated_s": row["estimated_s"] if estimated_s is None else estimated_s, "address": address}
             check(connection, row, limits())
-            _insert_run(connection, row)
+            insert_run(connection, row)
         upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
         order_runs_of(connection, owner)
     return [row["id"] for row in rows]
@@ -76,9 +73,9 @@ def record(database: Database, experiment: Experiment, owner: str, *, results: S
     if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
         raise InvalidInput("results and experiment differ: each result must be of a case of its own")
     now = database.now()
-    row = _new_run(database, experiment, owner) | {"state": RunState.DONE, "started_utc": now, "finished_utc": now}
+    row = new_row(database, experiment, owner) | {"state": RunState.DONE, "started_utc": now, "finished_utc": now}
     with database.writing() as connection:
-        run_id = _insert_run(connection, row)
+        run_id = insert_run(connection, row)
         for result in results:
             add_row(connection, run_id, indexes[result.case], result)
     return run_id
@@ -170,6 +167,15 @@ def _measured_on(device: Device, result: Result) -> bool:
     return result.environment is not None and same_device(result.environment.device, device)
 
 
+def newest_alike(database: Database, experiment: Experiment, since_utc: str) -> Run | None:
+    """Return the newest run of exactly this experiment that was done since then, with its results; None without one."""
+    wanted = _runs_with_counts().where(RUNS.c.state == RunState.DONE, RUNS.c.finished_utc >= since_utc)
+    with database.reading() as connection:
+        found = _decodable_runs(connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(LOOKED_AT_ALIKE)))
+        alike = next((run for run in found if run.experiment == experiment), None)
+    return load(database, alike.id) if alike else None
+
+
 def running(database: Database) -> tuple[Run, ...]:
     """Return the runs that are being measured, without their results, the oldest first."""
     wanted = _runs_with_counts().where(RUNS.c.state == RunState.RUNNING).order_by(RUNS.c.number)
@@ -193,7 +199,7 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
     waits = RUNS.c.state == RunState.QUEUED
     stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
     with database.writing(durable=True) as connection:
-        run = _one_run(connection, run_id)
+        run = _any_run(connection, run_id)
         if run.owner != owner and not admin:
             raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
         connection.execute(
@@ -212,19 +218,6 @@ def cancel_requested(database: Database, run_id: str) -> bool:
         return bool(connection.scalar(select(RUNS.c.cancel_requested).where(RUNS.c.id == run_id)))
 
 
-def _new_run(database: Database, experiment: Experiment, owner: str) -> dict[str, Any]:
-    return {
-        "id": "".join(secrets.choice(ALPHABET) for _ in range(ID_LENGTH)),
-        "owner": owner,
-        "experiment": encode(experiment),
-        "devices": ",".join(sorted(experiment.devices)),
-        "estimated_s": len(experiment.cases()) * experiment.options.budget_s,
-        "total": len(experiment.cases()),
-        "state": RunState.QUEUED,
-        "created_utc": database.now(),
-    }
-
-
 def _payloads(run_id: str) -> Select[Any]:
     joined = select(RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared")).outerjoin(
         ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment
@@ -232,18 +225,20 @@ def _payloads(run_id: str) -> Select[Any]:
     return joined.where(RESULTS.c.run_id == run_id)
 
 
-def _insert_run(connection: Connection, row: dict[str, Any]) -> str:
-    connection.execute(insert(RUNS).values(**row))
-    return str(row["id"])
-
-
 def _runs_with_counts() -> Any:
     done = select(func.count()).where(RESULTS.c.run_id == RUNS.c.id).scalar_subquery()
-    return select(RUNS, done.label("done"))
+    return select(RUNS, done.label("done")).where(RUNS.c.kind == EXPERIMENT)
+
+
+def _any_run(connection: Connection, run_id: str) -> Row[Any]:
+    return _found(connection.execute(select(RUNS).where(RUNS.c.id == run_id)).one_or_none(), run_id)
 
 
 def _one_run(connection: Connection, run_id: str) -> Row[Any]:
-    row = connection.execute(_runs_with_counts().where(RUNS.c.id == run_id)).one_or_none()
+    return _found(connection.execute(_runs_with_counts().where(RUNS.c.id == run_id)).one_or_none(), run_id)
+
+
+def _found(row: Row[Any] | None, run_id: str) -> Row[Any]:
     if row is None:
         raise NotFound(f"no run {run_id[:60]!r}: check the link")
     return row

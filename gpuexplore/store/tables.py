@@ -37,6 +37,7 @@ RUN_STATE = Enum(
     RunState, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
 )
 
+EXPERIMENT = "experiment"
 WAITS_FOR_SEVERAL = "state = 'queued' AND devices LIKE '%,%'"  # a run that waits and needs several devices
 
 RUNS = Table(
@@ -45,6 +46,7 @@ RUNS = Table(
     Column("number", Integer, primary_key=True),  # the order of submission
     Column("id", String(16), nullable=False),  # what a link carries: not to be guessed
     Column("owner", String(64), nullable=False),
+    Column("kind", String(32), nullable=False, server_default=EXPERIMENT),  # what `experiment` holds: else an activity
     Column("experiment", JSON, nullable=False),
     Column("total", Integer, nullable=False),
     Column("state", RUN_STATE, nullable=False),
@@ -96,6 +98,15 @@ RESULTS = Table(
     UniqueConstraint("run_id", "case_index"),
 )
 
+OBSERVATIONS = Table(
+    "observations",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # the order of arrival
+    Column("run_id", String(16), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("payload", JSON, nullable=False),
+    Index(None, "run_id", "number"),
+)
+
 OWN_PEAKS = Table(
     "own_peaks",
     METADATA,
@@ -137,6 +148,22 @@ DEVICE_SECONDS = Table(
     Column("minute", Integer, nullable=False),  # since 1970
     Column("device_s", Float, nullable=False),
     PrimaryKeyConstraint("owner", "minute"),
+)
+
+ANSWERS = Table(
+    "answers",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # the last of a step is the one that counts
+    Column("owner", String(64), nullable=False),
+    Column("lesson", String(100), nullable=False),
+    Column("digest", String(16), nullable=False),  # of its text: answers belong to one version of a lesson
+    Column("step", String(1), nullable=False),
+    Column("guesses", JSON, nullable=False),  # by the guess's id; null for no idea
+    Column("runs", JSON, nullable=False),  # ids, in the order of what the step measures; null for none
+    Column("outcomes", JSON),  # in the order of the checks, once they are judged
+    Column("created_utc", String(32), nullable=False),
+    Index(None, "owner", "lesson", "step", "number"),
+    Index(None, "lesson", "digest", "created_utc"),
 )
 
 OWNERS = Table(

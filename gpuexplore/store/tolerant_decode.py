@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from gpuexplore.activity import Activity, kind_named
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError, NotFound
 from gpuexplore.model import Experiment, Result
@@ -26,6 +27,18 @@ def experiment_of(run_id: str, payload: Any) -> Experiment:
     with _named(run_id):
         found = decode(Experiment, payload)
         operation_named(found.operation)
+        return found
+
+
+def activity_of(run_id: str, payload: Any) -> Activity:
+    """Return the activity of a row.
+
+    Raises:
+        NotFound: it is none, or of a kind this version does not know.
+    """
+    with _named(run_id):
+        found = decode(Activity, payload)
+        kind_named(found.kind)
         return found
 
 

@@ -49,7 +49,15 @@ def left_s(runs: FromClause) -> ColumnElement[float]:
 
 LEFT_S = left_s(RUNS)
 ORDER = (RUNS.c.turn_s, RUNS.c.number)
-WAITING_COLUMNS = (*ORDER, RUNS.c.id, RUNS.c.owner, RUNS.c.devices, RUNS.c.estimated_s, LEFT_S.label("left_s"))
+WAITING_COLUMNS = (
+    *ORDER,
+    RUNS.c.id,
+    RUNS.c.owner,
+    RUNS.c.kind,
+    RUNS.c.devices,
+    RUNS.c.estimated_s,
+    LEFT_S.label("left_s"),
+)
 # Built once: to build a statement takes longer than most of them run.
 AHEAD = select(func.count().label("runs"), func.coalesce(func.sum(LEFT_S), 0.0).label("wait_s")).where(
     QUEUED,
@@ -91,6 +99,7 @@ class WaitingRun:
     Attributes:
         id: of the run.
         owner: whose it is.
+        kind: of work: `experiment`, or the kind of an activity.
         devices: what it asks for.
         position: how many runs from now its turn comes, 1 for next, among those that compete for its devices.
         expected_start_s: seconds until then, by the estimates of those before it; None when no supervisor that is
@@ -100,6 +109,7 @@ class WaitingRun:
 
     id: str
     owner: str
+    kind: str
     devices: tuple[str, ...]
     position: int
     expected_start_s: float | None
@@ -252,6 +262,7 @@ def _waiting(run: Row[*tuple[Any, ...]], room: _Room, runs_ahead: int, wait_s: f
     return WaitingRun(
         id=run.id,
         owner=run.owner,
+        kind=run.kind,
         devices=tuple(run.devices.split(",")),
         position=runs_ahead + 1,
         expected_start_s=(room.busy_s + wait_s) / room.lanes if room.lanes else None,

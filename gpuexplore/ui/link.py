@@ -21,6 +21,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "devices": ("q",),
         "queue": (),
+        "lessons": ("lesson", "step", "view"),
         "fact-check": ("row",),
         "timing-mistakes": ("mistake",),
     }

@@ -50,6 +50,13 @@ page = st.navigation(
         ],
         "Learn": [
             st.Page(
+                PAGES / "lessons.py",
+                title="Lessons",
+                icon=":material/school:",
+                url_path="lessons",
+                help="Guess, measure here, see why: fourteen lessons of ten minutes, and a tour.",
+            ),
+            st.Page(
                 PAGES / "timing_mistakes.py",
                 title="Timing mistakes",
                 icon=":material/timer_off:",

@@ -24,11 +24,17 @@ class EngineForOneTest:
         return self._engine.warm(device)
 
     def measure(self, cases, on_event, cancelled):
+        self._engine_for_this_test().measure(cases, on_event, cancelled)
+
+    def perform(self, activity, on_observation, cancelled):
+        self._engine_for_this_test().perform(activity, on_observation, cancelled)
+
+    def _engine_for_this_test(self):
         asked = Path(os.environ["LIMITS_FILE"]).read_text()
         if asked != self._asked:
             self._engine.close()
             self._asked, self._engine = asked, _engine(json.loads(asked))
-        self._engine.measure(cases, on_event, cancelled)
+        return self._engine
 
     def close(self):
         self._engine.close()

@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from gpuexplore.activity import of_kind
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Device, Result, Status
 from gpuexplore.serialization import encode
@@ -288,3 +289,53 @@ def test_failing_listener_stops_the_worker(engine_with, cases_of):
         with pytest.raises(OSError, match="disk full"):
             engine.measure(cases_of("hang", operation="listener-test"), refuse, lambda: False)
         wait_until_gone("listener-test")
+
+
+def performed(engine, cases, does, cancelled=lambda: False):
+    """Do an activity on the device of `cases`; return what was observed."""
+    observed = []
+    engine.perform(
+        of_kind("mistake", {"does": does}, device=cases[0].device),
+        lambda event: observed.append(event.payload),
+        cancelled,
+    )
+    return observed
+
+
+def test_activity_reports_from_the_worker_that_measures(engine_with, cases_of):
+    with engine_with() as engine:
+        worker = measured(engine, cases_of("fine"))["fine"].measurement.median_s
+        observed = performed(engine, cases_of("fine"), "observe")
+
+    assert observed == [{"step": 1}, {"step": 2, "pid": worker}]
+
+
+def test_activity_that_fails_says_why_and_its_worker_goes_on(engine_with, cases_of):
+    with engine_with() as engine:
+        worker = measured(engine, cases_of("fine"))["fine"].measurement.median_s
+        with pytest.raises(GpuExploreError, match="no such thing"):
+            performed(engine, cases_of("fine"), "fail")
+
+        assert performed(engine, cases_of("fine"), "observe")[1]["pid"] == worker
+
+
+def test_activity_whose_worker_dies_fails_and_the_next_one_is_done(engine_with, cases_of):
+    with engine_with() as engine:
+        with pytest.raises(GpuExploreError, match="exit code 3"):
+            performed(engine, cases_of("fine"), "crash")
+
+        assert len(performed(engine, cases_of("fine"), "observe")) == 2
+
+
+def test_activity_that_reports_nothing_is_ended(engine_with, cases_of):
+    with engine_with(start_s=3) as engine, pytest.raises(GpuExploreError, match="nothing was reported within 3"):
+        performed(engine, cases_of("fine"), "hang")
+
+
+def test_cancelled_activity_ends_with_what_it_has(engine_with, cases_of):
+    observed = []
+    with engine_with() as engine:
+        activity = of_kind("mistake", {"does": "wait"}, device=cases_of("fine")[0].device)
+        engine.perform(activity, observed.append, lambda: bool(observed))
+
+    assert [event.payload for event in observed] == [{"step": 1}]

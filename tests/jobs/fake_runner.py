@@ -35,6 +35,27 @@ def measure_group(cases, device, *, report, cancelled, time):
     _take_turns(cases, report)
 
 
+def perform(arguments, device, *, report, cancelled, time):
+    ACTIONS[arguments["does"]](report, cancelled)
+
+
+def observe(report, cancelled):
+    """Report twice, the second time the process id."""
+    report({"step": 1})
+    report({"step": 2, "pid": os.getpid()})
+
+
+def observe_until_cancelled(report, cancelled):
+    report({"step": 1})
+    while not cancelled():
+        time.sleep(0.01)
+
+
+def fail(report, cancelled):
+    report({"step": 1})
+    raise ValueError("no such thing")
+
+
 def _take_turns(cases, report):
     """Finish the implementations that only have a result once all were taken up."""
     if any(case.implementation == "crashes-in-turns" for case in cases):
@@ -206,4 +227,11 @@ BEHAVIOURS = {
     "takes-turns": nothing,
     "tell": tell,
     "touch-nothing": touch_nothing,
+}
+ACTIONS = {
+    "observe": observe,
+    "wait": observe_until_cancelled,
+    "fail": fail,
+    "crash": lambda report, cancelled: os._exit(3),
+    "hang": lambda report, cancelled: time.sleep(60),
 }

@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 from sqlalchemy import select, update
 
+from gpuexplore.activity import Observation, of_kind
 from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.supervisor import claimed_run, loop
 from gpuexplore.jobs.supervisor import heartbeat as module
@@ -49,6 +50,10 @@ class FakeEngine:
                 continue
             on_event(case)
             on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0)))
+
+    def perform(self, activity, on_observation, cancelled):
+        self.before_group(activity)
+        on_observation(Observation({"device": activity.device}))
 
     def close(self):
         pass
@@ -455,3 +460,44 @@ def test_run_that_was_cancelled_when_its_device_was_lost_ends(store, heartbeat, 
     served(store, FakeEngine(before_group), heartbeat)
 
     assert store.load_summary(run_id).state is RunState.CANCELLED
+
+
+def test_activity_waits_its_turn_among_runs_and_keeps_what_it_observes(store, heartbeat, experiment):
+    order = []
+    first = store.submit(experiment, "ada")
+    activity = store.submit_activity(of_kind("mistake", {"name": "first-call"}, device="fake"), "bob")
+    last = store.submit(experiment, "cem")
+
+    served(store, FakeEngine(order.append), heartbeat)
+
+    done = store.load_activity(activity)
+    assert [work.kind for work in order if hasattr(work, "kind")] == ["mistake"]
+    assert (done.state, done.payloads, done.device_s > 0) == (RunState.DONE, ({"device": "fake"},), True)
+    assert [store.load(run_id).state for run_id in (first, last)] == [RunState.DONE] * 2
+
+
+def test_activity_on_a_device_named_with_its_host_is_done_here(store, heartbeat):
+    run_id = store.submit_activity(of_kind("mistake", {}, device="host/fake"), "ada")
+
+    served(store, FakeEngine(), heartbeat)
+
+    assert store.load_activity(run_id).payloads == ({"device": "fake"},)
+
+
+def test_activity_that_fails_says_why(store, heartbeat):
+    run_id = store.submit_activity(of_kind("mistake", {}, device="fake"), "ada")
+
+    served(store, FakeEngine(lambda work: raise_next(iter([GpuExploreError("no CUDA")]))), heartbeat)
+
+    assert (store.load_activity(run_id).state, store.load_activity(run_id).reason) == (RunState.FAILED, "no CUDA")
+
+
+def test_cancelled_activity_ends_as_cancelled(store, heartbeat):
+    run_id = store.submit_activity(of_kind("mistake", {}, device="fake"), "ada")
+    engine = FakeEngine(lambda work: store.request_cancel(run_id, "ada"))
+    perform = engine.perform
+    engine.perform = lambda work, on_observation, cancelled: (perform(work, on_observation, cancelled), cancelled())
+
+    served(store, engine, heartbeat)
+
+    assert store.load_activity(run_id).state is RunState.CANCELLED

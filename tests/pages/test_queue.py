@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.activity import of_kind
 from gpuexplore.model import RunState
 from gpuexplore.ui import identity
 from tests.analysis.made import device
@@ -120,3 +121,17 @@ def test_a_visit_keeps_the_place_of_those_who_wait(page, store, experiment):
     page("queue")
     assert store.drop_abandoned() == 0
     assert store.load(run_id).state is RunState.QUEUED
+
+
+def test_an_activity_that_is_done_is_shown_and_opens_its_own_page(page, store, claimed):
+    run_id = store.submit_activity(of_kind("mistake", {"name": "first-call"}), OWNER)
+    store.claim("host/1", {"cpu"})
+    app = page("queue")
+    assert "Timing mistake on cpu" in texts(app.markdown)
+    assert f"open.{run_id}" in [button.key for button in app.button]
+
+
+def test_an_activity_that_waits_has_its_position(page, store):
+    store.submit_activity(of_kind("mistake", {"name": "first-call"}, expected_s=3.0), OWNER)
+    table = page("queue").dataframe[0].value
+    assert list(table["Expected time"]) == [3.0]

@@ -18,7 +18,7 @@ from gpuexplore.store import Store, open_store
 from gpuexplore.store.database import connect
 from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.tables import METADATA
-from gpuexplore.store.upgrade import migration_config, upgrade
+from gpuexplore.store.upgrade import migration_config, newest_revision, upgrade
 from tests.analysis.made import ok
 
 MEASURED = ok(1e-3, size=8)
@@ -82,7 +82,7 @@ def test_file_is_copied_before_an_upgrade(home):
 
     open_store().close()
 
-    with sqlite3.connect(home / "gpuexplore.sqlite3.before-0004") as copy:
+    with sqlite3.connect(home / f"gpuexplore.sqlite3.before-{newest_revision()}") as copy:
         assert copy.execute("SELECT version_num FROM alembic_version").fetchall() == [("0003",)]
         assert copy.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
     copy.close()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from gpuexplore.activity import Activity, Observation
 from gpuexplore.model import Case, Device, Result
 
 
@@ -36,6 +37,20 @@ class Engine(Protocol):
 
         Raises:
             GpuExploreError: the engine itself is broken; a failing case only gets a failing result.
+        """
+        ...
+
+    def perform(
+        self, activity: Activity, on_observation: Callable[[Observation], None], cancelled: Callable[[], bool]
+    ) -> None:
+        """Do what no sweep of an operation is, until it ends or is cancelled.
+
+        Args:
+            on_observation: gets what it reports.
+            cancelled: asked all the while; once true, it ends soon.
+
+        Raises:
+            GpuExploreError: it failed; the text says why.
         """
         ...
 

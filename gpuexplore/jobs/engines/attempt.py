@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuexplore.activity import Observation
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure, failure_of_exit, oom_kills
 from gpuexplore.jobs.engines.output import MAX_BYTES
 from gpuexplore.jobs.engines.process import Worker
@@ -54,15 +55,27 @@ class Attempt:
         started: those of them that the worker took up, in that order.
         statuses: of the results so far.
         ended: what the worker said when it was done.
+
+    Args:
+        on_observation: gets what an activity reports.
     """
 
-    def __init__(self, cases: Sequence[Case], on_event: Callable[[Case | Result], None], limits: Limits) -> None:
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        on_event: Callable[[Case | Result], None],
+        limits: Limits,
+        *,
+        on_observation: Callable[[Observation], None] = lambda _: None,
+    ) -> None:
         self.pending = list(cases)
         self.started: list[Case] = []
         self.statuses: set[Status] = set()
         self.ended: Ended | None = None
         self._cases = tuple(cases)
         self._on_event = on_event
+        self._on_observation = on_observation
+        self._observed = 0
         self._limits = limits
         self._watch = _Stopwatch()
         self._begun = False
@@ -104,6 +117,9 @@ class Attempt:
                 self._begun = True
             elif isinstance(event, Ended):
                 self.ended = event
+            elif isinstance(event, Observation):
+                self._observed += 1
+                self._on_observation(event)
             else:
                 self._note(event)
                 self._on_event(_with_output_flag(event, worker))
@@ -129,9 +145,9 @@ class Attempt:
     def _timeout(self, turn: Turn) -> Failure | None:
         case = self._at_work(turn)
         limit_s = self._limits.of_turn(case, turn.expected_s) if case else self._limits.start_s
-        if self._watch.seconds_in((self._begun, turn)) <= limit_s:
+        if self._watch.seconds_in((self._begun, turn, self._observed)) <= limit_s:
             return None
-        what = "no result" if case else "no case was taken up" if self._begun else "the worker did not start"
+        what = "no result" if case else "nothing was reported" if self._begun else "the worker did not start"
         return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}", case)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
+from gpuexplore.activity import Activity, Observation, kind_named
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines.attempt import Attempt, Limits
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
@@ -89,6 +90,29 @@ class LocalEngine:
                 self._measure(process, cases, on_event=on_event, cancelled=cancelled)
             else:
                 _end_all(cases, CANCELLATION, on_event)
+
+    def perform(
+        self, activity: Activity, on_observation: Callable[[Observation], None], cancelled: IsCancelled
+    ) -> None:
+        """Do an activity in its device's worker; see `Engine.perform`.
+
+        Raises:
+            InvalidInput: no such kind, or the device is none of this engine's.
+            GpuExploreError: it failed, or its worker did.
+        """
+        able = {name: process for name, process in self._processes.items() if process.device.kind not in RUNNER_OF_KIND}
+        if activity.device not in able:
+            raise InvalidInput.of("device", activity.device, able)
+        process = able[activity.device]
+        module = kind_named(activity.kind).module if self._runner == RUNNER else self._runner
+        attempt = Attempt((), lambda _: None, self._limits, on_observation=on_observation)
+        task = Task(module, process.device, activity=activity)
+        with self._exclusive(process.device, cancelled) as acquired:
+            failure = self._try(process, task, attempt, cancelled) if acquired and not cancelled() else CANCELLATION
+        if failure is not None and failure.status is not Status.CANCELLED:
+            raise GpuExploreError(failure.reason)
+        if attempt.ended is not None and attempt.ended.failure and not cancelled():
+            raise GpuExploreError(attempt.ended.failure)
 
     def close(self) -> None:
         """Kill the workers with everything they started."""

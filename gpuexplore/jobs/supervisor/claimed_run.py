@@ -6,10 +6,11 @@ from collections import deque
 from collections.abc import Callable, Collection
 from threading import Event
 
+from gpuexplore.activity import Observation
 from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
 from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Case, Result, RunState, Status
-from gpuexplore.store import RunClaim, Store
+from gpuexplore.store import Claim, RunClaim, Store
 
 LOG = logging.getLogger(__name__)
 CANCEL_POLL_S = 0.2  # each poll reads the database, and disturbs the measurement
@@ -31,7 +32,7 @@ class ClaimedRun:
         held_s: seconds of devices since the claim.
     """
 
-    def __init__(self, store: Store, claim: RunClaim, stop: Event, *, turn: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, store: Store, claim: Claim, stop: Event, *, turn: Callable[[], None] = lambda: None) -> None:
         self._turn = turn
         self.store, self.claim, self.stop = store, claim, stop
         self.lost = self.cancelled = False
@@ -41,15 +42,25 @@ class ClaimedRun:
         self._retry_s = 0.0
         self._ask = Throttled(self._cancel_requested, CANCEL_POLL_S)
 
+    def begin(self) -> None:
+        """Note that a device works for it from now on, unless it does already."""
+        self._first_s = self._first_s or time.monotonic()
+
+    def observe(self, observation: Observation) -> None:
+        """Store what an activity reports, now or later."""
+        self._write(lambda: self.store.add_observation(self.claim, observation))
+
     def take(self, event: Case | Result) -> None:
         """Store what the engine reports; what the database does not take now is stored later."""
-        self._first_s = self._first_s or time.monotonic()
+        self.begin()
+        claim = self.claim
+        assert isinstance(claim, RunClaim)
         if isinstance(event, Case):
             if not self._writes:
-                self._try(lambda: self.store.set_current(self.claim, event))
+                self._try(lambda: self.store.set_current(claim, event))
             return
         if event.status is not Status.CANCELLED or self.cancelled:
-            self._write(lambda: self.store.add_result(self.claim, event))
+            self._write(lambda: self.store.add_result(claim, event))
         # else the supervisor stops, and its successor measures this case
 
     def should_stop(self) -> bool:

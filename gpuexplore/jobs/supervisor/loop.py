@@ -14,7 +14,7 @@ from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.jobs.supervisor.lanes import Lanes
 from gpuexplore.model import Case, Result, RunState
-from gpuexplore.store import Store
+from gpuexplore.store import ActivityClaim, RunClaim, Store
 from gpuexplore.store.leases import names_of
 
 LOG = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: Lan
     claim = store.claim(heartbeat.instance.name, free())
     if claim is None:
         return False
-    devices = frozenset(claim.experiment.devices)
+    devices = frozenset(claim.devices)
     run = ClaimedRun(store, claim, stop, turn=heartbeat.turn)
     lanes.start(devices, lambda: measure_claimed(engine, run, heartbeat, lambda: free() | devices))
     return True
@@ -82,10 +82,12 @@ def measure_claimed(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat, avail
         available: returns the devices that could be measured on next if this run yielded.
     """
     run_id = run.claim.run_id
-    LOG.info("Run %s, attempt %d: %d cases", run_id, run.claim.attempt, len(run.claim.remaining))
     with heartbeat.measuring():
         try:
-            _measure_groups(engine, run, heartbeat, available)
+            if isinstance(run.claim, ActivityClaim):
+                _perform(engine, run, run.claim, heartbeat)
+            else:
+                _measure_groups(engine, run, run.claim, heartbeat=heartbeat, available=available)
         except DeviceLost as error:
             LOG.warning("Run %s waits again: %s", run_id, error)
             run.book()
@@ -101,9 +103,26 @@ def device_ids(heartbeat: Heartbeat) -> frozenset[str]:
     return names_of(heartbeat.instance.host, (device.id for device in heartbeat.devices))
 
 
-def _measure_groups(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat, available: DeviceIds) -> None:
+def _perform(engine: Engine, run: ClaimedRun, claim: ActivityClaim, heartbeat: Heartbeat) -> None:
+    """Do an activity in one piece; one that the supervisor's end interrupts begins anew with its successor."""
+    activity = claim.activity
+    LOG.info("Run %s, attempt %d: %s", claim.run_id, claim.attempt, activity)
+    run.begin()
+    here = _names_here(heartbeat)
+    engine.perform(replace(activity, device=here.get(activity.device, activity.device)), run.observe, run.should_stop)
+    run.book()
+    if run.stop.is_set() and not run.cancelled:
+        run.release()
+    elif not run.lost:
+        run.finish(RunState.DONE)
+
+
+def _measure_groups(
+    engine: Engine, run: ClaimedRun, claim: RunClaim, *, heartbeat: Heartbeat, available: DeviceIds
+) -> None:
+    LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
     take = CrashLimit(run.take)
-    for _, group in groupby(run.claim.remaining, key=lambda case: case.group):
+    for _, group in groupby(claim.remaining, key=lambda case: case.group):
         if run.must_yield(available()):
             LOG.info("Run %s yields after %.1f s", run.claim.run_id, run.held_s)
             run.release()
@@ -130,8 +149,12 @@ def _measure_group(
 
 def _as_here(group: Sequence[Case], heartbeat: Heartbeat) -> dict[Case, Case]:
     """Return the cases as devices are named here, each with the one asked for: `lab1/cuda:0` is `cuda:0` on lab1."""
-    here = {f"{heartbeat.instance.host}/{device.id}": device.id for device in heartbeat.devices}
+    here = _names_here(heartbeat)
     return {replace(case, device=here.get(case.device, case.device)): case for case in group}
+
+
+def _names_here(heartbeat: Heartbeat) -> Mapping[str, str]:
+    return {f"{heartbeat.instance.host}/{device.id}": device.id for device in heartbeat.devices}
 
 
 def _named(error: Exception) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from gpuexplore.activity import KINDS, ActivityRun, kind_named
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
@@ -34,6 +35,7 @@ class _Queue:
     """What one look at the database found."""
 
     running: tuple[Run, ...]
+    activities: tuple[ActivityRun, ...]
     waiting: tuple[WaitingRun, ...]
     length: int
     supervisors: tuple[Supervisor, ...]
@@ -66,15 +68,25 @@ def _draw() -> None:
 
 def _look() -> _Queue:
     found = store()
-    return _Queue(found.running(), found.waiting(MOST_WAITING), found.queue_length(), found.supervisors())
+    return _Queue(
+        found.running(),
+        found.running_activities(),
+        found.waiting(MOST_WAITING),
+        found.queue_length(),
+        found.supervisors(),
+    )
 
 
 def _show_running(queue: _Queue) -> None:
-    doing = "Being measured" if any(run.supervisor in queue.alive for run in queue.running) else "Interrupted"
-    st.subheader(f"{doing}: {len(queue.running)}" if queue.running else "Nothing is being measured", anchor="running")
+    at_work: tuple[Run | ActivityRun, ...] = (*queue.running, *queue.activities)
+    doing = "Being measured" if any(run.supervisor in queue.alive for run in at_work) else "Interrupted"
+    st.subheader(f"{doing}: {len(at_work)}" if at_work else "Nothing is being measured", anchor="running")
     for run in queue.running:
         with _with_controls(run.id, run.owner):
             st.progress(run.progress.done / run.progress.total, text=_progress(run, queue))
+    for activity in queue.activities:
+        with _with_controls(activity.id, activity.owner, kind_named(activity.activity.kind).page):
+            st.markdown(_activity(activity, queue))
 
 
 def _progress(run: Run, queue: _Queue) -> str:
@@ -84,6 +96,15 @@ def _progress(run: Run, queue: _Queue) -> str:
         f"{operation} on {plain(', '.join(_devices(run, queue.supervisors)))}",
         f"{run.progress.done} of {run.progress.total} points",
         f"{format_seconds(run.device_s)} of device time" if run.device_s else "",
+        "" if run.supervisor in queue.alive else "**interrupted**",
+    )
+    return " · ".join(filter(None, words))
+
+
+def _activity(run: ActivityRun, queue: _Queue) -> str:
+    words = (
+        "**Yours**" if run.owner == owner() else "",
+        f"{kind_named(run.activity.kind).title} on {plain(run.activity.device)}",
         "" if run.supervisor in queue.alive else "**interrupted**",
     )
     return " · ".join(filter(None, words))
@@ -103,7 +124,7 @@ def _show_waiting(queue: _Queue) -> None:
         return
     for run in queue.waiting:
         if _may_cancel(run.owner):
-            with _with_controls(run.id, run.owner):
+            with _with_controls(run.id, run.owner, _page_of(run.kind)):
                 whose = "Your run" if run.owner == owner() else "A visitor's run"
                 st.markdown(f"**{whose} is number {run.position}** · {_start(run)}")
     table_of([_row(run) for run in queue.waiting], {"Expected start": "s", "Expected time": "s"}).show(
@@ -118,7 +139,7 @@ def _show_waiting(queue: _Queue) -> None:
 
 
 def _offer_to_measure(queue: _Queue) -> None:
-    if queue.running:
+    if queue.running or queue.activities:
         return
     st.caption("The next run starts as soon as it is queued.")
     if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
@@ -148,8 +169,12 @@ def _may_cancel(run_owner: str) -> bool:
 
 
 @contextmanager
-def _with_controls(run_id: str, run_owner: str) -> Iterator[None]:
-    """Frame a run that the visitor may cancel, beside buttons that open and cancel it; draw another's as it is."""
+def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None]:
+    """Frame a run that the visitor may cancel, beside buttons that open and cancel it; draw another's as it is.
+
+    Args:
+        page: the `url_path` of the page that shows it; empty for the benchmark.
+    """
     if not _may_cancel(run_owner):
         yield
         return
@@ -157,10 +182,20 @@ def _with_controls(run_id: str, run_owner: str) -> Iterator[None]:
         place, buttons = st.columns([3, 1], vertical_alignment="center")
         with buttons.container(horizontal=True, horizontal_alignment="right"):
             if st.button("Open", icon=":material/visibility:", key=f"open.{run_id}"):
+                if page:
+                    st.switch_page(_page_file(page), query_params={"activity": run_id})
                 st.switch_page(BENCHMARK, query_params={"run": run_id})
             _cancel_button(run_id)
         with place:
             yield
+
+
+def _page_of(kind: str) -> str:
+    return KINDS[kind].page if kind in KINDS else ""
+
+
+def _page_file(url_path: str) -> Path:
+    return BENCHMARK.with_name(f"{url_path.replace('-', '_')}.py")
 
 
 def _cancel_button(run_id: str) -> None:

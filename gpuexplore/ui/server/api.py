@@ -37,7 +37,7 @@ def _status(store: Store) -> dict[str, object]:
     return {
         "version": gpuexplore.__version__,
         "waiting": store.queue_length(),
-        "running": len(store.running()),
+        "running": len(store.running()) + len(store.running_activities()),
         "supervisors": [_supervisor(supervisor) for supervisor in store.supervisors()],
     }
 

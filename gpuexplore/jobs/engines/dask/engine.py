@@ -1,17 +1,19 @@
 """The engine of a cluster: one group is one task on the node that has the device."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from queue import Empty
-from typing import Any
+from typing import Any, Protocol
 
 from distributed import Client, Event, Future, KilledWorker
 
+from gpuexplore.activity import Activity, Observation
 from gpuexplore.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines.dask.cluster import LOST, Cluster, Departure, Inbox
-from gpuexplore.jobs.engines.dask.node import measure_here
+from gpuexplore.jobs.engines.dask.node import measure_here, perform_here
 from gpuexplore.jobs.journal import Begun, decode_event
+from gpuexplore.jobs.journal import Event as Report
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.serialization import encode
 
@@ -57,19 +59,42 @@ class DaskEngine:
         except InvalidInput as error:
             _end_all(cases, Status.UNSUPPORTED, str(error), on_event)
             return
-        task = _Task(self._cluster, inbox, cases)
+        group = _Group(inbox, cases)
+        task = _Task(self._cluster, inbox, group)
         try:
-            with closing(task.events(cancelled)) as events:
-                for event in events:
+            with closing(task.reports(cancelled)) as reports:
+                for event in group.events(reports):
                     on_event(event)
         except _NodeCrashed as crash:
-            if task.at_work:
-                on_event(Result(task.at_work[-1], Status.CRASHED, f"{crash} while this case was measured"))
+            if group.at_work:
+                on_event(Result(group.at_work[-1], Status.CRASHED, f"{crash} while this case was measured"))
             raise DeviceLost(str(crash)) from crash
         finally:
             self._cluster.close_inbox(inbox)
         status, reason = (Status.CANCELLED, CANCELLED) if task.stopped else (Status.ERROR, UNREPORTED)
-        _end_all(tuple(task.pending), status, reason, on_event)
+        _end_all(tuple(group.pending), status, reason, on_event)
+
+    def perform(
+        self, activity: Activity, on_observation: Callable[[Observation], None], cancelled: IsCancelled
+    ) -> None:
+        """Do an activity on the node that has its device; see `Engine.perform`.
+
+        Raises:
+            InvalidInput: no node has it.
+            DeviceLost: the node left; it can be done anew.
+            GpuExploreError: it failed on the node.
+        """
+        inbox = self._cluster.open_inbox(self._cluster.node_with(activity.device))
+        work = _Alone(replace(activity, device=inbox.node.devices[activity.device].id))
+        try:
+            with closing(_Task(self._cluster, inbox, work).reports(cancelled)) as reports:
+                for event in reports:
+                    if isinstance(event, Observation):
+                        on_observation(event)
+        except _NodeCrashed as crash:
+            raise DeviceLost(str(crash)) from crash
+        finally:
+            self._cluster.close_inbox(inbox)
 
     def close(self) -> None:
         """Disconnect; nodes stay, for other supervisors."""
@@ -80,25 +105,87 @@ class _NodeCrashed(GpuExploreError):
     """The node ended without having been told to: what it measured may be why."""
 
 
-class _Task:
-    """One group on its way.
+class _Work(Protocol):
+    """What a node is asked for.
 
     Attributes:
-        pending: the cases without a result.
+        device_id: as the node names it.
+        function: what the node calls with `payload`, the topic and the token.
+        is_pending: whether something of it is still to come.
+    """
+
+    @property
+    def device_id(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., None]: ...
+    @property
+    def payload(self) -> Any: ...
+    @property
+    def is_pending(self) -> bool: ...
+
+
+class _Alone:
+    """An activity."""
+
+    function = staticmethod(perform_here)
+
+    def __init__(self, activity: Activity) -> None:
+        self.device_id, self.payload, self.is_pending = activity.device, encode(activity), True
+
+
+class _Group:
+    """Cases of one group.
+
+    Attributes:
+        pending: those without a result.
         at_work: those of them that the node took up, in that order.
+    """
+
+    function = staticmethod(measure_here)
+
+    def __init__(self, inbox: Inbox, cases: Sequence[Case]) -> None:
+        self.pending = dict.fromkeys(cases)
+        self.at_work: list[Case] = []
+        self.device_id = inbox.node.devices[cases[0].device].id
+        self._asked = {replace(case, device=self.device_id): case for case in cases}
+
+    @property
+    def payload(self) -> Any:
+        return encode(tuple(self._asked))
+
+    @property
+    def is_pending(self) -> bool:
+        return bool(self.pending)
+
+    def events(self, reports: Iterable[Report]) -> Iterator[Case | Result]:
+        """Yield what the node reports, with the names that were asked for."""
+        for report in reports:
+            if isinstance(report, Case):
+                self.at_work.append(self._asked[report])
+                yield self._asked[report]
+            elif isinstance(report, Result):
+                yield self._with_name_asked_for(report)
+
+    def _with_name_asked_for(self, result: Result) -> Result:
+        case = self._asked[result.case]
+        self.pending.pop(case, None)
+        self.at_work = [earlier for earlier in self.at_work if earlier != case]
+        return replace(result, case=case)
+
+
+class _Task:
+    """Work on its way.
+
+    Attributes:
         stopped: whether it was cancelled.
     """
 
-    def __init__(self, cluster: Cluster, inbox: Inbox, cases: Sequence[Case]) -> None:
-        self.pending = dict.fromkeys(cases)
-        self.at_work: list[Case] = []
+    def __init__(self, cluster: Cluster, inbox: Inbox, work: _Work) -> None:
         self.stopped = False
-        self._cluster, self._inbox = cluster, inbox
-        self._device = inbox.node.devices[cases[0].device]
-        self._asked = {replace(case, device=self._device.id): case for case in cases}
+        self._cluster, self._inbox, self._work = cluster, inbox, work
         self._begun = self._departed = False
 
-    def events(self, cancelled: IsCancelled) -> Generator[Case | Result]:
+    def reports(self, cancelled: IsCancelled) -> Generator[Report]:
         """Submit the task and yield what the node reports, until the task ends."""
         client = self._cluster.client
         cancellation, future = Event(self._inbox.token, client), self._submit(client)
@@ -110,7 +197,7 @@ class _Task:
                     if not self._begun:  # it waits behind another task of the device
                         return
                 yield from self._next()
-            if self.pending:
+            if self._work.is_pending:
                 _raise_failure(future)
         finally:
             if future.done():
@@ -121,42 +208,33 @@ class _Task:
 
     def _submit(self, client: Client) -> Future[Any]:
         return client.submit(
-            measure_here,
-            encode(tuple(self._asked)),
+            self._work.function,
+            self._work.payload,
             self._cluster.topic,
             self._inbox.token,
             key=f"gpuexplore-{self._inbox.token}",
             workers=[self._inbox.node.address],
             allow_other_workers=False,
-            resources={self._device.id: 1},
+            resources={self._work.device_id: 1},
             retries=0,
             pure=False,
         )
 
-    def _next(self) -> Iterator[Case | Result]:
+    def _next(self) -> Iterator[Report]:
         try:
             news = self._inbox.news.get(timeout=TICK_S)
         except Empty:
             return
         if isinstance(news, Departure):
             self._departed = True
-            if self.pending:
+            if self._work.is_pending:
                 raise DeviceLost(news.reason) if news.expected else _NodeCrashed(news.reason)
             return
         event = decode_event(news)
         if isinstance(event, Begun):
             self._begun = True
-        elif isinstance(event, Case):
-            self.at_work.append(self._asked[event])
-            yield self._asked[event]
-        elif isinstance(event, Result):
-            yield self._with_name_asked_for(event)
-
-    def _with_name_asked_for(self, result: Result) -> Result:
-        case = self._asked[result.case]
-        self.pending.pop(case, None)
-        self.at_work = [earlier for earlier in self.at_work if earlier != case]
-        return replace(result, case=case)
+        else:
+            yield event
 
 
 def _send(client: Client, request: Callable[[], object]) -> None:

@@ -16,6 +16,7 @@ import distributed
 from dask.typing import Key
 
 import gpuexplore
+from gpuexplore.activity import Activity
 from gpuexplore.devices import discover
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.engines import Engine
@@ -83,13 +84,26 @@ def _leave_at_sigterm(worker: distributed.Worker) -> None:
 
 
 def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> None:
-    """Measure cases of one group: the task that a supervisor submits.
+    """Measure cases of one group: a task that a supervisor submits.
 
     Args:
         cases: encoded, named by this node's devices.
         topic: under which the events are told.
         token: of the task, told with each event; who sets the cluster's event of that name cancels it.
     """
+    with _task(topic, token) as (engine, tell, is_unwanted):
+        engine.measure(tuple(decode(Case, case) for case in cases), tell, is_unwanted)
+
+
+def perform_here(activity: dict[str, Any], topic: str, token: str) -> None:
+    """Do an activity: the other task that a supervisor submits; see `measure_here`."""
+    with _task(topic, token) as (engine, tell, is_unwanted):
+        engine.perform(decode(Activity, activity), tell, is_unwanted)
+
+
+@contextmanager
+def _task(topic: str, token: str) -> Iterator[tuple[Engine, Callable[[Event], None], Callable[[], bool]]]:
+    """Yield this node's engine, what tells the supervisor an event, and what asks whether the task is unwanted."""
     worker = distributed.get_worker()
     node: Node = worker.extensions[EXTENSION]
 
@@ -102,7 +116,7 @@ def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> Non
     key = worker.get_current_task()
     with _cancellation(token) as cancelled:
         tell(Begun(os.getpid()))
-        node.engine.measure(tuple(decode(Case, case) for case in cases), tell, is_unwanted)
+        yield node.engine, tell, is_unwanted
 
 
 def _is_forgotten(worker: distributed.Worker, key: Key) -> bool:

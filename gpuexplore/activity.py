@@ -1,0 +1,128 @@
+"""Work for a device that is no sweep of an operation: a mistake beside the right way, a training, an error provoked.
+
+It waits in the same queue as runs, for it needs the same devices; what it observes is kept apart from results, so that
+no comparison, peak, history or chart of results ever reads it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+from types import MappingProxyType
+from typing import Any
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import RunState
+
+Payload = Mapping[str, Any]
+LONGEST_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityKind:
+    """What activities of one name have in common.
+
+    Attributes:
+        module: exports `perform(arguments, device, *, report, cancelled, time)`; loaded in a worker only.
+        title: for the queue.
+        page: the `url_path` of the page that shows it.
+    """
+
+    module: str
+    title: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What a user asked for.
+
+    Attributes:
+        kind: its name in `KINDS`.
+        arguments: (name, value) pairs, as text.
+        device: id of the one it needs.
+        expected_s: device seconds it will take, which decide its place in the queue.
+    """
+
+    kind: str
+    arguments: tuple[tuple[str, str], ...] = ()
+    device: str = "cpu"
+    expected_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.expected_s) and 0 < self.expected_s <= LONGEST_S):
+            raise InvalidInput.of("expected seconds", self.expected_s, f"above 0, up to {LONGEST_S:g}")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The devices it needs."""
+        return (self.device,)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an activity reports: JSON whose form its kind decides."""
+
+    payload: Payload
+
+
+@dataclass(frozen=True)
+class ActivityRun:
+    """An activity on its way through the queue; times are UTC in ISO 8601.
+
+    Attributes:
+        payloads: what was observed so far, in the order of arrival.
+        device_s: seconds that a device has worked for it.
+    """
+
+    id: str
+    owner: str
+    activity: Activity
+    state: RunState
+    payloads: tuple[Payload, ...] = ()
+    reason: str | None = None
+    supervisor: str | None = None
+    device_s: float = 0.0
+    created_utc: str | None = None
+    started_utc: str | None = None
+    finished_utc: str | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it still waits or is being done."""
+        return self.state in (RunState.QUEUED, RunState.RUNNING)
+
+    @cached_property
+    def arguments(self) -> Mapping[str, str]:
+        """The arguments by name."""
+        return MappingProxyType(dict(self.activity.arguments))
+
+
+def of_kind(kind: str, arguments: Mapping[str, str], *, device: str = "cpu", expected_s: float = 5.0) -> Activity:
+    """Return the activity of `kind` with `arguments`.
+
+    Raises:
+        InvalidInput: no such kind.
+    """
+    kind_named(kind)
+    return Activity(kind, tuple(sorted(arguments.items())), device, expected_s)
+
+
+def kind_named(name: str) -> ActivityKind:
+    """Return the kind called `name`.
+
+    Raises:
+        InvalidInput: no such kind.
+    """
+    if name not in KINDS:
+        raise InvalidInput.of("activity", name, KINDS)
+    return KINDS[name]
+
+
+KINDS: Mapping[str, ActivityKind] = MappingProxyType(
+    {
+        "mistake": ActivityKind("gpuexplore.mistakes.perform", "Timing mistake", "timing-mistakes"),
+        "strided-read": ActivityKind("gpuexplore.measure.strided_read", "Strided read", "tensors"),
+        "provoke": ActivityKind("gpuexplore.measure.provoke", "Error", "errors"),
+    }
+)

@@ -1,0 +1,183 @@
+"""`gpuexplore lesson`: the lessons, whether a file is one, its steps done on this machine, and a sheet to print."""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpuexplore.activity import Activity
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.activity_run import perform_on
+from gpuexplore.cli.output import check_writable, print_columns, print_json
+from gpuexplore.devices import discover
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.lessons.catalog import catalog, lesson_at, own_folder
+from gpuexplore.lessons.evidence import Measured
+from gpuexplore.lessons.format import Lesson, Step
+from gpuexplore.lessons.judged_step import JudgedStep, judged_step
+from gpuexplore.lessons.rehearsal import rehearse
+from gpuexplore.lessons.sheet import sheet
+from gpuexplore.lessons.work import Task, tasks_of
+from gpuexplore.measure.sweep import groups_of
+from gpuexplore.model import Case, Device, Experiment, Result
+
+ACTIONS = ("list", "check", "run", "print")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `lesson`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar=", ".join(ACTIONS))
+    listing = actions.add_parser("list", help="every lesson, and the files that are none")
+    check = actions.add_parser("check", help="whether a file is a lesson: file and line of what is wrong")
+    check.add_argument("file", type=Path, metavar="FILE")
+    run = actions.add_parser("run", help="measure every step of a lesson here, and say what comes out")
+    run.add_argument("name", metavar="NAME")
+    run.add_argument("--step", default="", metavar="LETTER", help="this step alone")
+    printing = actions.add_parser("print", help="write a sheet to print: HTML in one file")
+    printing.add_argument("name", metavar="NAME")
+    printing.add_argument("--out", type=Path, required=True, metavar="FILE.html")
+    printing.add_argument("--answered", action="store_true", help="with what this machine measures, for the teacher")
+    for action in (listing, check, run):
+        action.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do what is asked for and return the exit code."""
+    done: int = {"list": _list, "check": _check, "run": _run, "print": _print}[arguments.action](arguments)
+    return done
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    found = catalog()
+    if arguments.json:
+        print_json(
+            {
+                "lessons": [_about(lesson) for lesson in found.lessons.values()],
+                "unreadable": dict(found.unreadable),
+                "own_folder": str(own_folder()),
+            }
+        )
+        return EXIT_OK
+    rows = [(lesson.name, f"{lesson.minutes} min", lesson.title, lesson.question) for lesson in found.lessons.values()]
+    print_columns([("lesson", "takes", "title", "question"), *rows])
+    for reason in found.unreadable.values():
+        print(f"  unreadable: {reason}")
+    return EXIT_OK
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    lesson = lesson_at(arguments.file)
+    devices = discover()
+    rehearsed = [rehearse(step, devices, arguments.file.name) for step in lesson.steps]
+    if arguments.json:
+        print_json(_about(lesson) | {"checks": sum(rehearsed)})
+    else:
+        print(f"{arguments.file}: {len(lesson.steps)} steps, {sum(rehearsed)} checks: it is a lesson")
+    return EXIT_OK
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    lesson = catalog().lesson(arguments.name)
+    steps = [lesson.step(arguments.step)] if arguments.step else lesson.steps
+    devices = discover()
+    engine = LocalEngine(devices)
+    told = []
+    try:
+        engine.warm(devices[0])
+        for step in steps:
+            told.append(_step(step, devices, engine))
+            if not arguments.json:
+                _print_step(told[-1])
+    finally:
+        engine.close()
+    if arguments.json:
+        print_json({"lesson": _about(lesson), "steps": told})
+    return (
+        EXIT_FAILED if any(check["outcome"] == "not measured" for step in told for check in step["checks"]) else EXIT_OK
+    )
+
+
+def _step(step: Step, devices: Sequence[Device], engine: LocalEngine) -> dict[str, Any]:
+    started_s, tasks = time.perf_counter(), tasks_of(step, devices)
+    measured = measure(tasks, engine)
+    return _json(judged_step(step, devices, tasks, measured=measured), time.perf_counter() - started_s)
+
+
+def measure(tasks: Sequence[Task], engine: LocalEngine) -> dict[int, Measured]:
+    """Return what comes of each of `tasks` that this machine can do, by its place."""
+    return {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
+
+
+def _done(work: Experiment | Activity, engine: LocalEngine) -> Measured:
+    if isinstance(work, Activity):
+        return perform_on(engine, work)[-1]
+    results: dict[Case, Result] = {}
+
+    def take(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            results[event.case] = event
+
+    for group in groups_of(work.cases()):
+        engine.measure(group, take, lambda: False)
+    return tuple(results[case] for case in work.cases())
+
+
+def _about(lesson: Lesson) -> dict[str, Any]:
+    return {
+        "name": lesson.name,
+        "title": lesson.title,
+        "question": lesson.question,
+        "minutes": lesson.minutes,
+        "rows": list(lesson.rows),
+        "steps": [step.title for step in lesson.steps],
+        "digest": lesson.digest,
+    }
+
+
+def _json(done: JudgedStep, seconds: float) -> dict[str, Any]:
+    return {
+        "step": done.step.letter,
+        "title": done.step.title,
+        "seconds": round(seconds, 2),
+        "checks": [
+            {
+                "guess": judged.check.guess or None,
+                "ask": done.step.guesses[judged.check.guess].ask if judged.check.guess else done.step.title,
+                "outcome": str(judged.judged.outcome),
+                "answer": judged.judged.answer or None,
+                "why": judged.judged.why or None,
+                "said": judged.said or None,
+            }
+            for judged in done.checks
+        ],
+    }
+
+
+def _print_step(told: dict[str, Any]) -> None:
+    print(f"\n{told['step']}  {told['title']}  ({told['seconds']:.1f} s)")
+    for check in told["checks"]:
+        print(f"   {check['ask']}: {check['answer'] or check['why'] or check['outcome']}")
+        if check["said"]:
+            print(f"   {check['said']}")
+
+
+def _print(arguments: argparse.Namespace) -> int:
+    check_writable(arguments.out, (".html",))
+    lesson = catalog().lesson(arguments.name)
+    steps: Sequence[JudgedStep] = ()
+    if arguments.answered:
+        devices = discover()
+        engine = LocalEngine(devices)
+        try:
+            engine.warm(devices[0])
+            steps = [
+                judged_step(step, devices, tasks, measured=measure(tasks, engine))
+                for step in lesson.steps
+                for tasks in [tasks_of(step, devices)]
+            ]
+        finally:
+            engine.close()
+    arguments.out.write_text(sheet(lesson, steps), encoding="utf-8")
+    print(f"Wrote {arguments.out}: open it in a browser, and print it")
+    return EXIT_OK

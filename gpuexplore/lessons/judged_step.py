@@ -1,0 +1,74 @@
+"""A step with everything known: its checks judged, and what is said after each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuexplore.lessons.blocks import Check
+from gpuexplore.lessons.evidence import Measured, names_of
+from gpuexplore.lessons.format import Step
+from gpuexplore.lessons.outcome import Judged, judge, say_after, with_guesses
+from gpuexplore.lessons.quantities import Row, StepNames
+from gpuexplore.lessons.work import Task
+from gpuexplore.model import Device
+
+Answers = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCheck:
+    """A check with its outcome, and what is said after it."""
+
+    check: Check
+    judged: Judged
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStep:
+    """A step after its experiment.
+
+    Attributes:
+        names: the quantities that its texts may name.
+        checks: in their order.
+    """
+
+    step: Step
+    names: StepNames
+    checks: tuple[JudgedCheck, ...]
+
+
+def judged_step(
+    step: Step,
+    devices: Sequence[Device],
+    tasks: Sequence[Task],
+    *,
+    measured: Mapping[int, Measured],
+    answers: Answers = {},  # noqa: B006 - read only
+) -> JudgedStep:
+    """Return the checks of a step judged by what was measured.
+
+    Args:
+        step: of a lesson.
+        devices: of this machine.
+        tasks: `work.tasks_of` the step.
+        measured: what came of each of `tasks`, by its place.
+        answers: the reader's guesses by id; None for no idea.
+    """
+    return judged_by(step, names_of(step, devices, measured, tasks), answers)
+
+
+def judged_by(step: Step, names: StepNames, answers: Answers, own: Sequence[Row] = ()) -> JudgedStep:
+    """Return the checks of a step judged by `names`.
+
+    Args:
+        own: the reader's own results, which a task may be reached with.
+    """
+    every = StepNames((*names.rows, *own), names.facts)
+    return JudgedStep(
+        step, names, tuple(_judged(check, step, every if check.reach else names, answers) for check in step.of(Check))
+    )
+
+
+def _judged(check: Check, step: Step, known: StepNames, answers: Answers) -> JudgedCheck:
+    judged = judge(check, step, answers, known)
+    return JudgedCheck(check, judged, say_after(check, step, judged, with_guesses(step, answers, known, check)))

@@ -1,0 +1,257 @@
+"""The named quantities of a step: of what was measured, recorded, published, predicted or computed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from gpuexplore.analysis.fact_check.claim import claims_of
+from gpuexplore.analysis.fact_check.judge import judge
+from gpuexplore.analysis.kernels.occupancy import occupancy, waves
+from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.devices import accelerator_named
+from gpuexplore.devices.capabilities import capability_named, capability_of
+from gpuexplore.dtypes import format_named
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.lessons.blocks import Claim, Launch, Predict, Run
+from gpuexplore.lessons.expression import Selectors, Value
+from gpuexplore.lessons.figure import (
+    BANDWIDTH,
+    INTENSITY,
+    PLAIN,
+    RATE,
+    SIZE,
+    TIME,
+    WORK,
+    Dimension,
+    Figure,
+    Style,
+    exact,
+)
+from gpuexplore.model import Case, Device, Measurement, Origin
+from gpuexplore.operations import operation_named
+
+DOUBTS = ("noisy", "contended", "throttled", "over_peak")  # flags after which a guess is not called wrong
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Quantities that belong together, e.g. of one result.
+
+    Attributes:
+        labels: what they are of, by selector.
+        figures: by the name of the quantity.
+        missing: why it has no others, where something could not be measured.
+    """
+
+    labels: Mapping[str, str]
+    figures: Mapping[str, Figure | str]
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepNames:
+    """What the expressions of a step may look up.
+
+    Attributes:
+        rows: of everything the step measured or computed.
+        facts: of this machine.
+        answers: the guesses of the reader and, after a check, its outcome.
+    """
+
+    rows: tuple[Row, ...] = ()
+    facts: Mapping[str, Value] = field(default_factory=dict)
+    answers: Mapping[str, Value] = field(default_factory=dict)
+
+    def quantity(self, name: str, selectors: Selectors) -> Figure | str:
+        """Return the quantity `name` of the one row that `selectors` leave.
+
+        Raises:
+            NotFound: it was not measured; says why.
+            InvalidInput: several rows have it, with different values, or no row can have it.
+        """
+        rows = [row for row in self.rows if all(row.labels.get(key) == value for key, value in selectors.items())]
+        found = {figure for row in rows if (figure := row.figures.get(name)) is not None}
+        if len(found) == 1:
+            return found.pop()
+        asked = ", ".join([name, *(f"{key}={value}" for key, value in selectors.items())])
+        if found:
+            several = sorted({", ".join(f"{key}={value}" for key, value in row.labels.items()) for row in rows})
+            raise InvalidInput(f"{asked}: stands for several: {'; '.join(several[:4])}")
+        raise NotFound(next((row.missing for row in rows if row.missing), f"{asked}: was not measured"))
+
+    def fact(self, name: str) -> Value:
+        """Return a fact, a guess or an outcome.
+
+        Raises:
+            NotFound: no guess was made.
+        """
+        if name in self.facts:
+            return self.facts[name]
+        if name not in self.answers:
+            raise NotFound(f"{name}: no guess was made")
+        return self.answers[name]
+
+
+def facts_of(devices: Sequence[Device]) -> Mapping[str, Value]:
+    """Return the facts of a machine with `devices`: of its GPU where it has one, else of its CPU."""
+    gpu = next((device for device in devices if device.kind == "cuda"), None)
+    device = gpu or next(iter(devices), None)
+    native = device.native if device else ()
+    cores = next((known.cores for known in devices if known.kind == "cpu" and known.cores), 1)
+    found: dict[str, Value] = {"gpu": gpu is not None, "bf16_units": "bf16" in native, "fp16_units": "fp16" in native}
+    return MappingProxyType(found | {"cores": exact(float(cores))})
+
+
+def result_row(block: Run, analyzed: AnalyzedResult) -> Row:
+    """Return the quantities of a result."""
+    case, measurement = analyzed.case, analyzed.measurement
+    labels = case_labels(block, case, analyzed.origin)
+    work = work_figures(analyzed.flop_count, analyzed.byte_count)
+    if measurement is None:
+        return Row(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
+    doubts = frozenset(flag.name for flag in analyzed.result.flags if flag.name in DOUBTS)
+    made = _Made(frozenset({analyzed.origin.label}), doubts)
+    time = made.of(measurement.median_s, measurement.ci95_s, TIME)
+    return Row(labels, work | _times(made, measurement) | _derived(made, analyzed, time))
+
+
+def prediction_row(block: Run | Predict, prediction: Prediction) -> Row:
+    """Return the quantities of a prediction, with its interval."""
+    operation, case = operation_named(prediction.case.operation), prediction.case
+    from_ = Origin.PREDICTED
+    labels = case_labels(block, case, from_)
+    flop_count = operation.flop_count(case.shape)
+    work = work_figures(flop_count, operation.byte_count(case.shape, format_named(case.dtype)))
+    if prediction.time_s is None:
+        return Row(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
+    made = _Made(frozenset({from_.label}))
+    found: dict[str, Figure | str] = {"time": made.of(prediction.time_s, prediction.interval_s, TIME)}
+    if flop_count:
+        found["rate"] = made.of(flop_count / prediction.time_s, _over(flop_count, prediction.interval_s), RATE)
+    if prediction.peak:
+        found["peak"] = made.of(prediction.peak.flop_per_s, None, RATE)
+    return Row(labels, work | found | ({"bound": prediction.bound} if prediction.bound else {}))
+
+
+def launch_row(block: Launch) -> Row:
+    """Return blocks, waves and occupancy of a launch.
+
+    Raises:
+        InvalidInput: no such GPU or compute capability, or the block does not fit it.
+    """
+    row = accelerator_named(block.gpu) if block.gpu else None
+    if block.gpu and row is None:
+        raise InvalidInput.of("gpu", block.gpu, "names and keys of `gpuexplore specs`")
+    if block.threads < 1 or block.elements < 1:
+        raise InvalidInput.of("elements and threads", f"{block.elements} and {block.threads}", "whole numbers from 1")
+    capability = capability_of(row) if row else capability_named(block.cc or "7.5")
+    full = occupancy(
+        capability,
+        threads_per_block=block.threads,
+        registers_per_thread=block.registers,
+        shared_bytes_per_block=block.shared,
+    )
+    blocks = -(-block.elements // block.threads)
+    figures: dict[str, Figure | str] = {
+        "blocks": exact(float(blocks)),
+        "warps": exact(float(-(-block.threads // WARP))),
+        "occupancy": exact(full.occupancy),
+        "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
+    }
+    multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0)
+    if multiprocessors and full.blocks_per_multiprocessor:
+        passing = waves(blocks, full.blocks_per_multiprocessor, multiprocessors)
+        last = passing.tail_blocks or passing.blocks_per_wave
+        figures |= {"waves": exact(float(passing.count)), "last_wave": exact(float(last))}
+    return Row({"of": block.id, "size": str(block.elements)}, figures)
+
+
+def claim_rows(block: Claim) -> tuple[Row, ...]:
+    """Return the verdicts of the claims of a row of the notebooks.
+
+    Raises:
+        NotFound: there is none.
+    """
+    return tuple(
+        Row({"of": block.id, "name": claim.id}, {"verdict": judge(claim).verdict}) for claim in claims_of(block.row)
+    )
+
+
+def work_figures(flop_count: int, byte_count: int) -> dict[str, Figure | str]:
+    """Return what arithmetic alone says of a case."""
+    return {
+        "flops": exact(float(flop_count), WORK),
+        "bytes": exact(float(byte_count), SIZE),
+        "intensity": exact(flop_count / byte_count, INTENSITY),
+    }
+
+
+def case_labels(block: Any, case: Case, origin: Origin) -> Mapping[str, str]:
+    """Return what the quantities of a case are of, as selectors name it."""
+    size = operation_named(case.operation).size_of(case.shape)
+    options = case.options
+    return {
+        "impl": case.implementation,
+        "dtype": case.dtype,
+        "size": "" if size is None else str(size),
+        "shape": str(case.shape),
+        "device": getattr(block, "device", "") or getattr(block, "gpu", ""),
+        "source": origin.label,
+        "operation": case.operation,
+        "cache": options.cache or "",
+        "data": options.data,
+        "threads": "" if options.threads is None else str(options.threads),
+        "of": block.id,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What the figures of one result have in common."""
+
+    sources: frozenset[str]
+    doubts: frozenset[str] = frozenset()
+
+    def of(
+        self, value: float, ends: tuple[float, float] | None, dimension: Dimension = PLAIN, style: Style = "number"
+    ) -> Figure:
+        low, high = ends or (value, value)
+        return Figure(value, low, high, dimension, style, self.sources, self.doubts)
+
+
+def _times(made: _Made, measurement: Measurement) -> dict[str, Figure | str]:
+    samples, median_s = measurement.samples_s, measurement.median_s
+    low, high = measurement.ci95_s or (min(samples), max(samples))
+    return {
+        "time": made.of(median_s, measurement.ci95_s, TIME),
+        "mean_time": made.of(sum(samples) / len(samples), None, TIME),
+        "min_time": made.of(measurement.min_s, None, TIME),
+        "first_call": made.of(measurement.first_call_s, None, TIME),
+        "samples": made.of(float(len(samples)), None),
+        "precision": made.of((high - low) / 2 / median_s, None, style="percent"),
+    }
+
+
+def _derived(made: _Made, analyzed: AnalyzedResult, time: Figure) -> dict[str, Figure | str]:
+    ends, found = (time.low, time.high), dict[str, Figure | str]()
+    if analyzed.flop_per_s:
+        found["rate"] = made.of(analyzed.flop_per_s, _over(analyzed.flop_count, ends), RATE)
+    if analyzed.bytes_per_s:
+        found["bandwidth"] = made.of(analyzed.bytes_per_s, _over(analyzed.byte_count, ends), BANDWIDTH)
+    if analyzed.default_peak:
+        peak = analyzed.default_peak.flop_per_s
+        found["peak"] = made.of(peak, None, RATE)
+        if analyzed.default_mfu:
+            found["mfu"] = made.of(analyzed.default_mfu, _over(analyzed.flop_count / peak, ends), style="percent")
+    if analyzed.speedup:
+        found["speedup"] = made.of(analyzed.speedup.ratio, analyzed.speedup.ci95)
+    if analyzed.result.accuracy and analyzed.result.accuracy.relative_error is not None:
+        found["error"] = made.of(analyzed.result.accuracy.relative_error, None)
+    return found | ({"bound": analyzed.bound} if analyzed.bound else {})
+
+
+def _over(work: float, ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    return (work / ends[1], work / ends[0]) if ends else None

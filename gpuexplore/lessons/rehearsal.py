@@ -1,0 +1,106 @@
+"""Whether every expression of a step means something: tried on made-up figures, before anything is measured."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from gpuexplore.analysis.utilization.rates import byte_count, flop_count
+from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say
+from gpuexplore.lessons.evidence import QUANTITY_OF, computed_rows
+from gpuexplore.lessons.expression import Expression, Value, evaluate
+from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, exact
+from gpuexplore.lessons.format import Step, expressions
+from gpuexplore.lessons.outcome import Judged, Outcome, with_guesses, with_outcome
+from gpuexplore.lessons.prose import Prose
+from gpuexplore.lessons.quantities import Row, StepNames, case_labels, facts_of, work_figures
+from gpuexplore.lessons.work import device_of, request_of, tasks_of
+from gpuexplore.mistakes import mistake_named
+from gpuexplore.model import Device, Origin
+from gpuexplore.request import resolve
+
+# What a result that was measured has.
+MEASURED: Mapping[str, Dimension] = {
+    "time": TIME,
+    "mean_time": TIME,
+    "min_time": TIME,
+    "first_call": TIME,
+    "samples": PLAIN,
+    "precision": PLAIN,
+    "rate": RATE,
+    "bandwidth": BANDWIDTH,
+    "peak": RATE,
+    "mfu": PLAIN,
+    "speedup": PLAIN,
+    "error": PLAIN,
+}
+TEXTS = ("bound",)
+
+
+def rehearse(step: Step, devices: Sequence[Device], file: str) -> int:
+    """Try every expression of `step`; return how many checks it has.
+
+    Raises:
+        InvalidInput: one of them names what the step does not measure or compute, or mixes units; with file and line.
+    """
+    names = StepNames(tuple(_rows(step, devices)), facts_of(devices))
+    check: Check | None = None
+    for line, part in step.parts:
+        check = part if isinstance(part, Check) else check
+        for expression in expressions(part, tuple(step.guesses)):
+            _try(expression, part, _known(step, names, check), f"{file}, line {line}")
+    tasks_of(step, devices)
+    return len(step.of(Check))
+
+
+def _known(step: Step, names: StepNames, check: Check | None) -> StepNames:
+    answers = {name: guess.choices[0] if guess.choices else "1" for name, guess in step.guesses.items()}
+    known = with_guesses(step, answers, names, check) if check else names
+    return with_outcome(known, Judged(Outcome.RIGHT))
+
+
+def _try(expression: Expression, part: Prose | Block, names: StepNames, place: str) -> Value:
+    try:
+        if isinstance(part, Check) and part.reach:
+            return _try_rows(expression, names)
+        return evaluate(expression, names)
+    except NotFound as error:
+        if isinstance(part, Say) and not names.rows:
+            return None
+        accepted = "what the step measures or computes"
+        raise InvalidInput(f"{place}: {expression.text!r}: {error}; accepted is {accepted}") from error
+    except GpuExploreError as error:
+        raise InvalidInput(f"{place}: {expression.text!r}: {error}") from error
+
+
+def _try_rows(expression: Expression, names: StepNames) -> Value:
+    """Try the condition of a task on a result of any kind."""
+    return evaluate(expression, StepNames((Row({}, _figures(1, 1)),), names.facts))
+
+
+def _rows(step: Step, devices: Sequence[Device]) -> Iterator[Row]:
+    for block in step.of(Run, Mistake, *COMPUTED):
+        if isinstance(block, Run):
+            yield from _run_rows(block, devices)
+        elif isinstance(block, Mistake):
+            yield from _mistake_rows(block)
+        else:
+            yield from computed_rows(block, devices)
+
+
+def _run_rows(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
+    device = device_of(block, devices)
+    device_id = device.id if device else "cuda:0"
+    experiment = resolve(request_of(block, device_id), [*(known.id for known in devices), device_id])
+    for case in experiment.cases():
+        yield Row(case_labels(block, case, Origin.LIVE), _figures(flop_count(case), byte_count(case)))
+
+
+def _figures(flop_count: int, byte_count: int) -> Mapping[str, Figure | str]:
+    measured = {name: Figure(1.0, 0.9, 1.1, dimension) for name, dimension in MEASURED.items()}
+    return {**work_figures(flop_count, byte_count), **measured, **dict.fromkeys(TEXTS, "memory")}
+
+
+def _mistake_rows(block: Mistake) -> Iterable[Row]:
+    name, dimension = QUANTITY_OF[mistake_named(block.mistake).quantity]
+    for source in ("wrong", "right"):
+        yield Row({"of": block.id, "source": source}, {name: exact(1.0, dimension)})
+    yield Row({"of": block.id, "source": "factor"}, {"figure": exact(1.0)})

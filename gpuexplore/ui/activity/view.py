@@ -1,0 +1,128 @@
+"""Activities on a page: started by a button, named in the URL, drawn as they go, cancelled by their owner."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from gpuexplore.activity import Activity, ActivityRun, kind_named
+from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
+from gpuexplore.model import RunState
+from gpuexplore.ui.identity import address, is_admin
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.state import changed, position
+from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared.quiet import in_turn
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_whole_seconds
+
+PARAMETER = "activity"  # the URL's, which names the one that was started here
+TICK_S = 0.5
+MOST_SHOWN = 100
+Draw = Callable[[ActivityRun], None]
+RUNS: Shared[ActivityRun] = Shared(MOST_SHOWN)
+
+
+def start_activity(activity: Activity) -> None:
+    """Queue `activity` and show the page again, or say why it cannot be queued."""
+    try:
+        run_id = store().submit_activity(activity, owner(), address=address())
+    except (InvalidInput, StoreUnavailable) as error:
+        show_problem(error)
+        return
+    st.query_params[PARAMETER] = run_id
+    changed()
+    st.rerun()
+
+
+def started_activity(*kinds: str) -> ActivityRun | None:
+    """Return the activity the URL names; None where it names none of `kinds`, of which the page is told."""
+    run_id = st.query_params.get(PARAMETER, "")
+    if not run_id:
+        return None
+    try:
+        found = fetch_activity(run_id)
+    except NotFound as error:
+        st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+        return None
+    if found.activity.kind in kinds:
+        return found
+    st.warning(
+        f"The link names something else: {kind_named(found.activity.kind).title.lower()}.", icon=":material/link:"
+    )
+    return None
+
+
+def fetch_activity(run_id: str) -> ActivityRun:
+    """Return an activity with what was observed so far, read once for all who watch it.
+
+    Raises:
+        NotFound: there is none with this id.
+    """
+    return RUNS.get((run_id, moment()), lambda: store().load_activity(run_id))
+
+
+def show_activity(run: ActivityRun, draw: Draw) -> None:
+    """Show an activity: its state, and by `draw` what it has observed, redrawn until it ends.
+
+    Args:
+        draw: gets the activity as it is; called once there is an observation, or it has ended well.
+    """
+    if run.active and (run.owner == owner() or is_admin()):
+        state, cancel = st.columns([6, 1], vertical_alignment="center")
+        if cancel.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
+            _cancel(run)
+    else:
+        state = st.container()
+    with state:
+        st.fragment(_tick, run_every=TICK_S if run.active else None)(run.id, run.active, draw)
+
+
+def _tick(run_id: str, was_active: bool, draw: Draw) -> None:
+    note_visit()
+    try:
+        with in_turn():
+            run = fetch_activity(run_id)
+    except StoreUnavailable as error:  # the next tick asks again
+        show_problem(error)
+        return
+    if was_active and not run.active:
+        st.rerun()
+    _show_state(run)
+    if run.payloads:
+        draw(run)
+
+
+def _show_state(run: ActivityRun) -> None:
+    if run.active:
+        st.markdown(f":material/hourglass_top: {_words(run)}")
+    elif run.state is RunState.FAILED:
+        st.error(f"This failed: {plain(run.reason or '')}", icon=":material/error:")
+    elif run.state is RunState.CANCELLED:
+        st.info(f"{plain((run.reason or 'cancelled').capitalize())}.", icon=":material/cancel:")
+
+
+def _words(run: ActivityRun) -> str:
+    if live_supervisor() is None:
+        return (
+            "The measuring process does not answer: it is replaced" if is_silent() else "The measuring process starts"
+        )
+    if run.state is RunState.RUNNING:
+        return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in all"
+    place = position(run.id)
+    if place is None or place.position == 1:
+        return "Next in the queue"
+    start_s = place.expected_start_s
+    when = f", expected to start in about {format_whole_seconds(start_s)}" if start_s else ""
+    return f"Waiting: number {place.position} in the queue{when}"
+
+
+def _cancel(run: ActivityRun) -> None:
+    try:
+        store().request_cancel(run.id, owner(), admin=is_admin())
+    except InvalidInput as error:
+        st.error(plain(str(error)))
+        return
+    changed()
+    RUNS.forget()
+    st.rerun()

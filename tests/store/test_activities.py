@@ -1,0 +1,91 @@
+"""Activities wait in the queue of runs, and are kept apart from results."""
+
+from datetime import timedelta
+
+import pytest
+
+from gpuexplore.activity import Observation, of_kind
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.model import RunState
+
+MISTAKE = of_kind("mistake", {"name": "first-call"}, expected_s=3.0)
+
+
+def test_activity_is_claimed_in_the_order_of_the_queue(store, claim, experiment):
+    run_id, activity = store.submit(experiment, "ada"), store.submit_activity(MISTAKE, "bob")
+
+    assert [claim().run_id, claim().run_id] == [run_id, activity]
+
+
+def test_activity_counts_with_the_seconds_it_expects(store):
+    run_id = store.submit_activity(MISTAKE, "ada")
+
+    assert store.position(run_id).estimated_s == 3.0
+
+
+def test_what_is_observed_is_kept_in_the_order_of_arrival(store, claim):
+    run_id = store.submit_activity(MISTAKE, "ada")
+    claimed = claim()
+
+    assert [store.add_observation(claimed, Observation({"step": step})) for step in (1, 2)] == [True, True]
+    assert store.load_activity(run_id).payloads == ({"step": 1}, {"step": 2})
+    assert store.load_activity(run_id).arguments == {"name": "first-call"}
+
+
+def test_attempt_that_was_given_up_observes_nothing_and_the_next_begins_anew(store, claim):
+    run_id = store.submit_activity(MISTAKE, "ada")
+    first = claim()
+    store.add_observation(first, Observation({"step": 1}))
+    store.release(first)
+    second = claim()
+
+    assert not store.add_observation(first, Observation({"step": 2}))
+    assert store.load_activity(run_id).payloads == ()
+    assert store.add_observation(second, Observation({"step": 1}))
+
+
+def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment):
+    run_id, activity = store.submit(experiment, "ada"), store.submit_activity(MISTAKE, "ada")
+
+    with pytest.raises(NotFound, match=activity):
+        store.load(activity)
+    with pytest.raises(NotFound, match=run_id):
+        store.load_activity(run_id)
+    assert [run.id for run in store.history("ada")] == [run_id]
+
+
+def test_only_its_owner_cancels_an_activity(store):
+    run_id = store.submit_activity(MISTAKE, "ada")
+    with pytest.raises(InvalidInput, match="somebody else"):
+        store.request_cancel(run_id, "bob")
+    store.request_cancel(run_id, "ada")
+
+    assert store.load_activity(run_id).state is RunState.CANCELLED
+
+
+def test_what_is_being_done_is_listed_apart_from_runs(store, claim):
+    run_id = store.submit_activity(MISTAKE, "ada")
+    claim()
+
+    assert [run.id for run in store.running_activities()] == [run_id]
+    assert store.running() == ()
+
+
+def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
+    since = store.now()
+    older, newer, other = (
+        store.submit_activity(activity, "ada") for activity in (MISTAKE, MISTAKE, of_kind("mistake", {"name": "zeros"}))
+    )
+    for _ in range(3):
+        store.finish(claim(), RunState.DONE)
+
+    assert store.newest_activity(MISTAKE, since).id == newer
+    assert store.newest_activity(of_kind("mistake", {"name": "minimum"}), since) is None
+    clock.advance(timedelta(hours=1).total_seconds())
+    assert store.newest_activity(MISTAKE, store.now()) is None
+    assert older != other
+
+
+def test_unknown_kind_is_refused_by_name():
+    with pytest.raises(InvalidInput, match="activity 'nap': accepted are mistake"):
+        of_kind("nap", {})
