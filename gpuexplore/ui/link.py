@@ -22,6 +22,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "devices": ("q",),
         "queue": (),
         "lessons": ("lesson", "step", "view"),
+        "timing-mistakes": ("mistake", "activity"),
         "fact-check": ("row", "measuring"),
         "tensors": ("expression", "show", "dtype", "device", "activity"),
         "errors": ("error", "device", "activity"),

@@ -57,11 +57,11 @@ page = st.navigation(
                 help="Guess, measure here, see why: fourteen lessons of ten minutes, and a tour.",
             ),
             st.Page(
-                PAGES / "errors.py",
-                title="Errors",
-                icon=":material/error:",
-                url_path="errors",
-                help="Errors people meet in torch, provoked here: its words, what they mean, and what to do.",
+                PAGES / "timing_mistakes.py",
+                title="Timing mistakes",
+                icon=":material/timer_off:",
+                url_path="timing-mistakes",
+                help="Ways to get a wrong number, each made here beside the right one, and what gives it away.",
             ),
             st.Page(
                 PAGES / "fact_check.py",
@@ -76,6 +76,13 @@ page = st.navigation(
                 icon=":material/grid_on:",
                 url_path="tensors",
                 help="Storage, strides and offset: what views, copies and writes do, and what reading strided costs.",
+            ),
+            st.Page(
+                PAGES / "errors.py",
+                title="Errors",
+                icon=":material/error:",
+                url_path="errors",
+                help="Errors people meet in torch, provoked here: its words, what they mean, and what to do.",
             ),
         ],
         "Server": [

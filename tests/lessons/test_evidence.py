@@ -8,7 +8,7 @@ from gpuexplore.lessons.expression import evaluate, parse
 from gpuexplore.lessons.format import parse_lesson
 from gpuexplore.lessons.quantities import facts_of
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.mistakes.contract import Factor, Finding, Observation, Reading
+from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Flag
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, failed, ok
@@ -89,7 +89,7 @@ def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
         "measured",
         Reading(1.0, (0.9, 1.1)),
         Reading(0.1),
-        Finding(True, "x"),
+        Detection(True, "x"),
         Factor(10.0, (9, 11)),
     )
     names = known('```mistake\nmistake = "first-call"\n```\n', encode(seen))
@@ -100,7 +100,7 @@ def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
 
 def test_a_mistake_whose_figure_is_no_number_says_it_in_words():
     seen = Observation(
-        "fp16-overflow", "sum", "a sum", "measured", Reading(None, text="inf"), Reading(65536.0), Finding(True, "x")
+        "fp16-overflow", "sum", "a sum", "measured", Reading(None, text="inf"), Reading(65536.0), Detection(True, "x")
     )
     names = known('```mistake\nmistake = "fp16-overflow"\n```\n', encode(seen))
 

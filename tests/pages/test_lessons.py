@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.activity import Observation as Observed
 from gpuexplore.lessons.catalog import catalog, own_folder
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.mistakes.contract import Factor, Finding, Observation, Reading
+from gpuexplore.mistakes.contract import Factor, Detection, Observation, Reading
 from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok
@@ -135,7 +135,7 @@ def test_a_guess_is_judged_in_the_readers_own_figures(page, store, guess, flags,
 def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
     beat("ready", *HERE)
     seen = Observation(
-        "first-call", "time", "a product", "measured", Reading(0.2), Reading(1e-3), Finding(True, "x"), Factor(200.0)
+        "first-call", "time", "a product", "measured", Reading(0.2), Reading(1e-3), Detection(True, "x"), Factor(200.0)
     )
     work = tasks_of(catalog().lesson(LESSON).step("b"), HERE)[0].work
     run_id = store.submit_activity(work, OWNER)
@@ -146,7 +146,8 @@ def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
     app = page("lessons", lesson=LESSON, step="b")
 
     assert not app.exception
-    assert [metric.value for metric in app.metric] == ["200 ms", "1.00 ms"]
+    (chart,) = app.get("vega_lite_chart")
+    assert "wrong 200 ms" in chart.proto.spec
     assert "**Right.**" in texts(app.markdown)
     assert "Open in Timing mistakes" in buttons(app)
 

@@ -11,6 +11,7 @@ from gpuexplore.analysis.fact_check.claim import claims_of
 from gpuexplore.analysis.fact_check.judge import judge
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Mistake, Predict, Run
 from gpuexplore.lessons.evidence import Measured, computed_rows, stand_ins
 from gpuexplore.lessons.figure import Figure, format_with_interval
@@ -49,7 +50,7 @@ def show_figures(
     for place, task in enumerate(tasks):
         block = task.block
         if isinstance(block, Mistake):
-            _show_mistake(measured.get(place))
+            _show_mistake(measured.get(place), f"{key}.{place}.mistake")
         elif task.work is None:
             _show_rows(list(stand_ins(block, devices)), "No GPU is here: ")
         else:
@@ -87,14 +88,13 @@ def _moments(found: Sequence[Result]) -> tuple[object, ...]:
     )
 
 
-def _show_mistake(payload: Any) -> None:
+def _show_mistake(payload: Any, key: str) -> None:
     if not payload:
         return
     seen = decode(Observation, payload)
-    wrong, right = st.columns(2)
-    wrong.metric(f"The wrong way ({seen.origin})", seen.words(seen.wrong))
-    right.metric("The right way", seen.words(seen.right))
-    st.caption(f"{seen.what}. {seen.finding.evidence}")
+    st.markdown(f"**{plain(seen.what)}** · {seen.origin}")
+    show_chart(lambda: wrong_and_right(seen), repr(seen), key=key)
+    st.caption(plain(seen.detection.evidence))
 
 
 def _show_computed(block: Any, devices: Sequence[Device]) -> None:
