@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.activity import Observation as Observed
 from gpuexplore.lessons.catalog import catalog, own_folder
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.mistakes.contract import Factor, Detection, Observation, Reading
+from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok
