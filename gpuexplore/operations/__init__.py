@@ -22,6 +22,7 @@ NAMES = (
     "reduce_sum",
     "softmax",
     "layer_norm",
+    "mlp_step",
 )
 
 

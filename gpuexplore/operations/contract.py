@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -170,6 +170,13 @@ class Operation:
         problem: why a shape has no meaning although every axis is within its limit, or None.
         halved: a shape of the same proportions for a cheaper trial.
         samples: parts of a large product to check: (index into the output, inputs that give that part).
+        prepared: what random normal, zero or one arrays become before they are rounded, e.g. weights scaled by powers
+            of two, which is exact in every dtype.
+        quantities: where each quantity lies in an output that holds several; each is checked by its own norm.
+        roundings: how many roundings to the dtype follow one another on the longest way from an input to the output.
+        calls: how many kernels a library launches for it at least; predictions count each.
+        across_kinks: the outputs if every number that roundings could carry over a kink lay above it, and below it;
+            None where there is none. From the inputs, and the relative errors of a rounded number and of a summed term.
         awkward: lengths of the axes at which implementations are tested; empty: those of its number of axes.
         simulated: the same for CUDA kernels in the simulator, which is slow: one element, and a block's work and one
             more along each axis; empty: those of its number of axes.
@@ -195,6 +202,11 @@ class Operation:
     problem: Callable[[Shape], str | None] = lambda _: None
     halved: Callable[[Shape], Shape] = lambda shape: shape.scaled(0.5)
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
+    prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = lambda arrays: arrays
+    quantities: Callable[[Arrays], tuple[slice, ...]] | None = None
+    roundings: Callable[[Shape], int] = lambda _: 1
+    calls: Callable[[Shape], int] = lambda _: 1
+    across_kinks: Callable[[Arrays, float, float], tuple[Array, Array] | None] | None = None
     awkward: tuple[Lengths, ...] = ()
     simulated: tuple[Lengths, ...] = ()
 
