@@ -13,7 +13,7 @@ from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry, Lengths
-from gpuexplore.model import Device, Peak, Shape, Unit
+from gpuexplore.model import Device, Peak, PhaseName, Shape, Unit
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
@@ -105,6 +105,23 @@ class Implementation:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Phased:
+    """What `build` returns where the parts of a call can be called on their own, each again and again.
+
+    Attributes:
+        run: the whole call.
+        phases: its parts by name, in order; one after the other they compute what `run` computes.
+    """
+
+    run: Callable[[], object]
+    phases: Mapping[PhaseName, Callable[[], object]]
+
+    def __call__(self) -> None:
+        """Run the whole."""
+        self.run()
+
+
 class Product(NamedTuple):
     """`batch` matrix products (m, k) @ (k, n) -> (m, n) that matrix units can compute in tiles."""
 
@@ -174,6 +191,7 @@ class Operation:
             of two, which is exact in every dtype.
         quantities: where each quantity lies in an output that holds several; each is checked by its own norm.
         roundings: how many roundings to the dtype follow one another on the longest way from an input to the output.
+        phases: the parts of a call that are timed on their own as well, in order, with the FLOPs of each.
         calls: how many kernels a library launches for it at least; predictions count each.
         across_kinks: the outputs if every number that roundings could carry over a kink lay above it, and below it;
             None where there is none. From the inputs, and the relative errors of a rounded number and of a summed term.
@@ -205,6 +223,7 @@ class Operation:
     prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = lambda arrays: arrays
     quantities: Callable[[Arrays], tuple[slice, ...]] | None = None
     roundings: Callable[[Shape], int] = lambda _: 1
+    phases: Mapping[PhaseName, Callable[[Shape], int]] = field(default_factory=dict)
     calls: Callable[[Shape], int] = lambda _: 1
     across_kinks: Callable[[Arrays, float, float], tuple[Array, Array] | None] | None = None
     awkward: tuple[Lengths, ...] = ()

@@ -3,7 +3,8 @@
 A network is its layers: functions of what goes in and of some parameters. Only implementations import this module.
 
 Autograd allocates each gradient anew, as it does in training where `zero_grad` drops the old ones; they are then copied
-to their places in the output, which is timed. TF32 is allowed for tf32 and for nothing else.
+to their places in the output, which is timed. Backward on its own keeps what forward left, to be called again. TF32 is
+allowed for tf32 and for nothing else.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gpuexplore.backends.torch_compile import compiled
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.operations.contract import Phased
 from gpuexplore.operations.training import loss_scale, views
 
 Tensor = torch.Tensor
@@ -95,9 +97,7 @@ def through_compiler(network: Network) -> Build:
     return build
 
 
-def _step(
-    inputs: Sequence[Tensor], out: Tensor, loss: Loss, dtype: DType, *, share: float | None = None
-) -> Callable[[], object]:
+def _step(inputs: Sequence[Tensor], out: Tensor, loss: Loss, dtype: DType, *, share: float | None = None) -> Phased:
     """Return the call that writes the loss and its gradients to `out`, or adds its `share` of them to it."""
     batch, targets, *parameters = inputs
     places = views(out, [tuple(parameter.shape) for parameter in parameters])
@@ -107,9 +107,13 @@ def _step(
     for parameter in parameters:
         parameter.requires_grad_()
 
-    def run() -> None:
-        value = loss(batch, targets, *parameters) * scale
-        found = (value.detach().reshape(1), *torch.autograd.grad(value, parameters))
+    held: list[Tensor] = []  # the loss of the last forward, and with it what backward needs
+
+    def forward() -> None:
+        held[:] = [loss(batch, targets, *parameters) * scale]
+
+    def backward(*, again: bool = True) -> None:
+        found = (held[0].detach().reshape(1), *torch.autograd.grad(held[0], parameters, retain_graph=again))
         for place, quantity in zip(places, found, strict=True):
             if share is not None:
                 place.add_(quantity, alpha=weight)
@@ -118,7 +122,11 @@ def _step(
             else:
                 torch.mul(quantity, weight, out=place)
 
-    return run
+    def run() -> None:
+        forward()
+        backward(again=False)
+
+    return Phased(run, {"forward": forward, "backward": backward})
 
 
 def _loss(layers: Layers, dtype: DType) -> Loss:

@@ -8,17 +8,18 @@ numbers times a power of two near He's √(2 / terms) (https://arxiv.org/abs/150
 from layer to layer and no dtype rounds them twice.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import log2, prod
 from typing import Any
 
 import numpy as np
 
-from gpuexplore.operations.contract import Array, Arrays
+from gpuexplore.operations.contract import Array, Arrays, Phased
 
 Lengths = tuple[int, ...]
 MOST_FLOPS = 2**41  # the float64 reference of a larger step would take minutes
+TOO_LARGE = "a step has at most 2.2e12 FLOPs, so that it can be checked"
 
 
 def flat_length(parameters: Iterable[Lengths]) -> tuple[int]:
@@ -72,3 +73,13 @@ def cross_entropy(logits: Array, targets: Array) -> tuple[float, Array]:
     sums = exponentials.sum(axis=1, keepdims=True)
     loss = float((targets * (np.log(sums) - shifted)).sum() / len(logits))
     return loss, (exponentials / sums - targets) / len(logits)
+
+
+def in_phases(forward: Callable[[], object], backward: Callable[[], object]) -> Phased:
+    """Return the step that goes forward, then backward, with both as its phases."""
+
+    def run() -> None:
+        forward()
+        backward()
+
+    return Phased(run, {"forward": forward, "backward": backward})

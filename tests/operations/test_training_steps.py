@@ -8,11 +8,14 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from gpuexplore.analysis.prediction.arithmetic import Arithmetic
+from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
+from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.model import Shape
-from gpuexplore.operations import OPERATIONS
+from gpuexplore.model import Case, Shape
+from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.training import cross_entropy, flat, loss_scale, weight_scale
 
 MLP = OPERATIONS["mlp_step"]
@@ -190,8 +193,40 @@ def test_inputs_are_exact_in_every_dtype_where_targets_and_scales_are():
 
 
 def test_a_small_step_cannot_be_predicted_faster_than_its_launches():
-    device = as_device(row_named("T4"))
-    best = [ideal(Case("mlp_step", shape, "fp32", "torch", device.id), device, Arithmetic("native", None, device.peak("fp32", "matrix"))) for shape in (TINY, Shape.of(**dict(TINY.axes) | {"layers": 4}))]
+    device = as_device(accelerator_named("t4"))
+    units = Arithmetic("native", None, device.peak("fp32", "matrix"))
+    deep = Shape.of(**dict(TINY.axes) | {"layers": 4})
+    best = [ideal(Case("mlp_step", shape, "fp32", "torch", device.id), device, units) for shape in (TINY, deep)]
 
     assert [round(found.time_s / CALL_S["gpu"]) for found in best] == [12, 24]
     assert {found.bound for found in best} == {"overhead"}
+
+
+@pytest.mark.parametrize("operation", [operation for operation in OPERATIONS.values() if operation.phases])
+def test_phases_share_the_flops_of_the_whole(operation):
+    shape = operation.presets[0].shape
+
+    assert sum(flop_count(shape) for flop_count in operation.phases.values()) == operation.flop_count(shape)
+
+
+def test_forward_of_the_presets_has_the_flops_that_were_worked_out():
+    forward = MLP.phases["forward"]
+
+    assert [forward(preset.shape) for preset in MLP.presets] == [10_000, 159_358_976]
+
+
+@pytest.mark.parametrize("name", ["numpy", "numba-cpu", "torch", "torch-checkpoint"])
+def test_phases_one_after_the_other_compute_the_whole_also_again_and_again(name):
+    from gpuexplore.backends import load_backend
+
+    implementation, dtype = MLP.implementation_named(name), DTYPES["fp64"]
+    backend, inputs = load_backend(implementation.backend), inputs_of(MLP, DEEP)
+    out = backend.empty(MLP.output(DEEP), dtype, "cpu")
+    step = load_build(MLP, implementation)([backend.to_device(a, dtype, "cpu") for a in inputs], out, dtype)
+    backend.poison(out)
+    for call in step.phases.values():
+        call()
+        call()
+
+    assert list(step.phases) == list(MLP.phases)
+    np.testing.assert_allclose(backend.to_host(out, dtype), MLP.reference(*inputs), rtol=0, atol=1e-12)

@@ -13,7 +13,7 @@ from gpuexplore.analysis.speedup import is_separable, ratio
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Condition, Measurement
-from gpuexplore.units import format_interval, format_ratio, format_seconds
+from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
 SummaryRule = Callable[[RunAnalysis], str | None]
 CONDITIONS: Mapping[Condition, str] = MappingProxyType(
@@ -59,6 +59,25 @@ def contrast(analysis: RunAnalysis) -> str | None:
         if contrast.median_s is not None
     ]
     return f"{analysis.fastest.label} takes {', and '.join(times)}." if times else None
+
+
+def phases(analysis: RunAnalysis) -> str | None:
+    """Say how long each phase of the fastest result takes, on its own."""
+    return phases_said(analysis.fastest) if analysis.fastest else None
+
+
+def phases_said(analyzed: AnalyzedResult) -> str | None:
+    """Return how long each phase of a result takes on its own, with its rate; None for none."""
+    measurement = analyzed.measurement
+    timed = [(phase, phase.median_s) for phase in (measurement.phases if measurement else ()) if phase.median_s]
+    if not timed:
+        return None
+    flops = analyzed.operation.phases
+    times = (
+        f"{phase.name} {format_seconds(time_s)} ({format_flop_per_s(flops[phase.name](analyzed.case.shape) / time_s)})"
+        for phase, time_s in timed
+    )
+    return f"On their own, the phases of {analyzed.label} take: {', '.join(times)}."
 
 
 def gain(analysis: RunAnalysis) -> str | None:
@@ -183,6 +202,7 @@ RULES: tuple[SummaryRule, ...] = (
     main_finding,
     unknown_peak,
     contrast,
+    phases,
     gain,
     not_separated,
     narrow_dtype,

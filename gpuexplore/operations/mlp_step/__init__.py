@@ -15,6 +15,7 @@ from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Pr
 from gpuexplore.operations.implementations import by_numba_cpu, by_numpy, by_torch_variants
 from gpuexplore.operations.training import (
     MOST_FLOPS,
+    TOO_LARGE,
     cross_entropy,
     flat,
     flat_length,
@@ -83,21 +84,26 @@ def _across_kinks(inputs: Arrays, rounded: float, summed: float) -> tuple[Array,
     return tuple(_gradients(sums, targets, tuple(parameters), kinks) for kinks in (on, off))  # type: ignore[return-value]
 
 
+def _forward(shape: Shape) -> tuple[Product, ...]:
+    return tuple(Product(1, shape["batch"], fan_out, fan_in) for fan_in, fan_out in pairwise(widths(shape)))
+
+
 def _products(shape: Shape) -> tuple[Product, ...]:
-    samples, layers = shape["batch"], list(pairwise(widths(shape)))
-    forward = [Product(1, samples, fan_out, fan_in) for fan_in, fan_out in layers]
-    weights = [Product(1, fan_in, fan_out, samples) for fan_in, fan_out in layers]
-    return (*forward, *weights, *(Product(1, samples, fan_in, fan_out) for fan_in, fan_out in layers[1:]))
+    """Return the products: forward, then those of the weights' gradients, then those of what layers pass back."""
+    forward = _forward(shape)
+    weights = tuple(Product(1, fan_in, fan_out, samples) for _, samples, fan_out, fan_in in forward)
+    passed_back = tuple(Product(1, samples, fan_in, fan_out) for _, samples, fan_out, fan_in in forward[1:])
+    return forward + weights + passed_back
 
 
-def _flop_count(shape: Shape) -> int:
-    return sum(2 * product.m * product.n * product.k for product in _products(shape))
+def _flops(products: tuple[Product, ...]) -> int:
+    return sum(2 * product.batch * product.m * product.n * product.k for product in products)
 
 
 def _problem(shape: Shape) -> str | None:
     if shape["outputs"] < 2:
         return "outputs is 2 or more, so that there is something to tell apart"
-    return None if _flop_count(shape) <= MOST_FLOPS else "a step has at most 2.2e12 FLOPs, so that it can be checked"
+    return None if _flops(_products(shape)) <= MOST_FLOPS else TOO_LARGE
 
 
 def _halved(shape: Shape) -> Shape:
@@ -120,7 +126,7 @@ OPERATION = Operation(
         *_parameters(shape),
     ),
     output=lambda shape: flat_length(_parameters(shape)),
-    flop_count=_flop_count,
+    flop_count=lambda shape: _flops(_products(shape)),
     reference=_reference,
     reduction_length=lambda shape: shape["batch"] + sum(widths(shape)[:-1]) + sum(widths(shape)[2:]),
     implementations=(
@@ -162,6 +168,10 @@ OPERATION = Operation(
     prepared=_prepared,
     quantities=quantities,
     roundings=lambda shape: 2 * shape["layers"] + 1,  # a sum of each layer, the gradient of each, and the output
+    phases={
+        "forward": lambda shape: _flops(_forward(shape)),
+        "backward": lambda shape: _flops(_products(shape)) - _flops(_forward(shape)),
+    },
     calls=lambda shape: 6 * shape["layers"],  # 3L - 1 products, 2L - 2 of ReLU, L sums for biases, 3 of the loss
     across_kinks=_across_kinks,
     awkward=((1, 1, 1, 2, 2), (5, 3, 9, 7, 1), (33, 17, 65, 11, 3), (100, 3, 10, 2, 2)),

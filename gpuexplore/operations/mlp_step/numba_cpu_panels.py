@@ -13,7 +13,7 @@ from numba import njit, prange
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.formats.numba_cpu import narrow, widen
 from gpuexplore.kernels.row_panels import ROWS, multiply_rows
-from gpuexplore.operations.training import cross_entropy, views
+from gpuexplore.operations.training import cross_entropy, in_phases, views
 
 
 @njit(parallel=True, cache=True)
@@ -77,16 +77,18 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     sums = [batch, *(np.empty((len(batch), bias.size), kind) for bias in parameters[1::2])]
     errors = [np.empty_like(array) for array in sums]
 
-    def run() -> None:
+    def go_forward() -> None:
         for given, array in converted:
             convert(given, array)
         _forward(sums, parameters)
         loss[0], errors[-1][...] = cross_entropy(sums[-1], targets)
+
+    def go_backward() -> None:
         _backward(sums, errors, parameters, gradients)
         if wide_out is not out:
             convert(wide_out, out)
 
-    return run
+    return in_phases(forward=go_forward, backward=go_backward)
 
 
 def _forward(sums: list[Any], parameters: list[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.training import cross_entropy, views
+from gpuexplore.operations.training import cross_entropy, in_phases, views
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
@@ -24,17 +24,19 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     sums = [batch, *(np.empty((len(batch), bias.size), kind) for _, bias in layers)]
     errors = [np.empty_like(array) for array in sums]
 
-    def run() -> None:
+    def forward() -> None:
         for array, given in zip(wide, inputs, strict=True):
             if array is not given:
                 array[...] = given
         _forward(sums, layers)
         loss[0], errors[-1][...] = cross_entropy(sums[-1], targets)
+
+    def backward() -> None:
         _backward(sums, errors, layers, gradients)
         if wide_out is not out:
             out[...] = wide_out
 
-    return run
+    return in_phases(forward=forward, backward=backward)
 
 
 def _forward(sums: list[Any], layers: list[Any]) -> None:
