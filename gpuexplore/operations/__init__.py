@@ -23,6 +23,9 @@ NAMES = (
     "softmax",
     "layer_norm",
     "mlp_step",
+    "cnn_step",
+    "transformer_step",
+    "optimizer_step",
 )
 
 

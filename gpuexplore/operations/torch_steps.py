@@ -137,7 +137,7 @@ def _loss(layers: Layers, dtype: DType) -> Loss:
         values, rest = batch, iter(parameters)
         for layer, count in layers:
             values = layer(values, *islice(rest, count))
-        return cross_entropy(values.flatten(0, -2).to(kind), targets.to(kind))
+        return cross_entropy(values.flatten(0, -2).to(kind), targets.flatten(0, -2).to(kind))
 
     return loss
 

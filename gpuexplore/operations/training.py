@@ -15,9 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.operations.contract import Array, Arrays, Phased
+from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.operations.contract import Array, Arrays, Phased, Product
 
 Lengths = tuple[int, ...]
+Forward = Callable[..., tuple[float, Any]]  # from batch, targets and parameters to the loss and what backward needs
+Backward = Callable[[Any], Sequence[Array]]  # from that to the gradients
+Build = Callable[[Sequence[Any], Any, DType], Phased]
 MOST_FLOPS = 2**41  # the float64 reference of a larger step would take minutes
 TOO_LARGE = "a step has at most 2.2e12 FLOPs, so that it can be checked"
 
@@ -60,19 +64,58 @@ def loss_scale(samples: int) -> float:
 
 
 def one_hot(draws: Any) -> Any:
-    """Return rows of 0 with a 1 where each row of `draws` (samples, classes) has its largest number."""
+    """Return rows of 0 with a 1 where each row of `draws` (..., classes) has its largest number."""
     rows = np.zeros_like(draws)
-    rows[np.arange(len(draws)), draws.argmax(axis=1)] = 1
+    np.put_along_axis(rows, draws.argmax(axis=-1, keepdims=True), 1, axis=-1)
     return rows
 
 
 def cross_entropy(logits: Array, targets: Array) -> tuple[float, Array]:
-    """Return the mean cross-entropy of rows (samples, classes), and its gradient with respect to the logits."""
+    """Return the mean cross-entropy of rows (samples, classes), and its gradient with respect to the logits.
+
+    Both in the arrays' own format.
+    """
     shifted = logits - logits.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
     sums = exponentials.sum(axis=1, keepdims=True)
     loss = float((targets * (np.log(sums) - shifted)).sum() / len(logits))
     return loss, (exponentials / sums - targets) / len(logits)
+
+
+def multiplied(products: Iterable[Product]) -> int:
+    """Return the FLOPs of matrix products."""
+    return sum(2 * product.batch * product.m * product.n * product.k for product in products)
+
+
+def backward_of(product: Product) -> tuple[Product, Product]:
+    """Return the products of both gradients of `product`: of its left factor, then of its right one."""
+    batch, m, n, k = product
+    return Product(batch, m, k, n), Product(batch, k, n, m)
+
+
+def functional(forward: Forward, backward: Backward) -> Build:
+    """Return the builder of a step in NumPy from functions that return newly allocated arrays.
+
+    16-bit formats are widened to fp32 when a step begins, and the gradients rounded when it ends.
+    """
+
+    def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Phased:
+        kind = DTYPES[dtype.accumulate].storage
+        kept: list[Any] = []
+        own_places = views(out, [array.shape for array in inputs[2:]])
+
+        def go_forward() -> None:
+            kept[:] = forward(*(array.astype(kind, copy=False) for array in inputs))
+
+        def go_backward() -> None:
+            loss, results = kept
+            found: list[Any] = [loss, *backward(results)]
+            for place, quantity in zip(own_places, found, strict=True):
+                place[...] = quantity
+
+        return in_phases(go_forward, go_backward)
+
+    return build
 
 
 def in_phases(forward: Callable[[], object], backward: Callable[[], object]) -> Phased:

@@ -23,7 +23,7 @@ from tests.operations.simulated import expect_right, simulate
 CPU = cpu_device()
 CPU_LADDER = {"numba-cpu", *(f"numba-cpu-{step}" for step in ("naive", "reordered", "blocked", "vector"))}
 CUDA_LADDER = {f"numba-cuda-{step}" for step in ("naive", "coalesced", "shared", "register", "vector", "tensorcore")}
-TRAINING = {"mlp_step"}  # on CUDA through torch only
+TRAINING = {"mlp_step", "cnn_step", "transformer_step", "optimizer_step"}  # on CUDA through torch only
 ON_CUDA_ONLY = {"numba-cuda", "triton", "cupy", "torch-autotune"} | CUDA_LADDER
 
 

@@ -1,42 +1,81 @@
 """Training steps: torch counts the same FLOPs, autograd finds the same gradients, and wrong ones are seen."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
+from gpuexplore.backends import load_backend
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS, load_build
+from gpuexplore.operations.optimizer_step import DECAY, EPSILON, FIRST, MOMENTUM, RATE, SECOND
 from gpuexplore.operations.training import cross_entropy, flat, loss_scale, weight_scale
 
-MLP = OPERATIONS["mlp_step"]
+MLP, CNN, TRANSFORMER = (OPERATIONS[f"{name}_step"] for name in ("mlp", "cnn", "transformer"))
+OPTIMIZER = OPERATIONS["optimizer_step"]
 DIGITS = Shape.of(batch=128, inputs=784, hidden=784, outputs=10, layers=2)
 TINY = Shape.of(batch=100, inputs=3, hidden=10, outputs=2, layers=2)
 DEEP = Shape.of(batch=64, inputs=48, hidden=96, outputs=10, layers=3)
 
 
 def mlp(shape):
-    """Return the network as its users write it, and how its parameters are turned to lie as in ours."""
+    """Return the network as its users write it."""
     widths = [shape["inputs"], *[shape["hidden"]] * (shape["layers"] - 1), shape["outputs"]]
-    layers = [nn.Linear(fan_in, fan_out, dtype=torch.float64) for fan_in, fan_out in pairwise(widths)]
+    layers = [nn.Linear(fan_in, fan_out) for fan_in, fan_out in pairwise(widths)]
     return nn.Sequential(*[part for layer in layers for part in (layer, nn.ReLU())][:-1])
 
 
-NETWORKS = {"mlp_step": mlp}
+def cnn(shape):
+    features = shape["filters"] * (shape["size"] // 2) ** 2
+    convolution = nn.Conv2d(shape["channels"], shape["filters"], 3, padding=1)
+    return nn.Sequential(convolution, nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(features, shape["outputs"]))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x):
+        batch, tokens, width = x.shape
+        heads = self.qkv(self.norm(x)).reshape(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(*heads).transpose(1, 2).reshape(batch, tokens, width)
+        x = x + self.out(mixed)
+        return x + self.mlp(x)
+
+
+def transformer(shape):
+    width = shape["width"]
+    blocks = [Block(width, shape["heads"]) for _ in range(shape["layers"])]
+    return nn.Sequential(*blocks, nn.LayerNorm(width), nn.Linear(width, shape["outputs"]))
+
+
+NETWORKS = {"mlp_step": mlp, "cnn_step": cnn, "transformer_step": transformer}
 SHAPES = [
     pytest.param(MLP, DIGITS, id="mlp-784-784-10"),
     pytest.param(MLP, TINY, id="mlp-3-10-2"),
     pytest.param(MLP, DEEP, id="mlp-deep"),
     pytest.param(MLP, Shape.of(batch=7, inputs=5, hidden=3, outputs=4, layers=1), id="mlp-one-layer"),
+    pytest.param(CNN, Shape.of(batch=3, channels=2, size=6, filters=5, outputs=7), id="cnn"),
+    pytest.param(CNN, Shape.of(batch=8, channels=1, size=28, filters=16, outputs=10), id="cnn-digits"),
+    pytest.param(TRANSFORMER, Shape.of(batch=2, tokens=5, width=24, heads=3, layers=2, outputs=7), id="transformer"),
+    pytest.param(
+        TRANSFORMER, Shape.of(batch=1, tokens=33, width=64, heads=4, layers=1, outputs=65), id="transformer-one-block"
+    ),
 ]
 
 
@@ -44,27 +83,33 @@ def inputs_of(operation, shape, dtype="fp64"):
     return make_inputs(operation, shape, DTYPES[dtype], "normal")
 
 
+def turned(parameter):
+    """Return a weight of torch's linear layers as it lies in ours: inputs by outputs."""
+    return parameter.T if parameter.ndim == 2 else parameter
+
+
 def in_torch(operation, shape):
     """Return the output by torch's modules and autograd in fp64, with FLOPs of forward, and of all."""
     batch, targets, *parameters = map(torch.from_numpy, inputs_of(operation, shape))
-    network = NETWORKS[operation.name](shape)
+    network = NETWORKS[operation.name](shape).double()
     with torch.no_grad():
         for own, given in zip(network.parameters(), parameters, strict=True):
-            own.copy_(given.T if given.ndim == 2 else given)
-    with FlopCounterMode(display=False) as forward:
+            turned(own).copy_(given.reshape(turned(own).shape))
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as forward:
         network(batch)
-    with FlopCounterMode(display=False) as whole:
-        loss = nn.functional.cross_entropy(network(batch).flatten(0, -2), targets)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as whole:
+        logits = network(batch).flatten(0, -2)
+        loss = nn.functional.cross_entropy(logits, targets.flatten(0, -2))
         loss.backward()
-    gradients = [own.grad.T if own.ndim == 2 else own.grad for own in network.parameters()]
-    out = flat(loss.item(), [gradient.numpy() for gradient in gradients])
+    out = flat(loss.item(), [turned(own.grad).numpy() for own in network.parameters()])
     return out, forward.get_total_flops(), whole.get_total_flops()
 
 
 @pytest.mark.parametrize(("operation", "shape"), SHAPES)
 def test_torch_counts_the_same_flops_and_finds_the_same_gradients(operation, shape):
-    out, _, flop_count = in_torch(operation, shape)
+    out, forward, flop_count = in_torch(operation, shape)
 
+    assert operation.phases["forward"](shape) == forward
     assert operation.flop_count(shape) == flop_count
     assert operation.output(shape) == out.shape
     np.testing.assert_allclose(operation.reference(*inputs_of(operation, shape)), out, rtol=0, atol=1e-12)
@@ -123,8 +168,9 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["fp64", "fp32", "tf32", "bf16", "fp16"])
-@pytest.mark.parametrize("shape", [TINY, DIGITS], ids=["tiny", "digits"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [*((TINY, dtype) for dtype in DTYPES), (DIGITS, "bf16")], ids=lambda value: str(value)[:9]
+)
 def test_a_mistake_in_any_quantity_is_seen_in_every_dtype(shape, dtype):
     row = DTYPES[dtype]
     reference = Reference(MLP, row, inputs_of(MLP, shape, dtype))
@@ -215,18 +261,72 @@ def test_forward_of_the_presets_has_the_flops_that_were_worked_out():
     assert [forward(preset.shape) for preset in MLP.presets] == [10_000, 159_358_976]
 
 
-@pytest.mark.parametrize("name", ["numpy", "numba-cpu", "torch", "torch-checkpoint"])
-def test_phases_one_after_the_other_compute_the_whole_also_again_and_again(name):
-    from gpuexplore.backends import load_backend
+SMALL = [case.values for case in SHAPES if "digits" not in case.id and "784" not in case.id]
 
-    implementation, dtype = MLP.implementation_named(name), DTYPES["fp64"]
-    backend, inputs = load_backend(implementation.backend), inputs_of(MLP, DEEP)
-    out = backend.empty(MLP.output(DEEP), dtype, "cpu")
-    step = load_build(MLP, implementation)([backend.to_device(a, dtype, "cpu") for a in inputs], out, dtype)
+
+@pytest.mark.parametrize(
+    ("operation", "shape", "name"),
+    [
+        pytest.param(operation, shape, name, id=f"{operation.name}-{name}")
+        for operation, shape in (SMALL[1], SMALL[3], SMALL[4])
+        for name in ("numpy", "numba-cpu", "torch", "torch-checkpoint")
+        if any(implementation.name == name for implementation in operation.implementations)
+    ],
+)
+def test_phases_one_after_the_other_compute_the_whole_also_again_and_again(operation, shape, name):
+    implementation, dtype = operation.implementation_named(name), DTYPES["fp64"]
+    backend, inputs = load_backend(implementation.backend), inputs_of(operation, shape)
+    out = backend.empty(operation.output(shape), dtype, "cpu")
+    step = load_build(operation, implementation)([backend.to_device(a, dtype, "cpu") for a in inputs], out, dtype)
     backend.poison(out)
     for call in step.phases.values():
         call()
         call()
 
-    assert list(step.phases) == list(MLP.phases)
-    np.testing.assert_allclose(backend.to_host(out, dtype), MLP.reference(*inputs), rtol=0, atol=1e-12)
+    assert list(step.phases) == list(operation.phases)
+    np.testing.assert_allclose(backend.to_host(out, dtype), operation.reference(*inputs), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["fp64", "fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(("operation", "shape"), SMALL)
+def test_any_quantity_with_a_wrong_sign_or_scale_is_seen(operation, shape, dtype):
+    row = DTYPES[dtype]
+    reference = Reference(operation, row, inputs_of(operation, shape, dtype))
+    wide = tuple(map(row.widen, reference.inputs))
+    right, allowed = operation.reference(*wide), tolerance(operation, shape, row)
+    missed = []
+    for (place, expected), factor in product(reference.parts, (-1, 1.5)):
+        out = right.copy()
+        out[place] = factor * expected
+        if np.any(expected) and check(out, reference.parts, allowed, reference.leeways).within:
+            missed.append((place, factor))
+
+    assert missed == []
+
+
+@pytest.mark.parametrize("arrays", [1, 2, 3])
+def test_optimizer_does_what_torchs_own_does(arrays):
+    """The tenth step of torch.optim, from weights, gradients and moments of ours."""
+    shape = Shape.of(n=50, arrays=arrays)
+    gradients, old = (torch.from_numpy(array) for array in inputs_of(OPTIMIZER, shape))
+    weights = nn.Parameter(old[0].clone())
+    weights.grad = gradients.clone()
+    if arrays < 3:
+        optimizer = torch.optim.SGD([weights], RATE, momentum=MOMENTUM if arrays == 2 else 0)
+        optimizer.state[weights] = {"momentum_buffer": old[1].clone()} if arrays == 2 else {}
+        names = ["momentum_buffer"][: arrays - 1]
+    else:
+        optimizer = torch.optim.AdamW([weights], RATE, (FIRST, SECOND), EPSILON, DECAY)
+        state = {"step": torch.tensor(9.0), "exp_avg": old[1].clone(), "exp_avg_sq": old[2].clone()}
+        optimizer.state[weights] = state
+        names = ["exp_avg", "exp_avg_sq"]
+    optimizer.step()
+    found = [weights.detach(), *(optimizer.state[weights][name] for name in names)]
+
+    np.testing.assert_allclose(OPTIMIZER.reference(gradients.numpy(), old.numpy()), torch.stack(found), atol=1e-12)
+
+
+def test_adamw_moves_seven_thirds_of_the_bytes_of_sgd():
+    bytes_moved = {preset.name: OPTIMIZER.byte_count(preset.shape, DTYPES["fp32"]) for preset in OPTIMIZER.presets}
+
+    assert bytes_moved == {"sgd": 7_479_480, "momentum": 12_465_800, "adamw": 17_452_120}

@@ -16,9 +16,11 @@ from gpuexplore.operations.implementations import by_numba_cpu, by_numpy, by_tor
 from gpuexplore.operations.training import (
     MOST_FLOPS,
     TOO_LARGE,
+    backward_of,
     cross_entropy,
     flat,
     flat_length,
+    multiplied,
     one_hot,
     quantities,
     weight_scale,
@@ -89,21 +91,15 @@ def _forward(shape: Shape) -> tuple[Product, ...]:
 
 
 def _products(shape: Shape) -> tuple[Product, ...]:
-    """Return the products: forward, then those of the weights' gradients, then those of what layers pass back."""
+    """Return the products: forward, then both gradients of each; nobody needs that of the batch."""
     forward = _forward(shape)
-    weights = tuple(Product(1, fan_in, fan_out, samples) for _, samples, fan_out, fan_in in forward)
-    passed_back = tuple(Product(1, samples, fan_in, fan_out) for _, samples, fan_out, fan_in in forward[1:])
-    return forward + weights + passed_back
-
-
-def _flops(products: tuple[Product, ...]) -> int:
-    return sum(2 * product.batch * product.m * product.n * product.k for product in products)
+    return forward + tuple(gradient for product in forward for gradient in backward_of(product))[1:]
 
 
 def _problem(shape: Shape) -> str | None:
     if shape["outputs"] < 2:
         return "outputs is 2 or more, so that there is something to tell apart"
-    return None if _flops(_products(shape)) <= MOST_FLOPS else TOO_LARGE
+    return None if multiplied(_products(shape)) <= MOST_FLOPS else TOO_LARGE
 
 
 def _halved(shape: Shape) -> Shape:
@@ -126,7 +122,7 @@ OPERATION = Operation(
         *_parameters(shape),
     ),
     output=lambda shape: flat_length(_parameters(shape)),
-    flop_count=lambda shape: _flops(_products(shape)),
+    flop_count=lambda shape: multiplied(_products(shape)),
     reference=_reference,
     reduction_length=lambda shape: shape["batch"] + sum(widths(shape)[:-1]) + sum(widths(shape)[2:]),
     implementations=(
@@ -169,8 +165,8 @@ OPERATION = Operation(
     quantities=quantities,
     roundings=lambda shape: 2 * shape["layers"] + 1,  # a sum of each layer, the gradient of each, and the output
     phases={
-        "forward": lambda shape: _flops(_forward(shape)),
-        "backward": lambda shape: _flops(_products(shape)) - _flops(_forward(shape)),
+        "forward": lambda shape: multiplied(_forward(shape)),
+        "backward": lambda shape: multiplied(_products(shape)) - multiplied(_forward(shape)),
     },
     calls=lambda shape: 6 * shape["layers"],  # 3L - 1 products, 2L - 2 of ReLU, L sums for biases, 3 of the loss
     across_kinks=_across_kinks,
