@@ -12,7 +12,7 @@ from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.analysis.speedup import is_separable, ratio
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Condition, Measurement
+from gpuexplore.model import Condition, Measurement, Phase
 from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
 SummaryRule = Callable[[RunAnalysis], str | None]
@@ -67,17 +67,22 @@ def phases(analysis: RunAnalysis) -> str | None:
 
 
 def phases_said(analyzed: AnalyzedResult) -> str | None:
-    """Return how long each phase of a result takes on its own, with its rate; None for none."""
-    measurement = analyzed.measurement
-    timed = [(phase, phase.median_s) for phase in (measurement.phases if measurement else ()) if phase.median_s]
-    if not timed:
+    """Return how long each phase of a result takes on its own, or why that is not known; None where it has none."""
+    phases = analyzed.measurement.phases if analyzed.measurement else ()
+    if not phases:
         return None
-    flops = analyzed.operation.phases
-    times = (
-        f"{phase.name} {format_seconds(time_s)} ({format_flop_per_s(flops[phase.name](analyzed.case.shape) / time_s)})"
-        for phase, time_s in timed
+    if any(phase.median_s is None for phase in phases):
+        reasons = dict.fromkeys(phase.reason for phase in phases if phase.reason)
+        return f"The phases of {analyzed.label} are not timed: {'; '.join(reasons)}."
+    return (
+        f"On their own, the phases of {analyzed.label} take: {', '.join(_phase(phase, analyzed) for phase in phases)}."
     )
-    return f"On their own, the phases of {analyzed.label} take: {', '.join(times)}."
+
+
+def _phase(phase: Phase, analyzed: AnalyzedResult) -> str:
+    time_s, flop_count = phase.median_s or 0.0, analyzed.operation.phases.get(phase.name)
+    rate = f" ({format_flop_per_s(flop_count(analyzed.case.shape) / time_s)})" if flop_count and time_s else ""
+    return f"{phase.name} {format_seconds(time_s)}{rate}"
 
 
 def gain(analysis: RunAnalysis) -> str | None:
