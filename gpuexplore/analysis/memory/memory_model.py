@@ -133,14 +133,14 @@ class _TrainingStep:
     def _forward_step(self, phase: str, step: Step, *, keeps: bool) -> Moment:
         if step.copies_weights:
             self._copy(step.weights)
-        if step.in_place and self._is_last_reader(step.inputs[0]):
+        takes_over = step.in_place and self._is_last_reader(step.inputs[0])
+        if takes_over:
             self._read(step)
-            self._allocate(step, keeps=keeps)
-            moment = self._moment(phase, step.layer, step.scratch)
-        else:
-            self._allocate(step, keeps=keeps)
-            moment = self._moment(phase, step.layer, step.scratch)
+        self._allocate(step, keeps=keeps)
+        moment = self._moment(phase, step.layer, step.scratch)
+        if not takes_over:
             self._read(step)
+        self._free_if_unused(step.outputs[0])
         return moment
 
     def _is_last_reader(self, buffer: int) -> bool:
@@ -158,7 +158,6 @@ class _TrainingStep:
         for buffer in step.inputs:
             self._readers[buffer] -= 1
             self._free_if_unused(buffer)
-        self._free_if_unused(step.outputs[0])
 
     def _hold(self, buffer: int) -> None:
         self._holders[buffer] += 1

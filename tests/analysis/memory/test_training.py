@@ -79,9 +79,9 @@ def test_accumulation_has_the_activations_of_a_micro_batch():
 
 
 def test_checkpoints_recompute_what_they_did_not_keep():
-    kept, recomputed = (training_memory("gpt2", 4, Training(checkpoints=count)) for count in (0, 14))
+    kept, recomputed = (training_memory("gpt2", 4, Training(checkpoints=count)) for count in (0, 27))
 
-    assert recomputed.activations_bytes < 0.5 * kept.activations_bytes
+    assert recomputed.activations_bytes < 0.6 * kept.activations_bytes
     assert {"recomputation"} == {point.phase for point in recomputed.timeline} - {point.phase for point in kept.timeline}
 
 

@@ -92,7 +92,8 @@ class Attention(nn.Module):
             mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.kv < self.heads)
         else:
             scores = (q @ k.transpose(-2, -1)) * 0.1
-            mixed = scores.float().softmax(-1).to(v.dtype) @ v
+            scores = scores.float() if torch.is_autocast_enabled("cpu") else scores
+            mixed = scores.softmax(-1).to(v.dtype) @ v
         return self.out(mixed.transpose(1, 2).reshape(batch, tokens, -1))
 
 
