@@ -57,7 +57,7 @@ def serving_moments(model: Model, setup: Serving) -> Iterator[Moment]:
     for quarter in range(1, QUARTERS + 1):
         there = tokens * quarter // QUARTERS
         sizes = {"parameters": weights, "KV cache": Size(0, there * per_token), "activations": logits}
-        yield Moment(f"decoding, token {there:,}", quarter, "", sizes, sum(sizes.values(), NOTHING))
+        yield Moment("decoding", quarter, f"token {there:,}", sizes, sum(sizes.values(), NOTHING))
 
 
 def _parameter_count(model: Model, setup: Serving) -> int:

@@ -82,7 +82,9 @@ def test_checkpoints_recompute_what_they_did_not_keep():
     kept, recomputed = (training_memory("gpt2", 4, Training(checkpoints=count)) for count in (0, 27))
 
     assert recomputed.activations_bytes < 0.6 * kept.activations_bytes
-    assert {"recomputation"} == {point.phase for point in recomputed.timeline} - {point.phase for point in kept.timeline}
+    assert {"recomputation"} == {point.phase for point in recomputed.timeline} - {
+        point.phase for point in kept.timeline
+    }
 
 
 def test_mixed_precision_keeps_narrow_activations_and_copies_of_weights():
@@ -110,7 +112,7 @@ def test_the_softmax_of_unfused_attention_is_stored():
 
 @pytest.mark.parametrize("batch", [0, -1, 10**10, True, 1.5])
 def test_a_batch_that_cannot_be_is_named(batch):
-    with pytest.raises(InvalidInput, match="batch .* whole numbers from 1"):
+    with pytest.raises(InvalidInput, match=r"batch .* whole numbers from 1"):
         training_memory("mlp", batch)
 
 
@@ -142,7 +144,7 @@ def test_more_checkpoints_than_layers_are_refused():
 
 
 def test_an_unknown_model_is_named_with_those_there_are():
-    with pytest.raises(InvalidInput, match="model '__import__': accepted are alexnet-2012, .*784-512-10"):
+    with pytest.raises(InvalidInput, match=r"model '__import__': accepted are alexnet-2012, .*784-512-10"):
         training_memory("__import__", 8)
 
 
