@@ -20,6 +20,7 @@ CAPACITY_IN_SIGHT = 2.0  # times the peak: a memory beyond that would flatten th
 HEADROOM = 1.3  # above the peak: its label, and above that the names of the phases
 OVERLAP = 1 / 2000  # of the width, so that no seams show between neighbours
 NARROW_PHASE = 0.12  # of the width: no room for its name
+DRAWN_AS = {"recomputation": "backward"}  # it comes before the backward of each segment
 SERVING_KINDS = tuple("KV cache" if kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY)
 
 
@@ -82,10 +83,14 @@ def condensed(points: Sequence[Point]) -> list[Point]:
     """Return at most about MOST_MOMENTS points: of several neighbours in one phase the one that needs most."""
     size = -(-len(points) // MOST_MOMENTS)
     kept = []
-    for _, phase in groupby(points, key=lambda point: point.phase):
+    for _, phase in groupby(points, key=_drawn_phase):
         own = list(phase)
         kept += [max(own[start : start + size], key=_total) for start in range(0, len(own), size)]
     return kept
+
+
+def _drawn_phase(point: Point) -> str:
+    return DRAWN_AS.get(point.phase, point.phase)
 
 
 def _total(point: Point) -> int:
@@ -129,10 +134,11 @@ def _legend(bars: pd.DataFrame, memory: Memory) -> alt.Legend:
 
 def _phases(points: Sequence[Point], edges: Sequence[float]) -> list[alt.Chart]:
     """Return a line where a phase begins, and its name where there is room."""
-    starts = [place for place, point in enumerate(points) if not place or points[place - 1].phase != point.phase]
+    names = [_drawn_phase(point) for point in points]
+    starts = [place for place, name in enumerate(names) if not place or names[place - 1] != name]
     ends = [*starts[1:], len(points)]
     rows = [
-        {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": points[start].phase}
+        {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": names[start]}
         for start, end in zip(starts, ends, strict=True)
     ]
     named = [row for row, start, end in zip(rows, starts, ends, strict=True) if _is_wide(edges, start, end)]

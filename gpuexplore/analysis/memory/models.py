@@ -15,6 +15,7 @@ from gpuexplore.analysis.memory.setup import ITEMSIZES, Training
 from gpuexplore.errors import InvalidInput
 
 MOST_PARAMETERS = 10**12
+MLP_BATCH, PASTED_BATCH = 128, 32
 PASTED = "layers"  # what messages call them
 WIDTHS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}")  # of a perceptron: 784-512-10
 RESIDUAL = frozenset({"split", "shortcut", "add"})
@@ -36,7 +37,7 @@ class Model:
     name: str
     title: str
     layers: tuple[Layer, ...] = field(repr=False)
-    batch: int = 32
+    batch: int = PASTED_BATCH
     about: str = ""
     source: str = ""
 
@@ -70,7 +71,7 @@ def model_named(name: str) -> Model:
         raise InvalidInput.of("model", name, accepted)
     first, *hidden, last = name.split("-")
     text = ";".join([f"input {first}", *(f"linear {width};relu" for width in hidden), f"linear {last}"])
-    return Model(name, f"MLP {name}", parse_layers(text, source=name), batch=128)
+    return Model(name, f"MLP {name}", parse_layers(text, source=name), batch=MLP_BATCH)
 
 
 def model_of_text(text: str, source: str = PASTED) -> Model:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.analysis.memory.fits import Gpu, Reserve, gpus_named
-from gpuexplore.analysis.memory.models import Model, model_named, model_of_text, models
+from gpuexplore.analysis.memory.models import MLP_BATCH, PASTED_BATCH, Model, model_named, model_of_text, models
 from gpuexplore.analysis.memory.request import Question
 from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.devices import ACCELERATORS
@@ -14,6 +14,7 @@ from gpuexplore.ui.link import PARAMETERS
 
 WIDTHS, LAYERS = "widths", "layers"
 TITLES = {WIDTHS: "MLP by its widths", LAYERS: "Pasted layers"}
+USUAL_BATCHES = {WIDTHS: MLP_BATCH, LAYERS: PASTED_BATCH}
 DEFAULT_WIDTHS = "784-512-10"
 DEFAULT_LAYERS = "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10"
 DEFAULT_MODEL = "vgg-16"
@@ -42,7 +43,13 @@ def choose() -> Asked:
     with top[0]:
         name = url_widgets.select("Model", "model", _model_names(), shown=_title)
     with top[1]:
-        batch = url_widgets.text("Batch", "batch", "", help="Samples of a step.", placeholder=_usual_batch(name))
+        batch = url_widgets.text(
+            "Batch",
+            "batch",
+            "",
+            help="Samples of a training step, or sequences served at once.",
+            placeholder=_usual_batch(name),
+        )
     with top[2]:
         gpu = url_widgets.select("GPU", "gpu", _gpu_keys(), shown=lambda key: _GPU_NAMES[key])
     model = _model(name)
@@ -68,7 +75,7 @@ def _title(name: str) -> str:
 
 
 def _usual_batch(name: str) -> str:
-    return str(models()[name].batch) if name in models() else ""
+    return str(models()[name].batch if name in models() else USUAL_BATCHES[name])
 
 
 _GPU_NAMES = {row.key: row.name for row in ACCELERATORS}

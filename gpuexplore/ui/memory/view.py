@@ -37,7 +37,7 @@ def show_memory(asked: Asked) -> None:
     memory = memory_of(asked.model, asked.batch, asked.setup)
     (fit,) = fits_of(asked.model, asked.batch, asked.setup, [asked.gpu], reserve=asked.reserve)
     _summary(memory, fit, asked)
-    capacities = {asked.gpu.name: asked.gpu.memory_bytes} if asked.gpu.memory_bytes else {}
+    capacities = {f"for tensors on {fit.gpu.name}": fit.usable_bytes} if fit.usable_bytes else {}
     show_chart(lambda: memory_timeline(memory, capacities), asked, key="chart.memory.timeline")
     st.caption(NOT_COUNTED if isinstance(asked.setup, Training) else _served(asked, asked.setup))
     _kinds(memory)
@@ -143,7 +143,13 @@ def _layers(asked: Asked, setup: Training) -> None:
         ]
 
     units = {"Parameters": "count", "Output": "MB", "Kept for backward": "MB"}
-    show_table(rows, asked, units, alt="Table of the layers with their parameters, outputs and what is kept of each")
+    show_table(
+        rows,
+        asked,
+        units,
+        alt="Table of the layers with their parameters, outputs and what is kept of each",
+        config={"What is kept": st.column_config.TextColumn(width="large")},
+    )
     st.caption("Kept without checkpoints; what an earlier layer keeps anyway is not counted twice.")
 
 
