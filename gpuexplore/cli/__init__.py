@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "list": "operations, implementations and dtypes, and which go together",
     "specs": "peaks of an accelerator by name, or of all of them",
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
+    "memory": "how much memory training or serving a model needs, when, and what fits where",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     "mistake": "a measuring mistake made on purpose, beside the right way",

@@ -47,6 +47,13 @@ page = st.navigation(
                 url_path="roofline",
                 help="Results below the roofs of a device: what limits each, and how near it comes.",
             ),
+            st.Page(
+                PAGES / "memory.py",
+                title="Memory",
+                icon=":material/stacked_bar_chart:",
+                url_path="memory",
+                help="What training or serving a model needs, when it needs most, and the largest batch that fits.",
+            ),
         ],
         "Learn": [
             st.Page(
