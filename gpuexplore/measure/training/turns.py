@@ -57,11 +57,11 @@ def train(setup: Setup, device: Device, watch: Watch) -> tuple[Recorder, str | N
         if learner.mode.dtype == "fp16":
             course.underflow = underflow(learner, setup, batches, device.id)
         _obey(watch)
-    return recorder, _in_turns(setup, learners, batches, recorder, watch)
+    return recorder, _in_turns(setup, learners, batches, recorder=recorder, watch=watch)
 
 
 def _in_turns(
-    setup: Setup, learners: Mapping[str, Learner], batches: Batches, recorder: Recorder, watch: Watch
+    setup: Setup, learners: Mapping[str, Learner], batches: Batches, *, recorder: Recorder, watch: Watch
 ) -> str | None:
     random, began, reported, round_s = Random(setup.seed), monotonic(), monotonic(), 0.0
     for step in range(setup.steps):
