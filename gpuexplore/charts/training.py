@@ -10,7 +10,7 @@ from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.measure.training.contract import ModeReport, Report
 from gpuexplore.units import UNKNOWN, format_seconds
 
-LOSS_HEIGHT, ROW_HEIGHT, SCALE_HEIGHT = 340, 34, 200
+LOSS_HEIGHT, PHASES_HEIGHT, ROW_HEIGHT, SCALE_HEIGHT = 360, 110, 30, 240
 MOST_POINTS = 400  # of a line: more are narrower than a pixel
 PHASES = ("transfer", "forward", "backward", "optimizer")
 DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4])  # modes that agree lie over each other
@@ -28,7 +28,7 @@ def losses(report: Report) -> alt.LayerChart:
         .mark_line(strokeWidth=2)
         .encode(
             x=x,
-            y=alt.Y("loss:Q", title="Loss (cross-entropy)", scale=alt.Scale(zero=True)),
+            y=alt.Y("loss:Q", title="Loss (cross-entropy)", scale=alt.Scale(zero=report.data == "rule")),
             color=alt.Color("mode:N", scale=alt.Scale(domain=names), legend=legend),
             strokeDash=alt.StrokeDash("mode:N", scale=alt.Scale(domain=names, range=list(DASHES)), legend=legend),
             tooltip=[
@@ -83,7 +83,11 @@ def phases(report: Report) -> alt.Chart:
                 alt.Tooltip("time:N", title="Time"),
             ],
         )
-        .properties(width="container", height=60 + ROW_HEIGHT * len(report.modes), description=describe_phases(report))
+        .properties(
+            width="container",
+            height=PHASES_HEIGHT + ROW_HEIGHT * len(report.modes),
+            description=describe_phases(report),
+        )
     )
     return chart
 
@@ -113,7 +117,11 @@ def scales(report: Report) -> alt.Chart:
                 scale=alt.Scale(type="log", base=2, nice=False, domain=[min(ticks) / 2, max(ticks) * 2]),
                 axis=alt.Axis(values=ticks, format=",d"),
             ),
-            color=alt.Color("mode:N", legend=alt.Legend(title=None, orient="top")),
+            color=alt.Color(
+                "mode:N",
+                scale=alt.Scale(domain=[mode.name for mode in report.modes]),
+                legend=alt.Legend(title=None, orient="top", values=list(dict.fromkeys(frame["mode"]))),
+            ),
         )
         .properties(width="container", height=SCALE_HEIGHT, description=describe_scales(report))
     )

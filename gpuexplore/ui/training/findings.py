@@ -52,7 +52,7 @@ def _row(mode: ModeReport) -> dict[str, object]:
         "Step": mode.step_s.median if mode.step_s else None,
         "95 % interval": _interval(mode.step_s),
         "Speedup": mode.ratio.median if mode.ratio else None,
-        "Samples/s": mode.samples_per_s,
+        "Samples/s": round(mode.samples_per_s) if mode.samples_per_s else None,
         "MFU": mode.mfu,
         "Zero gradients": mode.zero_gradients[-1][1] if mode.zero_gradients else None,
         "First step": mode.first_call_s,
@@ -72,11 +72,15 @@ def _show_scaling(mode: ModeReport) -> None:
         )
     found = mode.underflow
     if found:
+        unscaled, scaled, dead = map(format_percent, (found.unscaled, found.scaled, found.dead))
         st.markdown(
-            f"**{plain(mode.name)}, late in training**: at a loss of {found.loss:g}, "
-            f"{format_percent(found.unscaled)} of the gradients are zero, {format_percent(found.scaled)} where the loss is "
-            f"scaled by {found.scale:,.0f}, and {format_percent(found.dead)} in fp32."
+            f"**{plain(mode.name)}, late in training**: at a loss of {_short(found.loss)}, {unscaled} of the gradients "
+            f"are zero, {scaled} where the loss is scaled by {found.scale:,.0f}, and {dead} in fp32."
         )
+
+
+def _short(number: float) -> str:
+    return f"{number:g}".replace("e-0", "e-")
 
 
 def _show_processes(found: Processes) -> None:
@@ -92,8 +96,8 @@ def _show_processes(found: Processes) -> None:
     st.caption(
         f"DDP over {plain(found.backend)}, {plain(found.mode)}, one thread for each process on a CPU, in turns with "
         f"one process that takes the whole batch: speedup {interval} at 95 %. The all-reduce of "
-        f"{found.reduced_bytes:,} bytes, 4 for each parameter, takes {alone} alone; DDP does a part of it while backward goes on. Largest "
-        f"relative difference of the losses to one process's: {difference}."
+        f"{found.reduced_bytes:,} bytes, 4 for each parameter, takes {alone} alone; DDP does a part of it while "
+        f"backward goes on. Largest relative difference of the losses to one process's: {difference}."
     )
     if found.data_parallel:
         st.caption(f"DataParallel on the same GPUs: {format_seconds(found.data_parallel.median)} a step.")
