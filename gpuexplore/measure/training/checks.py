@@ -1,5 +1,7 @@
 """What is counted beside training: that the gradients are right, and which of them fp16 loses late in training."""
 
+from math import expm1, log
+
 import torch
 
 from gpuexplore.errors import GpuExploreError
@@ -12,7 +14,6 @@ from gpuexplore.measure.training.setup import Setup
 TOLERANCES = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}
 LATE_LOSS = 1e-5
 SCALE = 65536.0  # GradScaler's first one
-HALVINGS = 60
 
 
 def gradient_error(learner: Learner, setup: Setup, batches: Batches) -> float:
@@ -36,22 +37,22 @@ def gradient_error(learner: Learner, setup: Setup, batches: Batches) -> float:
 def underflow(learner: Learner, setup: Setup, batches: Batches, device: str) -> Underflow:
     """Return which share of gradients is zero in the mode's autocast at a loss of 1e-5, unscaled and scaled.
 
-    The right logit of each sample is raised by so much that the loss is what it would be late in training; the model
+    The right logit of each sample is raised by so much that its loss is what it would be late in training; the model
     stays as it was made, so that every mode is asked about the same one.
     """
     samples, labels = (tensor.to(device) for tensor in batches.of_step(0))
     network = Network(setup.model, setup.seed).to(device)
     rows = torch.nn.functional.one_hot(labels.flatten(), setup.model.classes)
     with torch.no_grad():
-        margin = _margin(network(samples).float(), labels, rows)
+        raised = _margins(network(samples), labels) * rows
 
     def share(scale: float, learner: Learner | None) -> float:
         network.zero_grad()
         if learner is None:
-            loss = loss_of(network(samples) + margin * rows, labels)
+            loss = loss_of(network(samples) + raised, labels)
         else:
             with learner.autocast():
-                loss = loss_of(network(samples).float() + margin * rows, labels)
+                loss = loss_of(network(samples).float() + raised, labels)
         (loss * scale).backward()
         given = [value.grad for value in network.parameters() if value.grad is not None]
         return sum(int((value == 0).sum()) for value in given) / sum(value.numel() for value in given)
@@ -59,12 +60,12 @@ def underflow(learner: Learner, setup: Setup, batches: Batches, device: str) -> 
     return Underflow(LATE_LOSS, SCALE, share(1.0, learner), share(SCALE, learner), share(1.0, None))
 
 
-def _margin(logits: torch.Tensor, labels: torch.Tensor, rows: torch.Tensor) -> float:
-    """Return what has to be added to the right logits for a mean loss of `LATE_LOSS`: by bisection."""
-    low, high = 0.0, 200.0
-    exact = logits.double()
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        loss = float(loss_of(exact + middle * rows, labels))
-        low, high = (middle, high) if loss > LATE_LOSS else (low, middle)
-    return high
+def _margins(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return (rows, 1): what has to be added to each right logit for a loss of `LATE_LOSS` of every row.
+
+    The loss of a row is ln(1 + s / e^m), with s the sum of e^(logit - right logit) over the wrong classes.
+    """
+    wide = logits.double()
+    right = wide.gather(1, labels.flatten().unsqueeze(1))
+    wrong = wide.scatter(1, labels.flatten().unsqueeze(1), -torch.inf)
+    return (torch.logsumexp(wrong - right, dim=1, keepdim=True) - log(expm1(LATE_LOSS))).float()

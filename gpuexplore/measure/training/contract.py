@@ -46,7 +46,7 @@ class Underflow:
     """Which share of a model's gradients is zero in fp16 once it has learned so much that its loss is `loss`.
 
     Attributes:
-        loss: mean cross-entropy, here of logits to whose right class so much is added.
+        loss: cross-entropy of every sample, to whose right logit so much is added.
         unscaled: share of zeros, 0 to 1.
         scaled: the same after the loss was multiplied by `scale`.
         dead: share of zeros in fp32, of units that are off: no format could show these gradients.

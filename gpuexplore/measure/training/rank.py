@@ -101,7 +101,7 @@ class Team:
     def _member(self, mode: str) -> Learner:
         def distributed(network: Network) -> torch.nn.Module:
             places = [self.rank] if self._device.kind == "cuda" else None
-            return torch.nn.parallel.DistributedDataParallel(network, device_ids=places)
+            return torch.nn.parallel.DistributedDataParallel(network, device_ids=places, gradient_as_bucket_view=True)
 
         return self._learner(mode, Part(self.rank, self.count, distributed))
 
