@@ -23,7 +23,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "queue": (),
         "lessons": ("lesson", "step", "view"),
         "fact-check": ("row",),
-        "timing-mistakes": ("mistake",),
+        "timing-mistakes": ("mistake", "activity"),
     }
 )
 # the parameters that hold lists, with what separates their values

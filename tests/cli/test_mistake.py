@@ -2,9 +2,11 @@
 
 import pytest
 
+from gpuexplore.activity import of_kind
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, mistake_command
 from gpuexplore.mistakes import MISTAKES
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
+from gpuexplore.serialization import encode
 from tests.mistakes.made import observation
 
 
@@ -14,11 +16,12 @@ def made(monkeypatch):
     asked = []
 
     def lay_out(**about):
-        def run_here(name, device):
-            asked.append((name, device.id))
-            return observation(mistake=name, **about)
+        def perform(activity):
+            asked.append(activity)
+            name = dict(activity.arguments)["name"]
+            return (encode(observation(mistake=name, **about)),)
 
-        monkeypatch.setattr(mistake_command, "run_here", run_here)
+        monkeypatch.setattr(mistake_command, "perform", perform)
         return asked
 
     return lay_out
@@ -46,7 +49,7 @@ def test_json_has_both_values_with_their_intervals_and_what_was_found(answered, 
 
     code, told = answered("mistake", "first-call", "--json")
 
-    assert (code, asked) == (EXIT_OK, [("first-call", "cpu")])
+    assert (code, asked) == (EXIT_OK, [of_kind("mistake", {"name": "first-call"}, expected_s=5.0)])
     assert told["wrong"] == {"value": 2e-3, "ci95": [1.9e-3, 2.1e-3], "text": None}
     assert told["right"] == {"value": 1e-3, "ci95": [0.9e-3, 1.1e-3], "text": None}
     assert told["factor"] == {"ratio": 2.0, "ci95": [1.8, 2.2]}
@@ -88,3 +91,11 @@ def test_unknown_names_are_refused_with_the_accepted_ones(capsys):
     assert "accepted are no-synchronise" in capsys.readouterr().err
     assert main(("mistake", "minimum", "--device", "tpu")) == EXIT_UNUSABLE
     assert "device 'tpu': accepted are cpu" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_worker_makes_the_mistake(answered):
+    code, told = answered("mistake", "grid-floor", "--json")
+
+    assert (code, told["wrong"]["value"], told["right"]["value"]) == (EXIT_OK, 672, 0)
+    assert told["detected"] is True
