@@ -28,6 +28,7 @@ TEXTS = (
     "quantity",
 )
 FOUND = {True: "given away", False: "not given away", None: "undecided"}
+NO_SIGN = "nothing gives it away"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +99,8 @@ def _print(mistake: Mistake, observation: Observation) -> None:
     if observation.factor:
         interval = format_interval(observation.factor.ci95, format_multiple)
         print(f"\nfactor {format_multiple(observation.factor.ratio)} ({interval})")
-    print(f"{FOUND[observation.detection.found]}: {observation.detection.evidence}")
+    found = FOUND[observation.detection.found] if mistake.gives_away else NO_SIGN
+    print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):
         if text:
             print(text)

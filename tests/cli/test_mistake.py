@@ -70,7 +70,7 @@ def test_a_value_that_is_no_number_stays_json(answered, made):
 def test_a_terminal_gets_wrong_beside_right(capsys, made):
     made(note="a note", source="a leaflet")
 
-    assert main(("mistake", "first-call")) == EXIT_OK
+    assert main(("mistake", "mean-of-five")) == EXIT_OK
     told = capsys.readouterr().out
     assert "wrong  2.00 ms  1.90 ms to 2.10 ms" in told
     assert "right  1.00 ms  900 µs to 1.10 ms" in told
@@ -84,6 +84,13 @@ def test_a_terminal_is_told_what_was_not_found(capsys, made, detected, said):
 
     main(("mistake", "minimum"))
     assert f"{said}: nothing shows" in capsys.readouterr().out
+
+
+def test_a_terminal_is_told_that_a_mistake_has_no_sign(capsys, made):
+    made(detection=Detection(None, "only the code shows it"))
+
+    main(("mistake", "result-allocated"))
+    assert "nothing gives it away: only the code shows it" in capsys.readouterr().out
 
 
 def test_unknown_names_are_refused_with_the_accepted_ones(capsys):

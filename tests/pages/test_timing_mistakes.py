@@ -97,7 +97,7 @@ def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, see
     assert not app.exception
     assert "measured here" in texts(app.markdown)
     assert "2.0 times the right one (95 % interval 1.8 to 2.2)" in texts(app.markdown).replace("**", "")
-    assert "given away" in texts(app.markdown)
+    assert "no sign" in texts(app.markdown)
     assert "A note." in texts(app.caption)
     assert "wrong 2.00 ms" in chart_of(app)["description"]
     assert app.button[0].label == "Make this mistake again on cpu"
@@ -117,6 +117,13 @@ def test_another_choice_drops_the_activity_from_the_link(page, seen):
     assert app.selectbox[0].value == DEFAULT
     assert "activity" not in app.query_params
     assert "Nothing was observed here" in texts(app.caption)
+
+
+@pytest.mark.parametrize(("found", "badge"), [(True, "[given away]"), (False, "[not given away]")])
+def test_a_sign_that_was_looked_for_is_told_with_its_evidence(page, seen, found, badge):
+    seen("minimum", detection=Detection(found, "it shows"))
+
+    assert f"{badge} it shows." in texts(page("timing_mistakes", mistake="minimum").markdown)
 
 
 def test_what_is_within_the_noise_is_not_claimed(page, seen):

@@ -12,6 +12,7 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.timing_mistakes.state import activity_of, observation_for, seen_in
 from gpuexplore.units import format_interval, format_multiple
 
+NO_SIGN = ":gray-badge[no sign]"
 VERDICTS = {
     True: ":green-badge[given away]",
     False: ":orange-badge[not given away]",
@@ -42,7 +43,8 @@ def _show_seen(observation: Observation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
-    st.markdown(f"{VERDICTS[observation.detection.found]} {plain(observation.detection.evidence)}.")
+    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else NO_SIGN
+    st.markdown(f"{verdict} {plain(observation.detection.evidence)}.")
     notes = [
         observation.note,
         observation.source and f"Source: {observation.source}",
