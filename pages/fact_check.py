@@ -7,8 +7,8 @@ from gpuexplore.ui.link import open_page
 
 st.title("Fact check")
 st.caption(
-    "What five teaching notebooks on GPUs say and print, judged by rules: from their own numbers, from arithmetic, and "
-    "from what their cards can do."
+    "What five teaching notebooks on GPUs say and print, judged by rules: from their own numbers, from arithmetic, "
+    "from what their cards can do, and from what is measured here."
 )
 open_page("fact-check")
 show_claims()

@@ -6,6 +6,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.ui.kernels.blocks import show_blocks
 from gpuexplore.ui.kernels.choice import choose
 from gpuexplore.ui.kernels.code import show_ptx, show_source
+from gpuexplore.ui.kernels.exhibits import show_exhibits
 from gpuexplore.ui.kernels.facts import show_launch
 from gpuexplore.ui.kernels.ladder import show_ladder
 from gpuexplore.ui.link import open_page
@@ -35,3 +36,5 @@ st.header("The code", anchor="code")
 show_source(choice.operation, choice.implementation)
 if choice.gpu:
     show_ptx(choice, choice.gpu)
+if choice.gpu and choice.launch:
+    show_exhibits(choice, choice.launch, choice.gpu)

@@ -9,9 +9,9 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.user_claims import UserClaim
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.charts.what_if import AXIS_HEIGHT, ROW_HEIGHT
 from gpuexplore.units import format_flop_per_s, format_percent
 
-ROW_HEIGHT = 46
 COLUMNS = ("row", "dtype", "against", "share", "said", "told")
 
 
@@ -36,7 +36,7 @@ def claim_shares(claims: Sequence[UserClaim]) -> alt.LayerChart:
     )
     full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)
     chart: alt.LayerChart = alt.LayerChart(layer=[full, bars, figures, names]).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(rows)) + 45, description=describe_claims(claims)
+        width="container", height=ROW_HEIGHT * max(1, len(rows)) + AXIS_HEIGHT, description=describe_claims(claims)
     )
     return chart
 

@@ -19,6 +19,7 @@ from gpuexplore.model import Origin
 from gpuexplore.units import format_interval, format_ratio, format_seconds
 
 ROW_HEIGHT = 46
+AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to hold a label above each mark
 SCATTER_HEIGHT = 330
 DEVICE_ROW_HEIGHT = 17  # of one format of one device
 POINT_SIZE = 90
@@ -165,7 +166,7 @@ def _listed(
     labels = words.encode(y=y, x=alt.value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + 45, description=description
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + AXIS_HEIGHT, description=description
     )
     return chart
 
@@ -239,10 +240,20 @@ def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
 
 def _said(row: WhatIf, told: str | None) -> str:
     """Return the label of a row: its figure, where that comes from, and whether the format is emulated."""
+    if told is None and row.impossible:
+        return "not compared: impossible"
     if told is None:
         return row.support if row.support == "unsupported" else "unknown"
     return ", ".join(
-        filter(None, (told, row.origin and row.origin.label, row.support if row.support != "native" else None))
+        filter(
+            None,
+            (
+                told,
+                row.origin and row.origin.label,
+                row.support if row.support != "native" else None,
+                row.impossible and "impossible",
+            ),
+        )
     )
 
 

@@ -1,23 +1,37 @@
 """`gpuexplore factcheck`: what the notebooks claim, and what follows from their own numbers."""
 
 import argparse
+import sys
+from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.fact_check.claim import claims, claims_of
+from gpuexplore.analysis.fact_check.claim import Claim, claims, claims_of
 from gpuexplore.analysis.fact_check.judge import Judgement, judge
+from gpuexplore.analysis.fact_check.measured import experiments
+from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import exit_code, print_columns, print_json
+from gpuexplore.cli.run_command import measure, save
+from gpuexplore.devices import discover
+from gpuexplore.model import Device, Result
+from gpuexplore.store import open_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `factcheck`."""
     parser.add_argument("row", nargs="?", metavar="ROW", help="of the notebooks, like B5; without it, every claim")
+    parser.add_argument(
+        "--measure", action="store_true", help="measure what would confirm it, as far as this machine has the devices"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print each claim with its verdict, and the evidence of one row."""
-    judged = [judge(claim) for claim in (claims_of(arguments.row) if arguments.row else claims())]
+    """Print each claim with its verdict, and the evidence of one row; with `--measure` after measuring."""
+    asked, devices = claims_of(arguments.row) if arguments.row else claims(), discover()
+    results = _measured(asked, devices) if arguments.measure else ()
+    known = _known(devices)
+    judged = [judge(claim, known) for claim in asked]
     if arguments.json:
         print_json({"claims": [_json(judgement) for judgement in judged]})
     elif arguments.row:
@@ -26,7 +40,27 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         rows = ((judgement.claim.id, judgement.verdict, judgement.claim.claim) for judgement in judged)
         print_columns([("row", "verdict", "claim"), *rows])
-    return EXIT_OK
+    return exit_code(results) if results else EXIT_OK
+
+
+def _measured(asked: Sequence[Claim], devices: Sequence[Device]) -> tuple[Result, ...]:
+    """Measure what would confirm the claims, and keep it as every run is kept."""
+    wanted = tuple(dict.fromkeys(experiment for claim in asked for experiment in experiments(claim, devices)))
+    if not wanted:
+        print("Nothing of it can be measured on the devices of this machine.", file=sys.stderr)
+    results: list[Result] = []
+    for experiment in wanted:
+        check_limits(experiment, devices)
+        measured = measure(experiment, devices)
+        save(experiment, measured)
+        results += measured
+    return tuple(results)
+
+
+def _known(devices: Sequence[Device]) -> tuple[Result, ...]:
+    """Return what was measured on this machine, the newest of each device first."""
+    with open_store() as store:
+        return tuple(result for device in devices for _, result in store.measured_results(device))
 
 
 def _json(judgement: Judgement) -> dict[str, Any]:

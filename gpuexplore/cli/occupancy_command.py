@@ -5,21 +5,24 @@ from dataclasses import asdict
 from math import prod
 from typing import Any
 
-from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
+from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
+from gpuexplore.analysis.kernels.target_gpu import read_multiprocessors
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import accelerator_named, search
+from gpuexplore.devices import Accelerator, accelerator_named, search
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.request import parse_shape
 from gpuexplore.units import format_bytes, format_percent, read_whole
 
 NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
 DEFAULT_DTYPE = "fp32"
 AXES = 3
+MOST_ELEMENTS = 2**40
 LARGEST_Z = 64  # of every compute capability, and x and y reach the most threads of a block
 
 
@@ -30,6 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     multiprocessor = parser.add_mutually_exclusive_group(required=True)
     multiprocessor.add_argument("--gpu", metavar="NAME", help="a driver name or key of `specs`")
     multiprocessor.add_argument("--cc", metavar="NUMBER", help=f"compute capability: {', '.join(CAPABILITIES)}")
+    add("--multiprocessors", metavar="N", help="of the GPU (default: those of --gpu); needs --size or --shape")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--size", metavar="N", help="of the kernel's operation, else elements of one thread each: waves")
+    size.add_argument("--shape", metavar="AXES", help="of the kernel's operation, like m=100000,n=100: waves")
     add("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: the kernel's own)")
     add("--dtype", metavar="NAME", help=f"of the kernel (default: {DEFAULT_DTYPE})")
     add("--registers", metavar="N", help="registers per thread, without a kernel")
@@ -38,25 +45,68 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print blocks and warps per multiprocessor, their share of the most, and the limiter."""
-    capability = _capability(arguments)
+    """Print blocks and warps per multiprocessor, their share of the most, the limiter, and the waves of a size."""
+    row = _row(arguments)
+    capability = capability_of(row) if row else capability_named(arguments.cc)
+    multiprocessors = _multiprocessors(arguments, row)
     about = _compiled(arguments, capability) if arguments.kernel else _numbers(arguments, capability)
     answer = occupancy(capability, **{name: about.pop(name) for name in NEEDS})
+    passing = _waves(arguments, answer, multiprocessors) if multiprocessors else {}
     if arguments.json:
-        print_json({**asdict(answer), **about})
+        print_json({**asdict(answer), **about, **passing})
     else:
         _print(answer, about)
+        _print_waves(passing)
     return EXIT_OK
 
 
-def _capability(arguments: argparse.Namespace) -> ComputeCapability:
+def _row(arguments: argparse.Namespace) -> Accelerator | None:
     if arguments.gpu is None:
-        return capability_named(arguments.cc)
+        return None
     row = accelerator_named(arguments.gpu)
     if row is None:
         near = ", ".join(accelerator.name for accelerator in search(arguments.gpu)[:5])
         raise InvalidInput.of("gpu", arguments.gpu, f"names and keys of `specs`{f', near: {near}' if near else ''}")
-    return capability_of(row)
+    return row
+
+
+def _multiprocessors(arguments: argparse.Namespace, row: Accelerator | None) -> int | None:
+    """Return the multiprocessors that run a grid; None where no size was given, so that there is no grid."""
+    typed = arguments.multiprocessors
+    if arguments.size is None and arguments.shape is None:
+        if typed is not None:
+            raise InvalidInput.of("multiprocessors", typed, "none without --size or --shape")
+        return None
+    if typed is not None:
+        return read_multiprocessors(typed)
+    if row is None or row.multiprocessors is None:
+        raise InvalidInput("give --multiprocessors: with a size, it decides how many waves there are")
+    return row.multiprocessors
+
+
+def _waves(arguments: argparse.Namespace, answer: Occupancy, multiprocessors: int) -> dict[str, Any]:
+    """Return the blocks of the grid and how they pass through the GPU; None where no block can run."""
+    blocks = _grid_blocks(arguments, answer)
+    per_multiprocessor = answer.blocks_per_multiprocessor
+    found = waves(blocks, per_multiprocessor, multiprocessors) if per_multiprocessor else None
+    return {
+        "multiprocessors": multiprocessors,
+        "grid_blocks": blocks,
+        "waves": {"count": found.count, **asdict(found)} if found else None,
+    }
+
+
+def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
+    if arguments.kernel:
+        operation, _, geometry = _kernel(arguments.kernel)
+        shape = parse_shape(arguments.shape or arguments.size, operation)
+        block = (
+            None if arguments.block is None else _block(arguments.block, capability_named(answer.compute_capability))
+        )
+        return geometry.launch(operation.output(shape), block).blocks
+    if arguments.shape is not None:
+        raise InvalidInput.of("shape", arguments.shape, "none without OPERATION/IMPLEMENTATION; --size is of elements")
+    return -(-_whole("size", arguments.size, 1, MOST_ELEMENTS) // answer.threads_per_block)
 
 
 def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> dict[str, Any]:
@@ -155,3 +205,14 @@ def _print(answer: Occupancy, about: dict[str, Any]) -> None:
         f"{answer.active_warps} of {answer.max_warps} warps per multiprocessor, limited by {answer.limiter}"
     )
     print_columns([("limit", "blocks"), *((name, str(blocks)) for name, blocks in answer.limits.items())])
+
+
+def _print_waves(passing: dict[str, Any]) -> None:
+    found = passing.get("waves")
+    if found:
+        last = f"the last of {found['tail_blocks']} blocks" if found["tail_blocks"] else "all full"
+        print(
+            f"{passing['grid_blocks']} blocks on {passing['multiprocessors']} multiprocessors, "
+            f"{found['blocks_per_wave']} at once: {found['count']} wave{'s'[: found['count'] > 1]}, {last}, "
+            f"slot utilization {format_percent(found['efficiency'])}"
+        )

@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print_table(analysis)
     if not arguments.no_save:  # last: should the database fail now, the results are printed
-        _save(experiment, results)
+        save(experiment, results)
     return exit_code(results)
 
 
@@ -94,7 +94,8 @@ def _earlier(devices: Sequence[Device]) -> tuple[Result, ...]:
         return best_of(result for device in devices for _, result in store.measured_results(device))
 
 
-def _save(experiment: Experiment, results: Sequence[Result]) -> None:
+def save(experiment: Experiment, results: Sequence[Result]) -> None:
+    """Keep a run for the app, and say where it is to be found."""
     with open_store() as store:
         run_id = store.record(experiment, OWNER, results=results)
     print(f"Saved: in the app, add ?run={run_id} to the address", file=sys.stderr)

@@ -10,6 +10,9 @@ from typing import Any
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.exhibits import EXHIBITS
+from gpuexplore.kernels.exhibits.compiling import compile_exhibit
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.kernel_targets import compile_for
 from gpuexplore.serialization import encode
@@ -24,14 +27,18 @@ def main() -> None:
 
 
 def _answer(target: dict[str, Any]) -> dict[str, Any]:
-    operation = operation_named(target["operation"])
-    implementation, block = operation.implementation_named(target["implementation"]), target["block"]
-    dtype, capability = dtype_named(target["dtype"]), target["compute_capability"]
+    exhibit = EXHIBITS.get(target["implementation"])
     try:
-        kernel = compile_for(operation, implementation, dtype, tuple(block) if block else None, capability)
-        return {"compiled": encode(kernel)}
+        made = compile_exhibit(exhibit, target["compute_capability"]) if exhibit else _ours(target)
+        return {"compiled": encode(made)}
     except GpuExploreError as error:
         return {"reason": str(error)}
+
+
+def _ours(target: dict[str, Any]) -> CompiledKernel:
+    operation, block = operation_named(target["operation"]), target["block"]
+    implementation, dtype = operation.implementation_named(target["implementation"]), dtype_named(target["dtype"])
+    return compile_for(operation, implementation, dtype, tuple(block) if block else None, target["compute_capability"])
 
 
 if __name__ == "__main__":

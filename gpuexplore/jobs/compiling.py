@@ -44,7 +44,7 @@ Answer = dict[str, Any]  # {"compiled": a CompiledKernel} or {"reason": why not}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kernel and what it is compiled for; `block` None is the kernel's default."""
+    """A kernel and what it is compiled for; `block` None is the kernel's default, or that of an exhibit by its name."""
 
     operation: str
     implementation: str

@@ -47,6 +47,13 @@ page = st.navigation(
                 url_path="roofline",
                 help="Results below the roofs of a device: what limits each, and how near it comes.",
             ),
+            st.Page(
+                PAGES / "memory.py",
+                title="Memory",
+                icon=":material/stacked_bar_chart:",
+                url_path="memory",
+                help="What training or serving a model needs, when it needs most, and the largest batch that fits.",
+            ),
         ],
         "Learn": [
             st.Page(
@@ -69,6 +76,20 @@ page = st.navigation(
                 icon=":material/fact_check:",
                 url_path="fact-check",
                 help="What teaching notebooks claim about GPUs, and what follows from their own numbers.",
+            ),
+            st.Page(
+                PAGES / "tensors.py",
+                title="Tensors",
+                icon=":material/grid_on:",
+                url_path="tensors",
+                help="Storage, strides and offset: what views, copies and writes do, and what reading strided costs.",
+            ),
+            st.Page(
+                PAGES / "errors.py",
+                title="Errors",
+                icon=":material/error:",
+                url_path="errors",
+                help="Errors people meet in torch, provoked here: its words, what they mean, and what to do.",
             ),
         ],
         "Server": [

@@ -158,3 +158,23 @@ def test_a_copy_that_loses_nothing_has_no_place_on_a_log_scale():
 
     assert rows[0].error == 0
     assert {one["dtype"] for one in data(spec, layers(spec, "line")[0])} == {"fp32"}
+
+
+def test_a_chart_of_one_row_is_high_enough_for_the_label_above_it(own):
+    (alone,) = [row for row in own if row.dtype == "fp32"]
+    (claim,) = claims(WORKLOAD, [alone], {})
+
+    for spec in (claim_shares([claim]).to_dict(), what_if_times([alone]).to_dict()):
+        label = max(-layer["mark"]["dy"] for layer in layers(spec, "text") if "dy" in layer["mark"])
+        of_axis = 62  # pixels of its labels and title
+        assert (spec["height"] - of_axis) / 2 > label + 8
+
+
+def test_a_time_that_is_impossible_says_so_in_its_row():
+    known = Known(calibrate(), times_s={"fp32": 1e-6})
+    (row,) = what_if(WORKLOAD, [T4], dtypes=["fp32"], baseline="fp32", known=known)
+
+    _, labels = layers(what_if_times([row]).to_dict(), "text")
+    assert data(what_if_times([row]).to_dict(), labels)[0]["said"] == "1.00 µs, entered, impossible"
+    _, labels = layers(what_if_speedups([row], "fp32").to_dict(), "text")
+    assert data(what_if_speedups([row], "fp32").to_dict(), labels)[0]["said"] == "not compared: impossible"

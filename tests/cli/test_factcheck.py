@@ -1,10 +1,14 @@
 """`factcheck` tells the verdicts that the rules derive."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.analysis.fact_check.claim import claims
 from gpuexplore.analysis.fact_check.judge import judge
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, factcheck_command, main
+from gpuexplore.model import Accuracy, Measurement, Result, Shape, Status
+from tests.analysis.made import environment
 
 
 def test_json_has_every_claim_with_its_verdict(answered):
@@ -44,3 +48,33 @@ def test_a_row_that_is_not_there_is_named(capsys, row):
     assert main(("factcheck", row)) == expected
     if row:
         assert "there are claims of A1" in capsys.readouterr().err
+
+
+def test_what_cannot_be_measured_here_is_said(capsys):
+    assert main(("factcheck", "E7", "--measure")) == EXIT_OK
+    told = capsys.readouterr()
+    assert "Nothing of it can be measured" in told.err
+    assert "the device has to be a Tesla T4" in told.out
+
+
+def test_what_would_confirm_a_claim_is_measured_and_kept(monkeypatch, capsys):
+    shape = Shape.of(m=100_000, n=100)
+
+    def measured(experiment, devices):
+        assert (experiment.operation, experiment.shapes) == ("matvec", (shape,))
+        return tuple(
+            Result(
+                case,
+                Status.OK,
+                measurement=Measurement((1e-3,) * 9, first_call_s=1.0),
+                accuracy=Accuracy(1e-3, 1.0),
+                environment=replace(environment(), device=devices[0]),
+            )
+            for case in experiment.cases()
+        )
+
+    monkeypatch.setattr(factcheck_command, "measure", measured)
+    assert main(("factcheck", "B6", "--measure")) == EXIT_OK
+    assert "  not confirmed here" in capsys.readouterr().out
+    assert main(("factcheck", "B6")) == EXIT_OK  # it was kept
+    assert "Measured here: relative error" in capsys.readouterr().out

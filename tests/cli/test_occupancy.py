@@ -222,3 +222,57 @@ def test_help_names_every_compute_capability(capsys):
 
     printed = capsys.readouterr().out
     assert all(name in printed for name in CAPABILITIES)
+
+
+BLOCKS_OF_1024 = ("--cc", "7.5", "--registers", "16", "--block", "1024")
+
+
+@pytest.mark.parametrize(
+    ("size", "multiprocessors", "blocks", "waves", "tail"),
+    [("5466", "16", 6, 1, 6), ("100000", "16", 98, 7, 2), ("100000", "14", 98, 7, 0)],
+)
+def test_a_size_has_waves(answered, size, multiprocessors, blocks, waves, tail):
+    words = ("--size", size, "--multiprocessors", multiprocessors)
+    code, told = answered("occupancy", *BLOCKS_OF_1024, *words, "--json")
+
+    assert code == EXIT_OK
+    assert (told["grid_blocks"], told["multiprocessors"]) == (blocks, int(multiprocessors))
+    assert (told["waves"]["count"], told["waves"]["tail_blocks"]) == (waves, tail)
+
+
+def test_waves_are_told_in_a_terminal(capsys):
+    main(("occupancy", *BLOCKS_OF_1024, "--size", "100000", "--multiprocessors", "16"))
+    main(("occupancy", *BLOCKS_OF_1024, "--size", "100000", "--multiprocessors", "14"))
+    told = capsys.readouterr().out
+
+    assert "98 blocks on 16 multiprocessors, 16 at once: 7 waves, the last of 2 blocks" in told
+    assert "98 blocks on 14 multiprocessors, 14 at once: 7 waves, all full" in told
+
+
+def test_a_gpu_of_the_table_brings_its_multiprocessors(answered, asked_of_the_compiler):
+    _, told = answered("occupancy", "matmul/numba-cuda", *ON_A100, "--shape", "m=1024,k=8,n=1024", "--json")
+
+    assert told["multiprocessors"] == 108
+    assert told["grid_blocks"] == 64 * 64
+
+
+def test_what_cannot_be_launched_has_no_waves(answered):
+    words = ("--cc", "8.6", "--registers", "255", "--block", "1024", "--size", "1", "--multiprocessors", "1")
+    _, told = answered("occupancy", *words, "--json")
+
+    assert (told["grid_blocks"], told["waves"]) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--multiprocessors", "0", "--size", "1"), "multiprocessors '0': accepted are whole numbers from 1 to 1024"),
+        (("--multiprocessors", "16"), "none without --size or --shape"),
+        (("--size", "1"), "give --multiprocessors"),
+        (("--size", "x", "--multiprocessors", "1"), "size 'x'"),
+        (("--shape", "m=1", "--multiprocessors", "1"), "shape 'm=1': accepted are none without OPERATION"),
+    ],
+)
+def test_a_size_that_cannot_be_used_is_named(capsys, words, said):
+    assert main(("occupancy", *BLOCKS_OF_1024, *words)) == EXIT_UNUSABLE
+    assert said in capsys.readouterr().err

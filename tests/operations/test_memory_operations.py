@@ -35,6 +35,7 @@ NOTEBOOK_SHAPES = [
     ("matmul", "notebook-1000", Shape.of(m=1000, k=1000, n=1000)),
     ("matmul", "notebook-2000", Shape.of(m=2000, k=2000, n=2000)),
     ("matmul", "notebook-500-200", Shape.of(m=1000, k=500, n=200)),
+    ("matmul", "notebook-32-2", Shape.of(m=16, k=32, n=2)),
     ("vector_add", "notebook-5466", Shape.of(n=5466)),
     ("vector_add", "notebook-100000", Shape.of(n=100_000)),
     ("matvec", "notebook-matvec", Shape.of(m=100_000, n=100)),

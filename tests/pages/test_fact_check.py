@@ -1,7 +1,12 @@
+from dataclasses import replace
+from typing import get_args
+
 from gpuexplore.analysis.fact_check.claim import claims
-from gpuexplore.analysis.fact_check.judge import Judgement, judge
+from gpuexplore.analysis.fact_check.judge import Verdict, judge
+from gpuexplore.model import Accuracy, Experiment, Shape
 from gpuexplore.ui.fact_check.view import VERDICTS
-from tests.pages.conftest import texts
+from tests.analysis.made import ok
+from tests.pages.conftest import OWNER, texts
 
 
 def test_every_claim_has_a_row_with_its_verdict(page):
@@ -35,10 +40,41 @@ def test_a_row_that_is_not_there_is_named_and_the_first_is_shown(page):
 
 
 def test_a_claim_without_figures_says_so(page):
-    assert "nothing to check" in texts(page("fact_check", row="A3").caption)
+    assert "nothing to check" in texts(page("fact_check", row="D2").caption)
+
+
+def test_a_claim_that_can_be_measured_here_is_queued_at_a_click(page, store):
+    app = page("fact_check", row="B6")
+    next(button for button in app.button if button.label == "Measure it here").click().run()
+
+    assert not app.exception
+    (run,) = store.history(OWNER)
+    assert (run.experiment.operation, run.experiment.implementations) == ("matvec", ("numpy", "torch"))
+
+
+def test_what_was_measured_here_changes_the_verdict(page, store):
+    shape = Shape.of(m=100_000, n=100)
+    experiment = Experiment("matvec", (shape,), ("fp32",), ("numpy", "torch"))
+    results = [
+        replace(ok(operation="matvec", shape=shape, implementation=name), accuracy=Accuracy(error, 1.0))
+        for name, error in (("numpy", 1e-7), ("torch", 1e-3))
+    ]
+    store.record(experiment, "somebody", results=results)
+    app = page("fact_check", row="B6")
+
+    assert not app.exception
+    assert "Not confirmed here" in texts(app.markdown)
+    assert "0.001; claimed: <1e-5" in texts(app.markdown)
+
+
+def test_a_claim_that_needs_another_device_says_so(page):
+    app = page("fact_check", row="A3")
+
+    assert "No device of this server can measure it" in texts(app.caption)
+    assert "Measure it here" not in [button.label for button in app.button]
 
 
 def test_every_verdict_has_its_meaning():
-    possible = set(Judgement.__annotations__["verdict"].__args__[0].__args__) | {"possible", "confirmed here"}
+    findings, others = get_args(Verdict)
 
-    assert VERDICTS.keys() == possible
+    assert list(VERDICTS) == [*get_args(findings), *get_args(others)]

@@ -66,7 +66,7 @@ def test_registers_lead_to_occupancy_waves_and_what_limits_them(page):
     assert metrics(app)["Grid"] == "256 × 256"
     assert "6 blocks per multiprocessor, 48 of 64 warps" in told
     assert "limited by registers" in told
-    assert "108 multiprocessors run 648 blocks at once: 101 full waves and a tail of 88 blocks" in told
+    assert "108 multiprocessors run 648 blocks at once: 102 waves, 101 full and a last one of 88 blocks" in told
 
 
 def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(page):
@@ -89,6 +89,9 @@ def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(
         ({"shape": "m=3"}, "m=3"),
         ({"shape": "1000000000"}, "1000000000"),
         ({"grid": "-1"}, "grid '-1'"),
+        ({"gpu": "own", "cc": "9.9"}, "cc '9.9'"),
+        ({"gpu": "own", "sm": "0"}, "multiprocessors '0': accepted are whole numbers from 1 to 1024"),
+        ({"gpu": "own", "sm": "many"}, "multiprocessors 'many'"),
         ({"grid": "many"}, "one to three whole numbers"),
     ],
 )
@@ -211,3 +214,54 @@ def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):
     assert set(table["Spills"].dropna()) == {0}
     assert "Share" not in table
     assert "recorded with numba-cuda" in texts(app.caption)
+
+
+OWN_GPU = {"op": "vector_add", "impl": "numba-cuda-naive", "block": "1024", "gpu": "own"}
+
+
+@pytest.mark.parametrize(
+    ("multiprocessors", "said"),
+    [
+        ("16", "16 multiprocessors run 16 blocks at once: 7 waves, 6 full and a last one of 2 blocks"),
+        ("14", "14 multiprocessors run 14 blocks at once: 7 full waves, no idle tail"),
+    ],
+)
+def test_a_gpu_of_ones_own_has_its_waves(page, monkeypatch, multiprocessors, said):
+    monkeypatch.setattr(facts, "compiled_kernels", lambda targets: [small(target) for target in targets])
+    app = page("kernels", **OWN_GPU, cc="7.5", sm=multiprocessors, shape="100000")
+
+    assert not app.exception
+    assert not app.error
+    assert metrics(app)["Grid"] == "98"
+    assert said in texts(app.markdown)
+    assert f"GPU of {multiprocessors} multiprocessors, compute capability 7.5" in texts(app.header)
+
+
+def test_a_gpu_of_ones_own_is_compiled_for_its_compute_capability(page, compiler):
+    app = page("kernels", **OWN_GPU, cc="8.6", shape="5466")
+
+    assert not app.exception
+    assert {target.compute_capability for target in compiler} == {"8.6"}
+    assert metrics(app)["Grid"] == "6"
+
+
+def test_the_notebooks_kernel_is_shown_as_wrong_beside_ours_and_compiled_but_never_run(page, compiler, store):
+    app = page("kernels", op="matvec", impl="numba-cuda-naive", gpu="own", block="1024", shape="notebook-matvec")
+
+    assert not app.exception
+    assert "As in the notebook (B4)" in texts(app.header)
+    assert "Wrong, so it is shown and never run: `tmp = 0.` is a float64" in texts(app.warning)
+    assert any("            tmp += a[i, j] * b[j]" in code.value for code in app.code)
+    assert "notebook-matvec" in {target.implementation for target in compiler}
+    table = app.dataframe[-1].value
+    assert list(table["Kernel"]) == ["The notebook's", "numba-cuda-naive in fp32"]
+    assert list(table["Blocks"]) == [98, 98]
+    assert store.history() == ()
+
+
+def test_an_operation_without_a_notebooks_kernel_shows_none(page):
+    assert "As in the notebook" not in texts(page("kernels").header)
+
+
+def small(target):
+    return replace(compiled(target), registers_per_thread=16)

@@ -342,3 +342,5 @@ def test_a_time_that_the_device_cannot_have_reached_is_named(page):
 
     assert not app.exception
     assert "**Impossible** on a GeForce GTX 1650 (GDDR5): its memory gives at most 128 GB/s" in texts(app.markdown)
+    assert "the time entered for fp32 is impossible, so nothing is compared with it" in texts(app.markdown)
+    assert "The time entered for fp32 is impossible" in texts(app.info)

@@ -1,6 +1,5 @@
 """A claim as its notebook has it: shapes, printed figures, the card, and how the time was taken. No verdict."""
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,43 +7,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from gpuexplore.analysis.fact_check.check import Check, check_of
+from gpuexplore.analysis.fact_check.interval import interval_of
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Shape
-
-ABOUT = 1.5  # "about 100 times" is right up to this factor
-MOST_DIGITS = 40
-NUMBER = re.compile(r"([-+]?)(\d+)(?:\.(\d+))?(?:e([-+]?\d{1,3}))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """The values that a printed number may stand for."""
-
-    low: float
-    high: float
-
-    def meets(self, other: "Interval") -> bool:
-        """Return whether some value is in both."""
-        slack = 1e-14 * max(abs(self.low), abs(other.low))  # of binary fractions, not of the figures
-        return self.low <= other.high + slack and other.low <= self.high + slack
-
-
-def interval_of(text: str) -> Interval | None:
-    """Return what a figure may stand for; None for words.
-
-    A whole number stands for itself; one with decimals or an exponent for all that are rounded to it, ``>1`` for all
-    above 1, ``about 9`` for all up to 1.5 times as large or small.
-    """
-    if text.startswith(">") and (bound := interval_of(text[1:])):
-        return Interval(bound.high, float("inf"))
-    if text.startswith("about ") and (near := interval_of(text.removeprefix("about "))):
-        return Interval(near.low / ABOUT, near.high * ABOUT)
-    found = NUMBER.fullmatch(text) if len(text) <= MOST_DIGITS else None
-    if found is None:
-        return None
-    value, decimals, exponent = float(text), found[3] or "", found[4]
-    half = 0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if decimals or exponent else 0.0
-    return Interval(value - half, value + half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +46,7 @@ class Claim:
         waited: whether the clock was read after the device was done; None where no time was taken.
         given: what else a quantity is computed from.
         figures: what was said and printed.
+        checks: what would confirm it here.
     """
 
     id: str
@@ -95,6 +62,7 @@ class Claim:
     waited: bool | None = None
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
     figures: tuple[Figure, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("time_s", "beside_s", "promise"):
@@ -133,6 +101,8 @@ def _claim(row: Mapping[str, Any]) -> Claim:
     shape = Shape.of(**row["shape"]) if "shape" in row else None
     figures = tuple(Figure(**figure) for figure in row.get("figures", ()))
     try:
-        return Claim(**{**row, "shape": shape, "figures": figures})
+        work = {name: row[name] for name in ("operation", "shape") if name in row}
+        checks = tuple(check_of(work | check) for check in row.get("checks", ()))
+        return Claim(**{**row, "shape": shape, "figures": figures, "checks": checks})
     except TypeError as error:
         raise InvalidInput(f"claims.toml, {row.get('id')}: {error}") from error

@@ -3,22 +3,25 @@
 A time is impossible when every variant of its card would have had to compute or to read memory faster than it can. A
 claim contradicts itself when what is said disagrees with what is printed, or with what follows from it. A time that was
 read before the device was done is no measurement. What disagrees with arithmetic, with the table of accelerators or
-with a source is wrong. What is left was computed here and agrees, or is possible.
+with a source is wrong. What is left was computed or measured here, by the right method, and agrees or does not; where
+neither was done, it is possible.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 from gpuexplore.analysis.fact_check.cards import CARDS, NOT_NAMED, Variant
-from gpuexplore.analysis.fact_check.claim import Claim, Figure, Interval, claims, interval_of
+from gpuexplore.analysis.fact_check.claim import Claim, Figure, claims
+from gpuexplore.analysis.fact_check.interval import Interval, interval_of
+from gpuexplore.analysis.fact_check.measured import outcome
 from gpuexplore.analysis.fact_check.quantities import QUANTITIES, Value, byte_count, bytes_per_s, flop_count, rate
 from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
+from gpuexplore.model import Result
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
 
 FindingName = Literal["impossible", "contradicts itself", "not a measurement", "wrong"]
-Verdict = FindingName | Literal["possible", "confirmed here"]
+Verdict = FindingName | Literal["not confirmed here", "possible", "confirmed here"]
 FINDINGS: tuple[FindingName, ...] = (
     "impossible",
     "contradicts itself",
@@ -50,26 +53,40 @@ class Judgement:
         return (*(finding.evidence for finding in self.findings), *self.notes)
 
 
-def judge(claim: Claim) -> Judgement:
-    """Return the verdict on a claim, with every finding and its evidence."""
+def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
+    """Return the verdict on a claim, with every finding and its evidence.
+
+    Args:
+        claim: as its notebook has it.
+        results: measured here, the newest first.
+    """
     said = [*_limits(claim), *_clock(claim)]
     confirmed = False
     for figure in claim.figures:
         compared = list(_compared(claim, figure))
         confirmed = confirmed or _is_confirmed(compared, claim, figure)
         said += compared
+    outcomes = [outcome(check, claim, results) for check in claim.checks]
+    said += [found.evidence for found in outcomes]
     findings = tuple(
         sorted((found for found in said if isinstance(found, Finding)), key=lambda found: FINDINGS.index(found.name))
     )
     notes = tuple(sentence for sentence in said if isinstance(sentence, str))
-    verdict: Verdict = findings[0].name if findings else "confirmed here" if confirmed else "possible"
+    agreed = {True} if confirmed else set[bool | None]()
+    verdict = findings[0].name if findings else _without_findings(agreed | {found.agrees for found in outcomes})
     return Judgement(claim, verdict, findings, notes)
 
 
-@cache
-def judgements() -> tuple[Judgement, ...]:
+def _without_findings(agreed: Set[bool | None]) -> Verdict:
+    """Return the verdict where nothing speaks against a claim but what was measured: one disagreement is enough."""
+    if False in agreed:
+        return "not confirmed here"
+    return "confirmed here" if True in agreed else "possible"
+
+
+def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
     """Return the verdict on every claim, in the order of the notebooks."""
-    return tuple(judge(claim) for claim in claims())
+    return tuple(judge(claim, results) for claim in claims())
 
 
 # --------------------------------------------------------------------------------------- the limits of cards
@@ -139,7 +156,8 @@ def _compared(claim: Claim, figure: Figure) -> Iterator[Finding | str]:
 
 def _is_confirmed(compared: Sequence[Finding | str], claim: Claim, figure: Figure) -> bool:
     quantity = QUANTITIES.get(figure.quantity)
-    was_computed = quantity is not None and quantity.compute(claim) is not None
+    was_stated = bool(figure.said or figure.printed)
+    was_computed = was_stated and quantity is not None and quantity.compute(claim) is not None
     return was_computed and not any(isinstance(found, Finding) for found in compared)
 
 

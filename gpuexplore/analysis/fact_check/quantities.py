@@ -5,17 +5,20 @@ A quantity that is not listed is compared only between what was said, what was p
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
 
 from gpuexplore.analysis.fact_check.cards import CARDS
-from gpuexplore.analysis.fact_check.claim import Claim, Interval, interval_of
+from gpuexplore.analysis.fact_check.claim import Claim
+from gpuexplore.analysis.fact_check.interval import Interval, interval_of
 from gpuexplore.devices.formula import RATE_CLASSES
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.operations import operation_named
 
 FLOP_PER_FMA = 2
+SEED, ROWS = 1, 100  # of a product that is as long in its sums as the notebook's, and smaller
 Value = Interval | str
 Origin = Literal["own", "here"]
 
@@ -96,6 +99,24 @@ def _allclose(claim: Claim) -> str:
     return str(bool(np.allclose(np.float32(given["left"]), np.float32(given["right"]), atol=given["atol"])))
 
 
+def _allclose_reordered(claim: Claim) -> str:
+    return str(_share_outside(claim) == 0)
+
+
+def _share_outside_allclose(claim: Claim) -> Interval:
+    return _exact(_share_outside(claim))
+
+
+@cache
+def _share_outside(claim: Claim) -> float:
+    """Return the share of the elements of a product that the order of its sums moves out of allclose's tolerances."""
+    random, terms = np.random.default_rng(SEED), claim.given["terms"]
+    left, right = (random.standard_normal(size, np.float32) for size in ((ROWS, terms), (terms, ROWS)))
+    half = terms // 2
+    in_halves = left[:, :half] @ right[:half] + left[:, half:] @ right[half:]
+    return float(1 - np.isclose(left @ right, in_halves).mean())
+
+
 def _strides(claim: Claim) -> str:
     array = _counted(claim)
     return str([stride // array.itemsize for stride in array.strides])
@@ -132,6 +153,14 @@ QUANTITIES: Mapping[str, Quantity] = {
     "fp64_slowdown": Quantity("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
     "native": Quantity("the card has units for the dtype", _native, "here"),
     "allclose": Quantity("numpy.allclose of the two", _allclose, "here"),
+    "allclose with default tolerances": Quantity(
+        "numpy.allclose of a product and the same one summed in another order, default tolerances",
+        _allclose_reordered,
+        "here",
+    ),
+    "share_outside_allclose": Quantity(
+        "share of its elements that the other order moves out of the tolerances", _share_outside_allclose, "here"
+    ),
     "strides": Quantity("strides by NumPy", _strides, "here"),
     "element": Quantity("the element by NumPy", _element, "here"),
     "transposed_view": Quantity("the transpose, copied and viewed, by NumPy", _transposed_view, "here"),

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuexplore.analysis.kernels.occupancy import Occupancy, Waves, occupancy, waves
-from gpuexplore.devices import Accelerator
-from gpuexplore.devices.capabilities import capability_of
+from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
@@ -36,7 +35,7 @@ class BlockShape:
 def block_shapes(
     launches: Mapping[Block, Launch],
     compiled: Sequence[CompiledKernel | str],
-    gpu: Accelerator,
+    gpu: TargetGpu,
     results: Mapping[Block, Result],
 ) -> tuple[BlockShape, ...]:
     """Return each block shape with what follows from it.
@@ -53,7 +52,7 @@ def block_shapes(
     )
 
 
-def _block_shape(bare: BlockShape, made: CompiledKernel | str, gpu: Accelerator) -> BlockShape:
+def _block_shape(bare: BlockShape, made: CompiledKernel | str, gpu: TargetGpu) -> BlockShape:
     if isinstance(made, str):
         return replace(bare, reason=made)
     try:
@@ -65,14 +64,14 @@ def _block_shape(bare: BlockShape, made: CompiledKernel | str, gpu: Accelerator)
     return replace(bare, compiled=made, occupancy=full, waves=passing, reason=full.reason)
 
 
-def kernel_occupancy(made: CompiledKernel, launch: Launch, gpu: Accelerator) -> Occupancy:
+def kernel_occupancy(made: CompiledKernel, launch: Launch, gpu: TargetGpu) -> Occupancy:
     """Return how full the kernel can make the GPU.
 
     Raises:
         InvalidInput: a block needs more than a multiprocessor of that GPU has.
     """
     return occupancy(
-        capability_of(gpu),
+        gpu.limits,
         threads_per_block=launch.threads_per_block,
         registers_per_thread=made.registers_per_thread,
         shared_bytes_per_block=made.shared_bytes,

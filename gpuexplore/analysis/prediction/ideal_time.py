@@ -56,7 +56,7 @@ def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
     products = operation.products(case.shape) if operation.products and processor_of(device) == "gpu" else ()
     compute_s = flop_count / units.peak.flop_per_s / useful_share(products, device.cores) if units.peak else 0.0
     memory_s, cached = _memory_s(byte_count, case, device)
-    call_s = CALL_S[processor_of(device)]
+    call_s = CALL_S[processor_of(device)] * operation.calls(case.shape)
     terms: dict[Bound, float] = {
         "compute": compute_s,
         "cache" if cached else "memory": memory_s,
@@ -78,7 +78,10 @@ def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]
 
 
 def useful_share(products: Iterable[Product], multiprocessors: int | None) -> float:
-    """Return the useful fraction of the tiles' arithmetic over whole waves of tiles, 0 to 1."""
+    """Return the useful fraction of the tiles' arithmetic over whole waves of tiles, 0 to 1.
+
+    A matrix-vector product wastes none: libraries have kernels of their own for it, without tiles.
+    """
     listed = list(products)
     if not listed or not multiprocessors:
         return 1.0
@@ -88,6 +91,8 @@ def useful_share(products: Iterable[Product], multiprocessors: int | None) -> fl
 
 
 def _best_tiling(product: Product, multiprocessors: int) -> float:
+    if product.m == 1 or product.n == 1:
+        return 1.0
     return max(_share(product, tile, split, multiprocessors) for tile in TILES for split in _splits(product.k))
 
 

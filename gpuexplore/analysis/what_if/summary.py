@@ -24,7 +24,7 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
     Args:
         baseline: the format speedups are against.
     """
-    details = [*_unlike(rows), *_memory(rows), *_notes(rows)]
+    details = [*_impossible(rows), *_unlike(rows), *_memory(rows), *_notes(rows)]
     return Summary(_headline(rows, baseline), tuple(details))
 
 
@@ -36,7 +36,10 @@ def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
     best = max(others, key=lambda other: other.speedup.value if other.speedup else 0.0, default=None)
     if best is not None and best.speedup is not None:
         return f"{place}, {best.dtype} {_compared(best, best.speedup, baseline)}{_loss(best, rows, baseline)}."
-    timed = next((row for row in rows if row.time), None)
+    wrong = next((row for row in rows if row.dtype == baseline and row.impossible), None)
+    if wrong:
+        return f"{place}, the time entered for {baseline} is impossible, so nothing is compared with it."
+    timed = next((row for row in rows if row.credible_time), None)
     if timed and timed.time:
         return f"{place}, {timed.dtype} {_verb(timed, 'takes')} {format_seconds(timed.time.value)}; nothing to compare."
     reasons = dict.fromkeys(row.reason for row in rows if row.reason)
@@ -77,6 +80,15 @@ def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:
     return f", at 1/{format_multiple(1 / factor)} of the error"
 
 
+def _impossible(rows: Sequence[WhatIf]) -> list[str]:
+    """Return which entered times cannot be, and by which limit."""
+    return [
+        f"**{row.dtype}** in {format_seconds(row.time.value)} is impossible: {row.impossible}. It is not compared."
+        for row in rows
+        if row.impossible and row.time
+    ]
+
+
 def _unlike(rows: Sequence[WhatIf]) -> list[str]:
     """Return why some formats are not native, each reason once."""
     found: dict[tuple[str, str], list[str]] = {}
@@ -114,7 +126,11 @@ def explain_entered(rows: Sequence[WhatIf], *, baseline: str) -> list[str]:
 def _instead(row: WhatIf, rows: Sequence[WhatIf]) -> str:
     """Return the fastest format with units of its own that is stored in no more bytes."""
     most_bits = format_named(row.dtype).bits
-    native = [row for row in rows if row.support == "native" and row.time and format_named(row.dtype).bits <= most_bits]
+    native = [
+        row
+        for row in rows
+        if row.support == "native" and row.credible_time and format_named(row.dtype).bits <= most_bits
+    ]
     best = min(native, key=lambda row: row.time.value if row.time else 0.0, default=None)
     if best is None or best.time is None:
         return ""

@@ -3,11 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
 from gpuexplore.analysis.utilization.published import best_published
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
-from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Origin, Peak
 from gpuexplore.units import read_number
@@ -27,7 +25,6 @@ class UserClaim:
         promised: the peak the visitor entered, FLOP/s.
         published: the best result anybody published on this device in this dtype; None where it is this very time.
         known_as: that published result where it is this very time, with its conditions.
-        impossible: the limit of the device that an entered time is far above; None where it is above none.
     """
 
     row: WhatIf
@@ -35,7 +32,6 @@ class UserClaim:
     promised: float | None
     published: Peak | None
     known_as: Peak | None = None
-    impossible: str | None = None
 
     @property
     def of_promised(self) -> float | None:
@@ -70,22 +66,7 @@ def _claim(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> Us
         promised.get(row.dtype),
         published=None if same else found,
         known_as=found if same else None,
-        impossible=_impossible(workload, row),
     )
-
-
-def _impossible(workload: Workload, row: WhatIf) -> str | None:
-    """Return the limit of its device that an entered time is far above, by the rule that judges every claim."""
-    if row.time is None or row.origin is not Origin.ENTERED:
-        return None
-    device, cache_bytes = row.device, row.device.cache_bytes
-    limits = Limits(
-        flop_per_s=row.peak.flop_per_s if row.peak else None,
-        bytes_per_s=device.bandwidth.bytes_per_s if device.bandwidth else None,
-        cache_bytes=None if cache_bytes is None else cache_bytes * sum(layer.count for layer in workload.layers),
-    )
-    moved = workload.byte_count(lambda _: format_named(row.dtype))
-    return exceeded_limit(workload.flop_count, moved, row.time.value, limits)
 
 
 def named_numbers(what: str, text: str, names: Collection[str], example: str) -> tuple[dict[str, float], list[str]]:

@@ -1,8 +1,9 @@
 """Dtype what-if: one workload in every format on every device, measured where it is known, else predicted.
 
 A figure comes from results measured here, else from recorded ones, else from a prediction; a time somebody entered
-replaces them. The times of layers add up, and so do the ends of their intervals: layers on one device are mispredicted
-alike, so their errors do not cancel. A ratio's interval is the widest that both intervals allow.
+replaces them, and is compared with nothing where no such device can have reached it. The times of layers add up, and so
+do the ends of their intervals: layers on one device are mispredicted alike, so their errors do not cancel. A ratio's
+interval is the widest that both intervals allow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Literal
 from gpuexplore.analysis.prediction import Calibration, Prediction, Support, predict
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
+from gpuexplore.analysis.what_if.impossible import why_impossible
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
 from gpuexplore.analysis.what_if.workload import Layer, Workload
 from gpuexplore.devices import row_of
@@ -76,6 +78,7 @@ class WhatIf:
         energy_j: joules at the board's power limit: an upper bound.
         cost: of one run of the workload at the price entered.
         notes: what a reader should know, a sentence fragment each.
+        impossible: the limit of the device that an entered time is far above; None where it is above none.
     """
 
     device: Device
@@ -95,6 +98,12 @@ class WhatIf:
     energy_j: float | None
     cost: float | None
     notes: tuple[str, ...] = ()
+    impossible: str | None = None
+
+    @property
+    def credible_time(self) -> Span | None:
+        """The time that others may be compared with: None where it is unknown or impossible."""
+        return None if self.impossible else self.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +146,13 @@ def what_if(
 
 
 def ratio(baseline: WhatIf, row: WhatIf) -> Span | None:
-    """Return how many times as fast `row` is as `baseline`; None when a time is unknown."""
-    if baseline.time is None or row.time is None:
+    """Return how many times as fast `row` is as `baseline`; None when a time is unknown or impossible."""
+    above, below = baseline.credible_time, row.credible_time
+    if above is None or below is None:
         return None
     if (baseline.device, baseline.dtype) == (row.device, row.dtype):
         return Span(1.0, 1.0, 1.0)
-    return Span(
-        baseline.time.value / row.time.value, baseline.time.low / row.time.high, baseline.time.high / row.time.low
-    )
+    return Span(above.value / below.value, above.low / below.high, above.high / below.low)
 
 
 def format_in(layer: Layer, dtype: DType) -> DType:
@@ -180,6 +188,8 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
     memory_bytes, largest = workload.byte_count(formats.__getitem__), workload.largest_bytes(formats.__getitem__)
     error, error_origin = _error(parts)
     row, price = row_of(device), known.prices_per_hour.get(device.id)
+    impossible = why_impossible(workload, device, dtype, entered_s, peak=peak) if entered_s else None
+    spent_s = time.value if time and not impossible else None
     return WhatIf(
         device=device,
         dtype=dtype.name,
@@ -195,9 +205,10 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         fits=_fits(memory_bytes, largest, device),
         error=error,
         error_origin=error_origin,
-        energy_j=time.value * row.power_w if time and row and row.power_w else None,
-        cost=time.value / SECONDS_PER_HOUR * price if time and price is not None else None,
+        energy_j=spent_s * row.power_w if spent_s and row and row.power_w else None,
+        cost=spent_s / SECONDS_PER_HOUR * price if spent_s and price is not None else None,
         notes=_notes(parts, dtype),
+        impossible=impossible,
     )
 
 

@@ -181,5 +181,10 @@ OPERATION = Operation(
             Shape.of(m=1000, k=500, n=200),
             "the notebook's call of cuBLAS: a product that is not square",
         ),
+        Preset(
+            "notebook-32-2",
+            Shape.of(m=16, k=32, n=2),
+            "the notebook's (16, 32) @ (32, 2): so small that the call is what is timed",
+        ),
     ),
 )

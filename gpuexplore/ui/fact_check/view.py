@@ -5,8 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from gpuexplore.analysis.fact_check.claim import Claim
 from gpuexplore.analysis.fact_check.judge import Judgement, Verdict, judgements
+from gpuexplore.ui.fact_check.measure import offer_measuring
+from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
 
@@ -15,20 +20,25 @@ VERDICTS: Mapping[Verdict, str] = {
     "contradicts itself": "What is said disagrees with what is printed, or with what follows from it.",
     "not a measurement": "The clock was read before the device was done.",
     "wrong": "Arithmetic, the table of accelerators or a source has something else.",
+    "not confirmed here": "Measured on this server by the right method, and something else came out.",
     "possible": "Nothing speaks against it, and nothing here proves it.",
-    "confirmed here": "Computed on this server from the same numbers, and the same came out.",
+    "confirmed here": "Computed or measured on this server, and the same came out.",
 }
+JUDGED: Shared[tuple[Judgement, ...]] = Shared(4)
 ROW_WIDTH = 130  # pixels: the longest id
 
 
 def show_claims() -> None:
     """Show every claim with its verdict, and the evidence for the one that is chosen."""
-    judged = judgements()
+    devices = known_devices()
+    known = tuple(measured_results(device) for device in devices)
+    results = tuple(result for device in known for _, result in device.found)
+    judged = JUDGED.get(known, lambda: judgements(results))
     counts = Counter(judgement.verdict for judgement in judged)
     st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
     show_table(
         lambda: [_row(judgement) for judgement in judged],
-        "claims",
+        ("claims", known),
         {},
         alt=f"Table of {len(judged)} claims of the notebooks with their verdicts and the strongest evidence",
         config={
@@ -38,14 +48,14 @@ def show_claims() -> None:
         },
     )
     st.subheader("Why", anchor="why")
-    _show_one(judged)
+    offer_measuring(_show_one(judged), devices, results)
     with st.expander("What the verdicts mean"):
         st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
         st.caption("The strongest finding is the verdict, in this order.")
 
 
-def _show_one(judged: Sequence[Judgement]) -> None:
-    """Show the evidence of one claim: by default of the one whose verdict is the strongest."""
+def _show_one(judged: Sequence[Judgement]) -> Claim:
+    """Show the evidence of one claim, and return it: by default the one whose verdict is the strongest."""
     ranks = list(VERDICTS)
     by_id = {found.claim.id: found for found in sorted(judged, key=lambda found: ranks.index(found.verdict))}
     chosen = by_id[select("Claim", "row", list(by_id), shown=lambda row: f"{row}: {by_id[row].claim.claim}")]
@@ -54,6 +64,7 @@ def _show_one(judged: Sequence[Judgement]) -> None:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in chosen.evidence))
     else:
         st.caption("No figure was printed: there is nothing to check.")
+    return chosen.claim
 
 
 def _row(judgement: Judgement) -> dict[str, object]:

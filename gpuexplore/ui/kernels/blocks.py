@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from gpuexplore.analysis.kernels.blocks import BlockShape, block_shapes
+from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.charts.blocks import block_name, block_occupancy, block_times
-from gpuexplore.devices import Accelerator
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run
 from gpuexplore.ui.kernels.choice import KernelChoice
@@ -22,7 +22,7 @@ SHAPES: Shared[tuple[BlockShape, ...]] = Shared(100)
 UNITS = {"Shared": "B", "Blocks": "count", "Slot utilization": "%"}
 
 
-def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, devices: Sequence[Device]) -> None:
+def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, devices: Sequence[Device]) -> None:
     """Show the block shapes the kernel can be compiled for, with a button to measure them where the GPU is here."""
     st.subheader("Block shapes", anchor="blocks")
     here = next((device for device in devices if device.spec_key == gpu.key), None)
@@ -34,7 +34,7 @@ def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, devi
         st.caption(f"{gpu.name} is not in this machine, so block shapes are compared by their theoretical occupancy.")
 
 
-def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered: bool) -> None:
+def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: bool) -> None:
     runs = started(SWEEP)
     if any(run.active for run in runs) != registered:
         st.rerun()
@@ -44,7 +44,7 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: Accelerator, registered
         kernels = compiled([target(choice, block, gpu) for block in launches])
     name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
     measured = tuple((run.id, len(run.results)) for run in runs)
-    of = (choice.operation.name, name, choice.dtype, choice.shape, gpu.key, problems, measured)
+    of = (choice.operation.name, name, choice.dtype, choice.shape, gpu, problems, measured)
     shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, _measured(runs, choice)))
     left, right = st.columns([2, 3], gap="medium")
     with left:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.devices import ACCELERATORS, Accelerator
+from gpuexplore.analysis.kernels.target_gpu import OWN, TargetGpu, of_the_table, own_gpu
+from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
@@ -21,7 +22,12 @@ DEFAULT_TARGET = "h100-sxm5-80gb"
 GRID_HELP = "Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never timed."
 MOST_AXES = 3
 MOST_BLOCKS = 2**31 - 1  # of a grid along x
-GPUS = {accelerator.key: accelerator for accelerator in ACCELERATORS if accelerator.compute_capability in CAPABILITIES}
+GPUS = {
+    accelerator.key: of_the_table(accelerator)
+    for accelerator in ACCELERATORS
+    if accelerator.compute_capability in CAPABILITIES
+}
+OWN_CAPABILITY, OWN_MULTIPROCESSORS = "7.5", "16"  # of the notebook's card
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class KernelChoice:
         implementation: one of our kernels.
         dtype: its name.
         shape: of the operation.
-        gpu: the target; None for a CPU kernel.
+        gpu: the target, of the table or the visitor's own; None for a CPU kernel.
         launch: how the kernel would be launched; None for a CPU kernel.
     """
 
@@ -41,7 +47,7 @@ class KernelChoice:
     implementation: Implementation
     dtype: str
     shape: Shape
-    gpu: Accelerator | None
+    gpu: TargetGpu | None
     launch: Launch | None
 
     @property
@@ -65,7 +71,7 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
             return KernelChoice(operation, implementation, dtype, parse_shape(_shape(operation), operation), None, None)
         target, blocks, shapes, grids = st.columns([4, 2, 3, 2], gap="medium")
         with target:
-            gpu = GPUS[url_widgets.select("Target GPU", "gpu", _targets(devices), shown=_gpu_label)]
+            key = url_widgets.select("Target GPU", "gpu", _targets(devices), shown=_gpu_label)
         with blocks:
             shown = [",".join(map(str, block)) for block in geometry.blocks]
             block = geometry.blocks[shown.index(url_widgets.select("Block (threads)", "block", shown))]
@@ -73,6 +79,7 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
             shape_text = _shape(operation)
         with grids:
             grid = url_widgets.text("Grid (blocks)", "grid", "", help=GRID_HELP, placeholder="covers the output")
+        gpu = GPUS[key] if key in GPUS else _own_gpu()
     shape = parse_shape(shape_text, operation)
     launch = geometry.launch(operation.output(shape), block, _grid(grid))
     return KernelChoice(operation, implementation, dtype, shape, gpu, launch)
@@ -109,10 +116,27 @@ def _shape(operation: Operation) -> str:
 def _targets(devices: Sequence[Device]) -> list[str]:
     """Return every GPU of the table that CUDA can be compiled for: this machine's first, then a usual one."""
     here = [device.spec_key for device in devices if device.spec_key in GPUS]
-    return sorted(GPUS, key=lambda key: (key not in here, key != DEFAULT_TARGET))
+    return sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in (DEFAULT_TARGET, OWN)))
+
+
+def _own_gpu() -> TargetGpu:
+    """Draw the two numbers of a GPU that is in no table, and return it.
+
+    Raises:
+        InvalidInput: no GPU has so many multiprocessors.
+    """
+    left, right, _ = st.columns([2, 2, 7], gap="medium")
+    with left:
+        capabilities = sorted(CAPABILITIES, key=lambda number: number != OWN_CAPABILITY)
+        capability = url_widgets.select("Compute capability", "cc", capabilities)
+    with right:
+        typed = url_widgets.text("Multiprocessors", "sm", OWN_MULTIPROCESSORS, help="Of the whole GPU, like 16.")
+    return own_gpu(capability, typed)
 
 
 def _gpu_label(key: str) -> str:
+    if key == OWN:
+        return "A GPU of your own …"
     return f"{GPUS[key].name} ({GPUS[key].compute_capability})"
 
 

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import streamlit as st
 
-from gpuexplore.devices import Accelerator
+from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.facts import compile_choice
@@ -44,7 +44,7 @@ def _kernels_imported(text: str) -> list[str]:
     return [f"{parts[0]}/{parts[1]}.py" for parts in inside if len(parts) == 2 and parts[1].startswith("numba_")]
 
 
-def show_ptx(choice: KernelChoice, gpu: Accelerator) -> None:
+def show_ptx(choice: KernelChoice, gpu: TargetGpu) -> None:
     """Show the PTX for the target, once it is asked for: it is long."""
     if not st.toggle(f"Show the PTX for compute capability {gpu.compute_capability}", key="kernels.ptx"):
         return

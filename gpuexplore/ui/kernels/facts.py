@@ -6,7 +6,7 @@ import streamlit as st
 
 from gpuexplore.analysis.kernels.blocks import kernel_occupancy
 from gpuexplore.analysis.kernels.occupancy import Occupancy, waves
-from gpuexplore.devices import Accelerator
+from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernels
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
@@ -26,7 +26,7 @@ LIMITS = {
 }
 
 
-def show_launch(choice: KernelChoice, launch: Launch, gpu: Accelerator) -> None:
+def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
     """Show what the compiler made of the kernel, how the grid passes through the GPU, and what it leaves out."""
     if launch.uncovered:
         _show_uncovered(launch)
@@ -45,7 +45,7 @@ def show_launch(choice: KernelChoice, launch: Launch, gpu: Accelerator) -> None:
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences(launch, compiled, full, gpu)))
 
 
-def compile_choice(choice: KernelChoice, gpu: Accelerator) -> CompiledKernel | str:
+def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str:
     """Return the compiled kernel, as recorded or compiled now, or the reason why there is none.
 
     The block shapes that the page compares further down are compiled along: one compiler is sooner done than two.
@@ -56,7 +56,7 @@ def compile_choice(choice: KernelChoice, gpu: Accelerator) -> CompiledKernel | s
         return compiled([target(choice, block, gpu) for block in blocks])[0]
 
 
-def target(choice: KernelChoice, block: Block | None, gpu: Accelerator) -> Target:
+def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
     """Return the kernel of a choice with these threads of a block, None for its own, and what it is compiled for."""
     return Target(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, block)
 
@@ -88,7 +88,7 @@ def _spills(compiled: CompiledKernel | None) -> str:
     return format_bytes(compiled.spill_bytes) if compiled.spill_bytes else "none"
 
 
-def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: Accelerator) -> list[str]:
+def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: TargetGpu) -> list[str]:
     """Return what the figures mean, a sentence each."""
     sentences = [_coverage(launch), _limit(full)]
     if gpu.multiprocessors and full.blocks_per_multiprocessor:
@@ -135,10 +135,11 @@ def _waves(launch: Launch, full: Occupancy, multiprocessors: int) -> str:
         return f"{start}this grid is smaller, so {format_percent(found.tail_idle_share)} of the slots are idle."
     if not found.tail_blocks:
         return f"{start}{found.full_waves} full waves, no idle tail."
+    last = f"{found.tail_blocks:,} block{'s' if found.tail_blocks > 1 else ''}"
     return (
-        f"{start}{found.full_waves} full wave{'s' if found.full_waves > 1 else ''} and a tail of "
-        f"{found.tail_blocks:,} blocks that leaves {format_percent(found.tail_idle_share)} of the slots idle; "
-        f"slot utilization over all waves is {format_percent(found.efficiency)}."
+        f"{start}{found.count:,} waves, {found.full_waves:,} full and a last one of {last} that leaves "
+        f"{format_percent(found.tail_idle_share)} of the slots idle; slot utilization over all waves is "
+        f"{format_percent(found.efficiency)}."
     )
 
 

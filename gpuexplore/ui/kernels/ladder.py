@@ -11,7 +11,6 @@ from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
-from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
@@ -93,7 +92,7 @@ def _show_measured(choice: KernelChoice, run: Run) -> None:
 def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, ...]) -> None:
     """Show a ladder with its `results`, which `seen` stands for."""
     backend = choice.implementation.backend
-    of = (choice.operation.name, backend, choice.dtype, choice.gpu and choice.gpu.key, *seen)
+    of = (choice.operation.name, backend, choice.dtype, choice.gpu, *seen)
     rungs = LADDERS.get(of, lambda: ladder(choice.operation, backend, results))
     known = published(choice.operation.name, choice.dtype)
     if any(rung.share is not None or rung.implementation.name in known for rung in rungs):
@@ -150,7 +149,7 @@ def _compiled(rung: Rung, choice: KernelChoice) -> dict[str, object]:
     if known is None:
         return dict.fromkeys(names)
     full = occupancy(
-        capability_of(gpu),
+        gpu.limits,
         threads_per_block=prod(geometry.blocks[0]),
         registers_per_thread=known.registers_per_thread,
         shared_bytes_per_block=known.shared_bytes,

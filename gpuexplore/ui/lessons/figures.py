@@ -11,6 +11,7 @@ from gpuexplore.analysis.fact_check.claim import claims_of
 from gpuexplore.analysis.fact_check.judge import judge
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Mistake, Predict, Run
 from gpuexplore.lessons.evidence import Measured, computed_rows, stand_ins
 from gpuexplore.lessons.figure import Figure, format_with_interval
@@ -49,7 +50,7 @@ def show_figures(
     for place, task in enumerate(tasks):
         block = task.block
         if isinstance(block, Mistake):
-            _show_mistake(measured.get(place))
+            _show_mistake(measured.get(place), f"{key}.{place}.mistake")
         elif task.work is None:
             _show_rows(list(stand_ins(block, devices)), "No GPU is here: ")
         else:
@@ -67,7 +68,7 @@ def _show_results(results: Any, key: str) -> None:
     analysis = analyze(found)
     shapes = {result.case.shape for result in found if result.measurement}
     if len(shapes) > 1:
-        show_chart(lambda: charts.time(analysis), analysis, key=f"{key}.chart")
+        show_chart(lambda: charts.time(analysis), _moments(found), key=f"{key}.chart")
     _show_results_table(analysis, found)
 
 
@@ -77,17 +78,23 @@ def _show_results_table(analysis: RunAnalysis, found: Sequence[Result]) -> None:
         return [{name: row.get(name) for name in (*COLUMNS, "Flags", "Status") if name in row} for row in shown]
 
     alt = f"Table of {len(found)} results with time, interval, speedup, rate and MFU"
-    show_table(rows, tuple(found), UNITS, alt=alt)
+    show_table(rows, _moments(found), UNITS, alt=alt)
 
 
-def _show_mistake(payload: Any) -> None:
+def _moments(found: Sequence[Result]) -> tuple[object, ...]:
+    """Return what tells these results from all others."""
+    return tuple(
+        (result.case, result.environment and result.environment.started_utc, result.measurement) for result in found
+    )
+
+
+def _show_mistake(payload: Any, key: str) -> None:
     if not payload:
         return
     seen = decode(Observation, payload)
-    wrong, right = st.columns(2)
-    wrong.metric(f"The wrong way ({seen.origin})", seen.words(seen.wrong))
-    right.metric("The right way", seen.words(seen.right))
-    st.caption(f"{seen.what}. {seen.detection.evidence}")
+    st.markdown(f"**{plain(seen.what)}** · {seen.origin}")
+    show_chart(lambda: wrong_and_right(seen), repr(seen), key=key)
+    st.caption(plain(seen.detection.evidence))
 
 
 def _show_computed(block: Any, devices: Sequence[Device]) -> None:

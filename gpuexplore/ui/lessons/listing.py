@@ -1,7 +1,7 @@
 """Every lesson with its question, its minutes and how far the visitor is; files that are none, with their reasons."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Literal
 
@@ -9,6 +9,7 @@ import streamlit as st
 
 from gpuexplore.lessons.catalog import Catalog
 from gpuexplore.lessons.format import Lesson
+from gpuexplore.store.answers import Answer
 from gpuexplore.ui.lessons.progress import answers_to, summary
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
@@ -29,6 +30,11 @@ def show_lessons(found: Catalog, open_lesson: Open) -> None:
     for name, reason in found.unreadable.items():
         st.warning(f"**{plain(name)}** cannot be read. {plain(reason)}", icon=":material/warning:")
     _show_own_answers()
+
+
+def exported(answers: Sequence[Answer]) -> str:
+    """Return answers as JSON, without the name of the browser they belong to."""
+    return json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
 
 
 def _show_lesson(number: int, lesson: Lesson, open_lesson: Open) -> None:
@@ -54,9 +60,10 @@ def _show_own_answers() -> None:
         return
     with st.expander(f"Your answers: {len(answers)}"):
         st.caption("They are kept on this server under this browser's name until you erase them.")
-        exported = json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
         with st.container(horizontal=True):
-            st.download_button("Export", exported, "gpuexplore-answers.json", "application/json", on_click="ignore")
+            st.download_button(
+                "Export", exported(answers), "gpuexplore-answers.json", "application/json", on_click="ignore"
+            )
             with st.popover("Erase"):
                 st.markdown("Erase every answer of this browser? Measurements stay.")
                 if st.button("Erase them", type="primary"):

@@ -67,7 +67,9 @@ def _cost(row: WhatIf) -> Span | None:
 
 PER: Mapping[str, Quantity] = MappingProxyType(
     {
-        "time": Quantity("Time", "Time", lambda row: row.time, format_seconds, si_label("s"), "no time is known"),
+        "time": Quantity(
+            "Time", "Time", lambda row: row.credible_time, format_seconds, si_label("s"), "no time is known"
+        ),
         "energy": Quantity(
             "Energy",
             "Energy at the board's power limit: an upper bound",
@@ -122,7 +124,7 @@ def _charts(facts: Facts, own: Sequence[WhatIf], baseline: str) -> None:
         if any(row.speedup for row in own):
             show_chart(lambda: what_if_speedups(own, baseline), facts, key="chart.what_if.speedup")
         else:
-            st.info(f"No time is known for {baseline}: choose another baseline.", icon=":material/info:")
+            st.info(f"{_no_baseline(own, baseline)}: choose another baseline.", icon=":material/info:")
     st.caption(f"{MARKS} Predictions: {interval_words()}; measurements: 95 % intervals of the median.")
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
@@ -132,6 +134,13 @@ def _charts(facts: Facts, own: Sequence[WhatIf], baseline: str) -> None:
             "Dashed: the dtypes no other beats in both speed and accuracy. "
             + " ".join((*_exact(own), *(f"{name}: {FORMATS[name].about}." for name in _narrow(own))))
         )
+
+
+def _no_baseline(own: Sequence[WhatIf], baseline: str) -> str:
+    row = next((row for row in own if row.dtype == baseline), None)
+    if row is None or not row.impossible:
+        return f"No time is known for {baseline}"
+    return f"The time entered for {baseline} is impossible, so nothing is compared with it"
 
 
 def _exact(own: Sequence[WhatIf]) -> list[str]:
@@ -166,7 +175,7 @@ def _claim(claim: UserClaim) -> str:
     rate = format_flop_per_s(claim.flop_per_s)
     origin = claim.row.origin.label if claim.row.origin else UNKNOWN
     device = plain(claim.row.device.title)
-    wrong = f". **Impossible** on a {device}: {claim.impossible}" if claim.impossible else ""
+    wrong = f". **Impossible** on a {device}: {claim.row.impossible}" if claim.row.impossible else ""
     return f"**{claim.row.dtype}**: {format_seconds(time.value)} ({origin}), {rate}{known}{wrong}"
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.fact_check.cards import CARDS
-from gpuexplore.analysis.fact_check.claim import Claim, Figure, Interval, claims, claims_of, interval_of
+from gpuexplore.analysis.fact_check.claim import Claim, Figure, claims, claims_of
+from gpuexplore.analysis.fact_check.interval import Interval, interval_of
 from gpuexplore.analysis.fact_check.judge import FINDINGS, judge
 from gpuexplore.analysis.fact_check.quantities import QUANTITIES
 from gpuexplore.errors import InvalidInput, NotFound
@@ -80,7 +81,7 @@ def test_a_card_that_is_not_named_makes_nothing_impossible():
 @pytest.mark.parametrize(
     ("name", "quantity", "printed", "expected"),
     [
-        ("A1", "allclose with default tolerances", "True", "possible"),
+        ("A1", "allclose with default tolerances", "True", "wrong"),
         ("A2", "speedup", "90.1", "contradicts itself"),
         ("A4", "is_leaf", "False", "possible"),
         ("B1", "the number of GPUs", "1", "possible"),
@@ -119,6 +120,14 @@ def test_findings_are_told_the_strongest_first():
 
     assert told == ["contradicts itself", "wrong"]
     assert told == sorted(told, key=FINDINGS.index)
+
+
+def test_allclose_says_false_of_what_differs_in_the_order_of_its_sums_alone():
+    told = judge(named("A1")).evidence
+
+    assert any("summed in another order, default tolerances: False, not True" in sentence for sentence in told)
+    share = float(told[-1].rpartition(" ")[2])
+    assert 0.005 < share < 0.05
 
 
 def test_evidence_of_a_card_that_is_not_named_has_the_limit_of_each_candidate():
@@ -166,6 +175,7 @@ def test_a_quantity_that_cannot_be_computed_confirms_nothing():
         ("10.4e-6", 10.35e-6, 10.45e-6),
         ("about 9", 6, 13.5),
         (">1", 1, float("inf")),
+        ("<1e-5", float("-inf"), 0.5e-5),
         ("-4.5", -4.55, -4.45),
     ],
 )

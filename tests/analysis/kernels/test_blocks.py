@@ -1,12 +1,13 @@
 import pytest
 
 from gpuexplore.analysis.kernels.blocks import block_shapes
+from gpuexplore.analysis.kernels.target_gpu import of_the_table
 from gpuexplore.devices import accelerator_named
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from tests.analysis.made import ok
 
-A100 = accelerator_named("a100-sxm4-80gb")
+A100 = of_the_table(accelerator_named("a100-sxm4-80gb"))
 GEOMETRY = Geometry(blocks=((16, 16), (32, 32)), tile=lambda block: (block[1], block[0]))
 OUTPUT = (4096, 4096)
 

@@ -90,3 +90,9 @@ def test_products_count_by_their_work():
 
 def test_without_products_or_multiprocessors_nothing_is_known_of_waves():
     assert useful_share([], 16) == useful_share([Product(1, 1, 1, 1)], None) == 1.0
+
+
+@pytest.mark.parametrize("vector", [Product(1, 100_000, 1, 100), Product(1, 1, 100_000, 100), Product(8, 64, 1, 64)])
+def test_a_matrix_vector_product_is_not_cut_into_tiles(vector):
+    assert useful_share([vector], 16) == 1.0
+    assert useful_share([vector._replace(m=2, n=2)], 16) < 0.5

@@ -85,6 +85,17 @@ def test_a_launch_bound_case_takes_no_less_than_its_work():
     assert found.low_s >= 2 * 1024**3 / 989.4e12
 
 
+@pytest.mark.parametrize("key", ["gtx-1650", "Tesla T4", "H100 SXM5 80GB"])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_a_matrix_vector_product_takes_as_long_as_reading_its_matrix(key, dtype):
+    found = on(key, dtype, Shape.of(m=100_000, n=100), "matvec")
+    row = accelerator_named(key)
+    assert row
+    reading_s = 100_000 * 100 * FORMATS[dtype].bits / 8 / row.bandwidth_bytes_per_s
+    assert found.bound == "memory"
+    assert reading_s < found.time_s < 1.5 * reading_s
+
+
 def test_ones_own_runs_make_a_prediction_near_them_certain():
     cpu = device(bandwidth=1e11)
     own = [ok(2 * size**3 / 5e11, size=size, spec={"cache_bytes": 1000}) for size in (512, 1024, 2048)]

@@ -3,6 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.what_if.summary import summarize
 from gpuexplore.analysis.what_if.user_claims import claims, named_numbers
 from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
@@ -104,19 +105,38 @@ def test_a_time_that_the_memory_forbids_is_impossible():
     (b5,) = entered("gtx-1650", "matvec", "m=100000,n=100", fp32=10.4e-6)
     (slow,) = entered("gtx-1650", "matvec", "m=100000,n=100", fp32=400e-6)
 
-    assert b5.impossible == "its memory gives at most 128 GB/s"
-    assert slow.impossible is None
+    assert b5.row.impossible == "its memory gives at most 128 GB/s"
+    assert slow.row.impossible is None
 
 
 def test_a_time_that_arithmetic_forbids_is_impossible_on_that_device_alone():
     (on_t4,) = entered("t4", "matmul", "m=2000,k=2000,n=2000", fp32=0.577e-3)
     (on_h100,) = entered("h100-sxm5-80gb", "matmul", "m=2000,k=2000,n=2000", fp32=0.577e-3)
 
-    assert on_t4.impossible == "it computes at most 8.10 TFLOP/s"
-    assert on_h100.impossible is None
+    assert on_t4.row.impossible == "it computes at most 8.10 TFLOP/s"
+    assert on_h100.row.impossible is None
 
 
 def test_a_predicted_time_is_not_judged(rows):
     (found,) = [one for one in claims(WORKLOAD, list(rows.values()), {"fp16": 130e12}) if one.row.dtype == "fp16"]
 
-    assert found.impossible is None
+    assert found.row.impossible is None
+
+
+def test_nothing_is_compared_with_a_time_that_is_impossible():
+    workload = of_operation(OPERATIONS["matvec"], parse_shape("m=100000,n=100", OPERATIONS["matvec"]))
+    device = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "gtx-1650")
+    known = Known(calibrate(), times_s={"fp32": 10.4e-6}, prices_per_hour={device.id: 1.0})
+    found = what_if(workload, [device], dtypes=["fp32", "fp16"], baseline="fp32", known=known)
+    fp32, fp16 = found
+
+    assert (fp32.time.value, fp32.credible_time, fp32.energy_j, fp32.cost) == (10.4e-6, None, None, None)
+    assert (fp32.speedup, fp16.speedup) == (None, None)
+    assert fp16.credible_time == fp16.time
+    summary = summarize(found, baseline="fp32")
+    assert summary.headline.endswith("the time entered for fp32 is impossible, so nothing is compared with it.")
+    assert summary.details[0] == (
+        "**fp32** in 10.4 µs is impossible: its memory gives at most 128 GB/s. It is not compared."
+    )
+    other = what_if(workload, [device], dtypes=["fp64", "fp32", "fp16"], baseline="fp64", known=known)
+    assert "fp16 is predicted to be" in summarize(other, baseline="fp64").headline

@@ -1,0 +1,176 @@
+"""Whether what was measured here bears out a claim: the cases of its checks, and what their results amount to.
+
+A result counts where it was measured under the conditions of the check, undisturbed, on the kind of device that the
+claim is about, and on that very card where the claim names one. Where the 95 % interval of what came out straddles what
+was expected, the check decides nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpuexplore.analysis.fact_check.cards import CARDS, NOT_NAMED
+from gpuexplore.analysis.fact_check.check import Check, MeasuredQuantity, Side
+from gpuexplore.analysis.fact_check.claim import Claim
+from gpuexplore.analysis.fact_check.interval import Interval, interval_of
+from gpuexplore.analysis.speedup import ratio
+from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.utilization.rates import flop_count, shape_label
+from gpuexplore.analysis.utilization.utilization import default_peak, device_of
+from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, FlagName, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.units import format_flop_per_s, format_multiple, format_percent
+
+DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How a quantity follows from the results of a check's sides, in their order, and how it is written.
+
+    Attributes:
+        of: None where a result lacks what it takes.
+        is_timed: whether a disturbance or an impossible time spoils it.
+    """
+
+    of: Callable[[Sequence[Result]], Interval | None]
+    words: Callable[[float], str]
+    is_timed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a check came to.
+
+    Attributes:
+        agrees: with what was expected; None where nothing was measured, or the interval does not decide.
+        evidence: a sentence.
+    """
+
+    agrees: bool | None
+    evidence: str
+
+
+def outcome(check: Check, claim: Claim, results: Sequence[Result]) -> Outcome:
+    """Return what `results`, the newest first, say about a check of a claim."""
+    found = [_newest(results, side, check, claim) for side in check.sides]
+    measured = [result for result in found if result is not None]
+    value = MEASURED[check.quantity].of(measured) if len(measured) == len(found) else None
+    expected, subject = interval_of(check.expected), _subject(check)
+    if value is None or expected is None:
+        return Outcome(None, f"Not measured here: {subject}{_on_card(claim, check)}")
+    told = f"Measured here: {subject}: {_shown(check.quantity, value)}; claimed: {check.expected}"
+    if expected.holds(value):
+        return Outcome(True, told)
+    undecided = expected.meets(value)
+    return Outcome(None if undecided else False, f"{told}{'; the interval does not decide' if undecided else ''}")
+
+
+def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:
+    """Return what is to be measured on `devices` for the checks of a claim; none of a check that lacks a device."""
+    found: dict[Experiment, None] = {}
+    for check in claim.checks:
+        places = [next((device for device in devices if _suits(device, side, claim)), None) for side in check.sides]
+        if None in places:
+            continue
+        for device in dict.fromkeys(place for place in places if place is not None):
+            sides = [side for side, place in zip(check.sides, places, strict=True) if place == device]
+            names = tuple(dict.fromkeys(side.implementation for side in sides))
+            dtypes = tuple(dict.fromkeys(side.dtype for side in sides))
+            found[Experiment(check.operation, (check.shape,), dtypes, names, (device.id,), check.options)] = None
+    return tuple(found)
+
+
+def _suits(device: Device | None, side: Side, claim: Claim) -> bool:
+    """Return whether what `device` says holds for the claim: the card that it names, or any of that kind."""
+    if device is None or device.is_simulated or device.kind != side.device:
+        return False
+    if side.device == "cpu" or not _is_named(claim):
+        return True
+    return device.spec_key in {variant.row.key for variant in CARDS[claim.card]}
+
+
+def _is_named(claim: Claim) -> bool:
+    return bool(claim.card) and claim.card != NOT_NAMED
+
+
+def _newest(results: Sequence[Result], side: Side, check: Check, claim: Claim) -> Result | None:
+    wanted = (check.operation, check.shape, side.dtype, side.implementation)
+    return next(
+        (
+            result
+            for result in results
+            if (result.case.operation, result.case.shape, result.case.dtype, result.case.implementation) == wanted
+            and replace(result.case.options, budget_s=DEFAULT_BUDGET_S)
+            == replace(check.options, budget_s=DEFAULT_BUDGET_S)
+            and _suits(device_of(result), side, claim)
+            and (_is_undisturbed(result) or not MEASURED[check.quantity].is_timed)
+        ),
+        None,
+    )
+
+
+def _is_undisturbed(result: Result) -> bool:
+    return is_plausible(result) and not any(flag.name in DISTURBED for flag in result.flags)
+
+
+def _time_ratio(results: Sequence[Result]) -> Interval | None:
+    first, second = (result.measurement for result in results)
+    if first is None or second is None:
+        return None
+    return _interval(ratio(second, first, "").ci95)
+
+
+def _rate(results: Sequence[Result]) -> Interval | None:
+    (result,) = results
+    if result.measurement is None or result.measurement.ci95_s is None:
+        return None
+    low_s, high_s = result.measurement.ci95_s
+    return Interval(flop_count(result.case) / high_s, flop_count(result.case) / low_s)
+
+
+def _mfu(results: Sequence[Result]) -> Interval | None:
+    rate, peak = _rate(results), default_peak(results[0])
+    return Interval(rate.low / peak.flop_per_s, rate.high / peak.flop_per_s) if rate and peak else None
+
+
+def _relative_error(results: Sequence[Result]) -> Interval | None:
+    """Return the largest of all sides; it has no spread."""
+    errors = [result.accuracy.relative_error if result.accuracy else None for result in results]
+    known = [error for error in errors if error is not None]
+    return Interval(max(known), max(known)) if known and len(known) == len(errors) else None
+
+
+def _interval(ends: tuple[float, float] | None) -> Interval | None:
+    return Interval(*ends) if ends else None
+
+
+MEASURED: Mapping[MeasuredQuantity, Measured] = {
+    "time ratio": Measured(_time_ratio, format_multiple),
+    "rate": Measured(_rate, format_flop_per_s),
+    "MFU": Measured(_mfu, format_percent),
+    "relative error": Measured(_relative_error, lambda value: f"{value:.2g}", is_timed=False),
+}
+
+
+def _subject(check: Check) -> str:
+    """Return e.g. ``time ratio of matrix-vector product 100,000 × 100, numpy on cpu over torch on cuda in fp32``."""
+    dtypes = dict.fromkeys(side.dtype for side in check.sides)
+    names = [
+        f"{side.implementation} on {side.device}{f' in {side.dtype}' if len(dtypes) > 1 else ''}"
+        for side in check.sides
+    ]
+    shared = f" in {check.sides[0].dtype}" if len(dtypes) == 1 else ""
+    data = "" if check.data == "normal" else f" with inputs of {check.data}"
+    title = operation_named(check.operation).title.lower()
+    joint = " over " if check.quantity == "time ratio" else " and "
+    return f"{check.quantity} of {title} {shape_label(check.shape)}{data}, {joint.join(names)}{shared}"
+
+
+def _on_card(claim: Claim, check: Check) -> str:
+    needs_card = _is_named(claim) and any(side.device == "cuda" for side in check.sides)
+    return f"; the device has to be a {claim.card}" if needs_card else ""
+
+
+def _shown(quantity: MeasuredQuantity, value: Interval) -> str:
+    words = MEASURED[quantity].words
+    return words(value.low) if value.low == value.high else f"{words(value.low)} to {words(value.high)}"

@@ -1,0 +1,154 @@
+"""Errors that people meet in torch, provoked on purpose in the process that measures: torch's words as they are today.
+
+Each is bounded: what asks for memory asks for so much that it is refused at once. The texts load no torch.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from gpuexplore.backends.host import version_of
+from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.provoke.contract import PeopleMeet, Provoked, Said
+from gpuexplore.model import Device
+from gpuexplore.serialization import encode
+
+LONGEST_MESSAGE = 2000  # characters: some of CUDA's come with a manual
+ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
+    {
+        error.name: error
+        for error in (
+            PeopleMeet(
+                name="no-cuda",
+                module="no_cuda",
+                title="There is no CUDA here",
+                rows=("A3", "B1", "C1", "C2"),
+                meaning="This torch was built for CPUs, or finds no driver. No tensor can be on a GPU, however many "
+                "GPUs are in the machine; torch.cuda.is_available() is False in both cases.",
+                instead="Choose the device once, and use it everywhere. For a GPU, install the build of torch for the "
+                "CUDA version that nvidia-smi shows.",
+                instead_code='device = "cuda:0" if torch.cuda.is_available() else "cpu"\n'
+                "x = torch.ones(5, 5, device=device)",
+                otherwise="this machine has CUDA, so the call succeeds",
+            ),
+            PeopleMeet(
+                name="device-mismatch",
+                module="device_mismatch",
+                title="The tensors are on different devices",
+                rows=("C2", "D1"),
+                meaning="An operation takes tensors of one device only, and torch never moves one by itself: here the "
+                "weights of the model are on the CPU, and the batch is not.",
+                instead="Move the model once, and each batch as it comes. A model is moved in place; of a tensor, "
+                ".to returns another one, which has to be kept.",
+                instead_code="model.to(device)\nbatch = batch.to(device)\nmodel(batch)",
+            ),
+            PeopleMeet(
+                name="out-of-memory",
+                module="out_of_memory",
+                title="The memory is not enough",
+                rows=("C4",),
+                meaning="The allocator cannot give that many bytes. Here it was 1 PiB, which is refused at once; in a "
+                "training the last of many tensors fails, usually an activation, which grow with the batch.",
+                instead="Take a smaller batch and accumulate gradients, compute activations again in the backward "
+                "pass, or store them in 16 bits. Emptying the cache frees nothing that is in use.",
+                instead_code="for part in batch.chunk(4):\n    (loss_of(model(part)) / 4).backward()\noptimizer.step()",
+            ),
+            PeopleMeet(
+                name="unsupported-dtype",
+                module="unsupported_dtype",
+                title="The operation does not exist in this dtype",
+                rows=("D2", "E7"),
+                meaning="Tensors can be stored in more dtypes than can be computed with: each operation has a kernel "
+                "for each dtype and device, or it has none. The name in quotes is that of the kernel.",
+                instead="Convert for the operation, and back for storage.",
+                instead_code="y = (x.to(torch.float32) + x.to(torch.float32)).to(x.dtype)",
+            ),
+            PeopleMeet(
+                name="view-of-a-transpose",
+                module="view_of_a_transpose",
+                title="A transpose has no such view",
+                rows=("E2",),
+                meaning="A view has to reach every element by one stride per axis over the storage as it is. The "
+                "elements of the transpose lie in another order, so no strides give that shape.",
+                instead="reshape copies where a view is impossible, and only there; contiguous copies first.",
+                instead_code="x.t().reshape(2, 3)\nx.t().contiguous().view(2, 3)",
+            ),
+            PeopleMeet(
+                name="deprecated-amp",
+                module="deprecated_amp",
+                title="Mixed precision has another name now",
+                rows=("D2",),
+                meaning="The old names still work, and will go. Where there is no CUDA, a second warning of each says "
+                "that it does nothing: training goes on in fp32.",
+                instead="torch.amp takes the kind of device, so the same lines run on a CPU too.",
+                instead_code='kind = "cuda" if torch.cuda.is_available() else "cpu"\n'
+                "scaler = torch.amp.GradScaler(kind)\n"
+                "with torch.amp.autocast(kind):\n    loss = loss_of(model(batch))",
+            ),
+        )
+    }
+)
+
+
+def error_named(name: str) -> PeopleMeet:
+    """Return the error that people meet under this name.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if name not in ERRORS:
+        raise InvalidInput.of("error", name, ERRORS)
+    return ERRORS[name]
+
+
+def perform(
+    arguments: Mapping[str, str],
+    device: Device,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+    time: Timekeeper,
+) -> None:
+    """Report what torch says to the error that `arguments` name, as an encoded `Provoked`.
+
+    Args:
+        arguments: `name` is that of the error.
+        device: where it is provoked.
+        report: called once.
+        cancelled: asked before.
+        time: not used; nothing is timed.
+
+    Raises:
+        InvalidInput: no such error.
+        Cancelled: `cancelled` said so.
+    """
+    error = error_named(arguments.get("name", ""))
+    if cancelled():
+        raise Cancelled("cancelled before anything was provoked")
+    report(encode(provoked(error, device)))
+
+
+def provoked(error: PeopleMeet, device: Device) -> Provoked:
+    """Return what torch says when `error` is provoked on `device`."""
+    run: Callable[[str], None] = import_module(f"gpuexplore.measure.provoke.{error.module}").provoke
+    said = _said(lambda: run(device.id))
+    reason = None if said else error.otherwise or "torch said nothing"
+    return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)
+
+
+def _said(run: Callable[[], None]) -> tuple[Said, ...]:
+    """Return what was warned of, and what ended the call."""
+    ended: tuple[Said, ...] = ()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            run()
+        except Exception as error:
+            ended = (Said("error", type(error).__name__, str(error)[:LONGEST_MESSAGE]),)
+    warned = tuple(
+        Said("warning", warning.category.__name__, str(warning.message)[:LONGEST_MESSAGE]) for warning in caught
+    )
+    return warned + ended

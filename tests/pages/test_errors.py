@@ -1,0 +1,77 @@
+import pytest
+
+from gpuexplore.activity import Observation, of_kind
+from gpuexplore.measure.provoke import ERRORS
+from gpuexplore.measure.provoke.contract import Provoked, Said
+from gpuexplore.model import RunState
+from gpuexplore.serialization import encode
+from tests.pages.conftest import OWNER, texts
+
+VIEW = "view-of-a-transpose"
+WORDS = "RuntimeError: view size is not <b>compatible</b>"
+
+
+def asked(name=VIEW):
+    return of_kind("provoke", {"name": name}, expected_s=1.0)
+
+
+@pytest.fixture
+def provoked(store):
+    """Return the id of an activity that was done, and what torch said."""
+    run_id = store.submit_activity(asked(), "somebody else")
+    claim = store.claim("tests", {"cpu"})
+    said = (Said("error", "RuntimeError", WORDS.partition(": ")[2]),)
+    store.add_observation(claim, Observation(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))
+    store.finish(claim, RunState.DONE)
+    return run_id
+
+
+def codes(app):
+    return [code.value for code in app.code]
+
+
+@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
+def test_every_error_is_shown_with_its_code_its_meaning_and_a_way_out(page, error):
+    app = page("errors", error=error.name)
+
+    assert not app.exception
+    assert texts(app.subheader) == error.title
+    assert codes(app)[:2] == [error.code, error.instead_code]
+    assert error.meaning in texts(app.markdown)
+    assert error.rows[0] in texts(app.caption)
+
+
+def test_what_nobody_provoked_says_so_and_is_queued_at_a_click(page, store):
+    app = page("errors")
+    assert "Not provoked on this server yet" in texts(app.caption)
+    (button,) = [button for button in app.button if button.label == "Provoke it on cpu"]
+    button.click().run()
+
+    assert not app.exception
+    claim = store.claim("tests", {"cpu"})
+    found = store.load_activity(claim.run_id)
+    assert (found.owner, found.activity) == (OWNER, asked("no-cuda"))
+    assert found.id in app.query_params["activity"]
+    assert next(button for button in app.button if button.label == "Provoke it on cpu").disabled
+
+
+def test_the_words_of_torch_are_shown_to_everybody_as_they_were(page, provoked):
+    app = page("errors", error=VIEW)
+
+    assert not app.exception
+    assert WORDS in codes(app)
+    assert "torch 2.13.0 on cpu" in texts(app.caption)
+    assert "Provoke it again on cpu" in [button.label for button in app.button]
+    assert WORDS not in codes(page("errors", error="no-cuda"))
+
+
+def test_a_link_to_what_was_provoked_shows_it(page, provoked):
+    assert WORDS in codes(page("errors", error=VIEW, activity=provoked))
+
+
+def test_an_error_that_is_not_there_is_named_and_the_first_is_shown(page):
+    app = page("errors", error="voodoo")
+
+    assert not app.exception
+    assert "error 'voodoo'" in texts(app.error)
+    assert texts(app.subheader) == ERRORS["no-cuda"].title
