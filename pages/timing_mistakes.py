@@ -8,7 +8,7 @@ from gpuexplore.ui.timing_mistakes.view import show_mistakes
 st.title("Timing mistakes")
 st.caption(
     "Ways to get a wrong number, most of them from five teaching notebooks. Each is made here on purpose beside the "
-    "right way, in turns; the wrong number is shown and never kept."
+    "right way, in turns; the wrong number is shown, and never becomes a result."
 )
 open_page("timing-mistakes")
 show_mistakes()

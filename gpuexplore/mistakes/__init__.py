@@ -8,6 +8,7 @@ from typing import Any
 from gpuexplore.errors import InvalidInput
 from gpuexplore.mistakes.contract import Mistake
 
+EXPECTED_S = 5.0  # that a demonstration takes
 FILES = (
     "clock.no_synchronise",
     "clock.first_call",
