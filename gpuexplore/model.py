@@ -12,6 +12,7 @@ from typing import Literal
 from gpuexplore.errors import InvalidInput
 from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, Unit
 from gpuexplore.statistics import check_samples, median, median_interval, quantile
+from gpuexplore.timed import Condition, Contrast, Phase, PhaseName
 
 __all__ = [
     "CACHE_MODES",
@@ -38,6 +39,8 @@ __all__ = [
     "Options",
     "Peak",
     "PeakKind",
+    "Phase",
+    "PhaseName",
     "Progress",
     "Result",
     "Run",
@@ -52,7 +55,6 @@ SCHEMA_VERSION = 1
 
 CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
-Condition = Literal["cold", "warm", "graph"]
 DataMode = Literal["normal", "zeros", "ones"]
 FlagName = Literal[
     "noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm", "truncated", "simulated"
@@ -213,31 +215,6 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
-    """The same call, seconds, with the caches in the other state, or replayed from a graph: warm, without launches."""
-
-    condition: Condition
-    samples_s: tuple[float, ...] = ()
-    reason: str | None = None
-
-    def __post_init__(self) -> None:
-        if bool(self.samples_s) == bool(self.reason):
-            raise InvalidInput("a contrast has samples, or else a reason why it has none")
-        if self.samples_s:
-            check_samples(self.samples_s)
-
-    @property
-    def median_s(self) -> float | None:
-        """Median seconds per call; None without samples."""
-        return median(self.samples_s) if self.samples_s else None
-
-    @property
-    def ci95_s(self) -> tuple[float, float] | None:
-        """95 % interval of the median, seconds; None under six samples."""
-        return median_interval(self.samples_s)
-
-
-@dataclass(frozen=True, slots=True)
 class Measurement:
     """Raw samples in seconds per call, in the order of the rounds, and the first call apart.
 
@@ -248,6 +225,7 @@ class Measurement:
     first_call_s: float
     batch: int = 1
     contrasts: tuple[Contrast, ...] = ()
+    phases: tuple[Phase, ...] = ()
 
     def __post_init__(self) -> None:
         check_samples(self.samples_s)

@@ -100,6 +100,11 @@ def format_bytes(count: float | None) -> str:
     return f"{size:.0f} B" if prefix == "B" else f"{_significant(size, 3)} {prefix}"
 
 
+def format_gigabytes(count: float | None) -> str:
+    """Return a size in SI units, as models are described: ``10.5 GB``."""
+    return format_si(count, "B")
+
+
 def format_percent(share: float | None) -> str:
     """Return a fraction as a percentage, e.g. ``64.2 %``; small ones keep two significant digits."""
     if share is None:

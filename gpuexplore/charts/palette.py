@@ -31,6 +31,9 @@ COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "torch": ("#00816e", "#4fa98a"),
         "torch-compile": ("#095300", "#258912"),
         "torch-autotune": ("#2ba714", "#2ffe9f"),
+        "torch-autocast": ("#00719f", "#ccfa1b"),
+        "torch-checkpoint": ("#87994d", "#3bea4a"),
+        "torch-accumulate": ("#04a663", "#d7fd9e"),
         "triton": ("#179dbe", "#08eefa"),
         "cupy": ("#30495f", "#6b7987"),
     }

@@ -74,8 +74,8 @@ def _seen(observation: Observation) -> dict[str, Any]:
     return {
         **{name: found[name] for name in ("what", "wrong", "right", "factor", "rounds", "note", "source")},
         "within_noise": factor.is_within_noise if factor else None,
-        "detected": observation.finding.detected,
-        "evidence": observation.finding.evidence,
+        "detected": observation.detection.found,
+        "evidence": observation.detection.evidence,
         "origin": observation.origin,
         "environment": found["environment"],
     }
@@ -92,7 +92,7 @@ def _print(mistake: Mistake, observation: Observation) -> None:
     if observation.factor:
         interval = format_interval(observation.factor.ci95, format_multiple)
         print(f"\nfactor {format_multiple(observation.factor.ratio)} ({interval})")
-    print(f"{FOUND[observation.finding.detected]}: {observation.finding.evidence}")
+    print(f"{FOUND[observation.detection.found]}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):
         if text:
             print(text)

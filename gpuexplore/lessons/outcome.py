@@ -97,7 +97,7 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
 def say_after(check: Check, step: Step, judged: Judged, names: StepNames) -> str:
     """Return what is said after a check: the first `say` behind it whose condition holds; empty where none does."""
     for say in says_of(step, check):
-        if _holds(say, judged, names):
+        if _holds(say, step, with_outcome(names, judged)):
             return say.text.said(with_outcome(names, judged))
     return ""
 
@@ -126,12 +126,11 @@ def with_outcome(names: StepNames, judged: Judged) -> StepNames:
     return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
 
 
-def _holds(say: Say, judged: Judged, names: StepNames) -> bool:
+def _holds(say: Say, step: Step, names: StepNames) -> bool:
     if not say.when:
         return True
-    known = with_outcome(names, judged)
     try:
-        return evaluate(parse(say.when, tuple(known.answers)), known) is True
+        return evaluate(parse(say.when, tuple(step.guesses)), names) is True
     except NotFound:
         return False
 

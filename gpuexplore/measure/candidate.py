@@ -1,6 +1,7 @@
 """One implementation on one case, built and ready to run: what the timing loop takes in turns."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure.driver_device import device_for
-from gpuexplore.model import CacheState, Case, Device
+from gpuexplore.model import CacheState, Case, Device, PhaseName
 from gpuexplore.operations import load_build
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Implementation, Operation, Phased
 
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
 
@@ -23,7 +24,8 @@ ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the la
 class Candidate:
     """A `run` with its output, its timer and its flush; `run` alone is what is timed.
 
-    `device` is where it runs, with all that its library's driver knows of it.
+    `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
+    can be called on their own.
     """
 
     case: Case
@@ -34,6 +36,7 @@ class Candidate:
     out: Any
     timer: Timer
     flush: Call | None
+    phases: Mapping[PhaseName, Call] = field(default_factory=dict)
 
     def first_call_s(self, clock: Clock) -> float:
         """Return seconds of one call until the device is done."""
@@ -74,7 +77,10 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     chosen = {"block": case.options.block} if case.options.block else {}
     run = build(tuple(backend.to_device(array, dtype, case.device) for array in inputs), out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
-    return Candidate(case, device, backend, dtype, run, out, backend.timer(case.device, clock), flush)
+    timer = backend.timer(case.device, clock)
+    if isinstance(run, Phased):
+        return Candidate(case, device, backend, dtype, run.run, out, timer, flush, run.phases)
+    return Candidate(case, device, backend, dtype, run, out, timer, flush)
 
 
 def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:

@@ -3,36 +3,62 @@
 An exact comparison, or a fixed tolerance, rejects correct outputs: the notebooks' `allclose` did, on
 a sum of 1000 fp32 terms in another order. The tolerance here grows with the square root of the sum's
 length, as the error of a sum of independent roundings does (Higham, "Accuracy and Stability of
-Numerical Algorithms", 2nd ed., section 4.2), times a safety factor of four.
+Numerical Algorithms", 2nd ed., section 4.2), times a safety factor of four. It grows in the same way with the
+roundings that follow one another, as those of a network's layers do.
+
+A network with ReLU has kinks: a unit within rounding of zero passes its gradient on, or not, and either is right. What
+such units make of each quantity is computed, not estimated, and allowed beside its tolerance.
 """
 
-from math import sqrt
+from collections.abc import Sequence
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.model import Accuracy, Shape
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.contract import Array, Operation
 
 SAFETY_FACTOR = 4.0
+NEGLIGIBLE = 1e-12  # of the whole output: what is smaller is a zero that float64 missed, and has no scale of its own
 
 
 def tolerance(operation: Operation, shape: Shape, dtype: DType) -> float:
     """Return the largest relative error that rounding can explain for this case."""
-    rounding_the_output = 2 * dtype.unit_roundoff
-    summing = SAFETY_FACTOR * DTYPES[dtype.accumulate].unit_roundoff * sqrt(operation.reduction_length(shape))
-    return rounding_the_output + summing
+    rounding = rounded_error(dtype) * sqrt(operation.roundings(shape))
+    return rounding + summed_error(dtype) * sqrt(operation.reduction_length(shape))
 
 
-def check(
-    out: npt.NDArray[np.float64], parts: tuple[tuple[Any, npt.NDArray[np.float64]], ...], allowed: float
-) -> Accuracy:
-    """Return the largest relative error of `out` over the reference `parts`."""
-    errors = [_relative_error(out[index], expected) for index, expected in parts]
+def rounded_error(dtype: DType) -> float:
+    """Return the largest relative error of numbers that were rounded to `dtype` once."""
+    return 2 * dtype.unit_roundoff
+
+
+def summed_error(dtype: DType) -> float:
+    """Return the largest relative error of sums in `dtype`, for each term's square root."""
+    return SAFETY_FACTOR * DTYPES[dtype.accumulate].unit_roundoff
+
+
+def check(out: Array, parts: tuple[tuple[Any, Array], ...], allowed: float, leeways: Sequence[float] = ()) -> Accuracy:
+    """Return the relative error of `out` over the one of the reference `parts` that it is least within.
+
+    Args:
+        out: the output.
+        parts: pairs of an index into it and the expected values there.
+        allowed: the largest relative error of any part.
+        leeways: norms of the error that each part may have besides; empty: none.
+    """
+    norms = [float(np.linalg.norm(expected)) for _, expected in parts]
+    scales = [_scale(norm, hypot(*norms)) for norm in norms]
+    errors = [
+        _relative_error(out[index], expected, scale) for (index, expected), scale in zip(parts, scales, strict=True)
+    ]
     known = [error for error in errors if error is not None]
-    return Accuracy(max(known) if len(known) == len(errors) and _all_finite(out) else None, allowed)
+    limits = [allowed + leeway / scale for leeway, scale in zip(leeways or [0.0] * len(parts), scales, strict=True)]
+    if len(known) < len(errors) or not _all_finite(out):
+        return Accuracy(None, max(limits))
+    return Accuracy(*max(zip(known, limits, strict=True), key=lambda pair: pair[0] / pair[1]))
 
 
 def describe(accuracy: Accuracy) -> str:
@@ -42,12 +68,16 @@ def describe(accuracy: Accuracy) -> str:
     return f"relative error {accuracy.relative_error:.2g}, rounding explains at most {accuracy.tolerance:.2g}"
 
 
-def _all_finite(out: npt.NDArray[np.float64]) -> bool:
+def _all_finite(out: Array) -> bool:
     return bool(np.isfinite(out).all())
 
 
-def _relative_error(out: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> float | None:
-    scale = float(np.linalg.norm(expected))
+def _scale(norm: float, whole: float) -> float:
+    """Return what the error of a part is relative to: its norm, or that of the whole output where it is zero."""
+    return (norm if norm > NEGLIGIBLE * whole else whole) or 1.0
+
+
+def _relative_error(out: Array, expected: Array, scale: float) -> float | None:
     with np.errstate(all="ignore"):  # a wrong output may overflow: its error is then unknown
-        error = float(np.linalg.norm(out - expected)) / (scale or 1.0)
+        error = float(np.linalg.norm(out - expected)) / scale
     return error if np.isfinite(error) else None

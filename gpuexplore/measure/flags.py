@@ -58,6 +58,14 @@ def _cache(case: Case, device: Device) -> Flag:
     return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{assumed}")
 
 
+def condition_flags(
+    measurement: Measurement, environment: Environment, lost_cpu_share: float | None
+) -> tuple[Flag, ...]:
+    """Return the flags that need no operation: noisy, contended and throttled."""
+    found = (_noisy(measurement), _contended(environment, lost_cpu_share), _throttled(environment))
+    return tuple(flag for flag in found if flag)
+
+
 def _noisy(measurement: Measurement) -> Flag | None:
     share = measurement.iqr_s / measurement.median_s
     if share <= NOISY_ABOVE:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
+from gpuexplore.measure.correctness import rounded_error, summed_error
 from gpuexplore.model import DataMode, Shape
 from gpuexplore.operations.contract import Arrays, Operation
 
@@ -26,7 +27,7 @@ def make_inputs(operation: Operation, shape: Shape, dtype: DType, data: DataMode
             return np.full(lengths, CONSTANTS[data])
         return generator.standard_normal(lengths) if wide else generator.standard_normal(lengths, np.float32)
 
-    return tuple(dtype.round(fill(array)) for array in operation.inputs(shape))
+    return tuple(map(dtype.round, operation.prepared(tuple(fill(array) for array in operation.inputs(shape)))))
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,27 @@ class Reference:
     @cached_property
     def parts(self) -> tuple[tuple[Any, npt.NDArray[np.float64]], ...]:
         """Pairs of an index into the output and the expected values there."""
-        wide: Arrays = tuple(self.dtype.widen(array) for array in self.inputs)
         if self.operation.samples is None:
-            return ((..., self.operation.reference(*wide)),)
-        chosen = self.operation.samples(wide, np.random.default_rng(SEED))
+            whole = self.operation.reference(*self._wide)
+            return tuple((index, whole[index]) for index in self._quantities)
+        chosen = self.operation.samples(self._wide, np.random.default_rng(SEED))
         return tuple((index, self.operation.reference(*some)) for index, some in chosen)
+
+    @cached_property
+    def leeways(self) -> tuple[float, ...]:
+        """How far roundings can carry each part over kinks, as a norm: 0 where none is near."""
+        if self.operation.across_kinks is None:
+            return (0.0,) * len(self.parts)
+        both = self.operation.across_kinks(self._wide, rounded_error(self.dtype), summed_error(self.dtype))
+        if both is None:
+            return (0.0,) * len(self.parts)
+        difference = both[0] - both[1]
+        return tuple(float(np.linalg.norm(difference[index])) for index, _ in self.parts)
+
+    @cached_property
+    def _wide(self) -> Arrays:
+        return tuple(self.dtype.widen(array) for array in self.inputs)
+
+    @property
+    def _quantities(self) -> tuple[Any, ...]:
+        return self.operation.quantities(self._wide) if self.operation.quantities else (...,)

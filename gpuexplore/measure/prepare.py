@@ -66,7 +66,8 @@ def checked(candidate: Candidate, group: Group, reference: Reference) -> Accurac
     Raises:
         IncorrectOutput: the output is further from the reference than rounding explains.
     """
-    accuracy = check(candidate.output(), reference.parts, tolerance(group.operation, group.shape, group.dtype))
+    allowed = tolerance(group.operation, group.shape, group.dtype)
+    accuracy = check(candidate.output(), reference.parts, allowed, reference.leeways)
     if not accuracy.within:
         raise IncorrectOutput(describe(accuracy), accuracy)
     return accuracy

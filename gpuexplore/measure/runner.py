@@ -22,6 +22,7 @@ from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.overhead import call_overhead_s
+from gpuexplore.measure.phases import take_phases
 from gpuexplore.measure.prepare import Prepared, checked, prepare
 from gpuexplore.measure.timing import plan_rounds, sample_in_rounds
 from gpuexplore.model import Case, Device, Measurement, Result, Status
@@ -90,7 +91,8 @@ def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | Non
         after = read_telemetry(group.device)  # at once: a GPU that idles while outputs are checked lowers its clock
         contrasts = take_contrasts(sampling, group)
         checked(sampling.candidate, group, group.timed_reference)
-        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts)
+        phases = take_phases(sampling, group)
+        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts, phases)
         lost_cpu_share = cpu_lost_share(before, read_cpu_times())
         overhead_s = call_overhead_s(case, group) if measurement.median_s < SHORT_CALL_S else None
         device = with_fair_ceiling(sampling.candidate, measurement)

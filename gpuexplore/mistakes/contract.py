@@ -90,14 +90,14 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Detection:
     """Whether the sign of a mistake was found in its wrong number, and what shows it.
 
     Attributes:
-        detected: None where nothing can be decided: no sign exists, or the two ways agree within the noise.
+        found: None where nothing can be decided: no sign exists, or the two ways agree within the noise.
     """
 
-    detected: bool | None
+    found: bool | None
     evidence: str
 
 
@@ -122,7 +122,7 @@ class Observation:
     how: How
     wrong: Reading
     right: Reading
-    finding: Finding
+    detection: Detection
     factor: Factor | None = None
     rounds: int = 0
     note: str | None = None

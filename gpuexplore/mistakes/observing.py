@@ -1,6 +1,6 @@
 """From what was found on both ways to the observation that is shown."""
 
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation
 from gpuexplore.mistakes.subject import Subject
 from gpuexplore.mistakes.turns import Pairs, reading
 from gpuexplore.units import format_interval
@@ -8,7 +8,7 @@ from gpuexplore.units import format_interval
 WITHIN_NOISE = "the two ways agree within the noise on this machine"
 
 
-def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, finding: Finding) -> Observation:
+def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> Observation:
     """Return the observation of two ways that were sampled in turns.
 
     Where their factor cannot be told from 1, the mistake is not claimed to have been seen.
@@ -16,7 +16,7 @@ def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, finding: Findin
     factor = pairs.factor
     if factor.is_within_noise:
         interval = format_interval(factor.ci95, "{:.3f}".format)
-        finding = Finding(None, f"{WITHIN_NOISE}: a factor of {interval}. {_sentence(finding.evidence)}")
+        detection = Detection(None, f"{WITHIN_NOISE}: a factor of {interval}. {_sentence(detection.evidence)}")
     return Observation(
         mistake=mistake.name,
         quantity=mistake.quantity,
@@ -24,16 +24,16 @@ def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, finding: Findin
         how="measured",
         wrong=reading(pairs.wrong),
         right=reading(pairs.right),
-        finding=finding,
+        detection=detection,
         factor=factor,
         rounds=len(pairs.right),
         environment=subject.environment,
     )
 
 
-def no_sign(mistake: Mistake) -> Finding:
-    """Return the finding on a mistake that leaves no sign in a result."""
-    return Finding(None, mistake.why_none or "")
+def no_sign(mistake: Mistake) -> Detection:
+    """Return that nothing can be decided, and why: a mistake that leaves no sign in a result."""
+    return Detection(None, mistake.why_none or "")
 
 
 def _sentence(evidence: str) -> str:

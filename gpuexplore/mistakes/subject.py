@@ -12,7 +12,7 @@ from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.timing import WAKE_S, WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
-from gpuexplore.mistakes.contract import Finding, Stage
+from gpuexplore.mistakes.contract import Detection, Stage
 from gpuexplore.mistakes.turns import Procedure
 from gpuexplore.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
 from gpuexplore.statistics import median
@@ -82,6 +82,8 @@ def honest(subject: Subject, stage: Stage) -> Procedure:
     """Return the right way to time a call: a round as every result is sampled in, and the median of its samples."""
     sampling = Sampling(subject.candidate, subject.call_s, first_call_s=0.0)
     plan_rounds([sampling])
+    if subject.candidate.flush is not None:
+        sampling.per_round = 1  # flushes take longest
 
     def take() -> float:
         before = len(sampling.samples_s)
@@ -108,7 +110,7 @@ def flag_of(
     *,
     overhead_s: float | None = None,
     environment: Environment | None = None,
-) -> Finding:
+) -> Detection:
     """Return whether a result with these samples would carry the flag `name`, by the rules of every result."""
     measured = Measured(
         case=subject.case,
@@ -119,18 +121,18 @@ def flag_of(
     )
     for flag in find_flags(measured, subject.group.operation, subject.group.dtype):
         if flag.name == name:
-            return Finding(True, flag.evidence)
+            return Detection(True, flag.evidence)
     peak = subject.group.operation.implementation_named(subject.case.implementation).peak(
         subject.group.device, subject.case.dtype
     )
     if name == "over_peak" and peak is None:
-        return Finding(None, "the peak of this device is unknown, so no rate can be above it")
-    return Finding(False, f"a result with these samples does not carry the flag {name}")
+        return Detection(None, "the peak of this device is unknown, so no rate can be above it")
+    return Detection(False, f"a result with these samples does not carry the flag {name}")
 
 
-def incorrect(accuracy: Accuracy) -> Finding:
+def incorrect(accuracy: Accuracy) -> Detection:
     """Return whether an output with this accuracy would end with the status incorrect."""
-    return Finding(not accuracy.within, describe(accuracy))
+    return Detection(not accuracy.within, describe(accuracy))
 
 
 def accuracy_of(subject: Subject, reference: Reference) -> Accuracy:

@@ -22,6 +22,10 @@ NAMES = (
     "reduce_sum",
     "softmax",
     "layer_norm",
+    "mlp_step",
+    "cnn_step",
+    "transformer_step",
+    "optimizer_step",
 )
 
 

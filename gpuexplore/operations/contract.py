@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry, Lengths
-from gpuexplore.model import Device, Peak, Shape, Unit
+from gpuexplore.model import Device, Peak, PhaseName, Shape, Unit
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
@@ -105,6 +105,23 @@ class Implementation:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Phased:
+    """What `build` returns where the parts of a call can be called on their own, each again and again.
+
+    Attributes:
+        run: the whole call.
+        phases: its parts by name, in order; one after the other they compute what `run` computes.
+    """
+
+    run: Callable[[], object]
+    phases: Mapping[PhaseName, Callable[[], object]]
+
+    def __call__(self) -> None:
+        """Run the whole."""
+        self.run()
+
+
 class Product(NamedTuple):
     """`batch` matrix products (m, k) @ (k, n) -> (m, n) that matrix units can compute in tiles."""
 
@@ -170,6 +187,14 @@ class Operation:
         problem: why a shape has no meaning although every axis is within its limit, or None.
         halved: a shape of the same proportions for a cheaper trial.
         samples: parts of a large product to check: (index into the output, inputs that give that part).
+        prepared: what random normal, zero or one arrays become before they are rounded, e.g. weights scaled by powers
+            of two, which is exact in every dtype.
+        quantities: where each quantity lies in an output that holds several; each is checked by its own norm.
+        roundings: how many roundings to the dtype follow one another on the longest way from an input to the output.
+        phases: the parts of a call that are timed on their own as well, in order, with the FLOPs of each.
+        calls: how many kernels a library launches for it at least; predictions count each.
+        across_kinks: the outputs if every number that roundings could carry over a kink lay above it, and below it;
+            None where there is none. From the inputs, and the relative errors of a rounded number and of a summed term.
         awkward: lengths of the axes at which implementations are tested; empty: those of its number of axes.
         simulated: the same for CUDA kernels in the simulator, which is slow: one element, and a block's work and one
             more along each axis; empty: those of its number of axes.
@@ -195,6 +220,12 @@ class Operation:
     problem: Callable[[Shape], str | None] = lambda _: None
     halved: Callable[[Shape], Shape] = lambda shape: shape.scaled(0.5)
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
+    prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = lambda arrays: arrays
+    quantities: Callable[[Arrays], tuple[slice, ...]] | None = None
+    roundings: Callable[[Shape], int] = lambda _: 1
+    phases: Mapping[PhaseName, Callable[[Shape], int]] = field(default_factory=dict)
+    calls: Callable[[Shape], int] = lambda _: 1
+    across_kinks: Callable[[Arrays, float, float], tuple[Array, Array] | None] | None = None
     awkward: tuple[Lengths, ...] = ()
     simulated: tuple[Lengths, ...] = ()
 

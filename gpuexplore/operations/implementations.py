@@ -30,6 +30,34 @@ def by_torch(module: str, about: str, **own: Any) -> Implementation:
     return _row("torch", module, about, own)
 
 
+def by_torch_variants(**own: Any) -> tuple[Implementation, ...]:
+    """Return the rows of a training step in torch: eager, and with each technique of training."""
+    facts = {"unit": "matrix"} | own
+    return (
+        by_torch("torch_autograd", "torch's operators and autograd, step by step", vendor_library=True, **facts),
+        by_torch(
+            "torch_autocast",
+            "the same under torch.autocast: weights in fp32, products in 16 bits, the loss scaled in fp16",
+            name="torch-autocast",
+            dtypes=("bf16", "fp16"),
+            **facts,
+        ),
+        by_torch(
+            "torch_checkpoint",
+            "the same with torch.utils.checkpoint: nothing inside a layer is kept, and backward computes it again",
+            name="torch-checkpoint",
+            **facts,
+        ),
+        by_torch(
+            "torch_accumulate",
+            "the same over four parts of the batch, whose gradients are added: a quarter of the activations at a time",
+            name="torch-accumulate",
+            **facts,
+        ),
+        by_torch_compile("torch_compile_autograd", "torch.compile of forward and backward", **facts),
+    )
+
+
 def by_torch_compile(module: str, about: str, **own: Any) -> Implementation:
     """Return the row of what torch.compile makes of a function."""
     return _row("torch_compile", module, about, {"optional": True} | own)

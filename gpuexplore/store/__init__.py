@@ -8,7 +8,7 @@ from typing import Self
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.store import activities, attempts, leases, owners, peaks, queue, runs, turns
+from gpuexplore.store import activities, answers, attempts, leases, owners, peaks, queue, runs, turns
 from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
 from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
 from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
@@ -52,9 +52,15 @@ class Store(Database):
     own_bandwidth = peaks.own_bandwidth
     set_own_bandwidth = peaks.set_own_bandwidth
     delete_own_bandwidth = peaks.delete_own_bandwidth
+    add_answer = answers.add_answer
+    set_outcomes = answers.set_outcomes
+    answers_of = answers.answers_of
+    erase_answers = answers.erase_answers
     see = owners.see
     # anybody
     newest_result = runs.newest_result
+    newest_alike = runs.newest_alike
+    answers_since = answers.answers_since
     running = runs.running
     running_activities = activities.running_activities
     newest_activity = activities.newest_activity

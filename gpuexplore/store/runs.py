@@ -19,6 +19,7 @@ from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, R
 from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
 
+LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
 LOOKED_AT = 40  # runs that are searched for results on a device
 ACTIVE = (RunState.QUEUED, RunState.RUNNING)
 
@@ -164,6 +165,15 @@ def measured_results(
 
 def _measured_on(device: Device, result: Result) -> bool:
     return result.environment is not None and same_device(result.environment.device, device)
+
+
+def newest_alike(database: Database, experiment: Experiment, since_utc: str) -> Run | None:
+    """Return the newest run of exactly this experiment that was done since then, with its results; None without one."""
+    wanted = _runs_with_counts().where(RUNS.c.state == RunState.DONE, RUNS.c.finished_utc >= since_utc)
+    with database.reading() as connection:
+        found = _decodable_runs(connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(LOOKED_AT_ALIKE)))
+        alike = next((run for run in found if run.experiment == experiment), None)
+    return load(database, alike.id) if alike else None
 
 
 def running(database: Database) -> tuple[Run, ...]:

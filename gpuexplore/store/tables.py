@@ -150,6 +150,22 @@ DEVICE_SECONDS = Table(
     PrimaryKeyConstraint("owner", "minute"),
 )
 
+ANSWERS = Table(
+    "answers",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # the last of a step is the one that counts
+    Column("owner", String(64), nullable=False),
+    Column("lesson", String(100), nullable=False),
+    Column("digest", String(16), nullable=False),  # of its text: answers belong to one version of a lesson
+    Column("step", String(1), nullable=False),
+    Column("guesses", JSON, nullable=False),  # by the guess's id; null for no idea
+    Column("runs", JSON, nullable=False),  # ids, in the order of what the step measures; null for none
+    Column("outcomes", JSON),  # in the order of the checks, once they are judged
+    Column("created_utc", String(32), nullable=False),
+    Index(None, "owner", "lesson", "step", "number"),
+    Index(None, "lesson", "digest", "created_utc"),
+)
+
 OWNERS = Table(
     "owners",
     METADATA,

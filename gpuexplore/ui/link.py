@@ -13,23 +13,31 @@ from gpuexplore.ui.markdown import plain
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
 WORKLOAD = ("what", "op", "shape", "layers", "run", "at", "batch", "seq", "hidden", "heads", "ff")
+MEMORY = (
+    *("model", "widths", "layers", "mode", "batch", "tokens", "dtype", "optimizer", "mixed", "checkpoints"),
+    *("accumulate", "kv", "gpu", "reserve"),
+)
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "benchmark": (*SHORT_NAMES.values(), "run", "with", "baseline", "peak", "explain"),
         "kernels": ("op", "impl", "dtype", "gpu", "cc", "sm", "block", "shape", "grid", "run", "sweep", "explain"),
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
+        "memory": MEMORY,
         "devices": ("q",),
         "queue": (),
-        "errors": ("error", "device", "activity"),
+        "lessons": ("lesson", "step", "view"),
+        "timing-mistakes": ("mistake", "activity"),
         "fact-check": ("row", "measuring"),
+        "tensors": ("expression", "show", "dtype", "device", "activity"),
+        "errors": ("error", "device", "activity"),
     }
 )
 # the parameters that hold lists, with what separates their values
 LISTS: Mapping[str, str] = MappingProxyType(
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
     | dict.fromkeys(("gpus", "times", "peaks", "price"), ",")
-    | {"layers": "\n;", "measuring": ".,", "sweep": ".,"}
+    | {"layers": "\n;", "measuring": ".,", "sweep": ".,", "expression": ";"}
 )
 MOST_RUNS = 64
 MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read

@@ -55,6 +55,10 @@ def with_contrasts(result, *contrasts):
     return replace(result, measurement=replace(result.measurement, contrasts=contrasts))
 
 
+def with_phases(result, *phases):
+    return replace(result, measurement=replace(result.measurement, phases=phases))
+
+
 def failed(status=Status.SKIPPED, reason="too slow", **about):
     return Result(case(**about), status, reason, environment=environment())
 

@@ -114,7 +114,7 @@ def test_unknown_peak_cannot_be_passed():
         (1900.0, "datasheet", "the device runs past its printed clock"),
         (100.0, "datasheet", "the measurement is wrong"),
         (1900.0, "measured_ceiling", "the peak is too low"),
-        (100.0, "measured_ceiling", "the peak is too low"),
+        (100.0, "measured_ceiling", "the measurement is wrong"),
     ],
 )
 def test_over_peak_says_which_is_likelier_wrong(peak, kind, likelier):

@@ -3,11 +3,11 @@ from sqlalchemy import text
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.model import Experiment, Result, RunState, Shape, Status
+from gpuexplore.model import Experiment, Phase, Result, RunState, Shape, Status
 from gpuexplore.request import Request, from_query, resolve
 from gpuexplore.ui.run import view
 from gpuexplore.ui.server import OWNER_COOKIE
-from tests.analysis.made import device, ok
+from tests.analysis.made import device, ok, with_phases
 from tests.pages.conftest import OWNER, texts
 
 
@@ -326,6 +326,17 @@ def test_a_finished_run_says_why_its_fastest_result_is_as_it_is(page, finished):
     assert why(app).value == why(app).options[0] == "128 × 128 × 128, numpy in fp32"
     assert "reaches only" in texts(app.markdown).partition("**What limits this result**")[2]
     assert "ridge point" in texts(app.caption)
+
+
+def test_a_training_step_tells_its_phases_beside_what_limits_it(page, store):
+    shape = Shape.of(batch=100, inputs=3, hidden=10, outputs=2, layers=2)
+    step = ok(1e-4, operation="mlp_step", shape=shape)
+    timed = with_phases(step, Phase("forward", (4e-5,)), Phase("backward", (7e-5,)))
+    run_id = store.record(Experiment("mlp_step", (shape,), ("fp32",), ("torch",)), OWNER, results=[timed])
+    app = page("benchmark", run=run_id)
+
+    assert not app.exception
+    assert "forward 40.0 µs (250 MFLOP/s), backward 70.0 µs (200 MFLOP/s)" in texts(app.markdown)
 
 
 def test_any_result_can_be_explained_also_one_that_has_no_time(page, store, experiment, results):

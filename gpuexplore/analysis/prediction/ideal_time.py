@@ -56,7 +56,7 @@ def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
     products = operation.products(case.shape) if operation.products and processor_of(device) == "gpu" else ()
     compute_s = flop_count / units.peak.flop_per_s / useful_share(products, device.cores) if units.peak else 0.0
     memory_s, cached = _memory_s(byte_count, case, device)
-    call_s = CALL_S[processor_of(device)]
+    call_s = CALL_S[processor_of(device)] * operation.calls(case.shape)
     terms: dict[Bound, float] = {
         "compute": compute_s,
         "cache" if cached else "memory": memory_s,

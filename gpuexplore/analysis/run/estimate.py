@@ -49,13 +49,14 @@ def estimate(experiment: Experiment) -> CostEstimate:
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
     runnable = [case for case in cases if reasons[case.dtype] is None]
+    sampling_s = experiment.options.budget_s * (1 + len(operation.phases))  # each phase is sampled like the whole
     return CostEstimate(
         cases=len(cases),
         runnable=len(runnable),
         unsupported=tuple(dict.fromkeys(reason for reason in reasons.values() if reason)),
         bytes_largest=max((_bytes_needed(case) for case in runnable), default=0),
         seconds_low=len(runnable) * SECONDS_PER_CASE,
-        seconds_high=len(runnable) * (experiment.options.budget_s + SECONDS_BESIDE_BUDGET),
+        seconds_high=len(runnable) * (sampling_s + SECONDS_BESIDE_BUDGET),
         flop_total=sum(flop_count(case) for case in runnable),
     )
 

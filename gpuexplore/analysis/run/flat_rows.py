@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.model import Condition, Measurement, Result
+from gpuexplore.model import Condition, Measurement, PhaseName, Result
 
 FlatRow = dict[str, Any]
 
@@ -60,7 +60,9 @@ def _measurement(measurement: Measurement | None) -> FlatRow:
         "min_s": measurement and measurement.min_s,
         "sample_count": len(measurement.samples_s) if measurement else None,
         "first_call_s": measurement and measurement.first_call_s,
-    } | {f"contrast_{name}_s": _contrast_s(measurement, name) for name in get_args(Condition)}
+        **{f"contrast_{name}_s": _contrast_s(measurement, name) for name in get_args(Condition)},
+        **{f"phase_{name}_s": _phase_s(measurement, name) for name in get_args(PhaseName)},
+    }
 
 
 def _contrast_s(measurement: Measurement | None, condition: Condition) -> float | None:
@@ -69,6 +71,11 @@ def _contrast_s(measurement: Measurement | None, condition: Condition) -> float 
         if measurement
         else None
     )
+
+
+def _phase_s(measurement: Measurement | None, name: PhaseName) -> float | None:
+    phases = measurement.phases if measurement else ()
+    return next((phase.median_s for phase in phases if phase.name == name), None)
 
 
 def _derived(analyzed: AnalyzedResult) -> FlatRow:

@@ -13,6 +13,7 @@ from gpuexplore.model import (
     Environment,
     Experiment,
     Measurement,
+    Phase,
     Shape,
 )
 from gpuexplore.serialization import encode
@@ -71,7 +72,7 @@ def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
         "status": result.status.value,
         "reason": result.reason,
         "flags": encode(result.flags),
-        "measurement": _measurement(result.measurement),
+        "measurement": _measurement(result.measurement, analyzed),
         "accuracy": _accuracy(result.accuracy),
         "flop_count": analyzed.flop_count,
         "byte_count": analyzed.byte_count,
@@ -96,7 +97,7 @@ def _shape(shape: Shape) -> Mapping[str, int]:
     return dict(shape.axes)
 
 
-def _measurement(measurement: Measurement | None) -> dict[str, Any] | None:
+def _measurement(measurement: Measurement | None, analyzed: AnalyzedResult) -> dict[str, Any] | None:
     if measurement is None:
         return None
     names = ("median_s", "p20_s", "p80_s", "iqr_s", "ci95_s", "min_s", "first_call_s", "samples_s", "batch")
@@ -104,6 +105,18 @@ def _measurement(measurement: Measurement | None) -> dict[str, Any] | None:
     return {name: encode(getattr(measurement, name)) for name in names} | {
         "n": len(measurement.samples_s),
         "contrasts": contrasts,
+        "phases": [_phase(phase, analyzed) for phase in measurement.phases],
+    }
+
+
+def _phase(phase: Phase, analyzed: AnalyzedResult) -> dict[str, Any]:
+    names = ("name", "median_s", "ci95_s", "samples_s", "reason")
+    counted = analyzed.operation.phases.get(phase.name)  # of a newer version, which has more: unknown
+    flop_count = counted(analyzed.case.shape) if counted else None
+    return {name: encode(getattr(phase, name)) for name in names} | {
+        "n": len(phase.samples_s),
+        "flop_count": flop_count,
+        "flop_per_s": flop_count / phase.median_s if flop_count and phase.median_s else None,
     }
 
 

@@ -12,8 +12,8 @@ from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.analysis.speedup import is_separable, ratio
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Condition, Measurement
-from gpuexplore.units import format_interval, format_ratio, format_seconds
+from gpuexplore.model import Condition, Measurement, Phase
+from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
 SummaryRule = Callable[[RunAnalysis], str | None]
 CONDITIONS: Mapping[Condition, str] = MappingProxyType(
@@ -59,6 +59,30 @@ def contrast(analysis: RunAnalysis) -> str | None:
         if contrast.median_s is not None
     ]
     return f"{analysis.fastest.label} takes {', and '.join(times)}." if times else None
+
+
+def phases(analysis: RunAnalysis) -> str | None:
+    """Say how long each phase of the fastest result takes, on its own."""
+    return phases_said(analysis.fastest) if analysis.fastest else None
+
+
+def phases_said(analyzed: AnalyzedResult) -> str | None:
+    """Return how long each phase of a result takes on its own, or why that is not known; None where it has none."""
+    phases = analyzed.measurement.phases if analyzed.measurement else ()
+    if not phases:
+        return None
+    if any(phase.median_s is None for phase in phases):
+        reasons = dict.fromkeys(phase.reason for phase in phases if phase.reason)
+        return f"The phases of {analyzed.label} are not timed: {'; '.join(reasons)}."
+    return (
+        f"On their own, the phases of {analyzed.label} take: {', '.join(_phase(phase, analyzed) for phase in phases)}."
+    )
+
+
+def _phase(phase: Phase, analyzed: AnalyzedResult) -> str:
+    time_s, flop_count = phase.median_s or 0.0, analyzed.operation.phases.get(phase.name)
+    rate = f" ({format_flop_per_s(flop_count(analyzed.case.shape) / time_s)})" if flop_count and time_s else ""
+    return f"{phase.name} {format_seconds(time_s)}{rate}"
 
 
 def gain(analysis: RunAnalysis) -> str | None:
@@ -183,6 +207,7 @@ RULES: tuple[SummaryRule, ...] = (
     main_finding,
     unknown_peak,
     contrast,
+    phases,
     gain,
     not_separated,
     narrow_dtype,

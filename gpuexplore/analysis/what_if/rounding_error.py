@@ -5,7 +5,7 @@ Three roundings add up as independent errors do, by their squares, each relative
 - every input is rounded once: c·u for an input, times how much the operation passes on (√2 for a product);
 - every partial sum is rounded in the format sums are kept in: after k terms c·u·√((k + 1) / 2), for sums one term
   after the other; libraries that split their sums stay below;
-- the output is rounded once: c·u.
+- the output is rounded once: c·u; where roundings follow one another, r of them: c·u·√r.
 
 u = 2**-p is the unit roundoff of a format of p significant bits, and c·u the root mean square of its rounding errors
 over that of the numbers: numbers between 2**e and 2**(e+1) are rounded by at most 2**e·u, evenly, so by 2**e·u/√3 in
@@ -53,8 +53,8 @@ def error_amplification(operation: str) -> float:
     lengths = contract.inputs(contract.shape_of_size(contract.default_sizes[1]))
     exact = tuple(generator.standard_normal(length) for length in lengths)
     disturbed = tuple(array * (1 + PERTURBATION * generator.standard_normal(array.shape)) for array in exact)
-    right = contract.reference(*exact)
-    return float(np.linalg.norm(contract.reference(*disturbed) - right) / np.linalg.norm(right) / PERTURBATION)
+    right, wrong = (contract.reference(*contract.prepared(arrays)) for arrays in (exact, disturbed))
+    return float(np.linalg.norm(wrong - right) / np.linalg.norm(right) / PERTURBATION)
 
 
 def input_error(operation: str, dtype: DType) -> float:
@@ -72,7 +72,8 @@ def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
     sums = format_named(dtype.accumulate)
     computes = contract.flop_count(shape) > 0  # a copy rounds nothing twice
     added = rounding(sums) * sqrt((contract.reduction_length(shape) + 1) / 2) if computes else 0.0
-    stored = rounding(out) if computes and out.significand_bits < sums.significand_bits else 0.0
+    rounded = computes and out.significand_bits < sums.significand_bits
+    stored = rounding(out) * sqrt(contract.roundings(shape)) if rounded else 0.0
     return sqrt(input_error(operation, dtype) ** 2 + added**2 + stored**2)
 
 

@@ -78,11 +78,11 @@ MISTAKE = Mistake(
     wrong="One call is timed, the very first.",
     right="Call once without timing it, then time many calls; tell the first call apart.",
     wrong_code=(
-        "kernel = njit(add)\nstart = perf_counter()\nkernel(a, b, out)            # compiles, then runs\nelapsed = ..."
+        "kernel = njit(add)\nstart = perf_counter()\nkernel(a, b, out)    # compiles, then runs\nelapsed = ..."
     ),
     right_code=(
         "kernel = njit(add)\n"
-        "kernel(a, b, out)            # told apart: first_call_s\n"
+        "kernel(a, b, out)    # first_call_s\n"
         "start = perf_counter()\n"
         "kernel(a, b, out)\n"
         "elapsed = ..."

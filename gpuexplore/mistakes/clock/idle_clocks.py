@@ -5,7 +5,7 @@ from dataclasses import replace
 from time import sleep
 
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
 from gpuexplore.mistakes.subject import Subject, flag_of, honest, open_subject
 from gpuexplore.mistakes.turns import take_turns
@@ -35,12 +35,12 @@ def observe(subject: Subject, stage: Stage, pause: Pause, look: Callable[[], Tel
         return elapsed_s
 
     pairs = take_turns(after_a_pause, honest(subject, stage), stage)
-    return from_pairs(MISTAKE, pairs, subject, _finding(subject, pairs.wrong, seen[-1]))
+    return from_pairs(MISTAKE, pairs, subject, _detection(subject, pairs.wrong, seen[-1]))
 
 
-def _finding(subject: Subject, samples_s: tuple[float, ...], after: Telemetry) -> Finding:
+def _detection(subject: Subject, samples_s: tuple[float, ...], after: Telemetry) -> Detection:
     if subject.group.device.kind == "cpu":
-        return Finding(None, ON_A_CPU)
+        return Detection(None, ON_A_CPU)
     return flag_of(subject, samples_s, "throttled", environment=replace(subject.environment, after=after))
 
 
@@ -53,11 +53,7 @@ MISTAKE = Mistake(
     wrong_code=(
         "# the device has idled since the last cell\nstart = perf_counter()\ncall()\nelapsed = perf_counter() - start"
     ),
-    right_code=(
-        "while seconds_since(begin) < 0.2:\n"
-        "    call()                       # clocks go up, threads wake\n"
-        "elapsed = timed(call)"
-    ),
+    right_code=("while seconds_since(begin) < 0.2:\n    call()           # clocks go up\nelapsed = timed(call)"),
     why=(
         "A GPU lowers its clock when it idles and takes tens of milliseconds to raise it. "
         "On a CPU the threads of a library sleep, and waking them costs more than a short call."

@@ -1,6 +1,6 @@
 """The mean of five calls stands for all of them."""
 
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
 from gpuexplore.mistakes.subject import Subject, open_subject, single_calls
 from gpuexplore.mistakes.turns import take_turns
@@ -27,14 +27,14 @@ def observe(subject: Subject, stage: Stage) -> Observation:
         return sum(last_five) / FEW
 
     pairs = take_turns(mean, lambda: median(single_calls(subject, stage, MANY)), stage)
-    return from_pairs(MISTAKE, pairs, subject, _finding(last_five, pairs.wrong))
+    return from_pairs(MISTAKE, pairs, subject, _detection(last_five, pairs.wrong))
 
 
-def _finding(five_s: list[float], means_s: tuple[float, ...]) -> Finding:
+def _detection(five_s: list[float], means_s: tuple[float, ...]) -> Detection:
     """Return whether five samples lack an interval, and how far means of five lie apart."""
     spread = f"the means of five went from {format_seconds(min(means_s))} to {format_seconds(max(means_s))}"
     needed = f"{FEW} samples, and a 95 % interval of the median takes {SMALLEST_SAMPLE_WITH_INTERVAL}"
-    return Finding(median_interval(five_s) is None, f"{needed}; {spread}")
+    return Detection(median_interval(five_s) is None, f"{needed}; {spread}")
 
 
 MISTAKE = Mistake(
@@ -46,7 +46,7 @@ MISTAKE = Mistake(
     wrong_code=("elapsed = []\nfor _ in range(5):\n    elapsed.append(timed(call))\nresult = mean(elapsed)"),
     right_code=(
         "elapsed = []\n"
-        "while not is_precise(elapsed):   # 95 % interval within 1 %\n"
+        "while not within_1_percent(elapsed):\n"
         "    elapsed.append(timed(call))\n"
         "result = median(elapsed), interval(elapsed)"
     ),

@@ -29,8 +29,8 @@ def observe(subject: Subject, stage: Stage) -> Observation:
         return median(calls_s)
 
     pairs = take_turns(lambda: min(single_calls(subject, stage, CALLS)), usual, stage)
-    finding = flag_of(subject, tuple(samples_s), "noisy")
-    return replace(from_pairs(MISTAKE, pairs, subject, finding), note=f"Of {CALLS} calls each.")
+    detection = flag_of(subject, tuple(samples_s), "noisy")
+    return replace(from_pairs(MISTAKE, pairs, subject, detection), note=f"Of {CALLS} calls each.")
 
 
 MISTAKE = Mistake(

@@ -32,8 +32,8 @@ def observe(subject: Subject, stage: Stage, submit: Submit) -> Observation:
     pairs = take_turns(
         _timed(subject, stage, submit, is_waited_for=False), _timed(subject, stage, submit, is_waited_for=True), stage
     )
-    finding = flag_of(subject, pairs.wrong, "over_peak")
-    return from_pairs(MISTAKE, pairs.as_rates(subject.flop_count), subject, finding)
+    detection = flag_of(subject, pairs.wrong, "over_peak")
+    return from_pairs(MISTAKE, pairs.as_rates(subject.flop_count), subject, detection)
 
 
 def _timed(subject: Subject, stage: Stage, submit: Submit, *, is_waited_for: bool) -> Procedure:
@@ -59,10 +59,10 @@ MISTAKE = Mistake(
     rows=("A2", "B5"),
     wrong="The clock is stopped as soon as the call returns.",
     right="Wait for the device before the clock is read.",
-    wrong_code=("start = perf_counter()\nc = a @ b                   # only queued\nelapsed = perf_counter() - start"),
+    wrong_code=("start = perf_counter()\nc = a @ b            # only queued\nelapsed = perf_counter() - start"),
     right_code=(
         "torch.cuda.synchronize()\nstart = perf_counter()\nc = a @ b\n"
-        "torch.cuda.synchronize()    # now it is done\nelapsed = perf_counter() - start"
+        "torch.cuda.synchronize()  # now it is done\nelapsed = perf_counter() - start"
     ),
     why=(
         "A call on a GPU puts work into a queue and returns after some microseconds, however long the work takes. "

@@ -50,8 +50,8 @@ MISTAKE = Mistake(
     right_code=(
         "for _ in rounds:\n"
         "    for call in shuffled([a, b]):\n"
-        "        elapsed[call].append(timed(call))\n"
-        "speedup = median(first / second for first, second in pairs)"
+        "        take(call)\n"
+        "speedup = median(a / b for a, b in rounds)"
     ),
     why=(
         "Clocks, temperature and neighbours drift over seconds, so what is timed later is timed on another machine. "

@@ -20,7 +20,7 @@ def demonstrate(_: Stage) -> Observation:
         how="computed",
         wrong=Reading(wrong),
         right=Reading(right),
-        finding=no_sign(MISTAKE),
+        detection=no_sign(MISTAKE),
         factor=Factor(wrong / right),
     )
 

@@ -3,7 +3,7 @@
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure.flags import Measured, find_flags
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.model import Case, Device, Environment, Measurement, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_flop_per_s
@@ -27,20 +27,20 @@ def demonstrate(_: Stage) -> Observation:
         how="computed",
         wrong=Reading(flop_per_s / FOREIGN),
         right=Reading(flop_per_s / peak.flop_per_s) if peak else Reading(None, text="unknown: it has no bf16 units"),
-        finding=finding(device),
+        detection=detection(device),
         note="16 TFLOP/s are the T4's fp16 on vector units; its tensor cores do 65 TFLOP/s in fp16, and no bf16.",
         source=row.source_url if row else None,
     )
 
 
-def finding(device: Device) -> Finding:
+def detection(device: Device) -> Detection:
     """Return whether a result in bf16 on this device carries the flag emulated."""
     case = Case("linear", SHAPE, "bf16", "torch", device.id)
     environment = Environment(device, "", "", None, "", "", {})
     measured = Measured(case, Measurement((PRINTED_S,), PRINTED_S), environment, None, None)
     flags = find_flags(measured, operation_named("linear"), dtype_named("bf16"))
     flag = next((flag for flag in flags if flag.name == "emulated"), None)
-    return Finding(flag is not None, flag.evidence if flag else "bf16 has units of its own there")
+    return Detection(flag is not None, flag.evidence if flag else "bf16 has units of its own there")
 
 
 MISTAKE = Mistake(
@@ -49,8 +49,8 @@ MISTAKE = Mistake(
     rows=("E7",),
     wrong="A rate in bf16 is divided by the peak of fp16, on a card that has no units for bf16.",
     right="Compare it with the peak of the format and of the units that computed; without one the MFU is unknown.",
-    wrong_code="mfu = rate_bf16 / 16e12      # the T4's fp16 on vector units",
-    right_code="mfu = None                   # a T4 has no bf16 units",
+    wrong_code="mfu = rate / 16e12   # fp16, vector units",
+    right_code="mfu = None           # no bf16 units",
     why=(
         "A format without units is converted and computed in another one, at the cost of the conversions. "
         "Its rate then says nothing about units it never used, and there is no peak it could come near."

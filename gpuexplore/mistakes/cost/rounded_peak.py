@@ -26,7 +26,7 @@ def demonstrate(_: Stage) -> Observation:
         how="computed",
         wrong=Reading(flop_per_s / ROUNDED),
         right=Reading(flop_per_s / peak.flop_per_s),
-        finding=no_sign(MISTAKE),
+        detection=no_sign(MISTAKE),
         factor=Factor(peak.flop_per_s / ROUNDED),
         source=peak.source,
     )
@@ -39,7 +39,7 @@ MISTAKE = Mistake(
     wrong="The peak is written from memory, rounded.",
     right="Take it from the datasheet, with all its digits, and name the source.",
     wrong_code="mfu = rate / 8e12",
-    right_code='mfu = rate / 8.1e12          # "8.1 TFLOPS", T4 datasheet',
+    right_code="mfu = rate / 8.1e12  # T4 datasheet",
     why=(
         "A rounded peak moves every MFU by as much as it was rounded, here 1.2 %. "
         "That is more than the interval of a careful measurement, and it hits every result in the same direction."

@@ -23,7 +23,7 @@ def demonstrate(_: Stage) -> Observation:
         how="computed",
         wrong=Reading(REACHED / sparse_flop_per_s),
         right=Reading(REACHED / dense.flop_per_s),
-        finding=no_sign(MISTAKE),
+        detection=no_sign(MISTAKE),
         factor=Factor(dense.flop_per_s / sparse_flop_per_s),
         source=dense.source,
     )
@@ -35,8 +35,8 @@ MISTAKE = Mistake(
     rows=("E6", "E7"),
     wrong="A dense product is compared with the peak that the datasheet prints in large, which is for sparse matrices.",
     right="Compare it with the dense peak of the units and of the sums that computed it.",
-    wrong_code="mfu = rate / 1979e12         # with sparsity",
-    right_code="mfu = rate / 989e12          # dense",
+    wrong_code="mfu = rate / 1979e12  # with sparsity",
+    right_code="mfu = rate / 989e12  # dense",
     why=(
         "With structured sparsity two of four weights are zero: tensor cores skip them, and datasheets count them. "
         "A dense product can reach half of that figure at most, so its MFU is halved."

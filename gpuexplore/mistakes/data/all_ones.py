@@ -1,7 +1,7 @@
 """All ones: every sum is a whole number, and rounding has nothing to do."""
 
 from gpuexplore.measure.inputs import Reference
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import accuracy_of, open_subject, with_data
 from gpuexplore.model import Accuracy, Shape
 
@@ -23,15 +23,15 @@ def demonstrate(stage: Stage) -> Observation:
         how="measured",
         wrong=Reading(on_ones.relative_error),
         right=Reading(on_normal.relative_error),
-        finding=finding(on_ones, group.dtype.unit_roundoff),
+        detection=detection(on_ones, group.dtype.unit_roundoff),
         environment=subject.environment,
     )
 
 
-def finding(accuracy: Accuracy, unit_roundoff: float) -> Finding:
+def detection(accuracy: Accuracy, unit_roundoff: float) -> Detection:
     """Return whether an error is exactly zero although every output was rounded."""
     evidence = f"error {accuracy.relative_error:g}; rounding one number to {DTYPE} costs up to {unit_roundoff:.2g}"
-    return Finding(accuracy.relative_error == 0, evidence)
+    return Detection(accuracy.relative_error == 0, evidence)
 
 
 MISTAKE = Mistake(
@@ -41,7 +41,7 @@ MISTAKE = Mistake(
     wrong="The matrices are filled with ones, and the result agrees to the last digit.",
     right="Check on random numbers, against a reference in float64 from the same rounded inputs.",
     wrong_code=("x, w = torch.ones(m, k), torch.ones(k, n)\nassert (x @ w == k).all()"),
-    right_code=("x, w = torch.randn(m, k), torch.randn(k, n)\nerror = norm(out - reference) / norm(reference)"),
+    right_code=("x, w = torch.randn(m, k), torch.randn(k, n)\nerror = norm(out - exact) / norm(exact)"),
     why=(
         "Ones and their sums up to 256 are whole numbers, which bf16 holds exactly, so nothing is ever rounded. "
         "Random numbers use all digits of the format, and show what it drops."

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import accuracy_of, open_subject
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.units import format_percent
@@ -27,7 +27,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="measured",
         wrong=Reading(share),
         right=Reading(0.0 if accuracy.within else 1.0),
-        finding=finding(share, accuracy),
+        detection=detection(share, accuracy),
         note="The share of the elements that each check calls wrong; both products are correct.",
         environment=subject.environment,
     )
@@ -38,11 +38,11 @@ def unequal_share(out: Product, other: Product) -> float:
     return float(np.mean(~np.isclose(out, other)))
 
 
-def finding(share: float, accuracy: Accuracy) -> Finding:
+def detection(share: float, accuracy: Accuracy) -> Detection:
     """Return whether the two checks disagree, with both figures."""
     if accuracy.relative_error is None:
-        return Finding(None, "the product holds what is not finite")
-    return Finding(
+        return Detection(None, "the product holds what is not finite")
+    return Detection(
         share > 0 and accuracy.within,
         f"allclose is {share == 0}: {format_percent(share)} of the elements differ by more than 1e-5 of themselves; "
         f"the relative error is {accuracy.relative_error:.2g}, rounding explains up to {accuracy.tolerance:.2g}",
@@ -55,8 +55,8 @@ MISTAKE = Mistake(
     rows=("A1", "B6"),
     wrong="Two fp32 products are compared by allclose with its default tolerances.",
     right="Compare with a float64 reference by norm, with a tolerance that grows with the length of the sums.",
-    wrong_code="torch.allclose(c_cpu, c_gpu)         # False",
-    right_code=("error = norm(c_gpu - reference) / norm(reference)\nerror <= 4 * 2**-24 * sqrt(k) + 2 * 2**-24"),
+    wrong_code="torch.allclose(c_cpu, c_gpu)  # False",
+    right_code=("error = norm(c_gpu - exact) / norm(exact)\nerror <= (4 * sqrt(k) + 2) * 2**-24"),
     why=(
         "Two libraries add the same thousand terms in another order, and each order rounds in its own way. "
         "Elements near zero, where large terms cancel, then differ by more than a hundred-thousandth of themselves."

@@ -22,7 +22,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="measured",
         wrong=Reading(narrow) if np.isfinite(narrow) else Reading(None, text=str(narrow)),
         right=Reading(wide),
-        finding=incorrect(accuracy),
+        detection=incorrect(accuracy),
         note="fp16 ends at 65,504; half as many ones, 32,768, still fit.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )
@@ -41,8 +41,8 @@ MISTAKE = Mistake(
     rows=("D2", "E7"),
     wrong="A long sum is written in fp16, and the time is told without a look at the result.",
     right="Check the output for what is not finite; keep long sums in fp32, or use bf16.",
-    wrong_code=("x = np.ones(65_536, np.float16)\nnp.dot(x, x)                 # inf"),
-    right_code=("x = np.ones(65_536, np.float32)\nnp.dot(x, x)                 # 65536.0"),
+    wrong_code=("x = np.ones(65_536, np.float16)\nnp.dot(x, x)         # inf"),
+    right_code=("x = np.ones(65_536, np.float32)\nnp.dot(x, x)         # 65536.0"),
     why=(
         "fp16 has 5 bits of exponent, so nothing above 65,504 exists in it. "
         "The sum may be kept in fp32: when it is written as fp16 it becomes infinite, and so does all that follows."

@@ -30,7 +30,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="emulated" if is_emulated else "measured",
         wrong=Reading(wrong.relative_error),
         right=Reading(right.relative_error),
-        finding=incorrect(wrong),
+        detection=incorrect(wrong),
         factor=Factor(wrong.relative_error / right.relative_error)
         if known and wrong.relative_error and right.relative_error
         else None,
@@ -60,10 +60,8 @@ MISTAKE = Mistake(
     rows=("B6", "E6"),
     wrong="TF32 is allowed, and the rate is told as that of fp32.",
     right="Treat TF32 as a dtype of its own, with its own peak and its own error.",
-    wrong_code=('torch.set_float32_matmul_precision("high")\nc = a @ b                    # told as fp32'),
-    right_code=(
-        'torch.set_float32_matmul_precision("highest")\nc = a @ b                    # fp32; tf32 is another case'
-    ),
+    wrong_code=('set_float32_matmul_precision("high")\nc = a @ b            # told as fp32'),
+    right_code=('set_float32_matmul_precision("highest")\nc = a @ b            # tf32 is another case'),
     why=(
         "Tensor cores take fp32 as 19 bits: the range of fp32 with 11 significant bits, of 24. "
         "They are several times as fast, and their products are off by a thousand times as much."

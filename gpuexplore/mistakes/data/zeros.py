@@ -37,7 +37,7 @@ def published(_: Stage) -> Observation:
         how="published",
         wrong=Reading(ON_ZEROS),
         right=Reading(middle, ON_RANDOM),
-        finding=no_sign(MISTAKE),
+        detection=no_sign(MISTAKE),
         factor=Factor(ON_ZEROS / middle, (ON_ZEROS / ON_RANDOM[1], ON_ZEROS / ON_RANDOM[0])),
         note="What was published: two rates on random numbers, whose range stands for the interval, and one on zeros.",
         source=f"{row.name}: {row.notes}" if row else None,

@@ -29,7 +29,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="measured",
         wrong=Reading(wrong.relative_error),
         right=Reading(right.relative_error),
-        finding=incorrect(accuracy_of(adding, subject.group.checked_reference)),
+        detection=incorrect(accuracy_of(adding, subject.group.checked_reference)),
         factor=_factor(wrong, right),
         note="It also reads its output: 16 bytes per element, where an addition that writes moves 12.",
         environment=subject.environment,

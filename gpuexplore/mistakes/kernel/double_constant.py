@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Reading, Sign, Stage
 
 COMPUTE_CAPABILITY = "7.5"  # of the notebook's card
 LIMIT_S = 60.0
@@ -35,7 +35,7 @@ def demonstrate(_: Stage) -> Observation:
         how="computed",
         wrong=Reading(wrong.f64),
         right=Reading(right.f64),
-        finding=finding(wrong),
+        detection=detection(wrong),
         note="Compiled by numba-cuda, which needs no GPU for it; nothing was run.",
     )
 
@@ -47,9 +47,9 @@ def counted(ptx: str) -> Counted:
     return Counted(f64, sum(".f32" in instruction and ".f64" not in instruction for instruction in instructions))
 
 
-def finding(found: Counted) -> Finding:
+def detection(found: Counted) -> Detection:
     """Return whether a kernel of fp32 arrays computes in float64."""
-    return Finding(found.f64 > 0, f"{found.f64} instructions with .f64, {found.f32} with .f32 alone")
+    return Detection(found.f64 > 0, f"{found.f64} instructions with .f64, {found.f32} with .f32 alone")
 
 
 def compiled() -> tuple[str, str]:
@@ -74,9 +74,9 @@ MISTAKE = Mistake(
     name="double-constant",
     title="Which format does a kernel of fp32 arrays compute in?",
     rows=("B4", "B6"),
-    wrong="The sum of a kernel starts at `0.`, which Python holds in float64.",
+    wrong="The sum of a kernel starts at the constant 0., which is a float64 in Python.",
     right="Start it at a zero of the arrays' own type.",
-    wrong_code=("tmp = 0.                     # float64\nfor j in range(n):\n    tmp += a[row, j] * x[j]"),
+    wrong_code=("tmp = 0.             # float64\nfor j in range(n):\n    tmp += a[row, j] * x[j]"),
     right_code=("tmp = float32(0)\nfor j in range(n):\n    tmp += a[row, j] * x[j]"),
     why=(
         "A sum of a float64 and a float32 is a float64, so every addition is one, and every product is converted. "

@@ -37,7 +37,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="emulated",
         wrong=Reading(down.unwritten),
         right=Reading(up.unwritten),
-        finding=incorrect(down.accuracy),
+        detection=incorrect(down.accuracy),
         note=f"The kernel's blocks run one after the other on the CPU: {LENGTH // THREADS} of them, and one more.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )
@@ -69,10 +69,8 @@ MISTAKE = Mistake(
     rows=("B2",),
     wrong="The number of blocks is the length over the threads of a block, rounded down.",
     right="Round up, and let each thread check that its element exists.",
-    wrong_code=("blocks = n // threads                # 97 of 1024 for 100,000\nkernel[blocks, threads](a, b, out)"),
-    right_code=(
-        "blocks = (n + threads - 1) // threads    # 98\nkernel[blocks, threads](a, b, out)       # checks i < n"
-    ),
+    wrong_code=("blocks = n // threads      # 97 of 97.7\nkernel[blocks, threads](a, b, out)"),
+    right_code=("blocks = (n + threads - 1) // threads  # 98\nkernel[blocks, threads](a, b, out)"),
     why=(
         "Each thread writes one element, so elements beyond the last block are never written. "
         "They keep what was in memory, often the right answer of the call before, and the kernel is even faster."

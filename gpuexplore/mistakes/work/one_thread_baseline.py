@@ -1,6 +1,6 @@
 """The CPU that is beaten uses one of its cores."""
 
-from gpuexplore.mistakes.contract import Finding, Mistake, Observation, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
 from gpuexplore.mistakes.subject import Subject, honest, open_subject
 from gpuexplore.mistakes.turns import Procedure, take_turns
@@ -21,7 +21,7 @@ def demonstrate(stage: Stage) -> Observation:
 def observe(one_core: Subject, all_cores: Subject, stage: Stage) -> Observation:
     """Compare the times of a product on one core and on all of them."""
     pairs = take_turns(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
-    return from_pairs(MISTAKE, pairs, all_cores, _finding(one_core))
+    return from_pairs(MISTAKE, pairs, all_cores, _detection(one_core))
 
 
 def _pinned(subject: Subject, stage: Stage) -> Procedure:
@@ -35,12 +35,12 @@ def _pinned(subject: Subject, stage: Stage) -> Procedure:
     return take_on_its_threads
 
 
-def _finding(subject: Subject) -> Finding:
+def _detection(subject: Subject) -> Detection:
     """Return whether cores had no work, from the same two figures as the diagnosis."""
     threads, cores = subject.environment.threads, subject.group.device.cores
     if threads is None or cores is None:
-        return Finding(None, "the number of threads or of cores is unknown")
-    return Finding(threads < cores, f"threads: {threads}, physical cores: {cores}")
+        return Detection(None, "the number of threads or of cores is unknown")
+    return Detection(threads < cores, f"threads: {threads}, physical cores: {cores}")
 
 
 MISTAKE = Mistake(
@@ -50,7 +50,7 @@ MISTAKE = Mistake(
     wrong="The baseline runs on one core, and the speedup over it is told as that over the CPU.",
     right="Give every library as many threads as there are cores, and tell the number.",
     wrong_code=("# OPENBLAS_NUM_THREADS=1\nspeedup = t_numpy / t_gpu"),
-    right_code=("set_threads(physical_cores)\nspeedup = t_numpy / t_gpu    # told with the threads"),
+    right_code=("set_threads(physical_cores)\nspeedup = t_numpy / t_gpu"),
     why=(
         "A CPU has as many arithmetic units as it has cores, and a loop in Python, or a library that was pinned, "
         "uses one. A speedup over it grows with the number of cores that had no work."

@@ -32,7 +32,7 @@ MISTAKE = Mistake(
     rows=("B3", "E4"),
     wrong="One side allocates its result in every call, the other writes into an array that is there.",
     right="Every implementation writes into an output that was allocated before the clock started.",
-    wrong_code=("def call():\n    return a + b             # a new array each time"),
+    wrong_code=("def call():\n    return a + b     # a new array"),
     right_code=("out = np.empty_like(a)\ndef call():\n    np.add(a, b, out=out)"),
     why=(
         "Fresh memory comes from the operating system page by page, each zeroed when it is first touched. "

@@ -26,9 +26,9 @@ def observe(tiny: Subject, large: Subject, stage: Stage, overhead_s: float) -> O
     times = large.flop_count / tiny.flop_count
     time_tiny = honest(tiny, stage)
     pairs = take_turns(lambda: time_tiny() * times, honest(large, stage), stage)
-    finding = flag_of(tiny, tuple(time_s / times for time_s in pairs.wrong), "launch_bound", overhead_s=overhead_s)
+    detection = flag_of(tiny, tuple(time_s / times for time_s in pairs.wrong), "launch_bound", overhead_s=overhead_s)
     note = f"The time of {tiny.what} times {times:,.0f}, which is how many times as many FLOPs the large one has."
-    return replace(from_pairs(MISTAKE, pairs, large, finding), note=note)
+    return replace(from_pairs(MISTAKE, pairs, large, detection), note=note)
 
 
 MISTAKE = Mistake(

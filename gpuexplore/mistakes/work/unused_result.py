@@ -30,8 +30,8 @@ def observe(subject: Subject, stage: Stage, unused: Call, used: Call) -> Observa
     pairs = take_turns(
         honest(_calling(subject, unused, stage), stage), honest(_calling(subject, used, stage), stage), stage
     )
-    finding = flag_of(subject, pairs.wrong, "over_peak")
-    return from_pairs(MISTAKE, pairs.as_rates(subject.flop_count), subject, finding)
+    detection = flag_of(subject, pairs.wrong, "over_peak")
+    return from_pairs(MISTAKE, pairs.as_rates(subject.flop_count), subject, detection)
 
 
 def _calling(subject: Subject, run: Call, stage: Stage) -> Subject:

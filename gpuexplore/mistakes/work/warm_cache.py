@@ -28,11 +28,7 @@ MISTAKE = Mistake(
     rows=("B3", "B4", "B5"),
     wrong="The same small arrays are read again and again, and the rate is told as the memory's.",
     right="Overwrite the last-level cache before each call, or say that the caches were warm.",
-    wrong_code=(
-        "for _ in range(1000):\n"
-        "    call()                   # the operands stay in the cache\n"
-        "rate = bytes_moved / elapsed"
-    ),
+    wrong_code=("for _ in range(1000):\n    call()           # data stay in cache\nrate = bytes_moved / elapsed"),
     right_code=("for _ in range(1000):\n    overwrite(2 * last_level_cache_bytes)\n    elapsed.append(timed(call))"),
     why=(
         "What was read a moment ago is still in a cache, which delivers several times as fast as memory. "

@@ -6,6 +6,7 @@ from types import MappingProxyType
 import streamlit as st
 
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, RunAnalysis, Severity
+from gpuexplore.analysis.run.summary_rules import phases_said
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.url_widgets import select
@@ -28,6 +29,8 @@ def show_diagnosis(analysis: RunAnalysis, *, running: bool = False) -> None:
     if running:
         st.caption(f"{_label(first)}, the fastest so far")
     chosen = first if running else _choose(analysis, first)
+    if phases := phases_said(chosen):
+        st.markdown(f":material/timeline: {plain(phases)}")
     for diagnosis in chosen.diagnoses:
         _show(diagnosis)
     if not chosen.diagnoses:

@@ -16,6 +16,8 @@ PLAIN = {
     "×": (1.0, "%.3g×"),
     "count": (1.0, "localized"),
     "error": (1.0, "%.1e"),
+    "GB": (1e9, "%.4g GB"),
+    "MB": (1e6, "%.4g MB"),
     "FLOP/byte": (1.0, "%.3g FLOP/byte"),
 }
 

@@ -6,8 +6,8 @@ import pytest
 
 from gpuexplore.analysis.run.flat_rows import rows
 from gpuexplore.analysis.run.json_report import run_report, strict
-from gpuexplore.model import Accuracy, Case, Contrast, Experiment, Flag, Result, Shape, Status
-from tests.analysis.made import PEAKS, analyzed, custom, failed, ok, with_contrasts
+from gpuexplore.model import Accuracy, Case, Contrast, Experiment, Flag, Phase, Result, Shape, Status
+from tests.analysis.made import PEAKS, analyzed, custom, failed, ok, with_contrasts, with_phases
 
 EXPERIMENT = Experiment("matmul", (Shape.of(m=100, k=100, n=100),), ("fp32",), ("numpy", "torch"))
 RESULTS = (ok(4e-5, implementation="numpy", flags=[Flag("noisy", "IQR 12 %")]), ok(1e-5), failed(dtype="bf16"))
@@ -129,6 +129,18 @@ def test_other_conditions_stand_in_the_report_and_in_columns():
     assert (warm["condition"], warm["median_s"], warm["n"], warm["reason"]) == ("warm", 2e-6, 1, None)
     assert (graph["condition"], graph["median_s"], graph["reason"]) == ("graph", None, "no graphs")
     assert (row["contrast_cold_s"], row["contrast_warm_s"], row["contrast_graph_s"]) == (None, 2e-6, None)
+
+
+def test_phases_stand_in_the_report_with_their_rates_and_in_columns():
+    shape = Shape.of(batch=100, inputs=3, hidden=10, outputs=2, layers=2)
+    made = with_phases(ok(operation="mlp_step", shape=shape), Phase("forward", (1e-3,)), Phase("backward", reason="no"))
+    forward, backward = report_of(made)["results"][0]["measurement"]["phases"]
+    (row,) = rows(analyzed(made))
+
+    assert (forward["name"], forward["median_s"], forward["n"]) == ("forward", 1e-3, 1)
+    assert (forward["flop_count"], forward["flop_per_s"]) == (10_000, 1e7)
+    assert (backward["median_s"], backward["flop_count"], backward["flop_per_s"]) == (None, 14_000, None)
+    assert (row["phase_forward_s"], row["phase_backward_s"], row["phase_optimizer_s"]) == (1e-3, None, None)
 
 
 def test_rows_have_the_same_columns_and_plain_values():

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.model import Contrast, Flag, Measurement, Peak, Status
-from tests.analysis.made import analyzed, custom, failed, ok, with_contrasts
+from gpuexplore.model import Contrast, Flag, Measurement, Peak, Phase, Shape, Status
+from tests.analysis.made import analyzed, custom, failed, ok, with_contrasts, with_phases
 
 EMULATED = Flag("emulated", "the CPU has no bf16 arithmetic.")
 
@@ -186,3 +186,16 @@ def test_without_a_measurement_it_says_so():
 
 def test_incorrect_results_are_never_ranked():
     assert "numpy" not in summary(ok(), failed(Status.INCORRECT, "wrong", implementation="numpy")).headline
+
+
+def test_phases_of_the_fastest_result_are_told_or_why_they_have_no_times():
+    shape = Shape.of(batch=100, inputs=3, hidden=10, outputs=2, layers=2)
+    step = ok(operation="mlp_step", shape=shape)
+    timed = with_phases(step, Phase("forward", (1e-3,)), Phase("backward", (2e-3,)))
+    untimed = with_phases(
+        step, *(Phase(name, reason="torch has no call for it alone") for name in ("forward", "backward"))
+    )
+
+    assert "forward 1.00 ms (10.0 MFLOP/s), backward 2.00 ms (7.00 MFLOP/s)" in str(summary(timed))
+    assert "are not timed: torch has no call for it alone." in str(summary(untimed))
+    assert "phases" not in str(summary(step))

@@ -1,0 +1,10 @@
+"""Tensors by their shape, strides and offset over a storage: what views, copies and writes do, as torch does it.
+
+Pure arithmetic: neither torch nor NumPy is needed.
+"""
+
+from gpuexplore.analysis.tensors.chain import Chain, Seen, Step, Write
+from gpuexplore.analysis.tensors.evaluate import StepRefused, evaluate
+from gpuexplore.analysis.tensors.value import Storage, TensorView
+
+__all__ = ["Chain", "Seen", "Step", "StepRefused", "Storage", "TensorView", "Write", "evaluate"]

@@ -1,0 +1,145 @@
+"""An expression, evaluated: every step with its shape, strides, offset and storage, and the cells after all writes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from gpuexplore.analysis.tensors.outcome import Kind
+from gpuexplore.analysis.tensors.value import Indices, Storage, TensorView
+from gpuexplore.errors import InvalidInput
+
+MOST_LISTED = 1024  # elements that are looked at one by one: anybody may send an expression
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a chain.
+
+    Attributes:
+        text: the expression up to here.
+        call: the step alone, e.g. ``.t()``.
+        why: why it is a view or a copy; None where the kind says it all.
+    """
+
+    text: str
+    call: str
+    view: TensorView
+    kind: Kind
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """``x[0] = 100``: the elements that were written, as a view, and the value."""
+
+    text: str
+    view: TensorView
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a named tensor sees of a write: the elements that are the cells written; empty where it sees nothing.
+
+    Attributes:
+        shares_storage: whether it looks at the storage that was written to.
+    """
+
+    name: str
+    shares_storage: bool
+    elements: tuple[Indices, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What became of an expression.
+
+    Attributes:
+        expression: as it was typed.
+        steps: of all statements, in order; the last one is the result.
+        names: tensors that were named, in order.
+        storages: after all writes, by name.
+        writes: in order.
+    """
+
+    expression: str
+    steps: tuple[Step, ...] = ()
+    names: Mapping[str, TensorView] = field(default_factory=dict)
+    storages: Mapping[str, Storage] = field(default_factory=dict)
+    writes: tuple[Write, ...] = ()
+
+    @property
+    def result(self) -> TensorView:
+        """The tensor after the last step.
+
+        Raises:
+            InvalidInput: there is no step.
+        """
+        if not self.steps:
+            raise InvalidInput("the expression has no step")
+        return self.steps[-1].view
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes of the result."""
+        return self.result.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides of the result, in elements."""
+        return self.result.strides
+
+    @property
+    def offset(self) -> int:
+        """Storage offset of the result, in elements."""
+        return self.result.offset
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the result is contiguous."""
+        return self.result.is_contiguous
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result shares the storage of the tensor that its chain began with."""
+        begun = next(step for step in reversed(self.steps) if step.kind == "start")
+        return self.result.storage == begun.view.storage
+
+    @property
+    def storage(self) -> Storage:
+        """The storage of the result."""
+        return self.storages[self.result.storage]
+
+    @property
+    def values(self) -> tuple[float, ...] | None:
+        """The elements of the result in row order; None where there are too many to keep."""
+        return self.values_of(self.result)
+
+    def values_of(self, view: TensorView) -> tuple[float, ...] | None:
+        """Return the elements of one of its tensors in row order; None where there are too many to keep."""
+        kept = self.storages[view.storage].values
+        if kept is None or view.element_count > MOST_LISTED:
+            return None
+        return tuple(kept[cell] for cell in view.cells())
+
+    def storage_index(self, indices: Sequence[int]) -> int:
+        """Return the cell of the storage that the element of the result at `indices` is.
+
+        Raises:
+            InvalidInput: another number of indices than axes, or one outside its axis.
+        """
+        return self.result.cell(indices)
+
+    def seen_of(self, write: Write) -> tuple[Seen, ...] | None:
+        """Return what each named tensor sees of a write; None where there are too many elements to look at."""
+        if any(view.element_count > MOST_LISTED for view in (write.view, *self.names.values())):
+            return None
+        written = set(write.view.cells())
+        return tuple(_seen(name, view, write, written) for name, view in self.names.items())
+
+
+def _seen(name: str, view: TensorView, write: Write, written: set[int]) -> Seen:
+    if view.storage != write.view.storage:
+        return Seen(name, False, ())
+    pairs = zip(product(*map(range, view.shape)), view.cells(), strict=True)
+    return Seen(name, True, tuple(indices for indices, cell in pairs if cell in written))

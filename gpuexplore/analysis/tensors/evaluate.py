@@ -1,0 +1,181 @@
+"""From an expression to a chain: the steps are arithmetic on strides, and nothing that was typed is ever executed."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+from typing import Any
+
+from gpuexplore.analysis.tensors.chain import Chain, Step, Write
+from gpuexplore.analysis.tensors.expression.grammar import read_expression
+from gpuexplore.analysis.tensors.expression.syntax import Call, Index, Name, Statement
+from gpuexplore.analysis.tensors.indexing import indexed
+from gpuexplore.analysis.tensors.layout import has_overlap
+from gpuexplore.analysis.tensors.memory import Memory
+from gpuexplore.analysis.tensors.operations import METHODS
+from gpuexplore.analysis.tensors.outcome import Outcome, ViewRefused
+from gpuexplore.analysis.tensors.value import TensorView, row_order
+from gpuexplore.errors import InvalidInput
+
+MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what a laptop can hold
+MOST_AXES = 8
+MOST_STEPS = 64
+Start = tuple[tuple[int, ...], Callable[[int], float]]  # the shape, and the value of each cell
+
+
+class StepRefused(InvalidInput):
+    """A step that torch refuses as well.
+
+    Attributes:
+        chain: what came before it.
+        refused: the call, e.g. ``.view(2, 3)``.
+        position: of its first character, counted from 1.
+        view_refused: for a `view` that the strides forbid, which axes prevent it.
+    """
+
+    def __init__(self, chain: Chain, step: Call | Index | Name, cause: InvalidInput) -> None:
+        text = step.name if isinstance(step, Name) else step.text
+        super().__init__(f"expression, character {step.position}, {text}: {cause}")
+        self.chain = chain
+        self.refused = text
+        self.position = step.position
+        self.view_refused = cause if isinstance(cause, ViewRefused) else None
+
+    def repaired(self, call: str) -> str:
+        """Return the expression with `call` in place of the step that was refused."""
+        expression, start = self.chain.expression, self.position - 1
+        return expression[:start] + call + expression[start + len(self.refused) :]
+
+
+def evaluate(expression: str) -> Chain:
+    """Return every step of `expression`, e.g. ``x = 4x4; y = x.t(); x[0][0] = 100``.
+
+    Raises:
+        InvalidInput: it is not of the grammar; nothing has run then.
+        StepRefused: torch refuses a step as well; it has what came before.
+    """
+    evaluation = _Evaluation(expression)
+    for statement in read_expression(expression, METHODS):
+        evaluation.carry_out(statement)
+    return evaluation.chain()
+
+
+class _Evaluation:
+    """The tensors and the memory while statements are carried out."""
+
+    def __init__(self, expression: str) -> None:
+        self._expression = expression
+        self._memory = Memory()
+        self._steps: list[Step] = []
+        self._names: dict[str, TensorView] = {}
+        self._writes: list[Write] = []
+
+    def chain(self) -> Chain:
+        """Return what became of the statements so far."""
+        storages = self._memory.storages()
+        return Chain(self._expression, tuple(self._steps), dict(self._names), storages, tuple(self._writes))
+
+    def carry_out(self, statement: Statement) -> None:
+        """Take the steps of a statement.
+
+        Raises:
+            StepRefused: one of them cannot be taken.
+        """
+        steps = (statement.start, *statement.steps)
+        for step in steps:
+            self._guarded(step, partial(self._take, step))
+        if statement.target is not None:
+            self._names[statement.target] = self._steps[-1].view
+        if statement.written is not None:
+            self._guarded(steps[-1], partial(self._write, statement))
+
+    def _guarded(self, step: Call | Index | Name, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except InvalidInput as error:
+            raise StepRefused(self.chain(), step, error) from error
+
+    def _write(self, statement: Statement) -> None:
+        view, value = self._steps[-1].view, statement.written or 0.0
+        if has_overlap(view):
+            raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements are cells of their own")
+        self._memory.write(view, value)
+        self._writes.append(Write(statement.text, view, value))
+
+    def _take(self, step: Call | Index | Name) -> None:
+        if len(self._steps) == MOST_STEPS:
+            raise InvalidInput.of("expression of", f"more than {MOST_STEPS} steps", f"at most {MOST_STEPS}")
+        if isinstance(step, Name):
+            self._begin(step.name, self._named(step.name))
+        elif isinstance(step, Call) and step.name in STARTS:
+            self._begin(step.text, self._made(step))
+        else:
+            self._append(step)
+
+    def _begin(self, text: str, view: TensorView) -> None:
+        self._steps.append(Step(text, text, view, "start"))
+
+    def _append(self, step: Call | Index) -> None:
+        before = self._steps[-1]
+        arguments = () if isinstance(step, Index) else self._resolved(step)
+        outcome = _outcome(before.view, step, arguments)
+        view = outcome.view
+        _check_size(view.shape)
+        if outcome.kind == "copy":
+            view = self._memory.copy(before.view, view)
+        elif outcome.kind == "result":
+            view = self._memory.product(before.view, arguments[0], view)
+        self._steps.append(Step(before.text + step.text, step.text, view, outcome.kind, outcome.why))
+
+    def _resolved(self, call: Call) -> tuple[Any, ...]:
+        """Return the arguments of a call, a tensor for each name."""
+        return tuple(self._named(value) if isinstance(value, str) else value for value in call.arguments)
+
+    def _named(self, name: str) -> TensorView:
+        if name not in self._names:
+            raise InvalidInput.of("name", name, self._names or "none yet: name a tensor first, as in x = 4x4")
+        return self._names[name]
+
+    def _made(self, start: Call) -> TensorView:
+        shape, value_of = STARTS[start.name](_lengths(start))
+        _check_size(shape)
+        values = value_of if start.values is None else start.values
+        return self._memory.new(TensorView(shape, row_order(shape)), values)
+
+
+def _outcome(view: TensorView, step: Call | Index, arguments: tuple[Any, ...]) -> Outcome:
+    if isinstance(step, Index):
+        return Outcome(indexed(view, step.items))
+    method = METHODS[step.name]
+    method.check(arguments)
+    return method.apply(view, *arguments)
+
+
+def _lengths(start: Call) -> tuple[int, ...]:
+    lengths = tuple(value for value in start.arguments if isinstance(value, int) and value >= 0)
+    if len(lengths) != len(start.arguments):
+        raise InvalidInput.of("lengths", ", ".join(map(str, start.arguments)), "whole numbers from 0")
+    return lengths
+
+
+def _check_size(shape: tuple[int, ...]) -> None:
+    if len(shape) > MOST_AXES:
+        raise InvalidInput.of("tensor of", f"{len(shape)} axes", f"at most {MOST_AXES}")
+    if prod(shape) > MOST_ELEMENTS:
+        raise InvalidInput.of("tensor of", f"{prod(shape):,} elements", f"at most {MOST_ELEMENTS:,}")
+
+
+def _counted(lengths: tuple[int, ...]) -> Start:
+    if len(lengths) not in (1, 2) or lengths[-1] < (0, *lengths)[-2]:
+        raise InvalidInput.of("arange of", lengths, "arange(end) or arange(start, end), the start not above the end")
+    first, end = (0, *lengths)[-2:]
+    return (end - first,), lambda cell: first + cell
+
+
+# what makes the first tensor of a chain: from its numbers, the shape and the value of each cell
+STARTS: Mapping[str, Callable[[tuple[int, ...]], Start]] = {
+    "arange": _counted,
+    "shape": lambda lengths: (lengths, float),
+    "tensor": lambda lengths: (lengths, float),
+    "zeros": lambda lengths: (lengths, lambda _: 0.0),
+    "ones": lambda lengths: (lengths, lambda _: 1.0),
+}

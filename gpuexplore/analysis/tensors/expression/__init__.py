@@ -1,0 +1,1 @@
+"""The closed grammar that expressions are written in, and what reading one gives."""

@@ -1,0 +1,233 @@
+"""The closed grammar of expressions: reading one makes values of `syntax`, beside this file, and runs nothing.
+
+    statements  statement (";" statement)*
+    statement   name "=" chain | chain "=" number, where the chain ends with an index | chain
+    chain       (name | shape | function "(" ... ")") step*
+    step        "[" item ("," item)* "]" | "." method "(" arguments ")" | ".T"
+    item        number | slice | "..." | "None"
+
+A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; methods are whoever reads says.
+"""
+
+from collections.abc import Callable, Collection
+from typing import NoReturn, TypeVar
+
+from gpuexplore.analysis.tensors.expression.syntax import (
+    Argument,
+    Call,
+    Index,
+    Item,
+    Name,
+    NewAxis,
+    Rest,
+    Slice,
+    Statement,
+)
+from gpuexplore.analysis.tensors.expression.tokens import LARGEST_NUMBER, SEPARATOR, Token, refused, tokens_of
+from gpuexplore.units import read_number, read_whole
+
+FUNCTIONS = ("arange", "zeros", "ones", "tensor")
+ATTRIBUTES = ("T",)  # methods that are written without brackets
+MODULE = "torch"
+T = TypeVar("T")
+STARTS = f"a name, a shape like 4x4, {', '.join(f'{name}(...)' for name in FUNCTIONS)}"
+
+
+def read_expression(expression: str, methods: Collection[str]) -> tuple[Statement, ...]:
+    """Return the statements of `expression`.
+
+    Args:
+        methods: the names of the methods there are.
+
+    Raises:
+        InvalidInput: names the position, what stands there and what is accepted.
+    """
+    reader = _Reader(expression, methods)
+    statements = [reader.statement()]
+    while reader.took(SEPARATOR):
+        if reader.next.kind != "end":  # a separator after the last statement
+            statements.append(reader.statement())
+    if reader.next.kind != "end":
+        reader.refuse(f"a step like .t() or [0], {SEPARATOR!r}, or the end")
+    return tuple(statements)
+
+
+class _Reader:
+    """Reads tokens from the left; each method reads what it is called after."""
+
+    def __init__(self, expression: str, methods: Collection[str]) -> None:
+        self._expression = expression
+        self._methods = methods
+        self._tokens = tokens_of(expression)
+        self._place = 0
+
+    @property
+    def next(self) -> Token:
+        return self._tokens[self._place]
+
+    def statement(self) -> Statement:
+        first = self.next
+        target = None
+        if first.kind == "name" and self._tokens[self._place + 1].text == "=":
+            target = self._new_name()
+        start = self._start()
+        steps = self._steps()
+        written = None
+        if target is None and self.next.text == "=":
+            if not steps or not isinstance(steps[-1], Index):
+                self.refuse("a step; only an index can be written to, as in x[0] = 100")
+            self._place += 1
+            written = self._written()
+        return Statement(start, steps, self._text_from(first), target, written)
+
+    def took(self, sign: str) -> bool:
+        if self.next.kind != "sign" or self.next.text != sign:
+            return False
+        self._place += 1
+        return True
+
+    def refuse(self, accepted: str) -> NoReturn:
+        raise refused(self.next.position, self.next.text, accepted)
+
+    def _expect(self, sign: str, beside: str = "") -> None:
+        if not self.took(sign):
+            self.refuse(f"{sign!r}{beside}")
+
+    def _text_from(self, first: Token) -> str:
+        return self._expression[first.position - 1 : self._end()]
+
+    def _end(self) -> int:
+        """Return where the token that was taken last ends."""
+        last = self._tokens[self._place - 1]
+        return last.position - 1 + len(last.text)
+
+    def _new_name(self) -> str:
+        name = self.next.text
+        if name in (*FUNCTIONS, MODULE, "None"):
+            self.refuse("names that mean nothing else here")
+        self._place += 2
+        return name
+
+    def _start(self) -> Call | Name:
+        first = self.next
+        if first.kind == "shape":
+            self._place += 1
+            lengths = tuple(self._checked(first, length) for length in first.text.split("x"))
+            return Call("shape", lengths, first.text, first.position)
+        if first.kind == "name" and first.text == MODULE and self._tokens[self._place + 1].text == ".":
+            self._place += 2
+            if self.next.text not in FUNCTIONS:
+                self.refuse(", ".join(FUNCTIONS))
+        if self.next.kind != "name":
+            self.refuse(STARTS)
+        if self._tokens[self._place + 1].text == "(":
+            return self._function(first)
+        self._place += 1
+        return Name(first.text, first.position)
+
+    def _function(self, first: Token) -> Call:
+        name = self.next.text
+        if name not in FUNCTIONS:
+            self.refuse(STARTS)
+        self._place += 2
+        if name != "tensor":
+            return Call(name, self._arguments(), self._text_from(first), first.position)
+        shape, values = self._literal()
+        self._expect(")")
+        return Call(name, shape, self._text_from(first), first.position, values)
+
+    def _literal(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Read nested lists of numbers; return their shape and the numbers."""
+        if not self.took("["):
+            return (), (self._written(),)
+        rows = self._listed(self._literal, "]")
+        if any(shape != rows[0][0] for shape, _ in rows):
+            self.refuse("lists whose rows are of one length")
+        values = tuple(value for _, row in rows for value in row)
+        return ((len(rows), *rows[0][0]) if rows else (0,)), values
+
+    def _steps(self) -> tuple[Index | Call, ...]:
+        found: list[Index | Call] = []
+        while self.next.text in ("[", "."):
+            first = self.next
+            self._place += 1
+            found.append(self._index(first) if first.text == "[" else self._method(first))
+        return tuple(found)
+
+    def _index(self, first: Token) -> Index:
+        items = tuple(self._listed(self._item, "]"))
+        if not items or sum(isinstance(item, Rest) for item in items) > 1:
+            raise refused(first.position, self._text_from(first), "at least one index, and one ... at most")
+        return Index(items, self._text_from(first), first.position)
+
+    def _method(self, dot: Token) -> Call:
+        name = self.next.text
+        if name not in self._methods:
+            self.refuse(", ".join(self._methods))
+        self._place += 1
+        if name in ATTRIBUTES:
+            return Call(name, (), f".{name}", dot.position)
+        self._expect("(")
+        return Call(name, self._arguments(), self._text_from(dot), dot.position)
+
+    def _arguments(self) -> tuple[Argument, ...]:
+        return tuple(value for values in self._listed(self._argument, ")") for value in values)
+
+    def _argument(self) -> tuple[Argument, ...]:
+        for opening, closing in (("(", ")"), ("[", "]")):
+            if self.took(opening):
+                return tuple(self._listed(self._number, closing))
+        if self.next.kind == "name":
+            self._place += 1
+            return (self._tokens[self._place - 1].text,)
+        return (self._number(),)
+
+    def _item(self) -> Item:
+        if self.took("..."):
+            return Rest()
+        if self.next.text == "None":
+            self._place += 1
+            return NewAxis()
+        parts = [self._number_or_none()]
+        while len(parts) < 3 and self.took(":"):
+            parts.append(self._number_or_none())
+        if len(parts) > 1:
+            return Slice(*parts, *[None] * (3 - len(parts)))
+        if parts[0] is None:
+            self.refuse("a whole number, a slice like 0:2, None or ...")
+        return parts[0]
+
+    def _number_or_none(self) -> int | None:
+        return self._number() if self.next.kind == "number" or self.next.text == "-" else None
+
+    def _number(self) -> int:
+        sign = -1 if self.took("-") else 1
+        if self.next.kind != "number":
+            self.refuse("whole numbers")
+        self._place += 1
+        return sign * self._checked(self._tokens[self._place - 1])
+
+    def _checked(self, token: Token, text: str | None = None) -> int:
+        value = read_whole(token.text if text is None else text)
+        if value is None or value > LARGEST_NUMBER:
+            raise refused(token.position, token.text, f"whole numbers up to {LARGEST_NUMBER:,}")
+        return value
+
+    def _written(self) -> float:
+        sign = -1 if self.took("-") else 1
+        value = read_number(self.next.text) if self.next.kind == "number" else None
+        if value is None or value > LARGEST_NUMBER:
+            self.refuse(f"a number up to {LARGEST_NUMBER:,}")
+        self._place += 1
+        return sign * value
+
+    def _listed(self, read: Callable[[], T], closing: str) -> list[T]:
+        """Read values between commas up to the bracket `closing`; a comma may stand before it."""
+        found: list[T] = []
+        while not self.took(closing):
+            if found:
+                self._expect(",", f" or {closing!r}")
+                if self.took(closing):
+                    break
+            found.append(read())
+        return found

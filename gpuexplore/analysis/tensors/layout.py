@@ -1,0 +1,160 @@
+"""Which strides a change of shape needs: torch's rules, from its ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from gpuexplore.analysis.tensors.value import TensorView, row_order
+from gpuexplore.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Two neighbouring axes that no single stride steps through, although a new shape would need one.
+
+    Attributes:
+        outer: the axis before it; `stride` is its stride.
+        inner: the axis after it; from there on one stride, `run_stride`, steps through `run_length` elements.
+    """
+
+    outer: int
+    inner: int
+    stride: int
+    run_length: int
+    run_stride: int
+
+    @property
+    def needed_stride(self) -> int:
+        """The stride that `outer` would need to go on where `inner` ends."""
+        return self.run_length * self.run_stride
+
+
+def filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:
+    """Return `shape` with its -1, if there is one, replaced by the length that is left.
+
+    Raises:
+        InvalidInput: another number of elements, more than one -1, or a length that cannot be.
+    """
+    asked = list(shape)
+    if any(length < -1 for length in asked) or asked.count(-1) > 1:
+        raise InvalidInput.of("shape", _words(asked), "lengths from 0, one of them may be -1")
+    known = prod(length for length in asked if length != -1)
+    if -1 in asked and known and element_count % known == 0:
+        asked[asked.index(-1)] = element_count // known
+    elif -1 in asked or known != element_count:
+        raise InvalidInput.of("shape", _words(asked), f"shapes of {element_count:,} elements")
+    return tuple(asked)
+
+
+def merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...] | Barrier:
+    """Return the strides that show `view` in another shape of as many elements, or what prevents it.
+
+    Neighbouring axes whose strides continue each other form a run. The new axes must divide each run among them: one
+    that would reach across two runs would need two strides.
+    """
+    if not view.axes or not view.element_count:
+        return _strides_of_few(view, shape)
+    strides: list[int] = []  # of the new axes, from the last one
+    left = list(shape)
+    for run in _runs(view):
+        taken = 1
+        while left and (taken < run.length or left[-1] == 1):
+            strides.append(taken * run.stride)
+            taken *= left.pop()
+        if taken != run.length:
+            return run.barrier(view)
+    return tuple(reversed(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Axes from `first` on that one stride steps through: `length` elements, `stride` cells apart."""
+
+    first: int
+    length: int
+    stride: int
+
+    def barrier(self, view: TensorView) -> Barrier:
+        outer = self.first - 1
+        return Barrier(outer, self.first, view.strides[outer], self.length, self.stride)
+
+
+def _runs(view: TensorView) -> list[_Run]:
+    """Return the runs of axes, from the last one."""
+    runs, length, stride = [], 1, view.strides[-1]
+    for axis in reversed(range(view.axes)):
+        length *= view.shape[axis]
+        ends = axis == 0 or (view.shape[axis - 1] != 1 and view.strides[axis - 1] != length * stride)
+        if ends:
+            runs.append(_Run(axis, length, stride))
+            length, stride = 1, view.strides[axis - 1]
+    return runs
+
+
+def _strides_of_few(view: TensorView, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return strides for a scalar or an empty tensor, where they move nothing."""
+    if not view.axes:
+        return (1,) * len(shape)
+    return view.strides if tuple(shape) == view.shape else row_order(shape)
+
+
+def kept_strides(view: TensorView) -> tuple[int, ...]:
+    """Return the strides of a clone: its axes lie in the order of those of `view`, without gaps.
+
+    A transposed tensor stays transposed. Axes of stride 0 say nothing about order, and stay where they are.
+    """
+    if is_dense(view):
+        return view.strides
+    order = _sorted(view)
+    strides, step = [0] * view.axes, 1
+    for axis in order:
+        strides[axis] = step
+        step *= max(view.shape[axis], 1)
+    return tuple(strides)
+
+
+def is_dense(view: TensorView) -> bool:
+    """Return whether its elements fill a stretch of cells, each once, in whatever order of axes."""
+    if view.is_contiguous:
+        return True
+    step = 1
+    long = [axis for axis in range(view.axes) if view.shape[axis] > 1]
+    for axis in sorted(long, key=lambda axis: view.strides[axis]):
+        if view.strides[axis] != step:
+            return False
+        step *= view.shape[axis]
+    return True
+
+
+def has_overlap(view: TensorView) -> bool:
+    """Return whether elements share a cell because an axis is broadcast: torch refuses to write to such a tensor."""
+    axes = zip(view.shape, view.strides, strict=True)
+    return view.element_count > 0 and any(stride == 0 and length > 1 for length, stride in axes)
+
+
+def _sorted(view: TensorView) -> list[int]:
+    """Return the axes from the one that runs fastest, by an insertion sort that passes over ambiguous pairs."""
+    order = list(reversed(range(view.axes)))
+    for place in range(1, len(order)):
+        moved = place
+        for below in reversed(range(place)):
+            found = _compare(view, order[below], order[moved])
+            if found < 0:
+                break
+            if found > 0:
+                order[below], order[moved] = order[moved], order[below]
+                moved = below
+    return order
+
+
+def _compare(view: TensorView, axis: int, other: int) -> int:
+    stride, others = view.strides[axis], view.strides[other]
+    if 0 in (stride, others):
+        return 0
+    if stride != others:
+        return 1 if stride > others else -1
+    return int(view.shape[axis] > view.shape[other])
+
+
+def _words(shape: Sequence[int]) -> str:
+    return f"({', '.join(map(str, shape))})"

@@ -1,0 +1,166 @@
+"""A tensor over its storage: a grid of its elements, and below it the row of cells that they are.
+
+Each element prints its value and, smaller, the index of its cell. Rows have colours, and a cell has that of the first
+row it belongs to; hovering over an element or a cell frames all that are the same cell.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.tensors import Storage, TensorView
+from gpuexplore.charts.series import NEUTRAL
+
+ROW_OF_CELLS = 16  # cells beside each other: two digits of each fit a phone
+MOST_CELLS = 256
+CELL_HEIGHT = 40
+GAP = 1.1  # rows between the tensor and its storage, with a heading
+HEADING = 0.62
+TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#1c2430' : '#e6e9ee'")  # as in the theme
+LINE = alt.ExprRef("luminance(background) > 0.5 ? '#8a93a0' : '#6d7683'")
+FEWEST_COLUMNS = 12.0  # fewer cells are no wider
+COLORS = 7  # of the theme
+FAINT = 0.5  # figures of cells that are not touched
+Row = dict[str, Any]
+
+
+def can_draw(view: TensorView, storage: Storage) -> bool:
+    """Return whether there are cells, and a picture shows all of them and every element large enough to be read."""
+    small = 0 < max(view.element_count, storage.size) <= MOST_CELLS
+    return small and storage.values is not None and _columns(view) <= ROW_OF_CELLS
+
+
+def tensor_picture(name: str, view: TensorView, storage: Storage) -> alt.LayerChart:
+    """Return the elements of `view` in row order, and every cell of its storage.
+
+    Args:
+        name: of the tensor, as a reader typed it.
+        storage: the one that it looks at; its values must be known.
+    """
+    elements, height = _elements(view, storage)
+    cells, end = _cells(view, storage, top=height + GAP)
+    shape = " × ".join(map(str, view.shape)) or "a scalar"
+    headings = pd.DataFrame(
+        [
+            {"x": 0.0, "y": HEADING * 0.6, "said": f"{name}: {shape}"},
+            {"x": 0.0, "y": height + GAP - HEADING * 0.5, "said": f"storage {storage.name}: {storage.size} cells"},
+        ]
+    )
+    boxes = [*elements, *cells]
+    frame = pd.DataFrame(boxes)
+    width = max(FEWEST_COLUMNS, *(box["right"] for box in boxes))
+    layers = [_boxes(frame, width, end), *_texts(frame), _headings(headings)]
+    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
+        width="container", height=round(CELL_HEIGHT * end) + 6, description=described(name, view, storage)
+    )
+    drawn: alt.LayerChart = chart.configure_view(stroke=None)
+    return drawn
+
+
+def described(name: str, view: TensorView, storage: Storage) -> str:
+    """Return the alternative text: shape, strides, offset and the cells of the elements."""
+    cells = list(view.cells())
+    more = len(cells) - ROW_OF_CELLS
+    listed = ", ".join(map(str, cells[:ROW_OF_CELLS])) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{name} of shape {view.shape}, strides {view.strides}, offset {view.offset} over {storage.size} cells of "
+        f"storage {storage.name}: its elements in row order are the cells {listed or 'of nothing: it is empty'}"
+    )
+
+
+def _columns(view: TensorView) -> int:
+    return min(view.shape[-1], ROW_OF_CELLS) if view.axes == 1 else view.shape[-1] if view.axes else 1
+
+
+def _elements(view: TensorView, storage: Storage) -> tuple[list[Row], float]:
+    """Return the boxes of the elements, and where they end; more than two axes are blocks below each other."""
+    columns, found = max(1, _columns(view)), []
+    block = view.shape[-2] if view.axes > 2 else 0
+    lines = 0
+    for number, (indices, cell) in enumerate(zip(view.elements(), view.cells(), strict=True)):
+        line, column = divmod(number, columns)
+        lines = max(lines, line + 1)
+        y = HEADING + line + (0.35 * (line // block) if block else 0)
+        where = f"[{', '.join(map(str, indices))}]" if indices else "the scalar"
+        row = line if view.axes > 1 else number
+        found.append(_box((column, y), f"element {where}", cell, storage, row=row))
+    blocks = prod(view.shape[:-2]) if block else 1
+    return found, HEADING + max(lines, 1) + 0.35 * (blocks - 1)
+
+
+def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[Row], float]:
+    """Return the boxes of the cells, and where they end."""
+    columns = max(1, _columns(view))
+    rows: dict[int, int] = {}
+    for number, cell in enumerate(view.cells()):
+        rows.setdefault(cell, number // columns if view.axes > 1 else number)
+    found = []
+    for cell in range(storage.size):
+        line, column = divmod(cell, ROW_OF_CELLS)
+        found.append(_box((column, top + line), "a cell of the storage", cell, storage, row=rows.get(cell)))
+    return found, top + max(1, -(-storage.size // ROW_OF_CELLS))
+
+
+def _box(place: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> Row:
+    column, y = place
+    value = storage.values[cell] if storage.values is not None else None
+    return {
+        "x": column + 0.04,
+        "right": column + 0.96,
+        "y": y + 0.04,
+        "bottom": y + 0.96,
+        "middle": column + 0.5,
+        "upper": y + 0.4,
+        "lower": y + 0.76,
+        "cell": cell,
+        "row": None if row is None else str(row % COLORS),
+        "value": "?" if value is None else f"{value:g}",
+        "index": str(cell),
+        "what": what,
+        "touched": "touched" if row is not None else "not touched",
+    }
+
+
+def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
+    same = alt.selection_point(fields=["cell"], on="pointerover", clear="pointerout", empty=False, name="same")
+    x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
+    y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
+    color = alt.Color("row:N", legend=None, scale=alt.Scale(domain=[str(number) for number in range(COLORS)]))
+    boxes: alt.Chart = (
+        alt.Chart(frame)
+        .mark_rect(cornerRadius=4, fillOpacity=0.3)
+        .encode(
+            x=x,
+            x2="right:Q",
+            y=y,
+            y2="bottom:Q",
+            color=alt.condition("datum.row === null", alt.value("transparent"), color),
+            stroke=alt.condition(same, alt.value(TEXT), alt.value(LINE)),
+            strokeWidth=alt.condition(same, alt.value(3), alt.value(1)),
+            tooltip=[
+                alt.Tooltip("what:N", title="This is"),
+                alt.Tooltip("cell:Q", title="Cell"),
+                alt.Tooltip("value:N", title="Value"),
+                alt.Tooltip("touched:N", title="By this tensor"),
+            ],
+        )
+        .add_params(same)
+    )
+    return boxes
+
+
+def _texts(frame: pd.DataFrame) -> Sequence[alt.Chart]:
+    opacity = alt.condition("datum.row === null", alt.value(FAINT), alt.value(1))
+    base = alt.Chart(frame).encode(x="middle:Q", opacity=opacity)
+    values = base.mark_text(fontSize=14, fontWeight=600, color=TEXT).encode(y="upper:Q", text="value:N")
+    indices = base.mark_text(fontSize=10, color=TEXT).encode(y="lower:Q", text="index:N")
+    return values, indices
+
+
+def _headings(frame: pd.DataFrame) -> alt.Chart:
+    marks = alt.Chart(frame).mark_text(align="left", fontSize=13, color=NEUTRAL)
+    headings: alt.Chart = marks.encode(x="x:Q", y="y:Q", text="said:N")
+    return headings

@@ -1,0 +1,88 @@
+"""`gpuexplore memory`: how much memory training or serving a model needs, when, and what fits where."""
+
+import argparse
+from collections.abc import Sequence
+
+from gpuexplore.analysis.memory.fits import WELL_KNOWN, Fit, fits_of, gpus_named
+from gpuexplore.analysis.memory.layers.kinds import KINDS
+from gpuexplore.analysis.memory.layers.text import read_layers_file
+from gpuexplore.analysis.memory.models import Model, model_named, models
+from gpuexplore.analysis.memory.report import memory_json
+from gpuexplore.analysis.memory.request import Question, memory_of, reserve_words
+from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED
+from gpuexplore.analysis.memory.training import Memory
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.errors import InvalidInput
+from gpuexplore.request import split
+from gpuexplore.units import UNKNOWN, format_bytes, format_gigabytes
+
+FITS = {True: "yes", False: "no", None: UNKNOWN}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `memory`; values stay text."""
+    add = parser.add_argument
+    add("model", nargs="?", metavar="MODEL", help=f"{', '.join(models())}, or an MLP by its widths: 784-512-10")
+    add("--layers", metavar="FILE", help=f"a text file instead of MODEL, a layer a line: {', '.join(KINDS)}")
+    add("--batch", default="", metavar="N", help="samples of a step (default: a usual one of the model)")
+    add("--dtype", default="", metavar="NAME", help=f"{', '.join(ITEMSIZES)}; with --serve {', '.join(SERVED)}")
+    add("--optimizer", default="", metavar="NAME", help=f"{', '.join(OPTIMIZERS)} (default: sgd)")
+    add("--mixed", default="", metavar="NAME", help=f"autocast over fp32 parameters: {', '.join(MIXED)}")
+    add("--checkpoint", default="", metavar="N", help="segments whose activations are computed again (default: 0)")
+    add("--accumulate", default="", metavar="N", help="micro-batches a step, which divide the batch (default: 1)")
+    add("--tokens", default="", metavar="N", help="of a sequence (default: the model's own)")
+    add("--serve", action="store_true", help="weights and KV cache of a language model, instead of training")
+    add("--cache-dtype", default="", metavar="NAME", help="with --serve: of keys and values (default: the weights')")
+    add("--gpu", default=",".join(WELL_KNOWN), metavar="LIST", help="names of `specs`, a memory like 12GB, or all")
+    add("--reserve", default="", metavar="GB", help="memory that tensors cannot have (default: 1.3 GB and 7 %%)")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the peak with its moment, the timeline's main points, and what fits where."""
+    question = Question(
+        batch=arguments.batch,
+        dtype=arguments.dtype,
+        optimizer=arguments.optimizer,
+        mixed=arguments.mixed,
+        checkpoints=arguments.checkpoint,
+        accumulation=arguments.accumulate,
+        tokens=arguments.tokens,
+        cache_dtype=arguments.cache_dtype,
+        reserve=arguments.reserve,
+        serves=arguments.serve,
+    )
+    model, setup, reserve = _model(arguments), question.setup(), question.reserve_of()
+    gpus = gpus_named(split(arguments.gpu))
+    memory = memory_of(model, question.batch_of(model), setup)
+    fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
+    if arguments.json:
+        print_json(memory_json(memory, setup, fits, reserve))
+    else:
+        _print(memory, fits)
+        print(f"\nLargest batch: within the memory less {reserve_words(reserve)}.")
+    return EXIT_OK
+
+
+def _model(arguments: argparse.Namespace) -> Model:
+    if bool(arguments.model) == bool(arguments.layers):
+        raise InvalidInput("give either MODEL or --layers FILE: one of them, not both")
+    if arguments.layers:
+        return Model(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
+    return model_named(arguments.model)
+
+
+def _print(memory: Memory, fits: Sequence[Fit]) -> None:
+    print(f"{memory.model.title}: {memory.parameter_count:,} parameters, batch {memory.batch:,}")
+    print(f"Peak: {format_gigabytes(memory.total_bytes)}, in: {memory.peak_moment}\n")
+    peak = memory.peak.bytes_by_kind
+    rows = [(kind, format_gigabytes(memory.most(kind)), format_gigabytes(size)) for kind, size in peak.items()]
+    print_columns([("", "at most", "at the peak"), *(row for row in rows if memory.most(row[0]))])
+    print()
+    print_columns([("gpu", "memory", "fits", "largest batch"), *map(_columns, fits)])
+
+
+def _columns(fit: Fit) -> tuple[str, ...]:
+    largest = UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}"
+    return (fit.gpu.name, format_bytes(fit.gpu.memory_bytes), FITS[fit.fits], largest)

@@ -1,0 +1,55 @@
+"""`gpuexplore tensor`: an expression of views, copies and writes, step by step."""
+
+import argparse
+from typing import Any
+
+from gpuexplore.analysis.tensors import Chain, evaluate
+from gpuexplore.analysis.tensors.explain import words, write_sentences
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json
+
+HEADING = ("step", "is", "storage", "shape", "strides", "offset", "contiguous")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `tensor`."""
+    parser.add_argument("expression", metavar="EXPRESSION", help='like "x = 4x4; y = x.t(); x[0] = 100"')
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print each step with the tensor it gives, and what writes change."""
+    chain = evaluate(arguments.expression)
+    if arguments.json:
+        print_json(_json(chain))
+        return EXIT_OK
+    print_columns([HEADING, *(tuple(map(str, step.values())) for step in _steps(chain, words))])
+    for write in chain.writes:
+        print(f"\n{write.text}", *write_sentences(chain, write), sep="\n  ")
+    return EXIT_OK
+
+
+def _steps(chain: Chain, lengths: Any) -> list[dict[str, Any]]:
+    """Return a row for each step; `lengths` gives the form of shapes and strides."""
+    return [
+        {
+            "step": step.text,
+            "kind": step.kind,
+            "storage": step.view.storage,
+            "shape": lengths(step.view.shape),
+            "strides": lengths(step.view.strides),
+            "offset": step.view.offset,
+            "contiguous": step.view.is_contiguous,
+        }
+        for step in chain.steps
+    ]
+
+
+def _json(chain: Chain) -> dict[str, Any]:
+    return {
+        "expression": chain.expression,
+        "steps": _steps(chain, list),
+        "is_view": chain.is_view,
+        "values": None if chain.values is None else list(chain.values),
+        "writes": [{"text": write.text, "changes": list(write_sentences(chain, write))} for write in chain.writes],
+    }

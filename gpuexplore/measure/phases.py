@@ -1,0 +1,39 @@
+"""The phases of a call, forward and backward, timed one by one after the case itself has settled.
+
+With the same timer, flush and stopping rule. The phases one after the other must leave the right output, like the whole
+call: phases that do not have no times.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gpuexplore.measure.candidate import Candidate
+from gpuexplore.measure.failure import describe_error
+from gpuexplore.measure.group import Group
+from gpuexplore.measure.prepare import checked
+from gpuexplore.measure.timing import Sampling, sample_alone
+from gpuexplore.model import Phase, PhaseName
+
+MOST_REASON = 500  # characters
+
+
+def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
+    """Return the phases that the operation names, each with its samples or why it has none."""
+    candidate = sampling.candidate
+    wanted = tuple(group.operation.phases)
+    if not candidate.phases:
+        return tuple(Phase(name, reason=f"{candidate.case.implementation} has no call for it alone") for name in wanted)
+    candidate.run()  # leaves what a later phase begins with
+    candidate.poison()
+    try:
+        timed = tuple(_timed(wanted, candidate, sampling.call_s / len(wanted), group))
+        checked(candidate, group, group.timed_reference)
+    except Exception as error:  # the whole call was right, and its samples stand
+        return tuple(Phase(name, reason=describe_error(error)[:MOST_REASON]) for name in wanted)
+    return timed
+
+
+def _timed(wanted: tuple[PhaseName, ...], candidate: Candidate, call_s: float, group: Group) -> Iterator[Phase]:
+    for name in wanted:
+        alone = replace(candidate, run=candidate.phases[name])
+        yield Phase(name, sample_alone(alone, call_s, group.time))

@@ -1,0 +1,102 @@
+"""What learners answered: one row a try, of which the last of a step counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, select, update
+
+from gpuexplore.store.database import Database
+from gpuexplore.store.tables import ANSWERS
+
+MOST_ANSWERS = 5000  # of one look at a lesson: a hundred learners with fifty tries each
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One learner's try at one step.
+
+    Attributes:
+        number: grows with every answer.
+        digest: of the lesson's text.
+        guesses: by the guess's id; None for no idea.
+        runs: ids of what was measured for it, in the order of the step's work; None where nothing had to be.
+        outcomes: of the step's checks, in order; None until they are judged.
+    """
+
+    number: int
+    owner: str
+    lesson: str
+    digest: str
+    step: str
+    guesses: Mapping[str, str | None]
+    runs: tuple[str | None, ...]
+    outcomes: tuple[str, ...] | None
+    created_utc: str
+
+
+def add_answer(
+    database: Database,
+    owner: str,
+    place: tuple[str, str, str],
+    *,
+    guesses: Mapping[str, str | None],
+    runs: Sequence[str | None],
+) -> int:
+    """Store a try; return its number. It is on the disk when this returns.
+
+    Args:
+        database: where to.
+        owner: whose it is.
+        place: lesson, digest of its text, and letter of the step.
+        guesses: by the guess's id.
+        runs: ids of what is measured for it.
+    """
+    lesson, digest, step = place
+    row = {"owner": owner, "lesson": lesson, "digest": digest, "step": step, "created_utc": database.now()}
+    with database.writing(durable=True) as connection:
+        made = connection.execute(insert(ANSWERS).values(**row, guesses=dict(guesses), runs=list(runs)))
+        return int(made.inserted_primary_key[0]) if made.inserted_primary_key else 0
+
+
+def set_outcomes(database: Database, number: int, outcomes: Sequence[str]) -> None:
+    """Note what became of a try."""
+    with database.writing() as connection:
+        connection.execute(update(ANSWERS).where(ANSWERS.c.number == number).values(outcomes=list(outcomes)))
+
+
+def answers_of(database: Database, owner: str, lesson: str | None = None) -> tuple[Answer, ...]:
+    """Return what an owner answered, of one lesson or of all, the oldest first."""
+    wanted = select(ANSWERS).where(ANSWERS.c.owner == owner).order_by(ANSWERS.c.number)
+    if lesson is not None:
+        wanted = wanted.where(ANSWERS.c.lesson == lesson)
+    with database.reading() as connection:
+        return tuple(_answer(row) for row in connection.execute(wanted.limit(MOST_ANSWERS)))
+
+
+def answers_since(database: Database, lesson: str, digest: str, since_utc: str) -> tuple[Answer, ...]:
+    """Return what everybody answered of one version of a lesson since then, the newest first."""
+    wanted = select(ANSWERS).where(ANSWERS.c.lesson == lesson, ANSWERS.c.digest == digest)
+    wanted = wanted.where(ANSWERS.c.created_utc >= since_utc).order_by(ANSWERS.c.number.desc()).limit(MOST_ANSWERS)
+    with database.reading() as connection:
+        return tuple(_answer(row) for row in connection.execute(wanted))
+
+
+def erase_answers(database: Database, owner: str) -> int:
+    """Delete everything an owner answered; return how many rows that were."""
+    with database.writing(durable=True) as connection:
+        return connection.execute(delete(ANSWERS).where(ANSWERS.c.owner == owner)).rowcount
+
+
+def _answer(row: Row[Any]) -> Answer:
+    return Answer(
+        number=row.number,
+        owner=row.owner,
+        lesson=row.lesson,
+        digest=row.digest,
+        step=row.step,
+        guesses=row.guesses,
+        runs=tuple(row.runs),
+        outcomes=None if row.outcomes is None else tuple(row.outcomes),
+        created_utc=row.created_utc,
+    )

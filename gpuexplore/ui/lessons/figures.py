@@ -1,0 +1,141 @@
+"""What a step measured or computed, before it is judged: a chart where sizes differ, figures where they do not."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from gpuexplore import charts
+from gpuexplore.analysis.fact_check.claim import claims_of
+from gpuexplore.analysis.fact_check.judge import judge
+from gpuexplore.analysis.model import RunAnalysis
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.charts.mistake import wrong_and_right
+from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Mistake, Predict, Run
+from gpuexplore.lessons.evidence import Measured, computed_rows, stand_ins
+from gpuexplore.lessons.figure import Figure, format_with_interval
+from gpuexplore.lessons.format import Step
+from gpuexplore.lessons.quantities import Row
+from gpuexplore.lessons.work import Task, request_of
+from gpuexplore.mistakes.contract import Observation
+from gpuexplore.model import Device, Result
+from gpuexplore.request import to_query
+from gpuexplore.serialization import decode
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.table import UNITS, shown_row
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+
+PAGES = Path(__file__).parents[3] / "pages"
+COLUMNS = (
+    "Implementation",
+    "Dtype",
+    "Shape",
+    "Size",
+    "Time",
+    "95 % low",
+    "95 % high",
+    "Speedup",
+    "Rate",
+    "MFU",
+    "Error",
+)
+
+
+def show_figures(
+    step: Step, tasks: Sequence[Task], measured: Mapping[int, Measured], *, devices: Sequence[Device], key: str
+) -> None:
+    """Show what a step knows, block by block, and the page on which each goes on."""
+    for place, task in enumerate(tasks):
+        block = task.block
+        if isinstance(block, Mistake):
+            _show_mistake(measured.get(place), f"{key}.{place}.mistake")
+        elif task.work is None:
+            _show_rows(list(stand_ins(block, devices)), "No GPU is here: ")
+        else:
+            _show_results(measured.get(place, ()), f"{key}.{place}")
+        _open_in(block, devices, f"{key}.{place}.open")
+    for place, block in enumerate(step.of(*COMPUTED)):
+        SHOWN.get(type(block), _show_computed)(block, devices)
+        _open_in(block, devices, f"{key}.computed.{place}.open")
+
+
+def _show_results(results: Any, key: str) -> None:
+    found: Sequence[Result] = results
+    if not found:
+        return
+    analysis = analyze(found)
+    shapes = {result.case.shape for result in found if result.measurement}
+    if len(shapes) > 1:
+        show_chart(lambda: charts.time(analysis), _moments(found), key=f"{key}.chart")
+    _show_results_table(analysis, found)
+
+
+def _show_results_table(analysis: RunAnalysis, found: Sequence[Result]) -> None:
+    def rows() -> list[Mapping[str, object]]:
+        shown = [shown_row(analyzed) for analyzed in analysis.results]
+        return [{name: row.get(name) for name in (*COLUMNS, "Flags", "Status") if name in row} for row in shown]
+
+    alt = f"Table of {len(found)} results with time, interval, speedup, rate and MFU"
+    show_table(rows, _moments(found), UNITS, alt=alt)
+
+
+def _moments(found: Sequence[Result]) -> tuple[object, ...]:
+    """Return what tells these results from all others."""
+    return tuple(
+        (result.case, result.environment and result.environment.started_utc, result.measurement) for result in found
+    )
+
+
+def _show_mistake(payload: Any, key: str) -> None:
+    if not payload:
+        return
+    seen = decode(Observation, payload)
+    st.markdown(f"**{plain(seen.what)}** · {seen.origin}")
+    show_chart(lambda: wrong_and_right(seen), repr(seen), key=key)
+    st.caption(plain(seen.detection.evidence))
+
+
+def _show_computed(block: Any, devices: Sequence[Device]) -> None:
+    _show_rows(list(computed_rows(block, devices)), "")
+
+
+def _show_rows(rows: Sequence[Row], opening: str) -> None:
+    for row in rows:
+        source = row.labels.get("source", "")
+        of = " ".join(
+            filter(None, (row.labels.get("impl", ""), row.labels.get("dtype", ""), row.labels.get("size", "")))
+        )
+        known = {name: figure for name, figure in row.figures.items() if isinstance(figure, Figure)}
+        listed = ", ".join(f"{name.replace('_', ' ')} {format_with_interval(figure)}" for name, figure in known.items())
+        st.caption(f"{opening}{plain(of)} {plain(source)}: {plain(listed or row.missing)}")
+
+
+def _show_claim(block: Claim, _devices: Sequence[Device]) -> None:
+    for claim in claims_of(block.row):
+        found = judge(claim)
+        st.markdown(f"**{plain(claim.claim)}** · {found.verdict}")
+        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in found.evidence))
+
+
+SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {Claim: _show_claim}
+
+
+def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
+    """Offer the page on which a reader goes on with the same."""
+    page, title, query = _page_of(block, devices)
+    if page and st.button(f"Open in {title}", key=key, icon=":material/open_in_new:", type="tertiary"):
+        st.switch_page(PAGES / page, query_params=query)
+
+
+def _page_of(block: Any, devices: Sequence[Device]) -> tuple[str, str, dict[str, str]]:
+    if isinstance(block, Run):
+        return "benchmark.py", "Benchmark", to_query(request_of(block, devices[0].id))
+    if isinstance(block, Mistake):
+        return "timing_mistakes.py", "Timing mistakes", {"mistake": block.mistake}
+    if isinstance(block, Claim):
+        return "fact_check.py", "Fact check", {"row": claims_of(block.row)[0].id}
+    if isinstance(block, Predict):
+        return "what_if.py", "Dtype what-if", {"op": block.operation, "shape": block.shape or block.size}
+    return ("kernels.py", "Kernels", {}) if isinstance(block, Launch) else ("", "", {})

@@ -1,0 +1,206 @@
+"""One step of a lesson: text, guess, measurement, verdict in the reader's own figures, and the rule to keep."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.activity import ActivityRun
+from gpuexplore.analysis.run.analyze import analyze_alone
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.lessons.blocks import Check, Guess, Instructor, Keep
+from gpuexplore.lessons.blocks import Run as RunBlock
+from gpuexplore.lessons.evidence import names_of
+from gpuexplore.lessons.format import Lesson, Step
+from gpuexplore.lessons.judged_step import JudgedCheck, JudgedStep, judged_by
+from gpuexplore.lessons.outcome import Outcome
+from gpuexplore.lessons.prose import Prose
+from gpuexplore.lessons.quantities import Row, StepNames, facts_of, result_row
+from gpuexplore.lessons.work import Task, tasks_of
+from gpuexplore.model import Device, Run
+from gpuexplore.store.answers import Answer
+from gpuexplore.ui.activity.view import RUNS
+from gpuexplore.ui.identity import may_cancel
+from gpuexplore.ui.known_results import measured_results
+from gpuexplore.ui.lessons.figures import show_figures
+from gpuexplore.ui.lessons.guesses import ask, guessed
+from gpuexplore.ui.lessons.measuring import Found, age_s, alike, found_runs, submit
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.state import changed, position
+from gpuexplore.ui.session import known_devices, note_visit, owner, store
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_whole_seconds
+
+TICK_S = 0.5
+ICONS = {
+    Outcome.RIGHT: ":material/check_circle:",
+    Outcome.CLOSE: ":material/near_me:",
+    Outcome.OFF: ":material/explore_off:",
+    Outcome.UNCLEAR: ":material/help:",
+    Outcome.NOT_MEASURED: ":material/hourglass_disabled:",
+    Outcome.NO_GUESS: ":material/visibility:",
+}
+OWN = RunBlock(operation="matmul")  # what the reader's own results are labelled by, for a task
+
+
+def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
+    """Show a step as far as the reader is with it."""
+    devices = known_devices()
+    key = f"{lesson.name}.{step.letter}"
+    try:
+        tasks = tasks_of(step, devices)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    st.subheader(f"{step.letter}. {plain(step.title)}", anchor=False)
+    _show_before(step, devices)
+    if answer is None:
+        _ask(lesson, step, tasks, key)
+        return
+    for guess in step.of(Guess):
+        st.markdown(f"{plain(guess.ask)}: you guessed **{plain(guessed(guess, answer.guesses))}**.")
+    found = found_runs(answer.runs, tasks)
+    if found.pending:
+        st.fragment(_wait, run_every=TICK_S)(answer.runs, tasks)
+        return
+    _show_problems(found)
+    _show_after(step, tasks, answer, found=found, devices=devices)
+    _again(lesson, step, tasks, answer=answer, key=key)
+
+
+def _show_before(step: Step, devices: Sequence[Device]) -> None:
+    """Show what stands before the first check."""
+    names = StepNames((), facts_of(devices))
+    for _, part in step.parts:
+        if isinstance(part, Check):
+            return
+        if isinstance(part, Prose):
+            st.markdown(part.said(names))
+
+
+def _ask(lesson: Lesson, step: Step, tasks: Sequence[Task], key: str) -> None:
+    known = alike(tasks)
+    committed = ask(step, f"form.{key}.{lesson.digest}", tasks, known)
+    if committed is None:
+        return
+    guesses, reuse = committed
+    try:
+        runs = submit(tasks, known if reuse else ())
+        store().add_answer(owner(), (lesson.name, lesson.digest, step.letter), guesses=guesses, runs=runs)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    st.rerun()
+
+
+def _wait(ids: Sequence[str | None], tasks: Sequence[Task]) -> None:
+    """Show how far the measurement is, and the page again once it has ended."""
+    note_visit()
+    found = found_runs(ids, tasks)
+    if not found.pending:
+        st.rerun()
+    for run in found.pending:
+        st.markdown(f":material/hourglass_top: {_words(run)}")
+    mine = [run for run in found.pending if not isinstance(run, Run) or may_cancel(run)]
+    if mine and st.button("Cancel", icon=":material/stop:", key=f"cancel.{mine[0].id}"):
+        for run in mine:
+            store().request_cancel(run.id, owner())
+        changed()
+        RUNS.forget()
+        st.rerun()
+
+
+def _words(run: Run | ActivityRun) -> str:
+    place = position(run.id)
+    if place is not None:
+        when = (
+            f", expected to start in about {format_whole_seconds(place.expected_start_s)}"
+            if place.expected_start_s
+            else ""
+        )
+        return f"Waiting: number {place.position} in the queue{when}"
+    if isinstance(run, Run) and run.progress.done:
+        return f"Measuring: {run.progress.done} of {run.progress.total}"
+    return "Measuring"
+
+
+def _show_problems(found: Found) -> None:
+    for run in found.failed:
+        st.warning(
+            f"The measurement ended early: {plain(run.reason or 'it was cancelled')}.", icon=":material/warning:"
+        )
+    if found.lost:
+        st.warning("What was measured for this answer is no longer stored: measure again.", icon=":material/warning:")
+
+
+def _show_after(step: Step, tasks: Sequence[Task], answer: Answer, *, found: Found, devices: Sequence[Device]) -> None:
+    """Show what was measured, the verdicts, and what stands behind them."""
+    try:
+        names = names_of(step, devices, found.measured, tasks)
+        judged = judged_by(step, names, answer.guesses, _own_rows(step, devices))
+    except InvalidInput as error:
+        show_problem(error)
+        return
+    show_figures(step, tasks, found.measured, devices=devices, key=f"{answer.lesson}.{answer.step}")
+    if found.finished_utc and (run := next(iter(found.runs.values()), None)):
+        st.caption(f"Measured {format_whole_seconds(age_s(run))} ago on this machine, run {run.id}.")
+    _note_outcomes(answer, judged)
+    _show_checked(step, answer, judged)
+
+
+def _show_checked(step: Step, answer: Answer, judged: JudgedStep) -> None:
+    checks, seen = {id(found.check): found for found in judged.checks}, False
+    for _, part in step.parts:
+        if isinstance(part, Check):
+            seen = True
+            _show_verdict(step, answer, checks[id(part)])
+        elif isinstance(part, Keep):
+            st.success(f"**Keep:** {part.text.said(judged.names)}", icon=":material/bookmark:")
+        elif isinstance(part, Prose) and seen:
+            st.markdown(part.said(judged.names))
+        elif isinstance(part, Instructor):
+            continue
+
+
+def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
+    outcome = found.judged.outcome
+    guess = step.guesses.get(found.check.guess)
+    words = [f"{ICONS[outcome]} **{outcome.value.capitalize()}.**"]
+    if guess is not None and found.judged.answer:
+        words.append(f"You said {plain(guessed(guess, answer.guesses))}; it is **{plain(found.judged.answer)}**.")
+    if found.judged.why:
+        words.append(f"{plain(found.judged.why.capitalize())}.")
+    st.markdown(" ".join(words))
+    if found.said:
+        st.markdown(found.said)
+
+
+def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
+    outcomes = tuple(found.judged.outcome.value for found in judged.checks)
+    if answer.outcomes != outcomes:
+        store().set_outcomes(answer.number, outcomes)
+
+
+def _again(lesson: Lesson, step: Step, tasks: Sequence[Task], *, answer: Answer, key: str) -> None:
+    place = (lesson.name, lesson.digest, step.letter)
+    with st.container(horizontal=True):
+        if any(task.work for task in tasks) and st.button(
+            "Measure again", icon=":material/refresh:", key=f"{key}.again"
+        ):
+            try:
+                store().add_answer(owner(), place, guesses=answer.guesses, runs=submit(tasks))
+            except GpuExploreError as error:
+                show_problem(error)
+                return
+            st.rerun()
+        if any(check.reach for check in step.of(Check)) and st.button(
+            "Look again", icon=":material/refresh:", key=f"{key}.look"
+        ):
+            st.rerun()
+
+
+def _own_rows(step: Step, devices: Sequence[Device]) -> list[Row]:
+    """Return the reader's own results, where the step has a task that one of them may have done."""
+    if not any(check.reach for check in step.of(Check)):
+        return []
+    found = [result for device in devices for _, result in measured_results(device, owner()).found]
+    return [result_row(OWN, analyze_alone(result)) for result in found]

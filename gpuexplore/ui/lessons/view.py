@@ -1,0 +1,80 @@
+"""A lesson on a page: its steps with what became of each, and one of them at a time."""
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.lessons.catalog import catalog
+from gpuexplore.lessons.format import Lesson
+from gpuexplore.store.answers import Answer
+from gpuexplore.ui import link
+from gpuexplore.ui.lessons.listing import Kind, show_lessons
+from gpuexplore.ui.lessons.progress import answers_to, is_done, state_of, summary
+from gpuexplore.ui.lessons.step import show_step
+from gpuexplore.ui.lessons.teacher import show_teacher
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.url_widgets import segments, show_problem
+
+VIEWS = ("learner", "instructor")
+
+
+def show() -> None:
+    """Show the lesson that the link names, or all of them."""
+    found, name = catalog(), link.parameters().get("lesson")
+    if name is not None:
+        try:
+            lesson = found.lesson(name)
+        except InvalidInput as error:
+            show_problem(error)
+        else:
+            _show_lesson(lesson)
+            return
+    show_lessons(found, _open)
+
+
+def _open(name: str | None, step: str | None = None) -> None:
+    link.write("lesson", name)
+    link.write("step", step)
+    link.write("view", None)
+    st.rerun()
+
+
+def _show_lesson(lesson: Lesson) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("All lessons", icon=":material/arrow_back:"):
+            _open(None)
+        view = segments("View", "view", VIEWS, shown=str.capitalize)
+    st.header(plain(lesson.title), anchor=False)
+    st.markdown(f"{plain(lesson.question)} About {lesson.minutes} minutes.")
+    if view == "instructor":
+        show_teacher(lesson)
+        return
+    answers = answers_to(lesson)
+    said = summary(lesson, answers)
+    done = sum(map(is_done, answers.values()))
+    st.progress(min(1.0, done / len(lesson.steps)), text=said or f"{len(lesson.steps)} steps")
+    letters = [step.letter for step in lesson.steps]
+    letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers))
+    show_step(lesson, lesson.step(letter), answers.get(letter))
+    _show_ways(lesson, letters, letter, is_answered=letter in answers)
+
+
+def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:
+    state = state_of(answers.get(letter))
+    return f"{letter} · {state}" if state else letter
+
+
+def _show_ways(lesson: Lesson, letters: list[str], letter: str, *, is_answered: bool) -> None:
+    """Offer the step before and the one behind."""
+    place = letters.index(letter)
+    with st.container(horizontal=True):
+        if place and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
+            _open(lesson.name, letters[place - 1])
+        if place + 1 < len(letters):
+            kind: Kind = "primary" if is_answered else "secondary"
+            label = "Next step" if is_answered else "Skip this step"
+            if st.button(label, icon=":material/arrow_forward:", type=kind, key="lesson.next"):
+                _open(lesson.name, letters[place + 1])
+        elif is_answered and st.button("All lessons", icon=":material/check:", type="primary", key="lesson.end"):
+            _open(None)

@@ -1,0 +1,1 @@
+"""The page Memory: its choices and its view."""

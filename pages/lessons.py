@@ -1,0 +1,11 @@
+"""Lessons: guess, measure, see the own figures, learn why, keep one rule."""
+
+import streamlit as st
+
+from gpuexplore.ui.lessons.view import show
+from gpuexplore.ui.link import open_page
+
+st.title("Lessons")
+st.caption("Guess first, then measure on this machine: what comes out, why, and one rule to keep from each step.")
+open_page("lessons")
+show()

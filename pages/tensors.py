@@ -1,0 +1,25 @@
+"""Tensors: what shape, strides and offset make of a storage, step by step."""
+
+import streamlit as st
+
+from gpuexplore.analysis.tensors.operations import METHODS
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.tensors.examples import DEFAULT, show_examples
+from gpuexplore.ui.tensors.view import show_chain
+from gpuexplore.ui.url_widgets import text
+
+st.title("Tensors")
+st.caption(
+    "A tensor is a shape, strides and an offset over the cells of a storage. With strides (s, t), element (i, j) is "
+    "cell offset + i × s + j × t."
+)
+open_page("tensors")
+show_examples()
+expression = text(
+    "Expression",
+    "expression",
+    DEFAULT,
+    help="Start with a shape like `4x4`, `arange(16)`, `zeros(2, 3)` or `tensor([[1, 2], [3, 4]])`, then index it or "
+    f"call methods: {', '.join(METHODS)}. `;` separates statements, `y = x.t()` names a tensor, `x[0] = 100` writes.",
+)
+show_chain(expression)

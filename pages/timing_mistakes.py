@@ -1,0 +1,14 @@
+"""Timing mistakes: the usual ways to get a wrong number, each made here beside the right one."""
+
+import streamlit as st
+
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.timing_mistakes.view import show_mistakes
+
+st.title("Timing mistakes")
+st.caption(
+    "Ways to get a wrong number, most of them from five teaching notebooks. Each is made here on purpose beside the "
+    "right way, in turns; the wrong number is shown and never kept."
+)
+open_page("timing-mistakes")
+show_mistakes()

@@ -1,0 +1,122 @@
+"""Our arithmetic against torch's own MemTracker, which sees every tensor that torch makes."""
+
+import pytest
+
+from gpuexplore.analysis.memory import Training, training_memory
+from gpuexplore.analysis.memory.models import model_named, model_of_text
+from gpuexplore.analysis.memory.setup import OPTIMIZERS
+from tests.analysis.memory.torch_models import tracked_peak
+
+TOLERANCE = 0.1
+EVERYTHING = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)
+SETUPS = (
+    Training(optimizer="momentum"),
+    Training(optimizer="adamw", dtype="bf16"),
+    Training(optimizer="adamw", mixed="bf16"),
+    Training(checkpoints=3),
+    Training(accumulation=2),
+    EVERYTHING,
+)
+DECODER = """
+input tokens=64
+embedding 256 vocabulary=2000
+repeat 2
+  split
+  rms_norm
+  attention heads=8 kv={kv} rotary=yes fused={fused}
+  add
+  split
+  rms_norm
+  gated 1024
+  add
+end
+rms_norm
+linear 2000 bias=no
+"""
+SMALL_RESNET = """
+input 3x64x64
+conv 32 kernel=7 stride=2 padding=3 bias=no
+batch_norm
+relu
+max_pool 3 stride=2 padding=1
+split
+conv 32 kernel=1 bias=no
+batch_norm
+relu
+conv 128 kernel=3 stride=2 padding=1 bias=no
+batch_norm
+shortcut
+conv 128 kernel=1 stride=2 bias=no
+batch_norm
+add
+relu
+avg_pool 1
+flatten
+linear 100
+"""
+EVERY_OTHER_KIND = (
+    "input 3x32x32;conv 32 kernel=3;sigmoid;conv 64 kernel=3;tanh;conv 64 kernel=3;gelu;conv 64 kernel=3;silu;flatten;"
+    "linear 512;layer_norm;dropout;softmax;linear 10"
+)
+PASTED = {
+    "decoder with a KV head each": DECODER.format(kv=8, fused="yes"),
+    "decoder with few KV heads": DECODER.format(kv=2, fused="yes"),
+    "decoder that stores its scores": DECODER.format(kv=8, fused="no"),
+    "residual net": SMALL_RESNET,
+    "every other kind": EVERY_OTHER_KIND,
+}
+
+
+def compared(model, batch, setup):
+    """Return our peak over the tracker's, and whether both count the same parameters."""
+    tracked, parameters, _ = tracked_peak(model, batch, setup)
+    found = training_memory(model, batch, setup)
+    return found.total_bytes / tracked, found.parameter_count == parameters
+
+
+CASES = (  # every model, setting and kind of layer once at least; the whole table takes minutes
+    *(("alexnet-2012", 128, setup) for setup in SETUPS),
+    ("alexnet", 128, Training(optimizer="adamw")),
+    ("vgg-16", 128, Training(optimizer="adamw")),
+    ("vgg-16", 8, EVERYTHING),
+    ("mlp", 128, Training(dtype="bf16")),
+    *(("784-2048-10", 8, Training(optimizer=optimizer)) for optimizer in OPTIMIZERS),
+)
+PASTED_CASES = (
+    ("residual net", Training(optimizer="adamw", dtype="fp64")),
+    ("residual net", Training(checkpoints=3)),
+    ("residual net", EVERYTHING),
+    ("every other kind", Training(mixed="fp16")),
+    ("every other kind", Training(accumulation=2)),
+    ("decoder with a KV head each", Training(dtype="bf16")),
+    ("decoder with few KV heads", Training(mixed="bf16")),
+    ("decoder with few KV heads", EVERYTHING),
+    ("decoder that stores its scores", Training(dtype="bf16")),
+    ("decoder that stores its scores", Training(mixed="bf16", checkpoints=6)),
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "batch", "setup"), CASES, ids=str)
+def test_a_model_peaks_where_torch_does(name, batch, setup):
+    ratio, same_parameters = compared(model_named(name), batch, setup)
+
+    assert ratio == pytest.approx(1, abs=TOLERANCE)
+    assert same_parameters
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "setup"), PASTED_CASES, ids=str)
+def test_pasted_layers_peak_where_torch_does(name, setup):
+    ratio, same_parameters = compared(model_of_text(PASTED[name]), 8, setup)
+
+    assert ratio == pytest.approx(1, abs=TOLERANCE)
+    assert same_parameters
+
+
+@pytest.mark.long
+def test_a_language_model_peaks_where_torch_does():
+    ratio, same_parameters = compared(model_named("transformer"), 2, Training(optimizer="adamw", tokens=64))
+
+    assert ratio == pytest.approx(1, abs=TOLERANCE)
+    assert same_parameters

@@ -1,0 +1,146 @@
+import pytest
+
+from gpuexplore.analysis.tensors import StepRefused, evaluate
+from gpuexplore.analysis.tensors.expression.tokens import MOST_STATEMENTS
+from gpuexplore.errors import InvalidInput
+
+SIX = "x = tensor([[1, 2, 3], [4, 5, 6]])"
+
+
+def test_the_element_1_2_of_4x4_is_cell_6():
+    """The notebook's first example: strides 4 and 1."""
+    chain = evaluate("x = 4x4")
+
+    assert (chain.shape, chain.strides, chain.offset) == ((4, 4), (4, 1), 0)
+    assert chain.storage_index((1, 2)) == 6
+
+
+def test_a_column_is_a_view_that_begins_at_its_cell():
+    chain = evaluate("x = 4x4; x[:, 1]")
+
+    assert (chain.shape, chain.strides, chain.offset) == ((4,), (4,), 1)
+    assert chain.values == (1, 5, 9, 13)
+    assert chain.is_view
+    assert not chain.is_contiguous
+
+
+@pytest.mark.parametrize(
+    ("call", "is_view"),
+    [(".view(3, 2)", True), (".t()", True), ("[0]", True), (".reshape(6)", True), (".clone()", False)],
+)
+def test_what_shares_the_storage_of_the_notebooks_tensor(call, is_view):
+    assert evaluate(f"{SIX}; x{call}").is_view is is_view
+
+
+def test_a_write_is_seen_through_the_transpose_and_not_by_a_copy():
+    chain = evaluate(f"{SIX}; y = x.t(); z = x.clone(); x[0][1] = 100")
+    (write,) = chain.writes
+
+    assert chain.values_of(chain.names["y"]) == (1, 4, 100, 5, 3, 6)
+    assert chain.values_of(chain.names["z"]) == (1, 2, 3, 4, 5, 6)
+    assert [(seen.name, seen.elements) for seen in chain.seen_of(write)] == [
+        ("x", ((0, 1),)),
+        ("y", ((1, 0),)),
+        ("z", ()),
+    ]
+    assert [seen.shares_storage for seen in chain.seen_of(write)] == [True, True, False]
+
+
+def test_view_of_a_transpose_fails_and_its_repair_has_new_storage():
+    """The notebook's second example."""
+    with pytest.raises(StepRefused, match="axes 0 and 1") as caught:
+        evaluate(f"{SIX}; x.t().view(2, 3)")
+    repaired = evaluate(caught.value.repaired(".contiguous().view(2, 3)"))
+
+    assert caught.value.chain.strides == (1, 3)
+    assert (repaired.values, repaired.is_view, repaired.storage.name) == ((1, 4, 2, 5, 3, 6), False, "B")
+
+
+def test_contiguous_of_a_contiguous_tensor_is_the_same_tensor():
+    chain = evaluate("x = 2x3; x.contiguous()")
+
+    assert chain.steps[-1].kind == "same"
+    assert chain.is_view
+
+
+def test_reshape_copies_only_when_it_must():
+    assert evaluate("x = 2x3; x.reshape(6)").steps[-1].kind == "view"
+    assert evaluate("x = 2x3; x.t().reshape(6)").steps[-1].kind == "copy"
+
+
+def test_a_broadcast_axis_has_stride_0_and_cannot_be_written_to():
+    chain = evaluate("x = 1x3; x.expand(2, 3)")
+
+    assert chain.strides == (0, 1)
+    assert list(chain.result.cells()) == [0, 1, 2, 0, 1, 2]
+    with pytest.raises(StepRefused, match="broadcast axis"):
+        evaluate("x = 1x3; x.expand(2, 3)[:] = 5")
+
+
+def test_the_notebooks_product_has_new_storage():
+    chain = evaluate("x = 1000x500; y = 500x200; x.matmul(y)")
+
+    assert (chain.shape, chain.is_view, chain.values) == ((1000, 200), False, None)
+    assert evaluate("x = 2x2; y = ones(2, 1); x.matmul(y)").values == (1, 5)
+
+
+def test_large_tensors_are_arithmetic_on_strides():
+    chain = evaluate("x = 2000x2000; y = x.t(); x[0] = 1")
+
+    assert chain.names["y"].strides == (1, 2000)
+    assert chain.seen_of(chain.writes[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "named"),
+    [
+        ("__import__('os').system('ls')", ("character 1:", "__import__", "names that begin with a letter")),
+        ("x = 4x4; x.__class__", ("character 12", "__class__")),
+        ("eval('1')", ("'", "names, whole numbers")),
+        ("x" * 10_000, ("10,000 characters", "at most 200")),
+        ("x = 4x4; x[1, 2", ("character 16", "the end", "]")),
+        ("x = 4x4; x[1]]", ("character 14", "]", "or the end")),
+        ("x = 4x4; x.view((2, 8)", ("character 23", "the end", ")")),
+        ("x = 4x4; x.foo()", ("character 12", "foo", "contiguous")),
+        ("x = 4x4; x[0:99999999999999999999]", ("character 14", "99999999999999999999", "1,000,000,000")),
+        ("arange(1e12)", ("character 8", "1e12", "1,000,000,000")),
+        ("1000000x1000000", ("1,000,000,000,000 elements", "at most 134,217,728")),
+        ("x = 1x1; x.expand(1000000, 1000000)", ("1,000,000,000,000 elements", "at most 134,217,728")),
+        ("x = 4x4; x[::-1]", ("step '-1'", "from 1")),
+        ("x = 4x4; x[::0]", ("step '0'", "from 1")),
+        ("x = 4x4; y", ("name 'y'", "are x")),
+        ("x", ("name 'x'", "name a tensor first")),
+        ("x = 4x4; x[4]", ("index of axis 0 '4'", "-4 to 3")),
+        ("x = 4x4; x[0, 0, 0]", ("3 items", "at most 2")),
+        ("x = 4x4; x.view(5, 5)", ("(5, 5)", "16 elements")),
+        ("x = 4x4; x.transpose(0)", ("1 arguments", ".transpose(axis, axis)")),
+        ("x = 4x4; x.t() = 5", ("character 16", "=", "index")),
+        ("x = 4x4; x[0] = y", ("character 17", "y", "a number")),
+        ("x = tensor([[1, 2], [3]])", ("rows are of one length",)),
+        ("x = 4x4; x[..., ...]", ("[..., ...]", "one ... at most")),
+        ("arange(3, 1)", ("(3, 1)", "not above the end")),
+        ("1x1x1x1x1x1x1x1x1", ("9 axes", "at most 8")),
+        ("None = 4x4", ("None", "nothing else")),
+        ("4x4;" * (MOST_STATEMENTS + 1), ("at most 12",)),
+        (";".join(["4x4" + ".t()" * 20] * 4), ("more than 64 steps",)),
+        ("", ("character 1", "the end", "a shape like 4x4")),
+        ("x = \uff14x4", ("character 5", "\uff14")),
+    ],
+)
+def test_what_is_no_expression_is_refused_where_it_stands(expression, named):
+    with pytest.raises(InvalidInput) as caught:
+        evaluate(expression)
+
+    assert [words for words in named if words not in str(caught.value)] == []
+
+
+def test_a_deep_nesting_of_brackets_is_a_message():
+    with pytest.raises(InvalidInput, match="character 201: 'the end'"):
+        evaluate("tensor(" + "[" * 193)
+
+
+def test_an_index_outside_the_tensor_has_no_cell():
+    with pytest.raises(InvalidInput, match="index of axis 1 '4': accepted are -4 to 3"):
+        evaluate("4x4").storage_index((0, 4))
+    with pytest.raises(InvalidInput, match="2 of them"):
+        evaluate("4x4").storage_index((0,))

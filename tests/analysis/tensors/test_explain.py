@@ -1,0 +1,92 @@
+import pytest
+
+from gpuexplore.analysis.tensors import StepRefused, evaluate
+from gpuexplore.analysis.tensors.explain import reading_sentences, repairs, why_view_fails, write_sentences
+from gpuexplore.analysis.tensors.reading import reading
+
+
+def refused(expression):
+    with pytest.raises(StepRefused) as caught:
+        evaluate(expression)
+    return caught.value
+
+
+def cost(expression, kind="cpu"):
+    return reading(evaluate(expression).result, 4, kind)
+
+
+def test_the_two_axes_that_view_cannot_merge_are_named_with_their_strides():
+    error = refused("x = 2x3; x.t().view(2, 3)")
+    told = " ".join(why_view_fails(error.chain.result, error.view_refused))
+
+    assert "axes 0 and 1 of (3, 2)" in told
+    assert "2 × 3 = 6; it has 1" in told
+    assert repairs(error.view_refused) == (".contiguous().view(2, 3)", ".reshape(2, 3)")
+
+
+def test_only_the_axes_in_the_way_are_blamed():
+    """Axes 2 and 3 continue each other: the run has 12 elements, and axis 1 breaks it."""
+    error = refused("x = 2x5x3x4; x[:, ::2].view(2, 36)")
+    barrier = error.view_refused.barrier
+
+    assert (barrier.outer, barrier.inner, barrier.stride, barrier.needed_stride) == (1, 2, 24, 12)
+
+
+@pytest.mark.parametrize("call", repairs(refused("x = 2x3; x.t().view(2, 3)").view_refused))
+def test_a_repair_works(call):
+    assert evaluate(f"x = 2x3; x.t(){call}").shape == (2, 3)
+
+
+def test_a_write_names_cells_and_who_sees_it():
+    chain = evaluate("x = 2x3; y = x.t(); z = x.clone(); w = x[1]; x[0][1] = 100")
+
+    assert write_sentences(chain, chain.writes[0]) == (
+        "It changes cell 1 of storage A.",
+        "x sees it at [0, 1].",
+        "y sees it at [1, 0].",
+        "z has storage of its own: nothing changes.",
+        "w shares the storage, and does not look at these cells.",
+    )
+
+
+def test_a_write_into_a_copy_that_nobody_named_is_lost():
+    chain = evaluate("x = 2x3; x.t().reshape(6)[3] = 100")
+
+    assert "the write is lost" in write_sentences(chain, chain.writes[0])[-1]
+
+
+def test_a_transpose_of_2000_rows_fetches_a_line_for_each_element():
+    """16 elements of 4 bytes fill a line of 64; a column touches 2000 lines: 128,000 bytes have to be kept."""
+    found = cost("x = 2000x2000; x.t()")
+
+    assert (found.ratio, found.kept_bytes, found.least_bytes) == (16, 128_000, 16_000_000)
+    assert "16 times" in reading_sentences(found, "cpu")[0]
+    assert "125 KiB" in reading_sentences(found, "cpu")[1]
+
+
+def test_a_warp_fetches_a_sector_for_each_element():
+    """32 elements of 4 bytes fill 4 sectors of 32 bytes, and touch 32 where they are strided."""
+    assert cost("x = 2000x2000; x.t()", "cuda").ratio == 8
+
+
+def test_no_cache_helps_where_the_rest_of_a_line_is_never_read():
+    found = cost("x = 1000x64; x[:, 0]")
+
+    assert found.fetched_bytes == found.least_bytes == 64_000
+    assert "no cache helps" in reading_sentences(found, "cpu")[-1]
+
+
+@pytest.mark.parametrize("expression", ["2000x2000", "4x4", "arange(7)", "x = 4x4; x.t()"])
+def test_what_lies_together_costs_no_more_than_contiguous(expression):
+    assert cost(expression).ratio == 1
+    assert len(reading_sentences(cost(expression), "cpu")) == 1
+
+
+def test_a_broadcast_row_is_fetched_once_by_a_cache_that_holds_it():
+    found = cost("x = 1x1024; x.expand(500, 1024)")
+
+    assert found.kept_bytes == found.least_bytes == 4096
+
+
+def test_an_empty_tensor_has_no_cost():
+    assert cost("x = 4x4; x[2:2]") is None

@@ -1,0 +1,41 @@
+import warnings
+
+import pytest
+import torch
+
+from gpuexplore.analysis.tensors import evaluate
+from gpuexplore.analysis.tensors.storage_type import STORED, printed, storage_type
+from gpuexplore.errors import InvalidInput
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_torch_prints_the_same(dtype):
+    chain = evaluate("x = 2x3; x.t()[1:]")
+    told = dict(printed(chain.result, chain.storage, dtype, "cpu"))
+    x = torch.arange(6).view(2, 3).to(getattr(torch, STORED[dtype].array_name)).t()[1:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # x.storage() is deprecated, as the notebooks are
+        said = {call: repr(eval(call, {"x": x})) for call in told}
+
+    assert told == said
+
+
+@pytest.mark.parametrize("dtype", STORED)
+def test_the_cuda_form_is_what_torch_has_a_class_for(dtype):
+    """The oracle needs no GPU: torch keeps its legacy types under these names."""
+    tensor, storage = storage_type(dtype, "cuda").tensor, storage_type(dtype, "cuda").storage
+
+    assert isinstance(getattr(torch.cuda, tensor.removeprefix("torch.cuda.")), type)
+    assert isinstance(getattr(torch.cuda, storage.removeprefix("torch.cuda.")), type)
+
+
+def test_the_notebooks_types_are_those_of_fp32():
+    assert storage_type("fp32", "cuda").storage == "torch.cuda.FloatStorage"
+    assert storage_type("fp32", "cpu").storage == "torch.FloatStorage"
+
+
+def test_tf32_is_stored_by_no_tensor():
+    with pytest.raises(InvalidInput, match="tf32"):
+        storage_type("tf32", "cuda")
+    with pytest.raises(InvalidInput, match="tpu"):
+        storage_type("fp32", "tpu")

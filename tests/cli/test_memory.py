@@ -1,0 +1,91 @@
+"""`memory` prints the peak, its moment and what fits, and names what it cannot use."""
+
+import pytest
+
+from gpuexplore.analysis.memory.fits import WELL_KNOWN
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+
+KEYS = {
+    "parameters_bytes",
+    "gradients_bytes",
+    "optimizer_bytes",
+    "activations_bytes",
+    "total_bytes",
+    "peak_moment",
+    "timeline",
+    "fits",
+}
+
+
+def test_json_has_the_peak_the_timeline_and_what_fits(answered):
+    code, told = answered("memory", "vgg-16", "--batch", "128", "--optimizer", "adamw", "--json")
+
+    assert code == EXIT_OK
+    assert told.keys() >= KEYS
+    assert told["parameters_bytes"] + told["gradients_bytes"] + told["optimizer_bytes"] == 16 * 138_357_544
+    assert told["total_bytes"] == max(point["total_bytes"] for point in told["timeline"]) == 11_611_451_776
+    assert told["peak_moment"] == "backward, relu (layer 23)"
+    assert [fit["gpu"] for fit in told["fits"]] == list(WELL_KNOWN)
+    assert all(fit["fits"] == (fit["largest_batch"] >= 128) for fit in told["fits"])
+
+
+def test_json_of_serving_has_the_cache(answered):
+    code, told = answered("memory", "llama-3-8b", "--serve", "--batch", "8", "--tokens", "1024", "--json")
+
+    assert code == EXIT_OK
+    assert told["kv_cache_bytes"] == 8 * 1024 * 131_072
+    assert (told["mode"], told["gradients_bytes"]) == ("serving", 0)
+
+
+def test_an_unknown_memory_is_null(answered):
+    _, told = answered("memory", "mlp", "--gpu", "apple-m4,12GB", "--json")
+
+    assert [(fit["fits"], fit["largest_batch"] is None) for fit in told["fits"]] == [(None, True), (True, False)]
+
+
+def test_a_terminal_gets_the_peak_the_kinds_and_the_largest_batches(capsys):
+    assert main(("memory", "vgg-16", "--gpu", "12GiB")) == EXIT_OK
+    told = capsys.readouterr().out
+
+    assert "Peak: 10.5 GB, in: backward, relu (layer 23)" in told
+    assert "12 GiB of memory  12.0 GiB  yes   130" in told
+    assert "less 1.3 GB and 7 % of the memory" in told
+
+
+def test_layers_of_a_file_are_a_model(tmp_path, answered):
+    path = tmp_path / "net.txt"
+    path.write_text("input 784\nlinear 784\nrelu\nlinear 10\n", encoding="utf-8")
+
+    _, told = answered("memory", "--layers", str(path), "--batch", "128", "--json")
+    _, same = answered("memory", "mlp", "--json")
+
+    assert told["total_bytes"] == same["total_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("__import__",), "model '__import__': accepted are alexnet-2012"),
+        ((), "give either MODEL or --layers FILE"),
+        (("mlp", "--layers", "x"), "give either MODEL or --layers FILE"),
+        (("mlp", "--batch", "0"), "batch '0': accepted are whole numbers from 1"),
+        (("mlp", "--batch", "1e999"), "batch '1e999'"),
+        (("mlp", "--batch", "many"), "batch 'many'"),
+        (("mlp", "--dtype", "int3"), "dtype 'int3': accepted are fp32"),
+        (("mlp", "--optimizer", "lion"), "optimizer 'lion': accepted are sgd"),
+        (("mlp", "--mixed", "fp8"), "mixed 'fp8': accepted are none"),
+        (("mlp", "--tokens", "8"), "tokens '8'"),
+        (("mlp", "--cache-dtype", "fp8"), "cache dtype 'fp8' has a meaning with serving only"),
+        (("gpt2", "--serve", "--optimizer", "sgd"), "optimizer 'sgd' has a meaning with training only"),
+        (("mlp", "--gpu", "nope"), "gpu 'nope'"),
+        (("mlp", "--reserve", "-1"), "reserve '-1': accepted are numbers of GB"),
+        (("--layers", "/dev/zero"), "at most 12,800"),
+        (("1000000-1000000-10",), "fewer than 1,000,000,000,000 parameters"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_nothing_is_printed(capsys, words, message):
+    assert main(("memory", *words)) == EXIT_UNUSABLE
+    told = capsys.readouterr()
+
+    assert message in told.err
+    assert not told.out

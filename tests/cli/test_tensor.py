@@ -1,0 +1,36 @@
+"""`tensor` tells what the steps of an expression make."""
+
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+
+WRITE = "x = 2x3; y = x.t(); x[0][1] = 100"
+
+
+def test_json_has_every_step_with_its_layout(answered):
+    code, told = answered("tensor", "x = 2x3; x.t().reshape(6)", "--json")
+
+    assert code == EXIT_OK
+    assert [step["kind"] for step in told["steps"]] == ["start", "start", "view", "copy"]
+    assert told["steps"][2] | {"shape": [3, 2], "strides": [1, 3], "contiguous": False} == told["steps"][2]
+    assert (told["is_view"], told["values"]) == (False, [0, 3, 1, 4, 2, 5])
+
+
+def test_json_says_what_a_write_changes(answered):
+    _, told = answered("tensor", WRITE, "--json")
+
+    (write,) = told["writes"]
+    assert write["text"] == "x[0][1] = 100"
+    assert "y sees it at [1, 0]." in write["changes"]
+
+
+def test_a_terminal_gets_a_table_and_the_write(capsys):
+    assert main(("tensor", WRITE)) == EXIT_OK
+    told = capsys.readouterr().out
+    assert ["x.t()", "view", "A", "(3,", "2)"] in [line.split()[:5] for line in told.splitlines()]
+    assert "It changes cell 1 of storage A." in told
+
+
+def test_what_cannot_be_evaluated_is_unusable(capsys):
+    assert main(("tensor", "__import__('os')")) == EXIT_UNUSABLE
+    assert "__import__" in capsys.readouterr().err
+    assert main(("tensor", "x = 2x3; x.t().view(2, 3)")) == EXIT_UNUSABLE
+    assert "view never copies" in capsys.readouterr().err

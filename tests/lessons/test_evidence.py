@@ -1,0 +1,136 @@
+"""What a step knows: measured here, or in its place recorded, published or predicted, each labelled."""
+
+import pytest
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.lessons.evidence import names_of
+from gpuexplore.lessons.expression import evaluate, parse
+from gpuexplore.lessons.format import parse_lesson
+from gpuexplore.lessons.quantities import facts_of
+from gpuexplore.lessons.work import tasks_of
+from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
+from gpuexplore.model import Flag
+from gpuexplore.serialization import encode
+from tests.analysis.made import device, failed, ok
+from tests.lessons.conftest import DEVICES
+
+FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
+RUN = '```run\noperation = "matmul"\nsize = "100"\nimpl = "numpy,torch"\n```\n'
+
+
+def known(text, *measured, devices=DEVICES):
+    step = parse_lesson(FRONT + text, "mine").steps[0]
+    tasks = tasks_of(step, devices)
+    return names_of(step, devices, dict(enumerate(measured)), tasks)
+
+
+def value(text, names):
+    return evaluate(parse(text), names)
+
+
+def test_a_result_has_its_quantities_with_their_intervals():
+    names = known(RUN, [ok(2e-3, implementation="numpy"), ok(1e-3)])
+
+    assert value("time(impl='torch')", names).value == 1e-3
+    assert value("rate(impl='torch')", names).value == pytest.approx(2e9)
+    assert value("mfu(impl='torch')", names).value == pytest.approx(2e9 / 1e12)
+    assert value("speedup(impl='torch')", names).value == pytest.approx(2.0)
+    assert value("samples(impl='numpy')", names).value == 9
+    assert value("flops(impl='numpy')", names).value == 2e6
+    assert value("intensity(impl='numpy')", names).value == pytest.approx(2e6 / 120_000)
+    assert value("time(impl='torch')", names).low < 1e-3 < value("time(impl='torch')", names).high
+    assert value("time(impl='torch')", names).sources == {"measured here"}
+
+
+def test_flags_that_cast_doubt_go_along():
+    names = known(RUN, [ok(2e-3, implementation="numpy", flags=[Flag("noisy", "x")]), ok(1e-3)])
+
+    assert value("time(impl='numpy') / time(impl='torch')", names).doubts == {"noisy"}
+    assert value("time(impl='torch')", names).doubts == frozenset()
+
+
+def test_a_case_that_failed_has_its_arithmetic_and_the_reason():
+    names = known(RUN, [failed(implementation="numpy"), ok(1e-3)])
+
+    assert value("flops(impl='numpy')", names).value == 2e6
+    with pytest.raises(NotFound, match="too slow"):
+        value("time(impl='numpy')", names)
+
+
+def test_a_gpu_that_is_not_here_is_predicted_and_labelled_so():
+    names = known('```run\noperation = "matmul"\nsize = "4096"\nimpl = "torch"\ndevice = "gpu"\n```\n')
+    time = value("time()", names)
+
+    assert time.sources == {"predicted"}
+    assert time.low < time.value < time.high
+    assert value("gpu", names) is False
+
+
+def test_a_gpu_that_is_here_is_measured():
+    gpu = device(device_id="cuda:0")
+    text = '```run\noperation = "matmul"\nsize = "100"\nimpl = "torch"\ndevice = "gpu"\n```\n'
+    names = known(text, [ok(1e-3, on="cuda:0")], devices=(*DEVICES, gpu))
+
+    assert value("time(device='gpu')", names).sources == {"measured here"}
+    assert value("gpu", names) is True
+
+
+def test_facts_are_those_of_the_gpu_where_there_is_one():
+    facts = facts_of((device(), device(device_id="cuda:0")))
+
+    assert (facts["gpu"], facts["bf16_units"], facts["cores"].value) == (True, False, 1)
+
+
+def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
+    seen = Observation(
+        "first-call",
+        "time",
+        "a product",
+        "measured",
+        Reading(1.0, (0.9, 1.1)),
+        Reading(0.1),
+        Detection(True, "x"),
+        Factor(10.0, (9, 11)),
+    )
+    names = known('```mistake\nmistake = "first-call"\n```\n', encode(seen))
+
+    assert value("time(source='wrong') / time(source='right')", names).value == pytest.approx(10.0)
+    assert (value("figure(source='factor')", names).low, value("figure(source='factor')", names).high) == (9, 11)
+
+
+def test_a_mistake_whose_figure_is_no_number_says_it_in_words():
+    seen = Observation(
+        "fp16-overflow", "sum", "a sum", "measured", Reading(None, text="inf"), Reading(65536.0), Detection(True, "x")
+    )
+    names = known('```mistake\nmistake = "fp16-overflow"\n```\n', encode(seen))
+
+    assert value("figure(source='wrong') == 'inf'", names) is True
+
+
+def test_a_launch_is_arithmetic():
+    names = known('```launch\nelements = 100000\nthreads = 1024\ncc = "7.5"\nmultiprocessors = 16\n```\n')
+
+    figures = [value(text, names).value for text in ("blocks()", "warps()", "waves()", "last_wave()", "share()")]
+    assert figures == [98, 32, 7, 2, 672]
+
+
+def test_a_claim_has_its_verdict():
+    assert value("verdict(name='B5')", known('```claim\nrow = "B5"\n```\n')) == "impossible"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (RUN.replace("matmul", "cooking"), "operation 'cooking'"),
+        (RUN.replace("100", "0"), "size"),
+        (RUN.replace("torch", "cublas"), "implementation"),
+        (RUN.replace('impl = "numpy,torch"', 'device = "cuda:7"'), "device 'cuda:7': accepted are cpu, gpu"),
+        ("```launch\nelements = 0\nthreads = 1024\n```\n", "elements and threads '0 and 1024'"),
+        ("```launch\nelements = 9\nthreads = 4096\n```\n", "4096"),
+        ('```launch\nelements = 9\nthreads = 64\ngpu = "abacus"\n```\n', "gpu 'abacus'"),
+        ('```predict\noperation = "matmul"\ngpu = "T4"\nsize = "x"\n```\n', "size"),
+    ],
+)
+def test_what_cannot_be_measured_is_named(text, message):
+    with pytest.raises(InvalidInput, match=message):
+        known(text)

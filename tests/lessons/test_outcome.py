@@ -1,0 +1,194 @@
+"""One rule a check, one outcome of six; and of what may be said the first that holds."""
+
+import pytest
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.lessons.blocks import CANNOT_TELL, Check, Guess
+from gpuexplore.lessons.figure import TIME, Figure, exact
+from gpuexplore.lessons.format import parse_lesson
+from gpuexplore.lessons.judged_step import judged_by
+from gpuexplore.lessons.outcome import Outcome, judge, read_guess
+from gpuexplore.lessons.quantities import Row, StepNames
+
+FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
+NUMBER = '```guess\nid = "guess"\nask = "How long?"\nunit = "ms"\n```\n'
+CHOICE = '```guess\nid = "which"\nask = "Which?"\nchoices = ["numpy", "torch"]\n```\n'
+RULES = """```check
+guess = "which"
+[choice]
+numpy = "time(impl='numpy') < time(impl='torch')"
+torch = "time(impl='torch') < time(impl='numpy')"
+```
+"""
+SAYS = """```say
+when = "guess < time() and off"
+text = "You said less than {{ time() }}."
+```
+```say
+when = "gpu"
+text = "On a GPU."
+```
+```say
+when = "unclear"
+text = "Again."
+```
+```say
+text = "It took {{ time() ± }}."
+```
+"""
+
+
+def step_of(text):
+    return parse_lesson(FRONT + text, "mine").steps[0]
+
+
+def names(low=9e-3, value=10e-3, high=11e-3, doubts=(), **labels):
+    return StepNames((Row(labels, {"time": Figure(value, low, high, TIME, doubts=frozenset(doubts))}),), {"gpu": False})
+
+
+def two(numpy, torch, doubts=()):
+    rows = [
+        Row({"impl": name}, {"time": Figure(sum(ends) / 2, *ends, TIME, doubts=frozenset(doubts))})
+        for name, ends in (("numpy", numpy), ("torch", torch))
+    ]
+    return StepNames(tuple(rows))
+
+
+@pytest.mark.parametrize(
+    ("guess", "rule", "outcome"),
+    [
+        ("10", "near", "right"),
+        ("7.2", "near", "right"),  # 9 / 1.25
+        ("13.7", "near", "right"),  # 11 * 1.25
+        ("7.1", "near", "close"),
+        ("22", "near", "close"),
+        ("22.1", "near", "off"),
+        ("0", "near", "off"),
+        (None, "near", "no guess"),
+    ],
+)
+def test_near_is_judged_by_the_interval(guess, rule, outcome):
+    step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
+
+    assert judged_by(step, names(), {"guess": guess}).checks[0].judged.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("truth", "guess", "outcome"),
+    [("1/12", "0.0833", "right"), ("1/12", "0.083", "right"), ("1/12", "0.08", "close"), ("6", "6", "right"),
+     ("6", "6.02", "close"), ("33554432", "3.355e7", "right"), ("6", "60", "off"), ("6", None, "no guess")],
+)  # fmt: skip
+def test_exact_allows_three_digits_and_no_other_small_whole_number(truth, guess, outcome):
+    guess_of = '```guess\nid = "guess"\nask = "How many?"\n```\n'
+    step = step_of(f'{guess_of}```check\nguess = "guess"\nexact = "{truth}"\n```\n')
+
+    assert judged_by(step, StepNames(), {"guess": guess}).checks[0].judged.outcome == outcome
+
+
+def test_points_are_percentage_points():
+    step = step_of(NUMBER.replace('"ms"', '"%"') + '```check\nguess = "guess"\nnear = "mfu()"\npoints = 3\n```\n')
+    known = StepNames((Row({}, {"mfu": Figure(0.6, 0.58, 0.62, style="percent")}),))
+    outcomes = [judged_by(step, known, {"guess": guess}).checks[0].judged.outcome for guess in ("56", "53", "51")]
+
+    assert outcomes == ["right", "close", "off"]
+
+
+@pytest.mark.parametrize(
+    ("numpy", "torch", "answer", "outcome"),
+    [
+        ((1, 2), (3, 4), "numpy", "right"),
+        ((1, 2), (3, 4), "torch", "off"),
+        ((1, 2), (3, 4), CANNOT_TELL, "off"),
+        ((1, 3), (2, 4), CANNOT_TELL, "right"),
+        ((1, 3), (2, 4), "torch", "unclear"),
+        ((1, 2), (3, 4), None, "no guess"),
+    ],
+)
+def test_cannot_tell_is_right_when_the_intervals_overlap(numpy, torch, answer, outcome):
+    step = step_of(CHOICE + RULES)
+
+    assert judged_by(step, two(numpy, torch), {"which": answer}).checks[0].judged.outcome == outcome
+
+
+def test_a_flagged_result_is_unclear_and_never_off():
+    near = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
+    judged = judged_by(near, names(doubts=["contended"]), {"guess": "1000"}).checks[0].judged
+    chosen = judged_by(step_of(CHOICE + RULES), two((1, 2), (3, 4), ["noisy"]), {"which": "torch"}).checks[0].judged
+
+    assert (judged.outcome, judged.why) == ("unclear", "flagged contended")
+    assert chosen.outcome == "unclear"
+
+
+def test_an_interval_that_is_too_wide_decides_nothing():
+    step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
+    judged = judged_by(step, names(low=5e-3, high=20e-3), {"guess": "1000"}).checks[0].judged
+
+    assert (judged.outcome, "too wide" in judged.why) == ("unclear", True)
+
+
+def test_what_was_not_measured_is_not_judged():
+    step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
+    known = StepNames((Row({}, {}, missing="torch in fp32: it crashed"),))
+
+    judged = judged_by(step, known, {"guess": "1"}).checks[0].judged
+    assert (judged.outcome, judged.why) == ("not measured", "torch in fp32: it crashed")
+
+
+def test_a_task_is_reached_by_any_of_ones_own_results():
+    step = step_of('```check\nreach = "precision() <= 0.01"\n```\n')
+    rows = [Row({}, {"precision": exact(value)}) for value in (0.05, 0.009)]
+
+    assert judged_by(step, StepNames(), {}, rows).checks[0].judged.outcome == "right"
+    assert judged_by(step, StepNames(), {}, rows[:1]).checks[0].judged.outcome == "off"
+    assert judged_by(step, StepNames(), {}, [Row({}, {})]).checks[0].judged.outcome == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("guess", "known", "said"),
+    [
+        ("1", names(), "You said less than 10.0 ms."),
+        ("1000", names(), "It took 10.0 ms (9.00 ms to 11.0 ms)."),
+        ("10", names(), "It took 10.0 ms (9.00 ms to 11.0 ms)."),
+        ("10", StepNames(names().rows, {"gpu": True}), "On a GPU."),
+        ("10", names(doubts=["noisy"]), "Again."),
+        (None, names(), "It took 10.0 ms (9.00 ms to 11.0 ms)."),
+    ],
+)
+def test_the_first_say_whose_condition_holds_is_said(guess, known, said):
+    step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n' + SAYS)
+
+    assert judged_by(step, known, {"guess": guess}).checks[0].said == said
+
+
+def test_says_belong_to_the_check_before_them():
+    checks = '```check\nguess = "guess"\nexact = "1"\n```\n```say\ntext = "one"\n```\n'
+    more = '```check\nguess = "guess"\nexact = "2"\n```\n```say\ntext = "two"\n```\n'
+    step = step_of('```guess\nid = "guess"\nask = "?"\n```\n' + checks + more)
+
+    assert [found.said for found in judged_by(step, StepNames(), {"guess": "1"}).checks] == ["one", "two"]
+
+
+@pytest.mark.parametrize("typed", ["soon", "nan", "1e999", "-1", "inf", "\uff11", "1" * 61, "__import__('os')"])
+def test_a_guess_that_is_no_number_is_refused_with_what_is_accepted(typed):
+    with pytest.raises(InvalidInput, match=r"numbers from 0 in ms, like 2\.5 or 1e6"):
+        read_guess(Guess("guess", "?", "ms"), typed)
+
+
+def test_guesses_are_read_in_one_form():
+    number, choice = Guess("a", "?", "ms"), Guess("b", "?", choices=("x", "y"))
+
+    assert [read_guess(number, text) for text in ("2.50", " 1e6 ", "1,024", "", "no idea")] == [
+        "2.5", "1000000", "1024", None, None,
+    ]  # fmt: skip
+    assert [read_guess(choice, text) for text in ("x", "can't tell", "no idea")] == ["x", "can't tell", None]
+    with pytest.raises(InvalidInput, match="accepted are x, y, can't tell, no idea"):
+        read_guess(choice, "z")
+
+
+def test_a_fixed_option_is_right_whatever_was_measured():
+    step = step_of(CHOICE + '```check\nguess = "which"\noption = "torch"\n```\n')
+    check = step.of(Check)[0]
+
+    assert [judge(check, step, {"which": answer}, StepNames()).outcome for answer in ("torch", "numpy", None)] == [
+        Outcome.RIGHT, Outcome.OFF, Outcome.NO_GUESS,
+    ]  # fmt: skip

@@ -1,0 +1,241 @@
+"""Lessons in each state: the list, a guess, waiting, judged, cancelled, reused, taught."""
+
+import json
+
+import pytest
+
+from gpuexplore.activity import Observation as Observed
+from gpuexplore.lessons.catalog import catalog, own_folder
+from gpuexplore.lessons.work import tasks_of
+from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
+from gpuexplore.model import Flag, RunState
+from gpuexplore.serialization import encode
+from tests.analysis.made import device, ok
+from tests.pages.conftest import OWNER, texts
+
+LESSON = "how-long"
+HERE = (device(memory_bytes=2**34),)
+NEW = '+++\ntitle = "Mine <3"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.\n'
+
+
+def place(letter):
+    return (LESSON, catalog().lesson(LESSON).digest, letter)
+
+
+def experiment_of(letter):
+    return tasks_of(catalog().lesson(LESSON).step(letter), HERE)[0].work
+
+
+def measured(store, letter, *results):
+    return store.record(experiment_of(letter), "somebody", results=results)
+
+
+def product(seconds=2e-3, **about):
+    from dataclasses import replace
+
+    import gpuexplore
+
+    found = ok(seconds, size=1024, **about)
+    return replace(found, environment=replace(found.environment, app_version=gpuexplore.__version__, libraries={}))
+
+
+def buttons(app):
+    return [button.label for button in app.button]
+
+
+def test_every_lesson_is_listed_with_its_question(page):
+    app = page("lessons")
+
+    assert not app.exception
+    said = texts(app.markdown)
+    assert all(lesson.question in said for lesson in catalog().lessons.values())
+    assert buttons(app).count("Begin") == len(catalog().lessons)
+
+
+def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reason(page):
+    own_folder().mkdir()
+    (own_folder() / "mine.md").write_text(NEW)
+    (own_folder() / "broken.md").write_text("?")
+    app = page("lessons")
+
+    assert "Mine <3" in texts(app.markdown)
+    assert "broken.md, line 1: front matter" in texts(app.warning)
+
+
+def test_an_unknown_lesson_in_a_link_is_named_and_the_list_is_shown(page):
+    app = page("lessons", lesson="cooking")
+
+    assert "lesson 'cooking': accepted are" in texts(app.error)
+    assert "Begin" in buttons(app)
+
+
+def test_a_step_asks_before_it_measures(page):
+    app = page("lessons", lesson=LESSON)
+
+    assert "A guess in seconds" in texts(app.subheader)
+    assert app.text_input[0].label == "Time of one 1024 x 1024 fp32 product by torch (ms)"
+    assert "Run, about 1 s" in buttons(app)
+    assert "Keep" not in texts(app.success)
+
+
+@pytest.mark.parametrize("typed", ["soon", "nan", "1e999", "-3"])
+def test_a_guess_that_is_no_number_is_named_and_nothing_is_queued(page, store, typed):
+    app = page("lessons", lesson=LESSON)
+    app.text_input[0].set_value(typed)
+    next(button for button in app.button if button.label.startswith("Run")).click().run()
+
+    assert "accepted are numbers from 0 in ms" in texts(app.error)
+    assert app.text_input[0].value == typed
+    assert store.queue_length() == 0
+
+
+def test_a_guess_is_kept_and_its_experiment_queued(page, store):
+    app = page("lessons", lesson=LESSON)
+    app.text_input[0].set_value("2.5")
+    next(button for button in app.button if button.label.startswith("Run")).click().run()
+
+    (answer,) = store.answers_of(OWNER)
+    assert (answer.guesses, answer.outcomes) == ({"seconds": "2.5"}, None)
+    assert store.load_summary(answer.runs[0]).experiment == experiment_of("a")
+    assert "you guessed 2.5 ms" in texts(app.markdown).replace("**", "")
+    assert "Waiting: number 1" in texts(app.markdown)
+    assert "Cancel" in buttons(page("lessons", lesson=LESSON))  # it survives a reload
+
+
+def test_a_cancelled_measurement_can_be_made_again(page, store):
+    run_id = store.submit(experiment_of("a"), OWNER)
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=[run_id])
+    app = page("lessons", lesson=LESSON)
+    next(button for button in app.button if button.label == "Cancel").click().run()
+
+    assert store.load_summary(run_id).state is RunState.CANCELLED
+    assert "ended early" in texts(app.warning)
+    assert "Not measured" in texts(app.markdown)
+    next(button for button in app.button if button.label == "Measure again").click().run()
+    assert [answer.guesses for answer in store.answers_of(OWNER)] == [{"seconds": "2"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("guess", "flags", "verdict"),
+    [("2", (), "Right"), ("7", (), "Close"), ("70", (), "Off"), ("70", ("noisy",), "Unclear"), (None, (), "No guess")],
+)
+def test_a_guess_is_judged_in_the_readers_own_figures(page, store, guess, flags, verdict):
+    run_id = measured(store, "a", product(flags=[Flag(name, "x") for name in flags]))
+    store.add_answer(OWNER, place("a"), guesses={"seconds": guess}, runs=[run_id])
+    app = page("lessons", lesson=LESSON)
+
+    assert not app.exception
+    assert f"**{verdict}.**" in texts(app.markdown)
+    assert "2.00 ms" in texts(app.markdown)
+    assert "Keep:" in texts(app.success)
+    assert store.answers_of(OWNER)[0].outcomes == (verdict.lower(),)
+    assert f"a · {verdict.lower()}" in page("lessons", lesson=LESSON).segmented_control[1].options
+
+
+def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
+    beat("ready", *HERE)
+    seen = Observation(
+        "first-call", "time", "a product", "measured", Reading(0.2), Reading(1e-3), Detection(True, "x"), Factor(200.0)
+    )
+    work = tasks_of(catalog().lesson(LESSON).step("b"), HERE)[0].work
+    run_id = store.submit_activity(work, OWNER)
+    claim = store.claim("tests", {"cpu"})
+    store.add_observation(claim, Observed(encode(seen)))
+    store.finish(claim, RunState.DONE)
+    store.add_answer(OWNER, place("b"), guesses={"factor": "150"}, runs=[run_id])
+    app = page("lessons", lesson=LESSON, step="b")
+
+    assert not app.exception
+    (chart,) = app.get("vega_lite_chart")
+    assert "wrong 200 ms" in chart.proto.spec
+    assert "**Right.**" in texts(app.markdown)
+    assert "Open in Timing mistakes" in buttons(app)
+
+
+def test_what_was_measured_here_within_the_hour_is_offered_with_its_age(page, store):
+    run_id = measured(store, "a", product())
+    app = page("lessons", lesson=LESSON)
+    offered = next(button for button in app.button if button.label.startswith("Use the measurement of"))
+    app.text_input[0].set_value("2")
+    offered.click().run()
+
+    assert store.answers_of(OWNER)[0].runs == (run_id,)
+    assert store.queue_length() == 0
+    assert "**Right.**" in texts(app.markdown)
+
+
+@pytest.mark.parametrize("flag", ["noisy", "contended"])
+def test_a_disturbed_measurement_is_not_offered(page, store, flag):
+    measured(store, "a", product(flags=[Flag(flag, "x")]))
+
+    assert not [label for label in buttons(page("lessons", lesson=LESSON)) if label.startswith("Use the")]
+
+
+def test_a_task_is_done_with_any_own_result(page, store, experiment, results):
+    store.record(experiment, OWNER, results=results)
+    store.add_answer(OWNER, place("f"), guesses={}, runs=[])
+    app = page("lessons", lesson=LESSON, step="f")
+
+    assert not app.exception
+    assert "**Right.**" in texts(app.markdown)
+
+
+def test_the_way_leads_from_step_to_step_and_back_to_the_list(page):
+    app = page("lessons", lesson=LESSON)
+    app.button(key="lesson.next").click().run()
+    assert "The first call is another thing" in texts(app.subheader)
+    app.button(key="lesson.back").click().run()
+    assert "A guess in seconds" in texts(app.subheader)
+    next(button for button in app.button if button.label == "All lessons").click().run()
+    assert "Begin" in buttons(app)
+
+
+def test_progress_counts_outcomes(page, store):
+    number = store.add_answer(OWNER, place("a"), guesses={}, runs=[])
+    store.set_outcomes(number, ["right"])
+
+    assert f"1 of {len(catalog().lesson(LESSON).steps)} steps: 1 right" in texts(page("lessons").markdown)
+
+
+def test_answers_are_erased_on_request_and_nobody_elses(page, store):
+    for name in (OWNER, "somebody else"):
+        store.add_answer(name, place("a"), guesses={}, runs=[])
+    app = page("lessons")
+    next(button for button in app.button if button.label == "Erase them").click().run()
+
+    assert [len(store.answers_of(name)) for name in (OWNER, "somebody else")] == [0, 1]
+
+
+def test_the_instructor_sees_notes_this_machines_answer_and_everybodys_guesses(page, store):
+    measured(store, "a", product())
+    for name, guess in (("ada", "2"), ("bob", "4"), ("cem", "60")):
+        number = store.add_answer(name, place("a"), guesses={"seconds": guess}, runs=[None])
+        store.set_outcomes(number, ["right" if guess == "2" else "off"])
+    app = page("lessons", lesson=LESSON, view="instructor")
+
+    assert not app.exception
+    assert "3 learners in the last 6 hours" in texts(app.markdown)
+    assert [metric.value for metric in app.metric][:2] == ["4 ms", "2.00 ms (1.99 ms to 2.02 ms)"]
+    assert "off **2** · right **1**" in texts(app.markdown)
+    assert "orders of magnitude" in texts(app.info)
+
+
+def test_learners_do_not_see_the_notes(page, store):
+    run_id = measured(store, "a", product())
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=[run_id])
+
+    assert "orders of magnitude" not in texts([*(app := page("lessons", lesson=LESSON)).info, *app.markdown])
+
+
+def test_a_lost_measurement_is_said(page, store):
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=["nothing123"])
+
+    assert "no longer stored" in texts(page("lessons", lesson=LESSON).warning)
+
+
+def test_what_is_exported_is_json(page, store):
+    store.add_answer(OWNER, place("a"), guesses={"seconds": None}, runs=[])
+    from gpuexplore.ui.lessons.listing import exported
+
+    (told,) = json.loads(exported(store.answers_of(OWNER)))
+    assert (told["lesson"], told["guesses"], told["owner"]) == (LESSON, {"seconds": None}, "you")

@@ -1,0 +1,164 @@
+import pytest
+
+from gpuexplore.analysis.tensors import evaluate
+from gpuexplore.ui.tensors.examples import DEFAULT, EXAMPLES
+from gpuexplore.ui.tensors.strided_read import STATE, Failed, Measured, Waiting, arguments_of
+from tests.pages.conftest import texts
+
+LARGE = EXAMPLES["2000 × 2000"]
+BUSY = [{"name": "contended", "evidence": "other work took 60 % of the CPU meanwhile"}]
+READINGS = {
+    "loop contiguous": {"median_s": 1e-3, "ci95_s": [0.9e-3, 1.1e-3], "bytes_per_s": 16e9, "n": 20, "flags": BUSY},
+    "loop strided": {"median_s": 13e-3, "ci95_s": None, "bytes_per_s": 1.2e9, "n": 3, "flags": BUSY},
+}
+REPORT = {
+    "environment": {"device": {"name": "a made-up CPU"}},
+    "cache": "warm",
+    "readings": READINGS,
+    "ratios": {"loop": {"median": 13.0, "ci95": [12.5, 13.6]}, "copy": {"median": 8.5, "ci95": None}},
+}
+
+
+def pressed(app, label):
+    """Return the page after a press of the button with that label."""
+    return next(button for button in app.button if button.label == label).click().run()
+
+
+def in_state(page, state, expression=LARGE):
+    """Return the page of an expression whose measurement is in that state."""
+    app = page("tensors", expression=expression)
+    app.session_state[STATE] = (arguments_of(evaluate(expression).result), state)
+    return app.run()
+
+
+def steps(app):
+    table = app.dataframe[0].value
+    return list(zip(table["Step"], table["Is"], table["Strides"], strict=True))
+
+
+def test_the_first_visit_shows_a_transpose(page):
+    app = page("tensors")
+
+    assert not app.exception
+    assert app.text_input[0].value == DEFAULT
+    assert steps(app) == [("4x4", "start", "(4, 1)"), ("x", "start", "(4, 1)"), ("x.t()", "view", "(1, 4)")]
+    assert len(app.get("vega_lite_chart")) == 1
+
+
+@pytest.mark.parametrize("label", EXAMPLES)
+def test_an_example_is_written_into_the_field(page, label):
+    app = pressed(page("tensors", expression="x = 2x2; x"), label)
+
+    assert not app.exception
+    assert app.text_input[0].value == EXAMPLES[label]
+    assert bool(app.error) == (label == "view fails")
+
+
+def test_a_write_says_who_sees_it_and_draws_one_that_does(page):
+    app = page("tensors", expression="x = 2x3; y = x.t(); z = x.clone(); x[0][1] = 100")
+
+    assert "y sees it at [1, 0]." in texts(app.markdown)
+    assert "z has storage of its own" in texts(app.markdown)
+    assert app.selectbox[0].value == "y"
+
+
+def test_a_link_restores_the_tensor_that_is_drawn_and_the_device(page):
+    app = page("tensors", expression="x = 2x3; y = x.t(); y[0]", show="y", dtype="fp16", device="cuda")
+
+    assert [box.value for box in app.selectbox] == ["y", "fp16", "cuda"]
+    assert "torch.cuda.HalfStorage" in texts(app.code)
+    assert "sectors of 32 bytes" in texts(app.markdown)
+
+
+def test_a_view_that_fails_is_explained_and_repaired_by_a_button(page):
+    app = page("tensors", expression=EXAMPLES["view fails"])
+
+    assert "character 42" in texts(app.error)
+    assert "would need a stride of 2 × 3 = 6; it has 1" in texts(app.markdown)
+    assert steps(app)[-1] == ("x.t()", "view", "(1, 3)")
+
+    app = pressed(app, "Use `.contiguous().view(2, 3)`")
+
+    assert not app.error
+    assert steps(app)[-1] == ("x.t().contiguous().view(2, 3)", "view", "(3, 1)")
+    assert app.text_input[0].value == EXAMPLES["Its repair"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("__import__('os')", "__import__"),
+        ("x = 4x4; x[1", "character 13"),
+        ("x = 4x4; x[::-1]", "torch has no negative strides"),
+        ("1000000x1000000", "1,000,000,000,000 elements"),
+        ("x = 4x4; x.view(<b>)", "'<'"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_named_and_the_field_keeps_it(page, expression, said):
+    app = page("tensors", expression=expression)
+
+    assert not app.exception
+    assert said in texts(app.error)
+    assert app.text_input[0].value == expression
+
+
+def test_a_large_tensor_is_not_drawn_and_its_cost_is_told(page):
+    app = page("tensors", expression=LARGE)
+
+    assert not app.get("vega_lite_chart")
+    assert "Too large to draw" in texts(app.caption)
+    assert "16 times as much" in texts(app.markdown)
+
+
+def test_an_empty_tensor_costs_nothing(page):
+    app = page("tensors", expression="x = 4x4; x[2:2]")
+
+    assert not app.exception
+    assert "nothing is read" in texts(app.caption)
+    assert "nothing to draw" in texts(page("tensors", expression="arange(0)").caption)
+
+
+@pytest.mark.parametrize(
+    ("expression", "arguments"),
+    [
+        ("x = 2x3; x.t()", {"shape": "3,2", "strides": "1,3"}),
+        ("x = 4x4; x[0, 0]", None),
+        ("x = 4x4; x[4:]", None),
+        ("1x1x1x1x2", None),
+        ("10000x10000", None),
+    ],
+)
+def test_what_the_measurement_is_asked_for(expression, arguments):
+    assert arguments_of(evaluate(expression).result) == arguments
+
+
+def test_before_a_measurement_the_page_says_so(page):
+    assert "Not measured yet." in texts(page("tensors").caption)
+
+
+def test_a_measurement_that_waits_says_where(page):
+    assert "second in the queue" in texts(in_state(page, Waiting("second in the queue")).info)
+
+
+def test_a_measurement_that_failed_has_its_reason(page):
+    assert "the worker ended" in texts(in_state(page, Failed("the worker ended")).error)
+
+
+def test_a_measurement_is_shown_with_intervals_device_and_cache(page):
+    app = in_state(page, Measured(REPORT))
+
+    assert not app.exception
+    assert "13.0× the time of the contiguous one (12.5× to 13.6×, 95 %)" in texts(app.markdown).replace("**", "")
+    assert "may go through it in another order" in texts(app.markdown)
+    assert list(app.dataframe[1].value["Read"]) == list(READINGS)
+    assert "a made-up CPU with warm caches" in texts(app.caption)
+    assert texts(app.warning) == (
+        "contended: other work took 60 % of the CPU meanwhile (loop contiguous, loop strided)"
+    )
+
+
+def test_a_measurement_of_another_tensor_is_not_shown(page):
+    app = in_state(page, Measured(REPORT))
+    app.text_input[0].set_value("x = 4x4; x.t()").run()
+
+    assert "Not measured yet." in texts(app.caption)
