@@ -157,7 +157,7 @@ def launch_row(block: Launch, devices: Sequence[Device] = ()) -> Row:
         "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
     }
     if room.occupancy is not None:
-        figures["occupancy"] = exact(room.occupancy)
+        figures["occupancy"] = exact(room.occupancy, style="percent")
     if room.multiprocessors:
         figures["multiprocessors"] = exact(float(room.multiprocessors))
     if room.multiprocessors and room.blocks_per_multiprocessor:
