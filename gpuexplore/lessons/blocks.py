@@ -85,7 +85,7 @@ class Predict:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel launch as arithmetic: `elements` in blocks of `threads` on a GPU of the table or of one's own."""
+    """A kernel launch as arithmetic: `elements` in blocks of `threads` on a GPU of the table, one's own or `here`."""
 
     name: ClassVar[str] = "launch"
     elements: int

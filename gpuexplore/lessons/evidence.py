@@ -61,7 +61,7 @@ def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
     if isinstance(block, Predict):
         return [prediction_row(block, prediction) for prediction in predictions(_question(block), devices)]
     if isinstance(block, Launch):
-        return [launch_row(block)]
+        return [launch_row(block, devices)]
     return claim_rows(block) if isinstance(block, Claim) else ()
 
 

@@ -30,12 +30,12 @@ CHOICES = ("min", "max")
 QUANTITIES = (
     "time", "mean_time", "min_time", "first_call", "rate", "bandwidth", "mfu", "speedup", "error", "flops", "bytes",
     "intensity", "peak", "share", "samples", "precision", "blocks", "waves", "last_wave", "warps", "occupancy",
-    "memory", "loss", "phase", "index", "figure", "verdict", "bound", "batch",
+    "multiprocessors", "memory", "loss", "phase", "index", "figure", "verdict", "bound", "batch",
 )  # fmt: skip
 SELECTORS = (
     "impl", "dtype", "size", "shape", "device", "source", "operation", "cache", "data", "threads", "of", "name",
 )  # fmt: skip
-FACTS = ("gpu", "bf16_units", "fp16_units", "cores")
+FACTS = ("gpu", "gpus", "bf16_units", "fp16_units", "cores")
 OUTCOMES = ("right", "close", "off", "unclear", "not_measured", "no_guess")
 
 

@@ -27,6 +27,7 @@ FILES = (
     "data.tf32_on",
     "data.fp16_overflow",
     "data.default_allclose",
+    "data.sum_one_by_one",
     "kernel.grid_floor",
     "kernel.accumulating_output",
     "kernel.double_constant",
