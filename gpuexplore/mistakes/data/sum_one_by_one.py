@@ -24,7 +24,7 @@ def demonstrate(stage: Stage) -> Observation:
         how="measured",
         wrong=Reading(narrow),
         right=Reading(wide),
-        finding=incorrect(accuracy),
+        detection=incorrect(accuracy),
         factor=Factor(narrow / wide),
         note=f"In fp16, which has three binary digits more, the sum stands still at {total('fp16'):,.0f}.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
@@ -47,7 +47,7 @@ MISTAKE = Mistake(
     wrong="A long sum is kept in the 16-bit format of its terms.",
     right="Keep the sum in fp32, and round it once, when it is written.",
     wrong_code=(
-        "total = torch.zeros((), dtype=torch.bfloat16)\nfor _ in range(5000):\n    total += 1               # 256"
+        "total = torch.zeros((), dtype=torch.bfloat16)\nfor _ in range(5000):\n    total += 1              # 256"
     ),
     right_code=("total = torch.zeros(())      # fp32\nfor _ in range(5000):\n    total += 1               # 5000"),
     why=(
