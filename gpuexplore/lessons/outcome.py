@@ -97,7 +97,7 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
 def say_after(check: Check, step: Step, judged: Judged, names: StepNames) -> str:
     """Return what is said after a check: the first `say` behind it whose condition holds; empty where none does."""
     for say in says_of(step, check):
-        if _holds(say, judged, names):
+        if _holds(say, tuple(step.guesses), with_outcome(names, judged)):
             return say.text.said(with_outcome(names, judged))
     return ""
 
@@ -121,17 +121,18 @@ def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames
 
 
 def with_outcome(names: StepNames, judged: Judged) -> StepNames:
-    """Return `names` with the outcome of a check, by which `say` chooses."""
+    """Return `names` with the outcome of a check, by which `say` chooses; doubtful figures are `unclear` unguessed too."""
     outcomes = {outcome.identifier: outcome is judged.outcome for outcome in Outcome}
+    if judged.outcome is Outcome.NO_GUESS and judged.why:
+        outcomes[Outcome.UNCLEAR.identifier] = True
     return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
 
 
-def _holds(say: Say, judged: Judged, names: StepNames) -> bool:
+def _holds(say: Say, guesses: tuple[str, ...], known: StepNames) -> bool:
     if not say.when:
         return True
-    known = with_outcome(names, judged)
     try:
-        return evaluate(parse(say.when, tuple(known.answers)), known) is True
+        return evaluate(parse(say.when, guesses), known) is True
     except NotFound:
         return False
 
@@ -170,10 +171,9 @@ def _by_exact(check: Check, given: _Given, names: StepNames) -> Judged:
 def _by_near(check: Check, given: _Given, names: StepNames) -> Judged:
     truth = figure_of(parse(check.near), names)
     number = given.number
-    if number is None:
-        return Judged(Outcome.NO_GUESS, truth)
-    if why := _doubt(truth):
-        return Judged(Outcome.UNCLEAR, truth, why)
+    why = _doubt(truth)
+    if number is None or why:
+        return Judged(Outcome.NO_GUESS if number is None else Outcome.UNCLEAR, truth, why)
     right, close = _rules(check)
     if right(number, truth):
         return Judged(Outcome.RIGHT, truth)
