@@ -121,7 +121,7 @@ def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames
 
 
 def with_outcome(names: StepNames, judged: Judged) -> StepNames:
-    """Return `names` with the outcome of a check, by which `say` chooses; doubtful figures are `unclear` unguessed too."""
+    """Return `names` with the outcome of a check, by which `say` chooses; doubts are `unclear` unguessed too."""
     outcomes = {outcome.identifier: outcome is judged.outcome for outcome in Outcome}
     if judged.outcome is Outcome.NO_GUESS and judged.why:
         outcomes[Outcome.UNCLEAR.identifier] = True
@@ -191,7 +191,7 @@ def _by_choice(check: Check, given: _Given, names: StepNames) -> Judged:
     truth = next((option for option, value in values.items() if value is True), None)
     doubts = frozenset().union(*(_doubts(text, names) for text in check.choice.values()))
     if given.answer is None:
-        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL)
+        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL, f"flagged {', '.join(sorted(doubts))}" if doubts else "")
     if truth is None and given.answer == CANNOT_TELL:
         return Judged(Outcome.RIGHT, CANNOT_TELL)
     if truth is None or doubts:
