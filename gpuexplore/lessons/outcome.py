@@ -121,8 +121,10 @@ def with_guesses(step: Step, answers: Mapping[str, str | None], names: StepNames
 
 
 def with_outcome(names: StepNames, judged: Judged) -> StepNames:
-    """Return `names` with the outcome of a check, by which `say` chooses."""
+    """Return `names` with the outcome of a check, by which `say` chooses; doubts are `unclear` unguessed too."""
     outcomes = {outcome.identifier: outcome is judged.outcome for outcome in Outcome}
+    if judged.outcome is Outcome.NO_GUESS and judged.why:
+        outcomes[Outcome.UNCLEAR.identifier] = True
     return StepNames(names.rows, names.facts, {**names.answers, **outcomes})
 
 
@@ -169,10 +171,9 @@ def _by_exact(check: Check, given: _Given, names: StepNames) -> Judged:
 def _by_near(check: Check, given: _Given, names: StepNames) -> Judged:
     truth = figure_of(parse(check.near), names)
     number = given.number
-    if number is None:
-        return Judged(Outcome.NO_GUESS, truth)
-    if why := _doubt(truth):
-        return Judged(Outcome.UNCLEAR, truth, why)
+    why = _doubt(truth)
+    if number is None or why:
+        return Judged(Outcome.NO_GUESS if number is None else Outcome.UNCLEAR, truth, why)
     right, close = _rules(check)
     if right(number, truth):
         return Judged(Outcome.RIGHT, truth)
@@ -190,7 +191,7 @@ def _by_choice(check: Check, given: _Given, names: StepNames) -> Judged:
     truth = next((option for option, value in values.items() if value is True), None)
     doubts = frozenset().union(*(_doubts(text, names) for text in check.choice.values()))
     if given.answer is None:
-        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL)
+        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL, f"flagged {', '.join(sorted(doubts))}" if doubts else "")
     if truth is None and given.answer == CANNOT_TELL:
         return Judged(Outcome.RIGHT, CANNOT_TELL)
     if truth is None or doubts:

@@ -130,11 +130,16 @@ def prediction_row(block: Run | Predict, prediction: Prediction) -> Row:
     if prediction.time_s is None:
         return Row(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
     made = _Made(frozenset({from_.label}))
-    found: dict[str, Figure | str] = {"time": made.of(prediction.time_s, prediction.interval_s, TIME)}
+    found: dict[str, Figure | str] = {
+        "time": made.of(prediction.time_s, prediction.interval_s, TIME),
+        "support": prediction.support,
+    }
     if flop_count:
         found["rate"] = made.of(flop_count / prediction.time_s, _over(flop_count, prediction.interval_s), RATE)
     if prediction.peak:
         found["peak"] = made.of(prediction.peak.flop_per_s, None, RATE)
+    if prediction.device.bandwidth:
+        found["peak_bandwidth"] = made.of(prediction.device.bandwidth.bytes_per_s, None, BANDWIDTH)
     return Row(labels, work | found | ({"bound": prediction.bound} if prediction.bound else {}))
 
 
@@ -284,10 +289,13 @@ def _derived(made: _Made, analyzed: AnalyzedResult, time: Figure) -> dict[str, F
         found["peak"] = made.of(peak, None, RATE)
         if analyzed.default_mfu:
             found["mfu"] = made.of(analyzed.default_mfu, _over(analyzed.flop_count / peak, ends), style="percent")
+    if analyzed.default_bandwidth:
+        found["peak_bandwidth"] = made.of(analyzed.default_bandwidth.bytes_per_s, None, BANDWIDTH)
     if analyzed.speedup:
         found["speedup"] = made.of(analyzed.speedup.ratio, analyzed.speedup.ci95)
     if analyzed.result.accuracy and analyzed.result.accuracy.relative_error is not None:
         found["error"] = made.of(analyzed.result.accuracy.relative_error, None)
+    found["support"] = "emulated" if analyzed.flag("emulated") else "native"
     return found | ({"bound": analyzed.bound} if analyzed.bound else {})
 
 

@@ -46,10 +46,8 @@ MISTAKE = Mistake(
     rows=("B6", "E7"),
     wrong="A long sum is kept in the 16-bit format of its terms.",
     right="Keep the sum in fp32, and round it once, when it is written.",
-    wrong_code=(
-        "total = torch.zeros((), dtype=torch.bfloat16)\nfor _ in range(5000):\n    total += 1              # 256"
-    ),
-    right_code=("total = torch.zeros(())      # fp32\nfor _ in range(5000):\n    total += 1               # 5000"),
+    wrong_code=("total = torch.zeros(1, dtype=torch.bfloat16)\nfor _ in range(5000):\n    total += 1  # 256"),
+    right_code=("total = torch.zeros(1)  # fp32\nfor _ in range(5000):\n    total += 1  # 5000"),
     why=(
         "bf16 has 8 significant binary digits, so from 256 on its neighbours are 2 apart: 257 is rounded back to 256, "
         "which is even. Matrix units and libraries therefore add in fp32, whatever format the terms come in."
