@@ -152,7 +152,7 @@ def _tokens(model: Model) -> str:
 
 
 def _reserve() -> str:
-    with st.expander("Memory kept free", icon=":material/lock:", expanded="reserve" in st.query_params):
+    with st.expander("Reserved memory", icon=":material/lock:", expanded="reserve" in st.query_params):
         return url_widgets.text(
             "Reserve (GB)",
             "reserve",

@@ -148,6 +148,11 @@ def test_an_unknown_model_is_named_with_those_there_are():
         training_memory("__import__", 8)
 
 
+def test_more_bytes_than_a_table_counts_are_refused():
+    with pytest.raises(InvalidInput, match=r"batch '1000000000': accepted are .* 100 PB at most"):
+        training_memory("vgg-16", 10**9, Training(dtype="fp64"))
+
+
 def test_a_trillion_parameters_are_refused():
     with pytest.raises(InvalidInput, match=r"1000000-1000000-10, line 2: 'linear 1000000': .* parameters"):
         training_memory("1000000-1000000-10", 1)

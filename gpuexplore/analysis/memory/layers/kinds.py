@@ -78,6 +78,8 @@ def _window(layer: LayerLike, value: Value, kernel: int) -> tuple[int, int]:
 def _conv(tape: Tape, layer: LayerLike, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     (out,), kernel, groups = layer.sizes, layer.settings["kernel"], layer.settings["groups"]
+    if not layer.settings["stride"]:
+        raise WrongShape("a stride from 1")
     height, width = _window(layer, value, kernel)
     if not groups or channels % groups or out % groups:
         raise WrongShape(f"groups that divide {channels} and {out}")

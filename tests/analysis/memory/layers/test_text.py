@@ -60,6 +60,8 @@ def test_text_that_is_no_layers_is_named_with_its_line(text, message):
         ("input 8;conv 8 kernel=3", "line 2: 'conv 8': accepted are an input of channels x height x width"),
         ("input 3x8x8;conv 8 kernel=9", "a kernel from 1 to the size of the map"),
         ("input 3x8x8;conv 8 kernel=0", "a kernel from 1"),
+        ("input 3x8x8;conv 8 kernel=1 stride=0", "a stride from 1"),
+        ("input 3x8x8;conv 8 kernel=1 padding=1000000000", "100 PB at most"),
         ("input 3x8x8;conv 8 kernel=3 groups=2", "groups that divide 3 and 8"),
         ("input 8;split;linear 9;add", "two maps of one shape"),
         ("input 8;add", "a `split` before it"),
