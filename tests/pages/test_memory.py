@@ -44,6 +44,13 @@ def test_a_model_that_reads_no_tokens_is_not_offered_for_serving(page):
     assert len(page("memory", model="gpt2").get("button_group")) == 1
 
 
+def test_a_link_that_serves_a_model_without_tokens_says_that_it_is_shown_in_training(page):
+    app = page("memory", model="vgg-16", mode="serve")
+
+    assert "reads no tokens" in texts(app.info)
+    assert figures(app)[PEAK] == "10.5 GB"
+
+
 def test_pasted_layers_are_computed_line_by_line(page):
     app = page("memory", model="layers", layers="input 784;linear 784;relu;linear 10", batch="128")
 

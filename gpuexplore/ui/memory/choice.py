@@ -9,8 +9,8 @@ from gpuexplore.analysis.memory.models import MLP_BATCH, PASTED_BATCH, Model, mo
 from gpuexplore.analysis.memory.request import Question
 from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.ui import url_widgets
-from gpuexplore.ui.link import PARAMETERS
+from gpuexplore.ui import link, url_widgets
+from gpuexplore.ui.markdown import plain
 
 WIDTHS, LAYERS = "widths", "layers"
 TITLES = {WIDTHS: "MLP by its widths", LAYERS: "Pasted layers"}
@@ -55,14 +55,14 @@ def choose() -> Asked:
     model = _model(name)
     if model.about:
         st.caption(model.about)
-    serves = bool(model.tokens) and _purpose() == "serve"
+    serves = _serves(model)
     question = _serving(batch, model) if serves else _training(batch, model)
     return Asked(model, question.batch_of(model), question.setup(), gpus_named([gpu])[0], question.reserve_of())
 
 
 def reset() -> None:
     """Give every choice its default again."""
-    url_widgets.forget(*PARAMETERS["memory"])
+    url_widgets.forget(*link.PARAMETERS["memory"])
 
 
 def _model_names() -> list[str]:
@@ -97,8 +97,12 @@ def _layers_help() -> str:
     return "One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below."
 
 
-def _purpose() -> str:
-    return url_widgets.segments("Purpose", "mode", list(PURPOSES), shown=lambda name: PURPOSES[name])
+def _serves(model: Model) -> bool:
+    if model.tokens:
+        return url_widgets.segments("Purpose", "mode", list(PURPOSES), shown=PURPOSES.__getitem__) == "serve"
+    if link.parameters().get("mode") == "serve":
+        st.info(f"{plain(model.title)} reads no tokens, so it is shown in training.", icon=":material/info:")
+    return False
 
 
 def _training(batch: str, model: Model) -> Question:
