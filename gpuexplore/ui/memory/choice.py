@@ -19,6 +19,10 @@ DEFAULT_WIDTHS = "784-512-10"
 DEFAULT_LAYERS = "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10"
 DEFAULT_MODEL = "vgg-16"
 DEFAULT_GPU = "h100-sxm5-80gb"
+CHECKPOINTS_HELP = (
+    "Activation checkpointing as `checkpoint_sequential` does it; of all but the last only the input is kept."
+)
+ACCUMULATION_HELP = "Micro-batches a step, which divide the batch."
 PURPOSES = {"train": "Training", "serve": "Serving"}
 
 
@@ -109,10 +113,10 @@ def _training(batch: str, model: Model) -> Question:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         dtype = url_widgets.select("Dtype of parameters", "dtype", list(ITEMSIZES))
-        checkpoints = _number("Checkpointed segments", "checkpoints", "0", "Their activations are computed again.")
+        checkpoints = _number("Checkpointed segments", "checkpoints", "0", CHECKPOINTS_HELP)
     with columns[1]:
         optimizer = url_widgets.select("Optimizer", "optimizer", list(OPTIMIZERS), shown=_optimizer_title)
-        accumulation = _number("Micro-batches a step", "accumulate", "1", "Gradients of so many are accumulated.")
+        accumulation = _number("Gradient accumulation steps", "accumulate", "1", ACCUMULATION_HELP)
     with columns[2]:
         mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
         tokens = _tokens(model)
@@ -152,7 +156,9 @@ def _optimizer_title(name: str) -> str:
 def _tokens(model: Model) -> str:
     if not model.tokens:
         return ""
-    return url_widgets.text("Tokens a sequence", "tokens", "", help="A whole number.", placeholder=f"{model.tokens}")
+    return url_widgets.text(
+        "Sequence length", "tokens", "", help="In tokens, a whole number.", placeholder=f"{model.tokens}"
+    )
 
 
 def _reserve() -> str:
