@@ -11,6 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
+from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
@@ -332,6 +333,7 @@ def test_adamw_moves_seven_thirds_of_the_bytes_of_sgd():
     bytes_moved = {preset.name: OPTIMIZER.byte_count(preset.shape, DTYPES["fp32"]) for preset in OPTIMIZER.presets}
 
     assert bytes_moved == {"sgd": 7_479_480, "momentum": 12_465_800, "adamw": 17_452_120}
+    assert shape_label(OPTIMIZER.presets[2].shape) == "n = 623,290, arrays = 3"
 
 
 def test_optimizer_of_the_phases_writes_sgd_beside_the_weights():
