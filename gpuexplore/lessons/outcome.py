@@ -95,12 +95,13 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
         return Judged(Outcome.NOT_MEASURED, why=str(error))
 
 
-def say_after(check: Check, step: Step, judged: Judged, names: StepNames) -> str:
-    """Return what is said after a check: the first `say` behind it whose condition holds; empty where none does."""
-    for say in says_of(step, check):
-        if _holds(say, step, with_outcome(names, judged)):
-            return say.text.said(with_outcome(names, judged))
-    return ""
+def say_after(check: Check, step: Step, names: StepNames) -> Say | None:
+    """Return the first `say` behind a check whose condition holds; None where none does.
+
+    Args:
+        names: with the outcome of the check, and the guesses.
+    """
+    return next((say for say in says_of(step, check) if _holds(say, step, names)), None)
 
 
 def says_of(step: Step, check: Check) -> tuple[Say, ...]:
