@@ -3,13 +3,13 @@
 import argparse
 from typing import Any
 
+from gpuexplore.activity import of_kind
 from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import device_named, discover
-from gpuexplore.jobs.demonstration import run_here
-from gpuexplore.mistakes import MISTAKES, mistake_named
+from gpuexplore.mistakes import EXPECTED_S, MISTAKES, mistake_named
 from gpuexplore.mistakes.contract import UNITS, Mistake, Observation
-from gpuexplore.serialization import encode
+from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_interval, format_multiple
 
 TEXTS = (
@@ -28,6 +28,7 @@ TEXTS = (
     "quantity",
 )
 FOUND = {True: "given away", False: "not given away", None: "undecided"}
+NO_SIGN = "nothing gives it away"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,12 +45,18 @@ def execute(arguments: argparse.Namespace) -> int:
         _list(MISTAKES.values(), as_json=arguments.json)
         return EXIT_OK
     mistake = mistake_named(arguments.name)
-    observation = run_here(mistake.name, device_named(arguments.device, discover()))
+    observation = run_here(mistake.name, arguments.device)
     if arguments.json:
         print_json(_told(mistake) | _seen(observation))
     else:
         _print(mistake, observation)
     return EXIT_OK
+
+
+def run_here(name: str, device_id: str) -> Observation:
+    """Return what is observed of the mistake `name` in a worker of this machine."""
+    payloads = perform(of_kind("mistake", {"name": name}, device=device_id, expected_s=EXPECTED_S))
+    return decode(Observation, payloads[-1])
 
 
 def _list(mistakes: Any, *, as_json: bool) -> None:
@@ -92,7 +99,8 @@ def _print(mistake: Mistake, observation: Observation) -> None:
     if observation.factor:
         interval = format_interval(observation.factor.ci95, format_multiple)
         print(f"\nfactor {format_multiple(observation.factor.ratio)} ({interval})")
-    print(f"{FOUND[observation.detection.found]}: {observation.detection.evidence}")
+    found = FOUND[observation.detection.found] if mistake.gives_away else NO_SIGN
+    print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):
         if text:
             print(text)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, get_type_hints
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.lessons.expression import FACTS, OUTCOMES
+from gpuexplore.lessons.expression import FACTS, OUTCOMES, UNIT_NAMES
 from gpuexplore.lessons.prose import Prose
 
 UNITS: Mapping[str, float] = MappingProxyType(
@@ -36,8 +36,9 @@ class Guess:
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
             raise InvalidInput.of("unit", self.unit, [unit for unit in UNITS if unit])
-        if not self.id.isidentifier() or self.id in (*FACTS, *OUTCOMES):
-            raise InvalidInput.of("id", self.id, f"letters, digits and _, like how_long, but {', '.join(OUTCOMES)}")
+        if not self.id.isidentifier() or self.id in (*FACTS, *UNIT_NAMES, *OUTCOMES):
+            taken = ", ".join((*FACTS, *UNIT_NAMES, *OUTCOMES))
+            raise InvalidInput.of("id", self.id, f"letters, digits and _, like how_long, but {taken}")
         if len(self.choices) == 1 or len(set(self.choices)) != len(self.choices):
             raise InvalidInput.of("choices", ", ".join(self.choices), "two or more, each once")
 
@@ -85,7 +86,7 @@ class Predict:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel launch as arithmetic: `elements` in blocks of `threads` on a GPU of the table or of one's own."""
+    """A kernel launch as arithmetic: `elements` in blocks of `threads` on a GPU of the table, one's own or `here`."""
 
     name: ClassVar[str] = "launch"
     elements: int

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from gpuexplore.errors import InvalidInput
-from gpuexplore.lessons.figure import LARGEST, Figure, combined, exact, is_less, mapped, raised
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.lessons.figure import LARGEST, SIZE, TIME, WORK, Figure, combined, exact, is_less, mapped, raised
 
 LONGEST = 400  # characters
 DEEPEST = 20
@@ -30,12 +30,15 @@ CHOICES = ("min", "max")
 QUANTITIES = (
     "time", "mean_time", "min_time", "first_call", "rate", "bandwidth", "mfu", "speedup", "error", "flops", "bytes",
     "intensity", "peak", "share", "samples", "precision", "blocks", "waves", "last_wave", "warps", "occupancy",
-    "memory", "loss", "phase", "index", "figure", "verdict", "bound", "batch",
+    "multiprocessors", "memory", "loss", "phase", "index", "figure", "verdict", "bound", "batch",
+    "peak_bandwidth", "support",
 )  # fmt: skip
 SELECTORS = (
     "impl", "dtype", "size", "shape", "device", "source", "operation", "cache", "data", "threads", "of", "name",
 )  # fmt: skip
-FACTS = ("gpu", "bf16_units", "fp16_units", "cores")
+FACTS = ("gpu", "gpus", "bf16_units", "fp16_units", "cores")
+# Units of numbers that a lesson states itself, like 16e9 * B / s.
+UNIT_NAMES: Mapping[str, Figure] = {"s": exact(1.0, TIME), "B": exact(1.0, SIZE), "FLOP": exact(1.0, WORK)}
 OUTCOMES = ("right", "close", "off", "unclear", "not_measured", "no_guess")
 
 
@@ -103,9 +106,12 @@ def figure_of(expression: Expression, names: Names) -> Figure:
     """Return the figure an expression stands for.
 
     Raises:
-        NotFound, InvalidInput: as `evaluate`, or it is no figure.
+        NotFound: as `evaluate`, or what was measured is no number, e.g. `inf`.
+        InvalidInput: as `evaluate`, or it is no figure.
     """
     value = evaluate(expression, names)
+    if isinstance(value, str):
+        raise NotFound(f"{expression.text}: came out as {value}, which is no number")
     if not isinstance(value, Figure):
         raise InvalidInput.of("expression", expression.text, "what gives a number")
     return value
@@ -119,7 +125,7 @@ class _Evaluation:
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else exact(float(str(node.value)))
         if isinstance(node, ast.Name):
-            return self.names.fact(node.id)
+            return UNIT_NAMES.get(node.id) or self.names.fact(node.id)
         if isinstance(node, ast.UnaryOp):
             return self._unary(node)
         if isinstance(node, ast.BinOp):
@@ -204,7 +210,7 @@ def _check(node: ast.expr, guesses: tuple[str, ...], depth: int) -> None:
     if isinstance(node, ast.Constant):
         _check_constant(node)
     elif isinstance(node, ast.Name):
-        known = (*FACTS, *OUTCOMES, *guesses)
+        known = (*FACTS, *UNIT_NAMES, *OUTCOMES, *guesses)
         if node.id not in known:
             raise InvalidInput.of("name", node.id, known)
     elif isinstance(node, ast.Call):

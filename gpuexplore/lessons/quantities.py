@@ -7,11 +7,11 @@ from typing import Any
 
 from gpuexplore.analysis.fact_check.claim import claims_of
 from gpuexplore.analysis.fact_check.judge import judge
-from gpuexplore.analysis.kernels.occupancy import occupancy, waves
+from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.devices import accelerator_named
-from gpuexplore.devices.capabilities import capability_named, capability_of
+from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.lessons.blocks import Claim, Launch, Predict, Run
@@ -34,6 +34,7 @@ from gpuexplore.operations import operation_named
 
 DOUBTS = ("noisy", "contended", "throttled", "over_peak")  # flags after which a guess is not called wrong
 WARP = 32
+HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ def facts_of(devices: Sequence[Device]) -> Mapping[str, Value]:
     native = device.native if device else ()
     cores = next((known.cores for known in devices if known.kind == "cpu" and known.cores), 1)
     found: dict[str, Value] = {"gpu": gpu is not None, "bf16_units": "bf16" in native, "fp16_units": "fp16" in native}
-    return MappingProxyType(found | {"cores": exact(float(cores))})
+    gpus = sum(known.kind == "cuda" for known in devices)
+    return MappingProxyType(found | {"cores": exact(float(cores)), "gpus": exact(float(gpus))})
 
 
 def result_row(block: Run, analyzed: AnalyzedResult) -> Row:
@@ -128,45 +130,86 @@ def prediction_row(block: Run | Predict, prediction: Prediction) -> Row:
     if prediction.time_s is None:
         return Row(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
     made = _Made(frozenset({from_.label}))
-    found: dict[str, Figure | str] = {"time": made.of(prediction.time_s, prediction.interval_s, TIME)}
+    found: dict[str, Figure | str] = {
+        "time": made.of(prediction.time_s, prediction.interval_s, TIME),
+        "support": prediction.support,
+    }
     if flop_count:
         found["rate"] = made.of(flop_count / prediction.time_s, _over(flop_count, prediction.interval_s), RATE)
     if prediction.peak:
         found["peak"] = made.of(prediction.peak.flop_per_s, None, RATE)
+    if prediction.device.bandwidth:
+        found["peak_bandwidth"] = made.of(prediction.device.bandwidth.bytes_per_s, None, BANDWIDTH)
     return Row(labels, work | found | ({"bound": prediction.bound} if prediction.bound else {}))
 
 
-def launch_row(block: Launch) -> Row:
+def launch_row(block: Launch, devices: Sequence[Device] = ()) -> Row:
     """Return blocks, waves and occupancy of a launch.
+
+    Args:
+        devices: of this machine, which a launch on `here` runs on.
 
     Raises:
         InvalidInput: no such GPU or compute capability, or the block does not fit it.
     """
-    row = accelerator_named(block.gpu) if block.gpu else None
-    if block.gpu and row is None:
-        raise InvalidInput.of("gpu", block.gpu, "names and keys of `gpuexplore specs`")
     if block.threads < 1 or block.elements < 1:
         raise InvalidInput.of("elements and threads", f"{block.elements} and {block.threads}", "whole numbers from 1")
-    capability = capability_of(row) if row else capability_named(block.cc or "7.5")
-    full = occupancy(
+    room = _room_here(block, devices) if block.gpu == HERE else _room_of(block)
+    blocks = -(-block.elements // block.threads)
+    figures: dict[str, Figure | str] = {
+        "blocks": exact(float(blocks)),
+        "warps": exact(float(-(-block.threads // WARP))),
+        "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
+    }
+    if room.occupancy is not None:
+        figures["occupancy"] = exact(room.occupancy, style="percent")
+    if room.multiprocessors:
+        figures["multiprocessors"] = exact(float(room.multiprocessors))
+    if room.multiprocessors and room.blocks_per_multiprocessor:
+        passing = waves(blocks, room.blocks_per_multiprocessor, room.multiprocessors)
+        last = passing.tail_blocks or passing.blocks_per_wave
+        figures |= {"waves": exact(float(passing.count)), "last_wave": exact(float(last))}
+    return Row({"of": block.id, "size": str(block.elements)}, figures)
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """What takes the blocks of a launch; 0 and None where it is not known."""
+
+    multiprocessors: int
+    blocks_per_multiprocessor: int
+    occupancy: float | None = None
+
+
+def _room_of(block: Launch) -> _Room:
+    """Return the room on a GPU of the table, or on one of a compute capability."""
+    row = accelerator_named(block.gpu) if block.gpu else None
+    if block.gpu and row is None:
+        raise InvalidInput.of("gpu", block.gpu, f"names and keys of `gpuexplore specs`, or {HERE}")
+    full = _occupancy(block, capability_of(row) if row else capability_named(block.cc or "7.5"))
+    multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0) or 0
+    return _Room(multiprocessors, full.blocks_per_multiprocessor, full.occupancy)
+
+
+def _room_here(block: Launch, devices: Sequence[Device]) -> _Room:
+    """Return the room on the first GPU here; without one, on the cores, each of which takes one block at a time."""
+    gpu = next((device for device in devices if device.kind == "cuda"), None)
+    if gpu is None:
+        return _Room(next((device.cores for device in devices if device.cores), 1), 1)
+    capability = CAPABILITIES.get(gpu.compute_capability or "")
+    if capability is None:
+        return _Room(gpu.cores or 0, 0)
+    full = _occupancy(block, capability)
+    return _Room(gpu.cores or 0, full.blocks_per_multiprocessor, full.occupancy)
+
+
+def _occupancy(block: Launch, capability: ComputeCapability) -> Occupancy:
+    return occupancy(
         capability,
         threads_per_block=block.threads,
         registers_per_thread=block.registers,
         shared_bytes_per_block=block.shared,
     )
-    blocks = -(-block.elements // block.threads)
-    figures: dict[str, Figure | str] = {
-        "blocks": exact(float(blocks)),
-        "warps": exact(float(-(-block.threads // WARP))),
-        "occupancy": exact(full.occupancy),
-        "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
-    }
-    multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0)
-    if multiprocessors and full.blocks_per_multiprocessor:
-        passing = waves(blocks, full.blocks_per_multiprocessor, multiprocessors)
-        last = passing.tail_blocks or passing.blocks_per_wave
-        figures |= {"waves": exact(float(passing.count)), "last_wave": exact(float(last))}
-    return Row({"of": block.id, "size": str(block.elements)}, figures)
 
 
 def claim_rows(block: Claim) -> tuple[Row, ...]:
@@ -246,10 +289,13 @@ def _derived(made: _Made, analyzed: AnalyzedResult, time: Figure) -> dict[str, F
         found["peak"] = made.of(peak, None, RATE)
         if analyzed.default_mfu:
             found["mfu"] = made.of(analyzed.default_mfu, _over(analyzed.flop_count / peak, ends), style="percent")
+    if analyzed.default_bandwidth:
+        found["peak_bandwidth"] = made.of(analyzed.default_bandwidth.bytes_per_s, None, BANDWIDTH)
     if analyzed.speedup:
         found["speedup"] = made.of(analyzed.speedup.ratio, analyzed.speedup.ci95)
     if analyzed.result.accuracy and analyzed.result.accuracy.relative_error is not None:
         found["error"] = made.of(analyzed.result.accuracy.relative_error, None)
+    found["support"] = "emulated" if analyzed.flag("emulated") else "native"
     return found | ({"bound": analyzed.bound} if analyzed.bound else {})
 
 

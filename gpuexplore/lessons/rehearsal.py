@@ -28,11 +28,12 @@ MEASURED: Mapping[str, Dimension] = {
     "rate": RATE,
     "bandwidth": BANDWIDTH,
     "peak": RATE,
+    "peak_bandwidth": BANDWIDTH,
     "mfu": PLAIN,
     "speedup": PLAIN,
     "error": PLAIN,
 }
-TEXTS = ("bound",)
+TEXTS: Mapping[str, str] = {"bound": "memory", "support": "native"}
 
 
 def rehearse(step: Step, devices: Sequence[Device], file: str) -> int:
@@ -72,8 +73,9 @@ def _try(expression: Expression, part: Prose | Block, names: StepNames, place: s
 
 
 def _try_rows(expression: Expression, names: StepNames) -> Value:
-    """Try the condition of a task on a result of any kind."""
-    return evaluate(expression, StepNames((Row({}, _figures(1, 1)),), names.facts))
+    """Try the condition of a task on a result of the kind it asks for."""
+    labels = {key: value for _, selectors in expression.quantities() for key, value in selectors.items()}
+    return evaluate(expression, StepNames((Row(labels, _figures(1, 1)),), names.facts))
 
 
 def _rows(step: Step, devices: Sequence[Device]) -> Iterator[Row]:
@@ -96,7 +98,7 @@ def _run_rows(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
 
 def _figures(flop_count: int, byte_count: int) -> Mapping[str, Figure | str]:
     measured = {name: Figure(1.0, 0.9, 1.1, dimension) for name, dimension in MEASURED.items()}
-    return {**work_figures(flop_count, byte_count), **measured, **dict.fromkeys(TEXTS, "memory")}
+    return {**work_figures(flop_count, byte_count), **measured, **TEXTS}
 
 
 def _mistake_rows(block: Mistake) -> Iterable[Row]:

@@ -8,11 +8,11 @@ from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.blocks import MEASURED, Mistake, Run
 from gpuexplore.lessons.format import Step
+from gpuexplore.mistakes import EXPECTED_S
 from gpuexplore.model import Device, Experiment
 from gpuexplore.request import Request, resolve
 
 GPU = "gpu"  # what a lesson calls the first GPU there is, here or in a recording
-MISTAKE_S = 5.0
 Work = Experiment | Activity
 
 
@@ -63,7 +63,7 @@ def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
 
 def _task(block: Run | Mistake, devices: Sequence[Device]) -> Task:
     if isinstance(block, Mistake):
-        return Task(block, of_kind("mistake", {"name": block.mistake}, expected_s=MISTAKE_S), MISTAKE_S)
+        return Task(block, of_kind("mistake", {"name": block.mistake}, expected_s=EXPECTED_S), EXPECTED_S)
     device = device_of(block, devices)
     if device is None:
         return Task(block, None)

@@ -8,6 +8,7 @@ from typing import Any
 from gpuexplore.errors import InvalidInput
 from gpuexplore.mistakes.contract import Mistake
 
+EXPECTED_S = 5.0  # that a demonstration takes
 FILES = (
     "clock.no_synchronise",
     "clock.first_call",
@@ -26,6 +27,7 @@ FILES = (
     "data.tf32_on",
     "data.fp16_overflow",
     "data.default_allclose",
+    "data.sum_one_by_one",
     "kernel.grid_floor",
     "kernel.accumulating_output",
     "kernel.double_constant",

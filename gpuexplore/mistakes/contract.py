@@ -103,7 +103,7 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One mistake, made on purpose beside the right way. It is shown; it is never stored or ranked as a result.
+    """One mistake, made on purpose beside the right way. It is shown; it never becomes a result, so nothing ranks it.
 
     Attributes:
         mistake: its name.

@@ -291,7 +291,7 @@ def test_what_was_measured_is_printed_even_when_it_cannot_be_kept(monkeypatch, c
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(run_command, "measure", lambda *_: [failed()])
-    monkeypatch.setattr(run_command, "_save", full)
+    monkeypatch.setattr(run_command, "save", full)
 
     assert main(["run", "matmul", "--size", "8", "--dtype", "fp32", "--impl", "numpy"]) == EXIT_FAILED
     told = capsys.readouterr()

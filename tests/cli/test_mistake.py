@@ -2,9 +2,11 @@
 
 import pytest
 
+from gpuexplore.activity import of_kind
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, mistake_command
 from gpuexplore.mistakes import MISTAKES
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
+from gpuexplore.serialization import encode
 from tests.mistakes.made import observation
 
 
@@ -14,11 +16,12 @@ def made(monkeypatch):
     asked = []
 
     def lay_out(**about):
-        def run_here(name, device):
-            asked.append((name, device.id))
-            return observation(mistake=name, **about)
+        def perform(activity):
+            asked.append(activity)
+            name = dict(activity.arguments)["name"]
+            return (encode(observation(mistake=name, **about)),)
 
-        monkeypatch.setattr(mistake_command, "run_here", run_here)
+        monkeypatch.setattr(mistake_command, "perform", perform)
         return asked
 
     return lay_out
@@ -46,7 +49,7 @@ def test_json_has_both_values_with_their_intervals_and_what_was_found(answered, 
 
     code, told = answered("mistake", "first-call", "--json")
 
-    assert (code, asked) == (EXIT_OK, [("first-call", "cpu")])
+    assert (code, asked) == (EXIT_OK, [of_kind("mistake", {"name": "first-call"}, expected_s=5.0)])
     assert told["wrong"] == {"value": 2e-3, "ci95": [1.9e-3, 2.1e-3], "text": None}
     assert told["right"] == {"value": 1e-3, "ci95": [0.9e-3, 1.1e-3], "text": None}
     assert told["factor"] == {"ratio": 2.0, "ci95": [1.8, 2.2]}
@@ -67,7 +70,7 @@ def test_a_value_that_is_no_number_stays_json(answered, made):
 def test_a_terminal_gets_wrong_beside_right(capsys, made):
     made(note="a note", source="a leaflet")
 
-    assert main(("mistake", "first-call")) == EXIT_OK
+    assert main(("mistake", "mean-of-five")) == EXIT_OK
     told = capsys.readouterr().out
     assert "wrong  2.00 ms  1.90 ms to 2.10 ms" in told
     assert "right  1.00 ms  900 µs to 1.10 ms" in told
@@ -83,8 +86,23 @@ def test_a_terminal_is_told_what_was_not_found(capsys, made, detected, said):
     assert f"{said}: nothing shows" in capsys.readouterr().out
 
 
+def test_a_terminal_is_told_that_a_mistake_has_no_sign(capsys, made):
+    made(detection=Detection(None, "only the code shows it"))
+
+    main(("mistake", "result-allocated"))
+    assert "nothing gives it away: only the code shows it" in capsys.readouterr().out
+
+
 def test_unknown_names_are_refused_with_the_accepted_ones(capsys):
     assert main(("mistake", "no-clock")) == EXIT_UNUSABLE
     assert "accepted are no-synchronise" in capsys.readouterr().err
     assert main(("mistake", "minimum", "--device", "tpu")) == EXIT_UNUSABLE
     assert "device 'tpu': accepted are cpu" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_worker_makes_the_mistake(answered):
+    code, told = answered("mistake", "grid-floor", "--json")
+
+    assert (code, told["wrong"]["value"], told["right"]["value"]) == (EXIT_OK, 672, 0)
+    assert told["detected"] is True

@@ -15,11 +15,6 @@ CHECK = '```check\nguess = "factor"\nnear = "time(size=1024) / time(size=512)"\n
 WHOLE = f"{FRONT}\n## A step\n\nSome text.\n{GUESS}{RUN}{CHECK}"
 
 
-def refused(text, message):
-    with pytest.raises(InvalidInput, match=message):
-        parse_lesson(text, "mine", "mine.md")
-
-
 def test_steps_have_letters_and_parts_in_their_order():
     say = '```say\ntext = "It was {{ time(size=512) }}."\n```\n```keep\ntext = "A rule."\n```\n'
     lesson = parse_lesson(f"{WHOLE}{say}Afterwards.\n## Another\nMore.", "mine")
@@ -76,7 +71,8 @@ def test_a_heading_inside_a_block_begins_no_step():
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_line(text, message):
-    refused(text, message)
+    with pytest.raises(InvalidInput, match=message):
+        parse_lesson(text, "mine", "mine.md")
 
 
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path):

@@ -1,9 +1,12 @@
 import pytest
 
+from gpuexplore.activity import Observation, of_kind
 from gpuexplore.analysis.tensors import evaluate
+from gpuexplore.model import RunState
 from gpuexplore.ui.tensors.examples import DEFAULT, EXAMPLES
-from gpuexplore.ui.tensors.strided_read import STATE, Failed, Measured, Waiting, arguments_of
-from tests.pages.conftest import texts
+from gpuexplore.ui.tensors.strided_read import EXPECTED_S, KIND, arguments_of
+from tests.analysis.made import device
+from tests.pages.conftest import OWNER, texts
 
 LARGE = EXAMPLES["2000 × 2000"]
 BUSY = [{"name": "contended", "evidence": "other work took 60 % of the CPU meanwhile"}]
@@ -24,11 +27,22 @@ def pressed(app, label):
     return next(button for button in app.button if button.label == label).click().run()
 
 
-def in_state(page, state, expression=LARGE):
-    """Return the page of an expression whose measurement is in that state."""
-    app = page("tensors", expression=expression)
-    app.session_state[STATE] = (arguments_of(evaluate(expression).result), state)
-    return app.run()
+@pytest.fixture
+def asked(store, beat):
+    """Return how to put the measurement of a tensor into the queue, in some state; it gives the activity's id."""
+    beat("ready", device())
+
+    def queued(state=None, reason=None, *, report=None):
+        activity = of_kind(KIND, arguments_of(evaluate(LARGE).result), expected_s=EXPECTED_S)
+        run_id = store.submit_activity(activity, OWNER)
+        if state is not None:
+            claim = store.claim("tests", {"cpu"})
+            if report:
+                store.add_observation(claim, Observation(report))
+            store.finish(claim, state, reason=reason)
+        return run_id
+
+    return queued
 
 
 def steps(app):
@@ -136,16 +150,36 @@ def test_before_a_measurement_the_page_says_so(page):
     assert "Not measured yet." in texts(page("tensors").caption)
 
 
-def test_a_measurement_that_waits_says_where(page):
-    assert "second in the queue" in texts(in_state(page, Waiting("second in the queue")).info)
+def test_the_button_queues_the_measurement(page, store, beat):
+    beat("ready", device())
+    app = page("tensors", expression=LARGE)
+    pressed(app, "Measure it on cpu")
+
+    (run,) = store.waiting()
+    assert store.load_activity(run.id).arguments == arguments_of(evaluate(LARGE).result)
+    assert run.id in app.query_params["activity"]
 
 
-def test_a_measurement_that_failed_has_its_reason(page):
-    assert "the worker ended" in texts(in_state(page, Failed("the worker ended")).error)
+def test_a_measurement_that_waits_can_be_cancelled(page, asked, store):
+    run_id = asked()
+    app = page("tensors", expression=LARGE, activity=run_id)
+    assert "Next in the queue" in texts(app.markdown)
+    pressed(app, "Cancel")
+
+    assert store.load_activity(run_id).state is RunState.CANCELLED
+    assert "Cancelled by its owner" in texts(app.info)
 
 
-def test_a_measurement_is_shown_with_intervals_device_and_cache(page):
-    app = in_state(page, Measured(REPORT))
+def test_a_measurement_that_failed_has_its_reason(page, asked):
+    run_id = asked(RunState.FAILED, "the worker ended")
+
+    assert "the worker ended" in texts(page("tensors", expression=LARGE, activity=run_id).error)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_measurement_is_shown_to_all_with_intervals_device_and_cache(page, asked, named):
+    run_id = asked(RunState.DONE, report=REPORT)
+    app = page("tensors", expression=LARGE, **({"activity": run_id} if named else {}))
 
     assert not app.exception
     assert "13.0× the time of the contiguous one (12.5× to 13.6×, 95 %)" in texts(app.markdown).replace("**", "")
@@ -157,8 +191,7 @@ def test_a_measurement_is_shown_with_intervals_device_and_cache(page):
     )
 
 
-def test_a_measurement_of_another_tensor_is_not_shown(page):
-    app = in_state(page, Measured(REPORT))
-    app.text_input[0].set_value("x = 4x4; x.t()").run()
+def test_a_measurement_of_another_tensor_is_not_shown(page, asked):
+    run_id = asked(RunState.DONE, report=REPORT)
 
-    assert "Not measured yet." in texts(app.caption)
+    assert "Not measured yet." in texts(page("tensors", expression="x = 4x4; x.t()", activity=run_id).caption)

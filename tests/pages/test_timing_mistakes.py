@@ -1,14 +1,18 @@
 """The page Timing mistakes in each of its states."""
 
 import json
-from concurrent.futures import Future
 
 import pytest
 
-from gpuexplore.errors import Unsupported
-from gpuexplore.mistakes import MISTAKES
+from gpuexplore.activity import Observation, of_kind
+from gpuexplore.mistakes import EXPECTED_S, MISTAKES
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
+from gpuexplore.model import RunState
+from gpuexplore.serialization import encode
+from gpuexplore.ui.activity.view import RUNS
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.timing_mistakes import state
+from tests.analysis.made import device
 from tests.mistakes.made import observation
 from tests.pages.conftest import texts
 
@@ -16,28 +20,30 @@ DEFAULT = next(iter(MISTAKES))
 
 
 @pytest.fixture(autouse=True)
-def asked(monkeypatch):
-    """Return what was asked for on this server: nothing yet, and no process is started."""
-    jobs = {}
-    monkeypatch.setattr(state, "_ASKED", jobs)
-    monkeypatch.setattr(state, "_ONE_AT_A_TIME", Never())
-    return jobs
+def fresh(monkeypatch):
+    """Forget what other tests asked for."""
+    monkeypatch.setattr(state, "NEWEST", Shared(10))
+    RUNS.forget()
 
 
-class Never:
-    """Takes what is submitted and does not do it."""
+@pytest.fixture
+def asked(store):
+    """Return how a mistake is asked for on this server; its id."""
+    return lambda name: store.submit_activity(state.activity_of(name, device()), "somebody")
 
-    def submit(self, function, *arguments):
-        return Future()
 
+@pytest.fixture
+def seen(store, asked):
+    """Return how a mistake was made on this server, with what was observed; its id."""
 
-def done(result=None, error=None):
-    future = Future()
-    if error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
-    return future
+    def made(name, **about):
+        run_id = asked(name)
+        claim = store.claim("tests", {"cpu"})
+        store.add_observation(claim, Observation(encode(observation(mistake=name, **about))))
+        store.finish(claim, RunState.DONE)
+        return run_id
+
+    return made
 
 
 def chart_of(app):
@@ -70,35 +76,61 @@ def test_before_anybody_asked_there_is_a_primary_button(page):
 
     assert app.button[0].label == "Make this mistake on cpu"
     assert not app.button[0].disabled
-    assert "Nothing was observed on this server yet" in texts(app.caption)
+    assert "Nothing was observed here in the last hour" in texts(app.caption)
 
 
-def test_the_button_asks_and_the_page_waits(page, asked):
+def test_the_button_queues_the_mistake_and_the_page_waits(page, store):
     app = page("timing_mistakes")
     app.button[0].click().run()
 
-    assert list(asked) == [(DEFAULT, "cpu")]
-    assert "take turns on the device" in texts(app.info)
+    run = store.load_activity(app.query_params["activity"])
+    assert run.activity == of_kind("mistake", {"name": DEFAULT}, expected_s=EXPECTED_S)
     assert app.button[0].disabled
+    assert "hourglass" in texts(app.markdown)
 
 
-def test_what_was_observed_is_drawn_and_told(page, asked):
-    asked["first-call", "cpu"] = done(observation(note="A note."))
+def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, seen):
+    seen("first-call", note="A note.")
 
     app = page("timing_mistakes", mistake="first-call")
 
     assert not app.exception
     assert "measured here" in texts(app.markdown)
     assert "2.0 times the right one (95 % interval 1.8 to 2.2)" in texts(app.markdown).replace("**", "")
-    assert "given away" in texts(app.markdown)
+    assert "no sign" in texts(app.markdown)
     assert "A note." in texts(app.caption)
     assert "wrong 2.00 ms" in chart_of(app)["description"]
     assert app.button[0].label == "Make this mistake again on cpu"
 
 
-def test_what_is_within_the_noise_is_not_claimed(page, asked):
-    asked["minimum", "cpu"] = done(
-        observation(factor=Factor(1.0, (0.9, 1.1)), detection=Detection(None, "the two ways agree within the noise"))
+def test_a_link_to_an_activity_shows_its_mistake(page, seen):
+    app = page("timing_mistakes", activity=seen("minimum"))
+
+    assert app.selectbox[0].value == "minimum"
+    assert "wrong 2.00 ms" in chart_of(app)["description"]
+
+
+def test_another_choice_drops_the_activity_from_the_link(page, seen):
+    app = page("timing_mistakes", activity=seen("minimum"))
+    app.selectbox[0].select(DEFAULT).run()
+
+    assert app.selectbox[0].value == DEFAULT
+    assert "activity" not in app.query_params
+    assert "Nothing was observed here" in texts(app.caption)
+
+
+@pytest.mark.parametrize(("found", "badge"), [(True, "[given away]"), (False, "[not given away]")])
+def test_a_sign_that_was_looked_for_is_told_with_its_evidence(page, seen, found, badge):
+    seen("minimum", detection=Detection(found, "it shows"))
+
+    assert f"{badge} it shows." in texts(page("timing_mistakes", mistake="minimum").markdown)
+
+
+def test_what_is_within_the_noise_is_not_claimed(page, seen):
+    seen(
+        "minimum",
+        factor=Factor(1.0, (0.9, 1.1)),
+        detection=Detection(None, "the two ways agree within the noise"),
     )
 
     app = page("timing_mistakes", mistake="minimum")
@@ -107,18 +139,16 @@ def test_what_is_within_the_noise_is_not_claimed(page, asked):
     assert "undecided" in texts(app.markdown)
 
 
-def test_a_value_that_is_no_number_is_told_without_a_factor(page, asked):
-    asked["fp16-overflow", "cpu"] = done(
-        observation(quantity="sum", wrong=Reading(None, text="inf"), right=Reading(65_536), factor=None)
-    )
+def test_a_value_that_is_no_number_is_told_without_a_factor(page, seen):
+    seen("fp16-overflow", quantity="sum", wrong=Reading(None, text="inf"), right=Reading(65_536), factor=None)
 
     app = page("timing_mistakes", mistake="fp16-overflow")
 
     assert "Wrong: inf, right: 65,536" in texts(app.markdown).replace("**", "")
 
 
-def test_a_published_value_is_called_that_and_says_why_it_is_not_measured(page, asked):
-    asked["zeros", "cpu"] = done(observation(mistake="zeros", how="published", source="a leaflet", rounds=0))
+def test_a_published_value_is_called_that_and_says_why_it_is_not_measured(page, seen):
+    seen("zeros", how="published", source="a leaflet", rounds=0)
 
     app = page("timing_mistakes", mistake="zeros")
 
@@ -128,12 +158,13 @@ def test_a_published_value_is_called_that_and_says_why_it_is_not_measured(page, 
     assert app.button[0].label == "Show the values"
 
 
-def test_a_mistake_that_could_not_be_made_says_why_and_can_be_asked_for_again(page, asked):
-    asked[DEFAULT, "cpu"] = done(error=Unsupported("cpu is being measured: try again in a minute"))
+def test_a_mistake_that_could_not_be_made_says_why_and_can_be_asked_for_again(page, store, asked):
+    run_id = asked(DEFAULT)
+    store.finish(store.claim("tests", {"cpu"}), RunState.FAILED, reason="the worker crashed")
 
-    app = page("timing_mistakes")
+    app = page("timing_mistakes", activity=run_id)
 
-    assert "cpu is being measured" in texts(app.error)
+    assert "the worker crashed" in texts(app.error)
     assert not app.button[0].disabled
 
 
@@ -152,8 +183,9 @@ def test_a_name_that_is_not_there_is_named_and_the_first_is_shown(page):
     assert app.selectbox[0].value == DEFAULT
 
 
-def test_an_error_nobody_expected_is_not_hidden(asked):
-    asked[DEFAULT, "cpu"] = done(error=ZeroDivisionError())
+def test_an_activity_that_is_gone_is_named(page):
+    app = page("timing_mistakes", activity="no-such-id")
 
-    with pytest.raises(ZeroDivisionError):
-        state.observation_for(DEFAULT, observation().environment.device)
+    assert not app.exception
+    assert "no-such-id" in texts(app.warning)
+    assert app.selectbox[0].value == DEFAULT

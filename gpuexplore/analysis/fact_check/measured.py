@@ -148,7 +148,7 @@ MEASURED: Mapping[MeasuredQuantity, Measured] = {
     "time ratio": Measured(_time_ratio, format_multiple),
     "rate": Measured(_rate, format_flop_per_s),
     "MFU": Measured(_mfu, format_percent),
-    "relative error": Measured(_relative_error, lambda value: f"{value:.2g}", is_timed=False),
+    "relative error": Measured(_relative_error, lambda value: f"{value:.2g}".replace("e-0", "e-"), is_timed=False),
 }
 
 

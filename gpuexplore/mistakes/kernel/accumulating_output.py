@@ -31,7 +31,10 @@ def demonstrate(stage: Stage) -> Observation:
         right=Reading(right.relative_error),
         detection=incorrect(accuracy_of(adding, subject.group.checked_reference)),
         factor=_factor(wrong, right),
-        note="It also reads its output: 16 bytes per element, where an addition that writes moves 12.",
+        note=(
+            "Before an output is checked it is filled with NaN, and what adds to it stays NaN. "
+            "The kernel also reads its output: 16 bytes per element, where an addition that writes moves 12."
+        ),
         environment=subject.environment,
     )
 

@@ -1,46 +1,30 @@
-"""Where the measurement of reading strided stands on this page: nothing yet, waiting, measured or failed."""
+"""What reading a strided tensor costs, measured in the worker: nothing yet, waiting, measured or failed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
 
 import streamlit as st
 
+from gpuexplore.activity import Activity, ActivityRun, of_kind
 from gpuexplore.analysis.tensors import TensorView
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
+from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import known_devices, store
+from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import format_interval, format_ratio
 
-STATE = "tensors.strided_read"  # the session's key of the state
+KIND = "strided-read"
+EXPECTED_S = 2.0
+KNOWN_FOR = timedelta(hours=1)  # after that somebody measures it again
+LOOKS = 3
+NEWEST: Shared[ActivityRun | None] = Shared(100)
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """It is queued or being measured; `where` says which, in words."""
-
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What `gpuexplore.measure.strided_read` reported."""
-
-    report: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It ended without a time; `reason` is fit to be shown."""
-
-    reason: str
-
-
-State = Waiting | Measured | Failed | None  # None: nobody has asked
 
 
 def arguments_of(view: TensorView) -> dict[str, str] | None:
@@ -50,23 +34,36 @@ def arguments_of(view: TensorView) -> dict[str, str] | None:
     return {"shape": ",".join(map(str, view.shape)), "strides": ",".join(map(str, view.strides))}
 
 
-def state_of(view: TensorView) -> State:
-    """Return where the measurement of `view` stands; another tensor's does not count."""
-    shape_and_strides, state = st.session_state.get(STATE, (None, None))
-    return state if shape_and_strides == arguments_of(view) else None
-
-
 def show_measured(view: TensorView) -> None:
-    """Show where the measurement stands, or what it found."""
-    state = state_of(view)
-    if isinstance(state, Measured):
-        _show_report(state.report)
-    elif isinstance(state, Waiting):
-        st.info(f"{plain(state.where)}", icon=":material/hourglass_top:")
-    elif isinstance(state, Failed):
-        st.error(f"It could not be measured: {plain(state.reason)}", icon=":material/error:")
+    """Show what reading the tensor costs, as it was measured here, and the button that measures it."""
+    arguments = arguments_of(view)
+    if arguments is None:
+        st.caption("Such a tensor is not read here: it has no axis, too many or too many cells.")
+        return
+    asked = of_kind(KIND, arguments, device=known_devices()[0].id, expected_s=EXPECTED_S)
+    started = started_activity(KIND)
+    run = started if started is not None and started.activity == asked else None
+    if run is not None:
+        show_activity(run, _draw)
+    elif run := NEWEST.get((asked, moment(LOOKS)), lambda: _newest(asked)):
+        _draw(run)
     else:
         st.caption("Not measured yet.")
+    again = run is not None and not run.active
+    disabled = run is not None and run.active
+    kind: Literal["primary", "secondary"] = "secondary" if again else "primary"
+    label = f"Measure it{' again' if again else ''} on {asked.device}"
+    if st.button(label, type=kind, icon=":material/play_arrow:", disabled=disabled):
+        start_activity(asked)
+
+
+def _newest(asked: Activity) -> ActivityRun | None:
+    return store().newest_activity(asked, (datetime.now(UTC) - KNOWN_FOR).isoformat())
+
+
+def _draw(run: ActivityRun) -> None:
+    for report in run.payloads[-1:]:
+        _show_report(report)
 
 
 def _show_report(report: Mapping[str, Any]) -> None:

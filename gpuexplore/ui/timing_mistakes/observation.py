@@ -2,15 +2,17 @@
 
 import streamlit as st
 
+from gpuexplore.activity import ActivityRun
 from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.mistakes.contract import Mistake, Observation
 from gpuexplore.model import Device
+from gpuexplore.ui.activity.view import show_activity, start_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
-from gpuexplore.ui.timing_mistakes.state import Failed, State, Waiting, observation_for, submit
+from gpuexplore.ui.timing_mistakes.state import activity_of, observation_for, seen_in
 from gpuexplore.units import format_interval, format_multiple
 
-TICK_S = 1.0
+NO_SIGN = ":gray-badge[no sign]"
 VERDICTS = {
     True: ":green-badge[given away]",
     False: ":orange-badge[not given away]",
@@ -18,44 +20,31 @@ VERDICTS = {
 }
 
 
-def show_observation(mistake: Mistake, device: Device) -> None:
-    """Show what is known of a mistake on a device, and the button that makes it."""
-    waits = isinstance(observation_for(mistake.name, device), Waiting)
-    st.fragment(_draw, run_every=TICK_S if waits else None)(mistake, device, waits)
+def show_observation(mistake: Mistake, device: Device, asked: ActivityRun | None) -> None:
+    """Show what is known of a mistake on a device, and the button that makes it.
 
-
-def _draw(mistake: Mistake, device: Device, waited: bool) -> None:
-    state = observation_for(mistake.name, device)
-    waits = isinstance(state, Waiting)
-    if waits != waited:
-        st.rerun()
-    again = "again " if isinstance(state, Observation) else ""
+    Args:
+        asked: what the link names.
+    """
+    run = observation_for(mistake.name, device, asked)
     is_live = device.kind in mistake.live_on
-    verb = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
-    if st.button(verb, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
-        submit(mistake.name, device)
-        st.rerun()
-    _show(state, mistake)
-
-
-def _show(state: State, mistake: Mistake) -> None:
-    if state is None:
-        st.caption("Nothing was observed on this server yet. Wrong and right take turns, for a few seconds.")
-    elif isinstance(state, Waiting):
-        st.info(
-            "Both ways take turns on the device; they wait while others measure on it.", icon=":material/hourglass_top:"
-        )
-    elif isinstance(state, Failed):
-        st.error(f"{plain(state.reason)}. Nothing was observed.", icon=":material/error:")
+    again = "again " if run and run.payloads else ""
+    label = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
+    waits = run is not None and run.active
+    if st.button(label, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
+        start_activity(activity_of(mistake.name, device))
+    if run is None:
+        st.caption("Nothing was observed here in the last hour. Wrong and right take turns, for a few seconds.")
     else:
-        _show_seen(state, mistake)
+        show_activity(run, lambda run: _show_seen(seen_in(run), mistake))
 
 
 def _show_seen(observation: Observation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
-    st.markdown(f"{VERDICTS[observation.detection.found]} {plain(observation.detection.evidence)}.")
+    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else NO_SIGN
+    st.markdown(f"{verdict} {plain(observation.detection.evidence)}.")
     notes = [
         observation.note,
         observation.source and f"Source: {observation.source}",

@@ -1,52 +1,43 @@
-"""What is known of a mistake on a device: nothing yet, that somebody waits for it, what was observed, or why it failed.
+"""What is known of a mistake on a device: nothing yet, that it waits or failed, or what was observed."""
 
-Everybody on this server sees the same observation, until it is made again. It is kept in memory alone: wrong numbers
-are never stored.
-"""
+from datetime import UTC, datetime, timedelta
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-
-from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.demonstration import run_here
+from gpuexplore.activity import Activity, ActivityRun, of_kind
+from gpuexplore.mistakes import EXPECTED_S
 from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device
+from gpuexplore.serialization import decode
+from gpuexplore.ui.session import store
+from gpuexplore.ui.shared import Shared, moment
+
+KIND = "mistake"
+NAME = "name"
+WITHIN = timedelta(hours=1)
+LOOKS = 10
+NEWEST: Shared[ActivityRun | None] = Shared(100)
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """It was asked for and is not done."""
+def activity_of(name: str, device: Device) -> Activity:
+    """Return what to queue for the mistake `name` on `device`."""
+    return of_kind(KIND, {NAME: name}, device=device.id, expected_s=EXPECTED_S)
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It could not be made, and why."""
+def observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
+    """Return the activity that tells of the mistake `name`: the one that was asked for, else the newest of this hour.
 
-    reason: str
-
-
-State = Waiting | Failed | Observation | None
-
-_ONE_AT_A_TIME = ThreadPoolExecutor(1, "mistakes")  # two would disturb each other
-_ASKED: dict[tuple[str, str], Future[Observation]] = {}
-
-
-def observation_for(name: str, device: Device) -> State:
-    """Return what is known of the mistake `name` on `device`; None where nobody asked."""
-    asked = _ASKED.get((name, device.id))
-    if asked is None:
-        return None
-    if not asked.done():
-        return Waiting()
-    error = asked.exception()
-    if error is None:
-        return asked.result()
-    if isinstance(error, GpuExploreError):
-        return Failed(str(error))
-    raise error
+    Args:
+        asked: what the link names.
+    """
+    if asked is not None and asked.arguments[NAME] == name:
+        return asked
+    activity = activity_of(name, device)
+    return NEWEST.get((activity, moment(LOOKS)), lambda: store().newest_activity(activity, _since_utc()))
 
 
-def submit(name: str, device: Device) -> None:
-    """Ask for the mistake `name` on `device`, unless somebody waits for it already."""
-    if not isinstance(observation_for(name, device), Waiting):
-        _ASKED[name, device.id] = _ONE_AT_A_TIME.submit(run_here, name, device)
+def seen_in(run: ActivityRun) -> Observation:
+    """Return what an activity observed; it has to have observed something."""
+    return decode(Observation, run.payloads[-1])
+
+
+def _since_utc() -> str:
+    return (datetime.now(UTC) - WITHIN).isoformat(timespec="microseconds")

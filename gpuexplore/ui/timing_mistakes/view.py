@@ -4,15 +4,21 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from gpuexplore.activity import ActivityRun
 from gpuexplore.mistakes import MISTAKES
 from gpuexplore.mistakes.contract import Mistake
 from gpuexplore.model import Device
+from gpuexplore.ui import link
+from gpuexplore.ui.activity.view import PARAMETER as ACTIVITY
+from gpuexplore.ui.activity.view import started_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.timing_mistakes.observation import show_observation
+from gpuexplore.ui.timing_mistakes.state import KIND, NAME
 from gpuexplore.ui.url_widgets import select
 
+PARAMETER = "mistake"
 NOTHING = "nothing"
 NAME_WIDTH, QUESTION_WIDTH, ROWS_WIDTH = 150, 330, 90  # pixels
 
@@ -31,11 +37,21 @@ def show_mistakes() -> None:
             "Given away by": st.column_config.TextColumn(width="large"),
         },
     )
-    name = select("Mistake", "mistake", list(MISTAKES), shown=lambda name: f"{name}: {MISTAKES[name].title}")
-    _show(MISTAKES[name], known_devices())
+    asked = started_activity(KIND)
+    _show(MISTAKES[_chosen(asked)], known_devices(), asked)
 
 
-def _show(mistake: Mistake, devices: Sequence[Device]) -> None:
+def _chosen(asked: ActivityRun | None) -> str:
+    """Return the mistake that is chosen: by default the one whose activity the link names, which another one drops."""
+    if asked is not None and PARAMETER not in link.parameters():
+        link.write(PARAMETER, asked.arguments[NAME])
+    name = select("Mistake", PARAMETER, list(MISTAKES), shown=lambda name: f"{name}: {MISTAKES[name].title}")
+    if asked is not None and asked.arguments[NAME] != name:
+        link.write(ACTIVITY, None)
+    return name
+
+
+def _show(mistake: Mistake, devices: Sequence[Device], asked: ActivityRun | None) -> None:
     st.subheader(mistake.title, anchor="mistake")
     wrong, right = st.columns(2, gap="medium")
     with wrong:
@@ -46,7 +62,7 @@ def _show(mistake: Mistake, devices: Sequence[Device]) -> None:
         st.code(mistake.right_code, language="python")
     st.markdown(plain(mistake.why))
     st.markdown(_sign(mistake))
-    show_observation(mistake, _device_for(mistake, devices))
+    show_observation(mistake, _device_for(mistake, devices), asked)
 
 
 def _sign(mistake: Mistake) -> str:
