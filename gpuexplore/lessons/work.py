@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput
-from gpuexplore.lessons.blocks import MEASURED, Mistake, Run
+from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Train
 from gpuexplore.lessons.format import Step
+from gpuexplore.lessons.training import training_of
 from gpuexplore.mistakes import EXPECTED_S
 from gpuexplore.model import Device, Experiment
 from gpuexplore.request import Request, resolve
@@ -26,7 +27,7 @@ class Task:
         seconds: it will take about.
     """
 
-    block: Run | Mistake
+    block: Run | Mistake | Train
     work: Work | None
     seconds: float = 0.0
 
@@ -61,7 +62,10 @@ def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
     raise InvalidInput.of("device", block.device, (*(device.id for device in devices), GPU))
 
 
-def _task(block: Run | Mistake, devices: Sequence[Device]) -> Task:
+def _task(block: Run | Mistake | Train, devices: Sequence[Device]) -> Task:
+    if isinstance(block, Train):
+        work = training_of(block, devices)
+        return Task(block, work, work.expected_s if work else 0.0)
     if isinstance(block, Mistake):
         return Task(block, of_kind("mistake", {"name": block.mistake}, expected_s=EXPECTED_S), EXPECTED_S)
     device = device_of(block, devices)

@@ -1,6 +1,6 @@
 """What to train, chosen on the page and kept in the link."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -30,6 +30,14 @@ def choose(devices: Sequence[Device]) -> dict[str, str]:
     modes = several("Modes", "modes", list(MODES), default=DEFAULTS["modes"].split(","))
     st.caption(f"{'; '.join(f'{name}: {MODES[name].about}' for name in modes)}. Data: {DATA[data]}.")
     return {"model": model, "batch": batch, "steps": steps, "modes": ",".join(modes), "data": data} | _more(devices)
+
+
+def query_of(arguments: Mapping[str, str]) -> dict[str, str]:
+    """Return the link parameters of this page for the arguments of a training."""
+    names = {"learning_rate": "rate"}
+    query = {names.get(name, name): text for name, text in arguments.items()}
+    model = query.get("model", "")
+    return query if model in PRESETS or not model else query | {"model": OWN, "widths": model}
 
 
 def _model_title(name: str) -> str:
