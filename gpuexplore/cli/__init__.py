@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     "mistake": "a measuring mistake made on purpose, beside the right way",
     "lesson": "the lessons: list them, check a file, run one here, print a sheet",
+    "train": "train a small model in several precisions in turns: losses, phases, processes",
     "tensor": "shape, strides, views, copies and writes of an expression, step by step",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
