@@ -124,5 +124,6 @@ KINDS: Mapping[str, ActivityKind] = MappingProxyType(
         "mistake": ActivityKind("gpuexplore.mistakes.perform", "Timing mistake", "timing-mistakes"),
         "strided-read": ActivityKind("gpuexplore.measure.strided_read", "Strided read", "tensors"),
         "provoke": ActivityKind("gpuexplore.measure.provoke", "Error", "errors"),
+        "transfer": ActivityKind("gpuexplore.measure.transfer", "Transfers", "transfers"),
     }
 )
