@@ -31,6 +31,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "fact-check": ("row", "measuring"),
         "tensors": ("expression", "show", "dtype", "device", "activity"),
         "errors": ("error", "device", "activity"),
+        "transfers": ("op", "size", "gpu", "link", "memory", "device", "activity"),
     }
 )
 # the parameters that hold lists, with what separates their values

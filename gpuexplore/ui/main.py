@@ -31,6 +31,13 @@ page = st.navigation(
                 url_path="kernels",
                 help="Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
             ),
+            st.Page(
+                PAGES / "transfers.py",
+                title="Transfers",
+                icon=":material/swap_horiz:",
+                url_path="transfers",
+                help="What moving data and launching costs, and from which size a GPU beats this CPU all the same.",
+            ),
         ],
         "Understand": [
             st.Page(

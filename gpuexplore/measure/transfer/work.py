@@ -35,15 +35,18 @@ def _readings(
             device.id,
             Options(cache="warm", budget_s=BUDGET_S),
         )
-        found: list[Result] = []
-        measure_group(
-            [case],
-            device,
-            report=lambda event, found=found: found.append(event) if isinstance(event, Result) else None,
-            cancelled=cancelled,
-            time=time,
-        )
-        yield from (_reading(result, size) for result in found)
+        yield from (_reading(result, size) for result in _results(case, device, cancelled, time))
+
+
+def _results(case: Case, device: Device, cancelled: Callable[[], bool], time: Timekeeper) -> list[Result]:
+    found: list[Result] = []
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            found.append(event)
+
+    measure_group([case], device, report=keep, cancelled=cancelled, time=time)
+    return found
 
 
 def _reading(result: Result, size: int) -> Reading:
