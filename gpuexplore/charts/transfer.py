@@ -15,7 +15,7 @@ from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.measure.transfer.contract import Reading
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_seconds
 
-HEIGHT, STACK_HEIGHT = 320, 150
+HEIGHT, STACK_HEIGHT = 320, 230
 BYTES_LABEL = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~r') + ' GiB' : "
     "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB' : "
@@ -64,7 +64,7 @@ def describe_rates(readings: Sequence[Reading], peaks: Mapping[str, float], titl
 
 
 def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
-    """Return a stacked bar for the CPU and one for the GPU: first call, transfers and kernel; unknown parts are named."""
+    """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
     known = [part for part in parts if part.span]
     rows = [(part.where, part.part, part.span.time_s, _told(part.span)) for part in known if part.span]
     frame = pd.DataFrame(rows, columns=["where", "part", "seconds", "shown"])
@@ -73,7 +73,7 @@ def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
     y = alt.Y("where:N", title=None, sort=["CPU", "GPU"], axis=alt.Axis(labelFontSize=13))
     bars = (
         alt.Chart(frame)
-        .mark_bar(height=34)
+        .mark_bar(height=alt.RelativeBandSize(band=0.7))
         .encode(
             x=alt.X("seconds:Q", title="Time of the first use", axis=axis, stack="zero"),
             y=y,
@@ -100,13 +100,13 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven, axis_title: s
         "size:Q",
         title=axis_title,
         scale=alt.Scale(type="log", base=2, nice=False, padding=10),
-        axis=alt.Axis(values=[point.size for point in points], format="~s", grid=False, labelOverlap="greedy"),
+        axis=alt.Axis(values=[point.size for point in points], format=",d", grid=False, labelOverlap="greedy"),
     )
     base = alt.Chart(frame).encode(
         x=x, color=alt.Color("series:N", scale=alt.Scale(domain=list(SERIES)), legend=_legend())
     )
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("series", "size", "shown")]
-    fill = alt.FillValue("transparent")  # type: ignore[no-untyped-call]  # Altair annotates no FillValue
+    fill = alt.FillValue("transparent")
     layers = [
         *_mark(found),
         base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
@@ -170,7 +170,7 @@ def _told(span: Span | None) -> str:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(title=None, orient="top", columns=2, labelLimit=0, symbolType="square")
+    return alt.Legend(title=None, orient="top", columns=2, labelLimit=0, symbolType="square", symbolOpacity=1)
 
 
 def _sized(layers: Sequence[alt.Chart], height: int, description: str) -> alt.LayerChart:

@@ -1,8 +1,8 @@
 """How long a transfer takes over a link: measured where it was measured, else predicted from the link's peak.
 
 Predicted is a cost for each transfer plus bytes over a share of the peak. Packets cost a tenth to a third of it; data
-in pageable memory are copied into pinned memory by the driver first, in pieces, at the speed of the host. The shares are
-assumptions, wide enough for most hosts, and no measurement: see
+in pageable memory are copied into pinned memory by the driver first, in pieces, at the speed of the host. The shares
+are assumptions, wide enough for most hosts, and no measurement: see
 https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/
 """
 

@@ -25,7 +25,7 @@ class Reading:
     Attributes:
         name: the way, e.g. ``torch host to device, pinned``.
         library: the implementation or library that did it.
-        byte_count: bytes that were copied; 0 for a call on one element.
+        byte_count: bytes of the array that was copied, of each array of a kernel; 0 for a call on one element.
         moved_bytes: bytes through the link or the memory: a copy within memory reads and writes each byte.
         size: of the operation, the one number its shape stands for; None for moves and calls.
         median_s: seconds of one call.

@@ -30,7 +30,7 @@ def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
             continue
         for name, copies, (run, is_right) in built(values, device.id):
             spoken = library.replace("_", "-")
-            reading = Reading(f"{spoken} {name}", spoken, copies * size_bytes, copies * size_bytes)
+            reading = Reading(f"{spoken} {name}", spoken, size_bytes, copies * size_bytes)
             yield way(reading, run, is_right, device=device, clock=clock)
 
 

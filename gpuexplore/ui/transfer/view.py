@@ -19,7 +19,7 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.transfer.choice import Asked
 from gpuexplore.ui.transfer.known import KIND, Known, activity_for, known_of, newest, observed_in
-from gpuexplore.units import UNKNOWN, format_bytes_per_s, format_percent, format_seconds
+from gpuexplore.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
 
 COPIES = "Memory copies on this CPU, which has no link: not transfers. Each byte is read and written."
 TRANSFERS = "Between host and GPU, timed by the host until the data are there."
@@ -84,8 +84,9 @@ def _first_use(asked: Asked, known: Known) -> None:
     units = {"Time": "s", "Low": "s", "High": "s"}
     show_table(lambda: rows, parts, units, alt="Table of the parts of a first use on the CPU and on the GPU")
     st.caption(
-        "The first call loads the library and compiles or chooses kernels, once in a process. It can only be measured: "
-        "unknown on a device that nobody measured, and then not in the bar."
+        "The first call takes longer by what happens once in a process: compiling or choosing kernels, starting threads. "
+        "The libraries themselves were loaded before. It can only be measured: on a device that nobody measured it is "
+        "unknown, and not in the bar."
     )
 
 
@@ -132,16 +133,12 @@ def _rates(moves: Sequence[Reading], observed: Observed, device: Device) -> None
     peaks = _peaks(observed, device)
     title = "Transfer rate" if observed.on_gpu else "Memory traffic of copies"
     show_chart(lambda: transfer_rates(moves, peaks, title), (tuple(moves), repr(peaks)), key="chart.transfer.rates")
-    largest = max(reading.byte_count for reading in moves)
-    peak = next(iter(peaks.values()), None)
-    shares = "; ".join(
-        f"{plain(each.name)} {format_bytes_per_s(each.bytes_per_s)}"
-        + (f", {format_percent((each.bytes_per_s or 0.0) / peak)} of the peak" if peak else "")
-        for each in moves
-        if each.byte_count == largest
-    )
     cached = "" if observed.on_gpu else " Copies that fit the caches are faster than memory."
-    st.caption(f"{TRANSFERS if observed.on_gpu else COPIES}{cached} At the largest size: {shares}.")
+    st.caption(f"{TRANSFERS if observed.on_gpu else COPIES}{cached}")
+    largest = max(reading.byte_count for reading in moves)
+    st.markdown(f"**At {format_bytes(largest)}**")
+    at_largest = [reading for reading in observed.readings if reading.byte_count == largest]
+    _table(at_largest, f"Table of moving {format_bytes(largest)} by each way", peak=next(iter(peaks.values()), None))
 
 
 def _peaks(observed: Observed, device: Device) -> dict[str, float]:
@@ -156,7 +153,7 @@ def _peaks(observed: Observed, device: Device) -> dict[str, float]:
     return {f"memory bandwidth: {format_bytes_per_s(memory.bytes_per_s)}": memory.bytes_per_s}
 
 
-def _table(readings: Sequence[Reading], alt: str) -> None:
+def _table(readings: Sequence[Reading], alt: str, peak: float | None = None) -> None:
     rows = [
         {
             "What": reading.name,
@@ -164,13 +161,15 @@ def _table(readings: Sequence[Reading], alt: str) -> None:
             "Low": reading.ci95_s and reading.ci95_s[0],
             "High": reading.ci95_s and reading.ci95_s[1],
             "First call": reading.first_call_s,
+            "Rate": reading.bytes_per_s,
+            "Of the peak": peak and reading.bytes_per_s and reading.bytes_per_s / peak,
             "Samples": reading.n or None,
             "Why not": reading.reason,
         }
         for reading in readings
     ]
-    units = dict.fromkeys(("Median", "Low", "High", "First call"), "s")
-    show_table(lambda: rows, tuple(readings), units, alt=alt)
+    units = dict.fromkeys(("Median", "Low", "High", "First call"), "s") | {"Rate": "B/s", "Of the peak": "%"}
+    show_table(lambda: rows, (tuple(readings), peak), units, alt=alt)
 
 
 def _flags(readings: Sequence[Reading]) -> None:
