@@ -12,6 +12,7 @@ from gpuexplore.analysis.transfer import (
     SizePoint,
     break_even_size,
     compare,
+    measured_path,
     path_to,
     readings_of,
     side_of,
@@ -51,15 +52,20 @@ def execute(arguments: argparse.Namespace) -> int:
     """Measure unless told not to, and print what was observed and from where on the GPU wins."""
     here = discover()
     operation_named(arguments.operation)
-    gpu = target_named(arguments.gpu, ())
-    path = path_to(gpu, arguments.link, arguments.memory)
     device = device_named(arguments.device, here)
+    gpu = target_named(arguments.gpu, ()) if device.kind == "cpu" else device
+    path = path_to(gpu, arguments.link, arguments.memory)
     cpu = this_cpu(here)
     if cpu is None:
         raise InvalidInput.of("device", "cpu", (found.id for found in here))
     observed = () if arguments.predict else _observed(arguments.operation, device)
-    on_cpu = side_of(ensure_ceiling(cpu), readings_of(observed, "work") if device.kind == "cpu" else ())
-    points = compare(arguments.operation, (on_cpu, Side(gpu)), path, calibrate())
+    on_cpu, on_gpu = Side(ensure_ceiling(cpu)), Side(gpu)
+    if device.kind == "cpu":
+        on_cpu = side_of(on_cpu.device, readings_of(observed, "work"))
+    elif observed:
+        on_gpu = side_of(device, readings_of(observed, "work"))
+        path = measured_path(observed[0].link, readings_of(observed, "moves"), arguments.memory)
+    points = compare(arguments.operation, (on_cpu, on_gpu), path, calibrate())
     if arguments.json:
         print_json(_told(observed, points, gpu, path))
     else:

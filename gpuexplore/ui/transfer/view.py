@@ -84,7 +84,7 @@ def _first_use(asked: Asked, known: Known) -> None:
     units = {"Time": "s", "Low": "s", "High": "s"}
     show_table(lambda: rows, parts, units, alt="Table of the parts of a first use on the CPU and on the GPU")
     st.caption(
-        "The first call takes longer by what happens once in a process: compiling or choosing kernels, starting threads. "
+        "The first call takes longer by what happens once in a process: kernels are compiled or chosen, threads start. "
         "The libraries themselves were loaded before. It can only be measured: on a device that nobody measured it is "
         "unknown, and not in the bar."
     )
