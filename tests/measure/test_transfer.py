@@ -191,9 +191,11 @@ def test_what_is_moved_to_a_gpu_arrives():
     from gpuexplore.measure.transfer import cuda_moves
 
     gpu = next(device for device in discover() if device.kind == "cuda")
-    for way in cuda_moves.moves(65536, gpu, FakeClock()):
+    found = list(cuda_moves.moves(65536, gpu, FakeClock()))
+    for way in found:
         way.candidate.run()
-        way.check()
+
+    assert [way.reading.name for way in found if not way.is_right()] == []
 
 
 @pytest.mark.slow

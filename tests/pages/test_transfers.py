@@ -1,16 +1,20 @@
 """The page Transfers in each of its states."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from gpuexplore.activity import Observation, of_kind
+from gpuexplore.devices.pcie import Link
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
+from gpuexplore.ui import session
+from tests.analysis.made import device
 from tests.analysis.transfer.made import observed
 from tests.pages.conftest import OWNER, texts
 
-CHARTS = {"predicted": 2, "measured": 3}
+CHARTS = {"predicted": 3, "measured": 4}
 
 
 def asked(operation="matmul"):
@@ -62,6 +66,31 @@ def test_what_was_measured_is_shown_to_everybody_as_memory_copies(page, measured
     assert "not transfers" in texts(app.caption)
     assert "a made-up processor: measured; Tesla T4: predicted" in texts(app.caption)
     assert "Measure again on cpu" in [button.label for button in app.button]
+
+
+@pytest.fixture
+def gpu_measured(store, monkeypatch):
+    """Put a GPU into the machine, with transfers that were measured."""
+    gpu = device(device_id="cuda:0")
+    monkeypatch.setattr(session, "discover", lambda: (device(), gpu))
+    names = [f"torch {way}, pageable" for way in ("host to device", "device to host")]
+    moves, *others = observed("cuda:0")
+    readings = tuple(replace(reading, name=name) for name in names for reading in moves.readings)
+    store.submit_activity(of_kind("transfer", {"operation": "matmul"}, device="cuda:0", expected_s=30.0), OWNER)
+    claim = store.claim("tests", {"cuda:0"})
+    for part in (replace(moves, readings=readings, link=Link(4, 16)), *others):
+        store.add_observation(claim, Observation(encode(part)))
+    store.finish(claim, RunState.DONE)
+
+
+def test_a_gpu_of_this_machine_is_shown_as_measured_below_its_link(page, gpu_measured):
+    app = page("transfers")
+
+    assert not app.exception
+    assert "Measured transfers" in texts(app.subheader)
+    assert "PCIe 4.0 x16, 31.5 GB/s theoretical: measured from pageable memory" in texts(app.caption)
+    assert any("PCIe 4.0 x16: 31.5 GB/s" in words for words in described(app))
+    assert "Predicted transfers" not in texts(app.subheader)
 
 
 def test_a_failed_measurement_says_why(page, store):

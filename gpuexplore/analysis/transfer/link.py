@@ -17,7 +17,7 @@ from gpuexplore.analysis.transfer.span import Span, measured_span
 from gpuexplore.devices import row_of
 from gpuexplore.devices.pcie import SOURCE, Link
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.transfer.contract import Reading
+from gpuexplore.measure.transfer.contract import SIZES_BYTES, Reading
 from gpuexplore.model import Device
 
 Memory = Literal["pageable", "pinned"]
@@ -106,6 +106,22 @@ def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memor
         LATENCY.low_s + byte_count / (peak_bytes_per_s * share.high),
         LATENCY.high_s + byte_count / (peak_bytes_per_s * share.low),
         "predicted",
+    )
+
+
+def predicted_rates(path: Path) -> tuple[Reading, ...]:
+    """Return predicted transfers of each size from either memory, in the form of measured ones, named as predicted.
+
+    The interval in place of the 95 % interval is the 90 % prediction interval; none without a peak.
+    """
+    if path.bytes_per_s is None:
+        return ()
+    spans = {
+        (memory, size): predicted_transfer(size, path.bytes_per_s, memory) for memory in SHARES for size in SIZES_BYTES
+    }
+    return tuple(
+        Reading(f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=(span.low_s, span.high_s))
+        for (memory, size), span in spans.items()
     )
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.transfer import BreakEven, break_even_size, readings_of, uses_that_pay
 from gpuexplore.analysis.transfer.comparison import SizePoint
-from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path
+from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
 from gpuexplore.analysis.transfer.stack import first_call_cost, stack
 from gpuexplore.charts.transfer import cpu_against_gpu, first_use, transfer_rates
 from gpuexplore.measure.transfer.contract import Observed, Reading
@@ -30,6 +30,7 @@ def show_transfers(asked: Asked) -> None:
     known = known_of(asked)
     _break_even(asked, known)
     _first_use(asked, known)
+    _predicted_rates(known)
     _measured(asked)
 
 
@@ -88,6 +89,28 @@ def _first_use(asked: Asked, known: Known) -> None:
         "The libraries themselves were loaded before. It can only be measured: on a device that nobody measured it is "
         "unknown, and not in the bar."
     )
+
+
+def _predicted_rates(known: Known) -> None:
+    """Show the rates over a link that nobody measured, and what a launch should cost there."""
+    path = known.path
+    readings = () if path.readings else predicted_rates(path)
+    if not readings:
+        return
+    st.subheader("Predicted transfers", anchor="predicted")
+    peaks = {f"{path.title}: {format_bytes_per_s(path.bytes_per_s)}": path.bytes_per_s or 0.0}
+    title = "Predicted transfer rate"
+    show_chart(lambda: transfer_rates(readings, peaks, title), (readings, repr(peaks)), key="chart.transfer.predicted")
+    launch = known.points[0].kernel
+    cost = (
+        ""
+        if launch is None
+        else (
+            f" A launch, which is all that a call at size {known.points[0].size} is: {format_seconds(launch.time_s)} "
+            f"({format_seconds(launch.low_s)} to {format_seconds(launch.high_s)})."
+        )
+    )
+    st.caption(f"One direction, in either; bars are 90 % prediction intervals.{cost}")
 
 
 def _measured(asked: Asked) -> None:
