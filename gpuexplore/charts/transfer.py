@@ -15,7 +15,7 @@ from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.measure.transfer.contract import Reading
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_seconds
 
-HEIGHT, STACK_HEIGHT = 320, 230
+HEIGHT, STACK_HEIGHT = 320, 260
 BYTES_LABEL = (
     "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~r') + ' GiB' : "
     "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB' : "
@@ -73,7 +73,7 @@ def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
     y = alt.Y("where:N", title=None, sort=["CPU", "GPU"], axis=alt.Axis(labelFontSize=13))
     bars = (
         alt.Chart(frame)
-        .mark_bar(height=alt.RelativeBandSize(band=0.7))
+        .mark_bar(height=alt.RelativeBandSize(band=0.5))
         .encode(
             x=alt.X("seconds:Q", title="Time of the first use", axis=axis, stack="zero"),
             y=y,
@@ -82,7 +82,18 @@ def first_use(parts: Sequence[StackPart]) -> alt.LayerChart:
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("where", "part", "shown")],
         )
     )
-    return _sized([bars], STACK_HEIGHT, describe_first_use(parts))
+    return _sized([bars, *_unknown_parts(parts, y)], STACK_HEIGHT, describe_first_use(parts))
+
+
+def _unknown_parts(parts: Sequence[StackPart], y: alt.Y) -> list[alt.Chart]:
+    """Return words at the end of each bar that lacks a part, so that nobody takes it for the whole."""
+    rows = []
+    for where in dict.fromkeys(part.where for part in parts if part.span is None):
+        own = [part for part in parts if part.where == where]
+        missing = ", ".join(part.part for part in own if part.span is None)
+        rows.append({"where": where, "label": f"{where}: {missing} unknown, not drawn"})
+    text = alt.Chart(alt.InlineData(values=rows)).mark_text(color=NEUTRAL, align="left", dx=2, dy=23, fontSize=12)
+    return list(with_halo(text.encode(x=alt.value(0), y=y, text=alt.Text("label:N")))) if rows else []
 
 
 def describe_first_use(parts: Sequence[StackPart]) -> str:

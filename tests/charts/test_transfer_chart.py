@@ -42,6 +42,7 @@ def test_a_first_use_is_stacked_and_what_is_unknown_is_only_told():
         ("GPU", "kernel"),
         ("GPU", "device to host"),
     ]
+    assert [row["label"] for row in inline(chart)] == ["GPU: first call unknown, not drawn"]
     assert "GPU first call unknown" in chart.to_dict()["description"]
 
 
