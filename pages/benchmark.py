@@ -8,6 +8,7 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import offer_recorded_runs
@@ -19,7 +20,10 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.units import format_bytes, format_seconds
 
 st.title("Benchmark")
-st.caption("How fast an operation runs on this machine, how fast it could run, and what limits it.")
+st.caption(
+    "How fast an operation runs on this machine, how fast it could run, and what limits it.",
+    help=page_help("benchmark"),
+)
 open_page("benchmark")
 
 devices = known_devices()

@@ -6,13 +6,14 @@ from gpuexplore.devices import ACCELERATORS, search
 from gpuexplore.ui.devices.accelerators import show_accelerators
 from gpuexplore.ui.devices.card import show_device
 from gpuexplore.ui.devices.own_peaks import edit_own_peaks
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, live_supervisor
 from gpuexplore.ui.url_widgets import is_usable
 
 st.title("Devices")
-st.caption("The devices of this machine, their peaks and where each figure comes from.")
+st.caption("The devices of this machine, their peaks and where each figure comes from.", help=page_help("devices"))
 open_page("devices")
 
 devices = known_devices()

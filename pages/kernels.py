@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.kernels.blocks import show_blocks
 from gpuexplore.ui.kernels.choice import choose
 from gpuexplore.ui.kernels.code import show_ptx, show_source
@@ -15,7 +16,8 @@ from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Kernels")
 st.caption(
-    "Our own kernels, from the naive loop to the hardware's limit: launch, occupancy and speed on any NVIDIA GPU."
+    "Our own kernels, from the naive loop to the hardware's limit: launch, occupancy and speed on any NVIDIA GPU.",
+    help=page_help("kernels"),
 )
 open_page("kernels")
 

@@ -2,10 +2,14 @@
 
 import streamlit as st
 
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.lessons.view import show
 from gpuexplore.ui.link import open_page
 
 st.title("Lessons")
-st.caption("Guess first, then measure on this machine: what comes out, why, and one rule to keep from each step.")
+st.caption(
+    "Guess first, then measure on this machine: what comes out, why, and one rule to keep from each step.",
+    help=page_help("lessons"),
+)
 open_page("lessons")
 show()

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.memory.choice import choose, reset
 from gpuexplore.ui.memory.view import show_countings, show_kinds, show_memory
@@ -11,7 +12,8 @@ from gpuexplore.ui.url_widgets import show_problem
 st.title("Memory")
 st.caption(
     "What training or serving a model needs, by arithmetic on its layers: the peak, the moment it falls in, and the "
-    "largest batch that fits. Nothing is measured."
+    "largest batch that fits. Nothing is measured.",
+    help=page_help("memory"),
 )
 open_page("memory")
 asked, answer = st.container(border=True), st.container()

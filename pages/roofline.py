@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.roofline.choice import choose
 from gpuexplore.ui.roofline.measure import offer, show_progress
@@ -12,7 +13,8 @@ from gpuexplore.ui.session import known_devices
 st.title("Roofline")
 st.caption(
     "Operations with few FLOPs per byte are limited by memory, the slopes; those with many by arithmetic, the flat "
-    "roofs. Both are drawn for one device, with the results measured on it."
+    "roofs. Both are drawn for one device, with the results measured on it.",
+    help=page_help("roofline"),
 )
 open_page("roofline")
 

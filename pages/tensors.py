@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.analysis.tensors.operations import METHODS
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.tensors.examples import DEFAULT, show_examples
 from gpuexplore.ui.tensors.view import show_chain
@@ -11,7 +12,8 @@ from gpuexplore.ui.url_widgets import text
 st.title("Tensors")
 st.caption(
     "A tensor is a shape, strides and an offset over the cells of a storage. With strides (s, t), element (i, j) is "
-    "cell offset + i × s + j × t."
+    "cell offset + i × s + j × t.",
+    help=page_help("tensors"),
 )
 open_page("tensors")
 show_examples()

@@ -2,13 +2,15 @@
 
 import streamlit as st
 
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.timing_mistakes.view import show_mistakes
 
 st.title("Timing mistakes")
 st.caption(
     "Ways to get a wrong number, most of them from five teaching notebooks. Each is made here on purpose beside the "
-    "right way, in turns; the wrong number is shown, and never becomes a result."
+    "right way, in turns; the wrong number is shown, and never becomes a result.",
+    help=page_help("timing-mistakes"),
 )
 open_page("timing-mistakes")
 show_mistakes()

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
@@ -14,7 +15,8 @@ from gpuexplore.ui.what_if.workload import choose_workload, reset_workload
 st.title("Dtype what-if")
 st.caption(
     "What another number format would give on a local or hypothetical device: time, memory and error, measured where "
-    "measurements exist, predicted elsewhere."
+    "measurements exist, predicted elsewhere.",
+    help=page_help("what-if"),
 )
 open_page("what-if")
 offer_presets()

@@ -16,7 +16,7 @@ from gpuexplore.units import format_gigabytes
 HEIGHT = 360
 MOST_MOMENTS = 240  # more would be narrower than a pixel
 STEP_SHARE = 1 / 25  # of the width, for the optimizer's step
-CAPACITY_IN_SIGHT = 2.0  # times the peak: a memory beyond that would flatten the chart
+IN_SIGHT = (0.25, 2.0)  # times the peak: a memory beyond that would flatten the chart, one below is lost in the bars
 HEADROOM = 1.3  # above the peak: its label, and above that the names of the phases
 OVERLAP = 1 / 2000  # of the width, so that no seams show between neighbours
 NARROW_PHASE = 0.12  # of the width: no room for its name
@@ -34,7 +34,8 @@ def memory_timeline(memory: Memory, capacities: Mapping[str, int]) -> alt.LayerC
     points = condensed(memory.timeline)
     edges = _edges(points)
     bars = pd.DataFrame(list(_bars(points, edges)), columns=["x", "x2", "y", "y2", "kind", "moment", "size", "total"])
-    near = {label: size for label, size in capacities.items() if size <= CAPACITY_IN_SIGHT * memory.total_bytes}
+    least, most = (share * memory.total_bytes for share in IN_SIGHT)
+    near = {label: size for label, size in capacities.items() if least <= size <= most}
     top = HEADROOM * max(memory.total_bytes, *near.values(), 1)
     x_scale = alt.Scale(domain=[0, edges[-1]], nice=False)
     y_axis = alt.Axis(labelExpr=si_label("B"), tickCount=6)

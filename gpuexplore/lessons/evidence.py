@@ -1,6 +1,7 @@
 """Everything a step knows: what was measured for it, what stands for a device that is not here, what is computed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from gpuexplore.activity import Payload
@@ -61,7 +62,7 @@ def names_of(
 def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
     """Return the quantities of a block that needs no device."""
     if isinstance(block, Predict):
-        return [prediction_row(block, prediction) for prediction in predictions(_question(block), devices)]
+        return _predicted(block, _question(block), tuple(devices))
     if isinstance(block, Launch):
         return [launch_row(block, devices)]
     if isinstance(block, Tensor):
@@ -69,6 +70,11 @@ def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
     if isinstance(block, Memory):
         return memory_rows(block)
     return claim_rows(block) if isinstance(block, Claim) else ()
+
+
+@lru_cache(maxsize=500)
+def _predicted(block: Run | Predict, question: Question, devices: tuple[Device, ...]) -> tuple[Row, ...]:
+    return tuple(prediction_row(block, prediction) for prediction in predictions(question, devices))
 
 
 def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
@@ -113,7 +119,7 @@ def stand_ins(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
     vendor = operation_named(block.operation).vendor_library.name
     for name in split(block.impl) or (vendor,):
         question = Question(block.operation, STAND_IN, block.size, block.shape, block.dtype, name)
-        yield from (prediction_row(block, prediction) for prediction in predictions(question, devices))
+        yield from _predicted(block, question, tuple(devices))
 
 
 def _recorded(block: Run) -> Iterator[Result]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from gpuexplore.errors import InvalidInput
+from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.lessons.figure import LARGEST, SIZE, TIME, WORK, Figure, combined, exact, is_less, mapped, raised
 
 LONGEST = 400  # characters
@@ -106,9 +106,12 @@ def figure_of(expression: Expression, names: Names) -> Figure:
     """Return the figure an expression stands for.
 
     Raises:
-        NotFound, InvalidInput: as `evaluate`, or it is no figure.
+        NotFound: as `evaluate`, or what was measured is no number, e.g. `inf`.
+        InvalidInput: as `evaluate`, or it is no figure.
     """
     value = evaluate(expression, names)
+    if isinstance(value, str):
+        raise NotFound(f"{expression.text}: came out as {value}, which is no number")
     if not isinstance(value, Figure):
         raise InvalidInput.of("expression", expression.text, "what gives a number")
     return value

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.lessons.blocks import Check
+from gpuexplore.lessons.blocks import Check, Say
 from gpuexplore.lessons.evidence import Measured, names_of
 from gpuexplore.lessons.format import Step
-from gpuexplore.lessons.outcome import Judged, judge, say_after, with_guesses
+from gpuexplore.lessons.outcome import Judged, judge, say_after, with_guesses, with_outcome
 from gpuexplore.lessons.quantities import Row, StepNames
 from gpuexplore.lessons.work import Task
 from gpuexplore.model import Device
@@ -16,10 +16,16 @@ Answers = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class JudgedCheck:
-    """A check with its outcome, and what is said after it."""
+    """A check with its outcome, and what is said after it.
+
+    Attributes:
+        say: the block that says it; None where none of them holds.
+        said: its text, with the figures.
+    """
 
     check: Check
     judged: Judged
+    say: Say | None
     said: str
 
 
@@ -71,4 +77,6 @@ def judged_by(step: Step, names: StepNames, answers: Answers, own: Sequence[Row]
 
 def _judged(check: Check, step: Step, known: StepNames, answers: Answers) -> JudgedCheck:
     judged = judge(check, step, answers, known)
-    return JudgedCheck(check, judged, say_after(check, step, judged, with_guesses(step, answers, known, check)))
+    told = with_outcome(with_guesses(step, answers, known, check), judged)
+    say = say_after(check, step, told)
+    return JudgedCheck(check, judged, say, say.text.said(told) if say else "")

@@ -11,10 +11,11 @@ from gpuexplore.lessons.expression import Value, evaluate, figure_of, parse
 from gpuexplore.lessons.figure import Dimension, Figure, exact, format_with_interval
 from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.quantities import StepNames
+from gpuexplore.model import Origin
 from gpuexplore.units import read_number
 
 EXACT = 0.005  # an answer that was rounded to three digits
-WIDE = 1.5  # an interval whose ends differ by so much decides nothing
+WIDE = 1.5  # a measured interval whose ends differ by so much decides nothing, and can be measured again
 WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
 
@@ -94,12 +95,13 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
         return Judged(Outcome.NOT_MEASURED, why=str(error))
 
 
-def say_after(check: Check, step: Step, judged: Judged, names: StepNames) -> str:
-    """Return what is said after a check: the first `say` behind it whose condition holds; empty where none does."""
-    for say in says_of(step, check):
-        if _holds(say, step, with_outcome(names, judged)):
-            return say.text.said(with_outcome(names, judged))
-    return ""
+def say_after(check: Check, step: Step, names: StepNames) -> Say | None:
+    """Return the first `say` behind a check whose condition holds; None where none does.
+
+    Args:
+        names: with the outcome of the check, and the guesses.
+    """
+    return next((say for say in says_of(step, check) if _holds(say, step, names)), None)
 
 
 def says_of(step: Step, check: Check) -> tuple[Say, ...]:
@@ -253,7 +255,7 @@ def _beside(number: float, truth: Figure, distance: float) -> bool:
 def _doubt(truth: Figure) -> str:
     if truth.doubts:
         return f"flagged {', '.join(sorted(truth.doubts))}"
-    if truth.low > 0 and truth.high / truth.low > WIDE:
+    if Origin.LIVE.label in truth.sources and truth.low > 0 and truth.high / truth.low > WIDE:
         return f"the interval is too wide: {format_with_interval(truth)}"
     return ""
 

@@ -22,7 +22,9 @@ def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
     candidate = sampling.candidate
     wanted = tuple(group.operation.phases)
     if not candidate.phases:
-        return tuple(Phase(name, reason=f"{candidate.case.implementation} has no call for it alone") for name in wanted)
+        return tuple(
+            Phase(name, reason=f"{candidate.case.implementation} has no calls of its phases") for name in wanted
+        )
     candidate.run()  # leaves what a later phase begins with
     candidate.poison()
     try:

@@ -191,7 +191,8 @@ class Operation:
             of two, which is exact in every dtype.
         quantities: where each quantity lies in an output that holds several; each is checked by its own norm.
         roundings: how many roundings to the dtype follow one another on the longest way from an input to the output.
-        phases: the parts of a call that are timed on their own as well, in order, with the FLOPs of each.
+        phases: the parts of a call that are timed on their own as well, in order, with the FLOPs of each; the
+            optimizer of a training step follows it, and is no part of it.
         calls: how many kernels a library launches for it at least; predictions count each.
         across_kinks: the outputs if every number that roundings could carry over a kink lay above it, and below it;
             None where there is none. From the inputs, and the relative errors of a rounded number and of a summed term.

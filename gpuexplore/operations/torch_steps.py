@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from gpuexplore.backends.torch_compile import compiled
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.operations.contract import Phased
-from gpuexplore.operations.training import loss_scale, views
+from gpuexplore.operations.training import RATE, loss_scale, views
 
 Tensor = torch.Tensor
 Layers = Sequence[tuple[Callable[..., Tensor], int]]  # each with the number of its parameters
@@ -92,7 +92,7 @@ def through_compiler(network: Network) -> Build:
     """Return the builder of a step whose forward and backward torch.compile makes."""
 
     def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
-        return _step(inputs, out, compiled(_loss(network(inputs[2:]), dtype)), dtype)
+        return _step(inputs, out, compiled(_loss(network(inputs[2:]), dtype)), dtype).run  # backward cannot be repeated
 
     return build
 
@@ -107,6 +107,7 @@ def _step(inputs: Sequence[Tensor], out: Tensor, loss: Loss, dtype: DType, *, sh
     for parameter in parameters:
         parameter.requires_grad_()
 
+    updated = [torch.empty_like(parameter, requires_grad=False) for parameter in parameters]
     held: list[Tensor] = []  # the loss of the last forward, and with it what backward needs
 
     def forward() -> None:
@@ -126,7 +127,18 @@ def _step(inputs: Sequence[Tensor], out: Tensor, loss: Loss, dtype: DType, *, sh
         forward()
         backward(again=False)
 
-    return Phased(run, {"forward": forward, "backward": backward})
+    return Phased(run, {"forward": forward, "backward": backward, "optimizer": sgd_of(parameters, places[1:], updated)})
+
+
+def sgd_of(parameters: Sequence[Tensor], gradients: Sequence[Tensor], updated: Sequence[Tensor]) -> Callable[[], None]:
+    """Return SGD by torch on `parameters` by `gradients`, written to `updated`."""
+
+    @torch.no_grad()
+    def update() -> None:
+        for parameter, gradient, place in zip(parameters, gradients, updated, strict=True):
+            torch.add(parameter, gradient, alpha=-RATE, out=place)
+
+    return update
 
 
 def _loss(layers: Layers, dtype: DType) -> Loss:

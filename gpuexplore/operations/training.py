@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Phased, Product
 
 Lengths = tuple[int, ...]
 Forward = Callable[..., tuple[float, Any]]  # from batch, targets and parameters to the loss and what backward needs
 Backward = Callable[[Any], Sequence[Array]]  # from that to the gradients
 Build = Callable[[Sequence[Any], Any, DType], Phased]
+RATE = 0.125  # of optimizers: larger than in training, so that 16-bit weights show what was added to them
 MOST_FLOPS = 2**41  # the float64 reference of a larger step would take minutes
 TOO_LARGE = "a step has at most 2.2e12 FLOPs, so that it can be checked"
 
@@ -113,16 +115,33 @@ def functional(forward: Forward, backward: Backward) -> Build:
             for place, quantity in zip(own_places, found, strict=True):
                 place[...] = quantity
 
-        return in_phases(go_forward, go_backward)
+        updated = [np.empty(parameter.shape, kind) for parameter in inputs[2:]]
+        return in_phases(go_forward, go_backward, sgd_of(inputs[2:], own_places[1:], updated))
 
     return build
 
 
-def in_phases(forward: Callable[[], object], backward: Callable[[], object]) -> Phased:
-    """Return the step that goes forward, then backward, with both as its phases."""
+def sgd_of(parameters: Sequence[Any], gradients: Sequence[Any], updated: Sequence[Any]) -> Callable[[], object]:
+    """Return SGD by NumPy on `parameters` by `gradients`, written to `updated`."""
+
+    def update() -> None:
+        for parameter, gradient, place in zip(parameters, gradients, updated, strict=True):
+            np.multiply(gradient, RATE, out=place, dtype=place.dtype)
+            np.subtract(parameter, place, out=place)
+
+    return update
+
+
+def optimizer_flop_count(shape: Shape, parameters: Callable[[Shape], Iterable[Lengths]]) -> int:
+    """Return the FLOPs of SGD on the parameters of a step: a multiply-add each."""
+    return 2 * (flat_length(parameters(shape))[0] - 1)
+
+
+def in_phases(forward: Callable[[], object], backward: Callable[[], object], optimizer: Callable[[], object]) -> Phased:
+    """Return the step that goes forward, then backward; its phases are these, and an optimizer's step after them."""
 
     def run() -> None:
         forward()
         backward()
 
-    return Phased(run, {"forward": forward, "backward": backward})
+    return Phased(run, {"forward": forward, "backward": backward, "optimizer": optimizer})

@@ -38,7 +38,7 @@ def test_the_peak_is_marked_and_named():
     assert (peak["y"], peak["label"]) == (memory.total_bytes, "10.5 GB: backward, relu (layer 23)")
 
 
-@pytest.mark.parametrize(("capacity", "is_drawn"), [(12 * 2**30, True), (80 * 2**30, False)])
+@pytest.mark.parametrize(("capacity", "is_drawn"), [(12 * 2**30, True), (80 * 2**30, False), (2**30, False)])
 def test_the_memory_of_a_gpu_is_a_line_where_it_is_near_the_peak(capacity, is_drawn):
     chart = memory_timeline(training_memory("vgg-16", 128), {"a card": capacity})
 

@@ -147,5 +147,7 @@ def test_a_result_that_no_number_holds_is_refused(text):
 
 
 def test_a_text_is_no_figure():
-    with pytest.raises(InvalidInput, match="what gives a number"):
+    with pytest.raises(NotFound, match="came out as memory, which is no number"):
         figure_of(parse("bound(size=512)"), NAMES)
+    with pytest.raises(InvalidInput, match="what gives a number"):
+        figure_of(parse("1 < 2"), NAMES)

@@ -42,8 +42,9 @@ def step_of(text):
     return parse_lesson(FRONT + text, "mine").steps[0]
 
 
-def names(low=9e-3, value=10e-3, high=11e-3, doubts=(), **labels):
-    return StepNames((Row(labels, {"time": Figure(value, low, high, TIME, doubts=frozenset(doubts))}),), {"gpu": False})
+def names(low=9e-3, value=10e-3, high=11e-3, doubts=(), source="measured here"):
+    time = Figure(value, low, high, TIME, sources=frozenset({source}), doubts=frozenset(doubts))
+    return StepNames((Row({}, {"time": time}),), {"gpu": False})
 
 
 def two(numpy, torch, doubts=()):
@@ -124,6 +125,14 @@ def test_an_interval_that_is_too_wide_decides_nothing():
     judged = judged_by(step, names(low=5e-3, high=20e-3), {"guess": "1000"}).checks[0].judged
 
     assert (judged.outcome, "too wide" in judged.why) == ("unclear", True)
+
+
+def test_a_prediction_is_judged_by_its_interval_however_wide():
+    step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
+    known = names(low=5e-3, high=20e-3, source="predicted")
+    outcomes = [judged_by(step, known, {"guess": guess}).checks[0].judged.outcome for guess in ("18", "35", "1000")]
+
+    assert outcomes == ["right", "close", "off"]
 
 
 def test_what_was_not_measured_is_not_judged():

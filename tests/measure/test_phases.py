@@ -75,7 +75,7 @@ def test_phase_that_raises_says_why_and_the_whole_stands():
 def test_call_without_phases_of_its_own_says_so_where_the_operation_names_some():
     found = taken({}, FakeClock())
 
-    assert [phase.reason for phase in found] == ["fake has no call for it alone"] * 2
+    assert [phase.reason for phase in found] == ["fake has no calls of its phases"] * 2
 
 
 def test_phase_has_samples_or_a_reason():

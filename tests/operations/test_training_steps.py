@@ -11,15 +11,16 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
+from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Case, Shape
-from gpuexplore.operations import OPERATIONS, load_build
-from gpuexplore.operations.optimizer_step import DECAY, EPSILON, FIRST, MOMENTUM, RATE, SECOND
-from gpuexplore.operations.training import cross_entropy, flat, loss_scale, weight_scale
+from gpuexplore.operations import OPERATIONS, load_build, torch_steps, training
+from gpuexplore.operations.optimizer_step import DECAY, EPSILON, FIRST, MOMENTUM, SECOND
+from gpuexplore.operations.training import RATE, cross_entropy, flat, loss_scale, weight_scale
 
 MLP, CNN, TRANSFORMER = (OPERATIONS[f"{name}_step"] for name in ("mlp", "cnn", "transformer"))
 OPTIMIZER = OPERATIONS["optimizer_step"]
@@ -251,8 +252,10 @@ def test_a_small_step_cannot_be_predicted_faster_than_its_launches():
 @pytest.mark.parametrize("operation", [operation for operation in OPERATIONS.values() if operation.phases])
 def test_phases_share_the_flops_of_the_whole(operation):
     shape = operation.presets[0].shape
+    forward, backward, optimizer = (flop_count(shape) for flop_count in operation.phases.values())
 
-    assert sum(flop_count(shape) for flop_count in operation.phases.values()) == operation.flop_count(shape)
+    assert forward + backward == operation.flop_count(shape)
+    assert optimizer == 2 * (operation.output(shape)[0] - 1)  # a multiply-add for each parameter, after the whole
 
 
 def test_forward_of_the_presets_has_the_flops_that_were_worked_out():
@@ -330,3 +333,15 @@ def test_adamw_moves_seven_thirds_of_the_bytes_of_sgd():
     bytes_moved = {preset.name: OPTIMIZER.byte_count(preset.shape, DTYPES["fp32"]) for preset in OPTIMIZER.presets}
 
     assert bytes_moved == {"sgd": 7_479_480, "momentum": 12_465_800, "adamw": 17_452_120}
+    assert shape_label(OPTIMIZER.presets[2].shape) == "n = 623,290, arrays = 3"
+
+
+def test_optimizer_of_the_phases_writes_sgd_beside_the_weights():
+    weights, gradient = np.array([[1.0, 2.0]]), np.array([[8.0, -8.0]])
+    by_numpy, by_torch = np.empty_like(weights), torch.empty(1, 2, dtype=torch.float64)
+    parameter = torch.from_numpy(weights.copy()).requires_grad_()
+    training.sgd_of([weights], [gradient], [by_numpy])()
+    torch_steps.sgd_of([parameter], [torch.from_numpy(gradient)], [by_torch])()
+
+    assert by_numpy.tolist() == by_torch.tolist() == [[0.0, 3.0]]
+    assert weights.tolist() == parameter.tolist() == [[1.0, 2.0]]

@@ -27,7 +27,7 @@ def test_a_link_restores_every_choice_of_training(page):
 
     setup = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)
     assert figures(app)[PEAK] == format_gigabytes(training_memory("alexnet", 64, setup).total_bytes)
-    assert "GeForce RTX 3060 has 12.0 GiB; kept free, as an assumption: 2 GB." in texts(app.caption)
+    assert "GeForce RTX 3060 has 12.0 GiB; reserved, as an assumption: 2 GB." in texts(app.caption)
     assert not app.error
 
 
@@ -42,6 +42,13 @@ def test_a_link_restores_serving(page):
 def test_a_model_that_reads_no_tokens_is_not_offered_for_serving(page):
     assert [control.label for control in page("memory").get("button_group")] == []
     assert len(page("memory", model="gpt2").get("button_group")) == 1
+
+
+def test_a_link_that_serves_a_model_without_tokens_says_that_it_is_shown_in_training(page):
+    app = page("memory", model="vgg-16", mode="serve")
+
+    assert "reads no tokens" in texts(app.info)
+    assert figures(app)[PEAK] == "10.5 GB"
 
 
 def test_pasted_layers_are_computed_line_by_line(page):

@@ -93,7 +93,7 @@ def gpus_named(names: Iterable[str]) -> tuple[Gpu, ...]:
         InvalidInput: there is none of that name; names those that are near.
     """
     found: dict[str, Gpu] = {}
-    for name in names:
+    for name in tuple(names) or ("",):
         found |= {gpu.key: gpu for gpu in (all_gpus() if name == "all" else [_gpu_named(name)])}
     return tuple(found.values())
 

@@ -89,7 +89,7 @@ class _TrainingStep:
     """Memory while the steps of a tape run."""
 
     def __init__(self, tape: Tape, *, accumulates: bool) -> None:
-        self._tape, self._accumulates = tape, accumulates
+        self._tape = tape
         self._sizes: dict[str, Size] = dict.fromkeys(KINDS_OF_MEMORY, NOTHING)
         self._readers = Counter(buffer for step in tape.steps for buffer in step.inputs)
         self._holders: Counter[int] = Counter()
@@ -148,7 +148,7 @@ class _TrainingStep:
 
     def _allocate(self, step: Step, *, keeps: bool) -> None:
         result, *extras = step.outputs
-        for buffer in (result, *(extras if keeps else ())):
+        for buffer in (result, *(extra for extra in extras if keeps and extra in step.kept)):
             self.take("activations", self._tape.buffers[buffer].size)
         if keeps:
             self._holders.update(step.kept)

@@ -75,7 +75,7 @@ class Question:
             raise InvalidInput(f"{name} {value[:60]!r} has a meaning with {only} only: leave it out")
 
     def reserve_of(self) -> Reserve:
-        """Return what of a device's memory is kept free.
+        """Return what of a device's memory is reserved.
 
         Raises:
             InvalidInput: no number of GB from 0.
@@ -100,7 +100,7 @@ def memory_of(model: Model, batch: int, setup: Training | Serving) -> Memory:
 
 
 def reserve_words(reserve: Reserve) -> str:
-    """Say what is assumed to be kept free, e.g. ``1.3 GB and 7 % of the memory``."""
+    """Say what is reserved, e.g. ``1.3 GB and 7 % of the memory``."""
     share = f" and {reserve.share:.0%} of the memory".replace("%", " %") if reserve.share else ""
     source = reserve == DEFAULT_RESERVE
     why = " for the CUDA context and its libraries, and for ECC and firmware" if source else ""

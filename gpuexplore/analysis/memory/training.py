@@ -13,8 +13,10 @@ from gpuexplore.analysis.memory.memory_model import Moment, moments_of
 from gpuexplore.analysis.memory.models import Model, model_named, tape_of
 from gpuexplore.analysis.memory.setup import LARGEST_BATCH, OPTIMIZERS, Training, check_count
 from gpuexplore.errors import InvalidInput
+from gpuexplore.units import format_gigabytes
 
 DEFAULT = Training()
+MOST_BYTES = 10**17  # beyond that nobody's table or chart counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +137,17 @@ def step_moments(model: Model, setup: Training) -> tuple[Moment, ...]:
 
 
 def timeline_of(moments: Sequence[Moment], micro_batch: int) -> tuple[Point, ...]:
-    """Return the largest moment of each layer in each phase, with `micro_batch` samples in memory."""
+    """Return the largest moment of each layer in each phase, with `micro_batch` samples in memory.
+
+    Raises:
+        InvalidInput: together they take more than MOST_BYTES.
+    """
     points = []
     for (phase, _, layer), group in groupby(moments, key=lambda moment: (moment.phase, moment.place, moment.layer)):
         largest = max(group, key=lambda moment: moment.total.at(micro_batch))
         by_kind = {kind: size.at(micro_batch) for kind, size in largest.sizes.items()}
         points.append(Point(phase, layer, by_kind))
+    if any(point.total_bytes > MOST_BYTES for point in points):
+        accepted = f"samples and layers that take {format_gigabytes(MOST_BYTES)} at most in all"
+        raise InvalidInput.of("batch", micro_batch, accepted)
     return tuple(points)

@@ -51,8 +51,9 @@ def size_of(case: Case) -> int | None:
 
 
 def shape_label(shape: Shape) -> str:
-    """Return a shape as readers see it: ``512 × 512 × 512``, ``n = 1,000,000``; by name where axes are many."""
-    if len(shape.axes) == 1 or len(shape.axes) > MOST_UNNAMED_AXES:
+    """Return a shape as readers see it: ``512 × 512 × 512``, ``n = 1,000,000``; axes by name where many, or words."""
+    has_words = any(len(name) > 1 for name, _ in shape.axes)
+    if has_words or len(shape.axes) == 1 or len(shape.axes) > MOST_UNNAMED_AXES:
         return ", ".join(f"{name} = {length:,}" for name, length in shape.axes)
     return " × ".join(f"{length:,}" for length in shape)
 

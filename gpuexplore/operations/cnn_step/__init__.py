@@ -23,6 +23,7 @@ from gpuexplore.operations.training import (
     flat_length,
     multiplied,
     one_hot,
+    optimizer_flop_count,
     quantities,
     weight_scale,
 )
@@ -176,6 +177,7 @@ OPERATION = Operation(
     phases={
         "forward": lambda shape: multiplied(_forward(shape)),
         "backward": lambda shape: multiplied(_products(shape)) - multiplied(_forward(shape)),
+        "optimizer": lambda shape: optimizer_flop_count(shape, _parameters),
     },
     calls=lambda _: 15,  # 5 products, a sum for each bias, ReLU and the mean there and back, 3 of the loss
     across_kinks=_across_kinks,

@@ -22,6 +22,7 @@ from gpuexplore.operations.training import (
     flat_length,
     multiplied,
     one_hot,
+    optimizer_flop_count,
     quantities,
     weight_scale,
 )
@@ -167,6 +168,7 @@ OPERATION = Operation(
     phases={
         "forward": lambda shape: multiplied(_forward(shape)),
         "backward": lambda shape: multiplied(_products(shape)) - multiplied(_forward(shape)),
+        "optimizer": lambda shape: optimizer_flop_count(shape, _parameters),
     },
     calls=lambda shape: 6 * shape["layers"],  # 3L - 1 products, 2L - 2 of ReLU, L sums for biases, 3 of the loss
     across_kinks=_across_kinks,

@@ -13,7 +13,8 @@ from numba import njit, prange
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.formats.numba_cpu import narrow, widen
 from gpuexplore.kernels.row_panels import ROWS, multiply_rows
-from gpuexplore.operations.training import cross_entropy, in_phases, views
+from gpuexplore.operations.optimizer_step.numba_cpu_loop import sgd
+from gpuexplore.operations.training import RATE, cross_entropy, in_phases, views
 
 
 @njit(parallel=True, cache=True)
@@ -88,7 +89,17 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
         if wide_out is not out:
             convert(wide_out, out)
 
-    return in_phases(forward=go_forward, backward=go_backward)
+    rates = np.full(1, RATE, kind)
+    updates = [
+        (gradient.ravel(), parameter.reshape(1, -1), np.empty((1, parameter.size), kind), rates)
+        for parameter, gradient in zip(parameters, gradients, strict=True)
+    ]
+
+    def optimizer() -> None:
+        for arrays in updates:
+            sgd(*arrays)
+
+    return in_phases(go_forward, go_backward, optimizer)
 
 
 def _forward(sums: list[Any], parameters: list[Any]) -> None:

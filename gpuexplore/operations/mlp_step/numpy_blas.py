@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.operations.training import cross_entropy, in_phases, views
+from gpuexplore.operations.training import cross_entropy, in_phases, sgd_of, views
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
@@ -36,7 +36,7 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
         if wide_out is not out:
             out[...] = wide_out
 
-    return in_phases(forward=forward, backward=backward)
+    return in_phases(forward, backward, sgd_of(parameters, gradients, [np.empty_like(given) for given in parameters]))
 
 
 def _forward(sums: list[Any], layers: list[Any]) -> None:

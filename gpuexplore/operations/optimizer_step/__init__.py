@@ -6,7 +6,8 @@ w' = (1 - r·λ)·w - r·m̂ / (√v̂ + ε), hats for the bias corrections of s
 rewrite: (2·arrays + 1)·n numbers for 2, 4 or 14 FLOPs each. Memory decides: AdamW moves 7/3 of the bytes of SGD.
 I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization", https://arxiv.org/abs/1711.05101.
 
-The rates are larger than in training, so that 16-bit weights show what was added to them; time does not depend on them.
+The rates are larger than in training, so that 16-bit weights show what was added to them; time does not depend on
+them.
 """
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy as np
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset
 from gpuexplore.operations.implementations import by_numba_cpu, by_numpy, by_torch, by_torch_compile
+from gpuexplore.operations.training import RATE
 
-RATE = 0.125
 MOMENTUM = 0.875
 FIRST, SECOND = 0.875, 0.96875  # β₁ and β₂
 DECAY = 0.0625  # λ

@@ -14,10 +14,10 @@ from gpuexplore.operations.optimizer_step import (
     EPSILON,
     FIRST,
     MOMENTUM,
-    RATE,
     SECOND,
     STEP_RATE,
 )
+from gpuexplore.operations.training import RATE
 
 
 @njit(parallel=True, cache=True)

@@ -12,10 +12,10 @@ from gpuexplore.operations.optimizer_step import (
     EPSILON,
     FIRST,
     MOMENTUM,
-    RATE,
     SECOND,
     STEP_RATE,
 )
+from gpuexplore.operations.training import RATE
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:

@@ -21,6 +21,7 @@ from gpuexplore.operations.training import (
     flat_length,
     multiplied,
     one_hot,
+    optimizer_flop_count,
     quantities,
     weight_scale,
 )
@@ -163,6 +164,7 @@ OPERATION = Operation(
     phases={
         "forward": lambda shape: multiplied(_forward(shape)),
         "backward": lambda shape: 2 * multiplied(_forward(shape)),
+        "optimizer": lambda shape: optimizer_flop_count(shape, _parameters),
     },
     calls=lambda shape: (
         33 * shape["layers"] + 12

@@ -19,6 +19,7 @@ from gpuexplore.lessons.work import Task, tasks_of
 from gpuexplore.model import Device, Run
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity.view import RUNS
+from gpuexplore.ui.glossary import help_on
 from gpuexplore.ui.identity import may_cancel
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.lessons.figures import show_figures
@@ -74,7 +75,7 @@ def _show_before(step: Step, devices: Sequence[Device]) -> None:
         if isinstance(part, Check):
             return
         if isinstance(part, Prose):
-            st.markdown(part.said(names))
+            _show_text(part.said(names))
 
 
 def _ask(lesson: Lesson, step: Step, tasks: Sequence[Task], key: str) -> None:
@@ -156,7 +157,7 @@ def _show_checked(step: Step, answer: Answer, judged: JudgedStep) -> None:
         elif isinstance(part, Keep):
             st.success(f"**Keep:** {part.text.said(judged.names)}", icon=":material/bookmark:")
         elif isinstance(part, Prose) and seen:
-            st.markdown(part.said(judged.names))
+            _show_text(part.said(judged.names))
         elif isinstance(part, Instructor):
             continue
 
@@ -171,7 +172,7 @@ def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
         words.append(f"{plain(found.judged.why.capitalize())}.")
     st.markdown(" ".join(words))
     if found.said:
-        st.markdown(found.said)
+        _show_text(found.said)
 
 
 def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
@@ -204,3 +205,8 @@ def _own_rows(step: Step, devices: Sequence[Device]) -> list[Row]:
         return []
     found = [result for device in devices for _, result in measured_results(device, owner()).found]
     return [result_row(OWN, analyze_alone(result)) for result in found]
+
+
+def _show_text(text: str) -> None:
+    """Show text of a lesson, with the glossary's meaning of the terms in it as its tooltip."""
+    st.markdown(text, help=help_on(text))

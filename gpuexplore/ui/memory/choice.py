@@ -9,8 +9,8 @@ from gpuexplore.analysis.memory.models import MLP_BATCH, PASTED_BATCH, Model, mo
 from gpuexplore.analysis.memory.request import Question
 from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.devices import ACCELERATORS
-from gpuexplore.ui import url_widgets
-from gpuexplore.ui.link import PARAMETERS
+from gpuexplore.ui import link, url_widgets
+from gpuexplore.ui.markdown import plain
 
 WIDTHS, LAYERS = "widths", "layers"
 TITLES = {WIDTHS: "MLP by its widths", LAYERS: "Pasted layers"}
@@ -19,6 +19,10 @@ DEFAULT_WIDTHS = "784-512-10"
 DEFAULT_LAYERS = "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10"
 DEFAULT_MODEL = "vgg-16"
 DEFAULT_GPU = "h100-sxm5-80gb"
+CHECKPOINTS_HELP = (
+    "Activation checkpointing as `checkpoint_sequential` does it; of all but the last only the input is kept."
+)
+ACCUMULATION_HELP = "Micro-batches a step, which divide the batch."
 PURPOSES = {"train": "Training", "serve": "Serving"}
 
 
@@ -55,14 +59,14 @@ def choose() -> Asked:
     model = _model(name)
     if model.about:
         st.caption(model.about)
-    serves = bool(model.tokens) and _purpose() == "serve"
+    serves = _serves(model)
     question = _serving(batch, model) if serves else _training(batch, model)
     return Asked(model, question.batch_of(model), question.setup(), gpus_named([gpu])[0], question.reserve_of())
 
 
 def reset() -> None:
     """Give every choice its default again."""
-    url_widgets.forget(*PARAMETERS["memory"])
+    url_widgets.forget(*link.PARAMETERS["memory"])
 
 
 def _model_names() -> list[str]:
@@ -97,18 +101,22 @@ def _layers_help() -> str:
     return "One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below."
 
 
-def _purpose() -> str:
-    return url_widgets.segments("Purpose", "mode", list(PURPOSES), shown=lambda name: PURPOSES[name])
+def _serves(model: Model) -> bool:
+    if model.tokens:
+        return url_widgets.segments("Purpose", "mode", list(PURPOSES), shown=PURPOSES.__getitem__) == "serve"
+    if link.parameters().get("mode") == "serve":
+        st.info(f"{plain(model.title)} reads no tokens, so it is shown in training.", icon=":material/info:")
+    return False
 
 
 def _training(batch: str, model: Model) -> Question:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         dtype = url_widgets.select("Dtype of parameters", "dtype", list(ITEMSIZES))
-        checkpoints = _number("Checkpointed segments", "checkpoints", "0", "Their activations are computed again.")
+        checkpoints = _number("Checkpointed segments", "checkpoints", "0", CHECKPOINTS_HELP)
     with columns[1]:
         optimizer = url_widgets.select("Optimizer", "optimizer", list(OPTIMIZERS), shown=_optimizer_title)
-        accumulation = _number("Micro-batches a step", "accumulate", "1", "Gradients of so many are accumulated.")
+        accumulation = _number("Gradient accumulation steps", "accumulate", "1", ACCUMULATION_HELP)
     with columns[2]:
         mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
         tokens = _tokens(model)
@@ -148,11 +156,13 @@ def _optimizer_title(name: str) -> str:
 def _tokens(model: Model) -> str:
     if not model.tokens:
         return ""
-    return url_widgets.text("Tokens a sequence", "tokens", "", help="A whole number.", placeholder=f"{model.tokens}")
+    return url_widgets.text(
+        "Sequence length", "tokens", "", help="In tokens, a whole number.", placeholder=f"{model.tokens}"
+    )
 
 
 def _reserve() -> str:
-    with st.expander("Memory kept free", icon=":material/lock:", expanded="reserve" in st.query_params):
+    with st.expander("Reserved memory", icon=":material/lock:", expanded="reserve" in st.query_params):
         return url_widgets.text(
             "Reserve (GB)",
             "reserve",

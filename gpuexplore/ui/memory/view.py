@@ -24,7 +24,7 @@ FITS = {True: "yes", False: "no"}
 NOT_COUNTED = (
     "Counted is what PyTorch allocates for tensors, in a step after the first, with an optimizer that works on all "
     "parameters at once (`foreach`). Workspaces of cuDNN and cuBLAS and what the allocator cannot use are in the "
-    "memory kept free."
+    "reserve."
 )
 
 
@@ -52,7 +52,7 @@ def _summary(memory: Memory, fit: Fit, asked: Asked) -> None:
     columns[0].metric("Peak", format_gigabytes(memory.total_bytes))
     columns[1].metric("Peak moment", memory.peak.phase, memory.peak.layer or None, delta_color="off", delta_arrow="off")
     columns[2].metric(f"Fits {asked.gpu.name}", FITS[fit.fits] if fit.fits is not None else UNKNOWN)
-    columns[3].metric("Largest batch there", largest)
+    columns[3].metric("Largest batch", largest)
     st.caption(
         f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}. "
         f"{_room(fit, asked)}"
@@ -65,7 +65,7 @@ def _room(fit: Fit, asked: Asked) -> str:
     there = format_bytes(fit.gpu.memory_bytes)
     source = f" ([source of the 1.3 GB]({CONTEXT_SOURCE}))" if asked.reserve == DEFAULT_RESERVE else ""
     return (
-        f"{fit.gpu.name} has {there}; kept free, as an assumption: {reserve_words(asked.reserve)}{source}. "
+        f"{fit.gpu.name} has {there}; reserved, as an assumption: {reserve_words(asked.reserve)}{source}. "
         f"For tensors: {format_gigabytes(fit.usable_bytes)}."
     )
 

@@ -59,6 +59,9 @@ EVERY_OTHER_KIND = (
     "linear 512;layer_norm;dropout;softmax;linear 10"
 )
 PASTED = {
+    "one attention that stores its scores": (
+        "input tokens=64;embedding 128 vocabulary=500;attention heads=4 fused=no;linear 100"
+    ),
     "decoder with a KV head each": DECODER.format(kv=8, fused="yes"),
     "decoder with few KV heads": DECODER.format(kv=2, fused="yes"),
     "decoder that stores its scores": DECODER.format(kv=8, fused="no"),
@@ -83,6 +86,8 @@ CASES = (  # every model, setting and kind of layer once at least; the whole tab
     *(("784-2048-10", 8, Training(optimizer=optimizer)) for optimizer in OPTIMIZERS),
 )
 PASTED_CASES = (
+    ("one attention that stores its scores", Training()),
+    ("one attention that stores its scores", Training(mixed="bf16")),
     ("residual net", Training(optimizer="adamw", dtype="fp64")),
     ("residual net", Training(checkpoints=3)),
     ("residual net", EVERYTHING),

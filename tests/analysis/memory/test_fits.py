@@ -65,6 +65,11 @@ def test_a_memory_can_be_given_as_a_size():
     assert [gpu.memory_bytes for gpu in gpus_named(["12GB", "24GiB", "1.5 gb"])] == [12 * 10**9, 24 * 2**30, 15 * 10**8]
 
 
+def test_no_gpu_at_all_is_refused():
+    with pytest.raises(InvalidInput, match="gpu ''"):
+        gpus_named([])
+
+
 @pytest.mark.parametrize("name", ["nope", "", "0GB", "1e400GB", "GB", "1e30GB", "1.1.1GB"])
 def test_a_gpu_that_is_none_is_named(name):
     with pytest.raises(InvalidInput, match=r"gpu '.*': accepted are names and keys"):

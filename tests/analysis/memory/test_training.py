@@ -107,7 +107,7 @@ def test_the_softmax_of_unfused_attention_is_stored():
     text = "input tokens=1024;embedding 64 vocabulary=100;attention heads=4 fused={};linear 100"
     fused, stored = (training_memory(model_of_text(text.format(word)), 1) for word in ("yes", "no"))
 
-    assert stored.activations_bytes - fused.activations_bytes > 4 * 1024**2 * 4
+    assert stored.total_bytes - fused.total_bytes > 2 * 4 * 1024**2 * 4, "scores and their softmax"
 
 
 @pytest.mark.parametrize("batch", [0, -1, 10**10, True, 1.5])
@@ -146,6 +146,11 @@ def test_more_checkpoints_than_layers_are_refused():
 def test_an_unknown_model_is_named_with_those_there_are():
     with pytest.raises(InvalidInput, match=r"model '__import__': accepted are alexnet-2012, .*784-512-10"):
         training_memory("__import__", 8)
+
+
+def test_more_bytes_than_a_table_counts_are_refused():
+    with pytest.raises(InvalidInput, match=r"batch '1000000000': accepted are .* 100 PB at most"):
+        training_memory("vgg-16", 10**9, Training(dtype="fp64"))
 
 
 def test_a_trillion_parameters_are_refused():

@@ -193,9 +193,9 @@ def test_phases_of_the_fastest_result_are_told_or_why_they_have_no_times():
     step = ok(operation="mlp_step", shape=shape)
     timed = with_phases(step, Phase("forward", (1e-3,)), Phase("backward", (2e-3,)))
     untimed = with_phases(
-        step, *(Phase(name, reason="torch has no call for it alone") for name in ("forward", "backward"))
+        step, *(Phase(name, reason="torch has no calls of its phases") for name in ("forward", "backward"))
     )
 
     assert "forward 1.00 ms (10.0 MFLOP/s), backward 2.00 ms (7.00 MFLOP/s)" in str(summary(timed))
-    assert "are not timed: torch has no call for it alone." in str(summary(untimed))
+    assert "are not timed: torch has no calls of its phases." in str(summary(untimed))
     assert "phases" not in str(summary(step))

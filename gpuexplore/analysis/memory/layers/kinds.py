@@ -78,6 +78,8 @@ def _window(layer: LayerLike, value: Value, kernel: int) -> tuple[int, int]:
 def _conv(tape: Tape, layer: LayerLike, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     (out,), kernel, groups = layer.sizes, layer.settings["kernel"], layer.settings["groups"]
+    if not layer.settings["stride"]:
+        raise WrongShape("a stride from 1")
     height, width = _window(layer, value, kernel)
     if not groups or channels % groups or out % groups:
         raise WrongShape(f"groups that divide {channels} and {out}")
@@ -205,13 +207,18 @@ def _fused(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: in
 
 
 def _by_products(tape: Tape, parts: tuple[Value, Value, Value], heads: int, tokens: int) -> Value:
-    """Store the scores: a product, a softmax that keeps its output, a product."""
-    query, key, values = (tape.cast(part, "narrow") for part in parts)
+    """Store the scores: a product, a softmax that keeps its output, a product; of operands copied head by head.
+
+    Until it returns, Python's names hold what was copied and the scores before their softmax.
+    """
+    narrow = [tape.cast(part, "narrow") for part in parts]
+    query, key, values = (tape.record([part], part.shape) for part in narrow)
     scores = tape.record([query, key], (heads, tokens, tokens), How(keeps="inputs"))
     scaled = tape.record([scores], scores.shape)  # divided by the root of the head's width, masked
     shares = tape.record([tape.cast(scaled, "full")], scores.shape, How(keeps="output"))
-    narrow = tape.cast(shares, "narrow")
-    return tape.record([narrow, values], query.shape, How(keeps="inputs"))
+    mixed = tape.record([tape.cast(shares, "narrow"), values], query.shape, How(keeps="inputs"))
+    held = sum(part.element_count for part in narrow) + scores.element_count * shares.itemsize // mixed.itemsize
+    return tape.record([mixed], mixed.shape, How(scratch_elements=held))
 
 
 def _gated(tape: Tape, layer: LayerLike, value: Value) -> Value:

@@ -2,11 +2,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuexplore.analysis.memory import training_memory
+from gpuexplore.analysis.memory import Training, training_memory
 from gpuexplore.analysis.memory.layers.kinds import KINDS
 from gpuexplore.analysis.memory.layers.text import parse_layers, read_layers_file
 from gpuexplore.analysis.memory.models import model_of_text
 from gpuexplore.errors import InvalidInput
+
+FIRST_LINES = ("input 3x8x8", "input 8", "input tokens=8\nembedding 8 vocabulary=9")
+LINES = (
+    *("relu", "gelu", "dropout", "softmax", "flatten", "batch_norm", "layer_norm", "rms_norm", "linear 8", "gated 8"),
+    *(
+        "conv 3 kernel=3 padding=1",
+        "max_pool 2",
+        "avg_pool 2",
+        "attention heads=2 rotary=yes",
+        "attention heads=2 fused=no",
+    ),
+    *("split", "shortcut", "add", "repeat 2", "end", "split\nrelu\nlinear 8\nadd"),
+)
+SETUPS = (
+    Training(),
+    Training(mixed="bf16"),
+    Training(checkpoints=1, accumulation=2),
+    Training(mixed="fp16", checkpoints=2, optimizer="adamw"),
+)
 
 
 def test_layers_are_read_line_by_line_with_their_defaults():
@@ -60,6 +79,8 @@ def test_text_that_is_no_layers_is_named_with_its_line(text, message):
         ("input 8;conv 8 kernel=3", "line 2: 'conv 8': accepted are an input of channels x height x width"),
         ("input 3x8x8;conv 8 kernel=9", "a kernel from 1 to the size of the map"),
         ("input 3x8x8;conv 8 kernel=0", "a kernel from 1"),
+        ("input 3x8x8;conv 8 kernel=1 stride=0", "a stride from 1"),
+        ("input 3x8x8;conv 8 kernel=1 padding=1000000000", "100 PB at most"),
         ("input 3x8x8;conv 8 kernel=3 groups=2", "groups that divide 3 and 8"),
         ("input 8;split;linear 9;add", "two maps of one shape"),
         ("input 8;add", "a `split` before it"),
@@ -104,16 +125,15 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.sampled_from([*KINDS, "repeat 2", "end", "linear 8", "conv 4 kernel=1", "embedding 4 vocabulary=9"]))
-)
-def test_whatever_is_pasted_is_computed_or_refused_in_words(lines):
+@given(st.lists(st.sampled_from(LINES), max_size=12), st.sampled_from(FIRST_LINES), st.sampled_from(SETUPS))
+def test_whatever_is_pasted_is_computed_or_refused_in_words(lines, first, setup):
     try:
-        found = training_memory(model_of_text("\n".join(["input 3x8x8", *lines])), 2)
+        found = training_memory(model_of_text("\n".join([first, *lines, "linear 8"])), 2, setup)
     except InvalidInput:
         return
     assert all(size >= 0 for point in found.timeline for size in point.bytes_by_kind.values())
-    assert found.timeline[-1].bytes_by_kind["activations"] == 0
+    last = found.timeline[-1].bytes_by_kind
+    assert (last["activations"], last["weight copies"]) == (0, 0)
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -1,0 +1,59 @@
+"""Terms with their meaning from the glossary, as tooltips: one for each page, and one for any text that uses them."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
+ENTRY = re.compile(r"^- \*\*(.+?)\*\*(?: \([^)]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+MOST_TERMS = 5  # of one tooltip
+PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "benchmark": ("Operation", "Implementation", "Speedup", "MFU", "Peak"),
+        "kernels": ("Block", "Multiprocessor", "Occupancy", "Wave"),
+        "transfers": ("Measurement", "First call"),
+        "training": ("Phase", "MFU", "Mixed precision"),
+        "what-if": ("Dtype", "Native / emulated / unsupported", "Prediction", "MFU"),
+        "roofline": ("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
+        "memory": ("Peak moment", "Activations", "Checkpoints", "Largest batch"),
+        "lessons": ("Lesson", "Outcome", "Interval", "Flag"),
+        "timing-mistakes": ("Mistake", "Flag", "Sample"),
+        "fact-check": ("Claim", "Peak"),
+        "tensors": ("Storage", "Stride", "Offset", "View", "Contiguous"),
+        "errors": ("Device", "Dtype"),
+        "devices": ("Device", "Peak", "Measured peak"),
+        "queue": ("Run", "Activity", "Supervisor"),
+    }
+)
+
+
+@cache
+def terms() -> Mapping[str, str]:
+    """Return the meaning of each term, by the name the glossary has for it; nothing where it did not come along."""
+    if not GLOSSARY.is_file():
+        return MappingProxyType({})
+    found = ENTRY.findall(GLOSSARY.read_text(encoding="utf-8"))
+    return MappingProxyType({name: LINK.sub(r"\1", " ".join(meaning.split())) for name, meaning in found})
+
+
+def page_help(page: str) -> str | None:
+    """Return the tooltip of a page: its terms with their meanings; None where the glossary did not come along."""
+    return _listed([name for name in PAGE_TERMS[page] if name in terms()])
+
+
+def help_on(text: str) -> str | None:
+    """Return the tooltip of a text: the terms it uses with their meanings; None where it uses none."""
+    return _listed([name for name in terms() if _pattern(name).search(text)][:MOST_TERMS])
+
+
+def _listed(names: list[str]) -> str | None:
+    return "\n\n".join(f"**{name}**: {terms()[name]}" for name in names) or None
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    words = "|".join(re.escape(word.strip()) for word in name.split("/"))
+    return re.compile(rf"\b(?:{words})s?\b", 0 if name.isupper() else re.IGNORECASE)

@@ -1,0 +1,132 @@
+"""Four machines that are made up, and worlds in which their measurements come out now one way and now another."""
+
+import math
+from dataclasses import replace
+
+from gpuexplore.analysis.run.analyze import analyze_alone
+from gpuexplore.devices import accelerator_named
+from gpuexplore.devices.accelerators import as_device
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run
+from gpuexplore.lessons.quantities import result_row
+from gpuexplore.lessons.work import request_of
+from gpuexplore.mistakes import mistake_named
+from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
+from gpuexplore.model import Accuracy, Environment, Flag, Measurement, Result, Status
+from gpuexplore.operations import operation_named
+from gpuexplore.request import resolve
+from gpuexplore.serialization import encode
+from tests.analysis.made import PEAKS, device
+
+CPU = device(memory_bytes=2**34, cache_bytes=2**20)
+WITH_UNITS = replace(CPU, native=("fp64", "fp32", "bf16", "fp16"), cores=2)
+WITHOUT_UNITS = replace(CPU, native=("fp64", "fp32"), peaks=PEAKS[:1], cores=1)
+
+
+def gpu(name, device_id="cuda:0"):
+    row = accelerator_named(name)
+    return replace(as_device(row), id=device_id, kind="cuda")
+
+
+MACHINES = {
+    "a CPU with bf16 units": (WITH_UNITS,),
+    "a CPU without": (WITHOUT_UNITS,),
+    "a T4": (WITHOUT_UNITS, gpu("t4")),
+    "two H100": (WITH_UNITS, gpu("h100-sxm5-80gb"), gpu("h100-sxm5-80gb", "cuda:1")),
+}
+OVERHEAD_S = {"numpy": 1e-6, "torch": 3e-6}
+SPREADS = (0.002, 0.02, 0.3)
+"""How far samples lie around their median, in one world and the other."""
+
+
+class World:
+    """Measurements on one machine that are off from a simple model by random factors."""
+
+    def __init__(self, devices, random):
+        self.devices, self.random = {one.id: one for one in devices}, random
+        self.wildness = random.choice((0.05, 0.5, 2.0))
+        self.spread = random.choice(SPREADS)
+        self.is_disturbed = random.random() < 0.2
+        self.is_failing = random.random() < 0.05
+
+    def factor(self, wildness=None):
+        return math.exp(self.random.gauss(0, self.wildness if wildness is None else wildness))
+
+    def results(self, experiment):
+        return tuple(self.result(case) for case in experiment.cases())
+
+    def result(self, case):
+        if self.is_failing:
+            return Result(case, Status.SKIPPED, "a made-up failure")
+        on, operation = self.devices[case.device], operation_named(case.operation)
+        implementation = operation.implementation_named(case.implementation)
+        peak = implementation.peak(on, case.dtype)
+        rate = 0.5 * peak.flop_per_s if peak else 1e10
+        work_s = operation.flop_count(case.shape) / rate
+        move_s = operation.byte_count(case.shape, dtype_named(case.dtype)) / on.bandwidth.bytes_per_s
+        seconds = (max(work_s, move_s) + OVERHEAD_S.get(case.implementation, 1e-6)) * self.factor()
+        samples = tuple(seconds * (1 + self.spread * self.random.uniform(-1, 1)) for _ in range(21))
+        slow_last = (*samples[:-1], samples[-1] * self.random.choice((1, 1, 30)))
+        flags = (Flag("contended", "x"),) if self.is_disturbed else ()
+        error = self.random.choice((1e-8, 1e-6, 1e-3, 4e-3, 0.1))
+        environment = Environment(on, "2026-01-02T00:00:00Z", "1", None, "3.12", "linux", {})
+        measurement = Measurement(slow_last, first_call_s=seconds * self.factor(2))
+        accuracy = Accuracy(error if case.options.data != "ones" else self.random.choice((0.0, error)), 1.0)
+        return Result(case, Status.OK, None, measurement, accuracy, flags, environment)
+
+    def mistake(self, name):
+        found = mistake_named(name)
+        ratio, wrong = self.factor(2) * self.random.choice((1, 10)), self.random.random()
+        right = 10 ** self.random.uniform(-6, 3) if found.quantity not in ("share", "count") else wrong
+        text = "inf" if name == "fp16-overflow" and self.random.random() < 0.5 else None
+        width = self.random.choice((0.0, 0.01, 1.5))
+        values = (None if text else right * ratio, right)
+        if found.quantity == "count":
+            values = (float(self.random.randrange(0, 12)), float(self.random.choice((0, 0, 3))))
+        ends = [None if value is None else (value / (1 + width), value * (1 + width)) for value in values]
+        readings = [
+            Reading(value, ci95, text if value is None else None) for value, ci95 in zip(values, ends, strict=True)
+        ]
+        factor = None if text else Factor(ratio, (ratio / (1 + width), ratio * (1 + width)))
+        return encode(
+            Observation(
+                mistake=name, quantity=found.quantity, what="x", how="measured", wrong=readings[0], right=readings[1],
+                detection=Detection(True, "x"), factor=factor,
+            )
+        )  # fmt: skip
+
+    def measured(self, tasks):
+        found = {}
+        for place, task in enumerate(tasks):
+            if self.random.random() < 0.03 or task.work is None:
+                continue
+            if isinstance(task.block, Run):
+                found[place] = self.results(task.work)
+            elif isinstance(task.block, Mistake):
+                found[place] = self.mistake(task.block.mistake)
+        return found
+
+    def own_rows(self, lesson, step):
+        """Return what the reader measured besides, for a task: at most a few of the cases of the lesson."""
+        if not any(check.reach for check in step.of(Check)) or self.random.random() < 0.1:
+            return []
+        blocks = [block for other in lesson.steps for block in other.of(Run) if block.device == "cpu"]
+        block = self.random.choice(blocks or [Run("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16")])
+        on = next(iter(self.devices))
+        experiment = resolve(replace(request_of(block, on), cache=self.random.choice(("", "cold"))), self.devices)
+        return [result_row(block, analyze_alone(result)) for result in self.results(experiment)[:4]]
+
+
+def guesses(step, judged, random):
+    """Return a guess at each question: the truth, near it, far from it, one of the choices, or none."""
+    truths = {found.check.guess: found.judged.truth for found in judged.checks}
+    return {name: _guess(guess, truths.get(name), random) for name, guess in step.guesses.items()}
+
+
+def _guess(guess, truth, random):
+    if random.random() < 0.15:
+        return None
+    if guess.choices:
+        return random.choice((*guess.choices, CANNOT_TELL))
+    base = abs(getattr(truth, "value", 1.0)) / UNITS[guess.unit] or 1.0
+    return f"{base * random.choice((1, 1, 1.4, 2.5, 8, 1 / 8, 2 / 3, 0.5, 4, 1 / 12)):.12g}"
