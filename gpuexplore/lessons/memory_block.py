@@ -25,7 +25,7 @@ def memory_rows(block: blocks.Memory) -> tuple[Row, ...]:
     model, setup = model_named(block.model), question.setup()
     assert isinstance(setup, Training)
     memory = training_memory(model, question.batch_of(model), setup)
-    gpus = gpus_named([block.gpu] if block.gpu else [])
+    gpus = gpus_named([block.gpu]) if block.gpu else ()
     fit = next(iter(fits_of(model, memory.batch, setup, gpus, reserve=question.reserve_of())), None)
     whole: dict[str, Figure | str] = {"phase": memory.peak.phase, "count": exact(float(memory.parameter_count))}
     if fit and fit.largest_batch is not None:
