@@ -4,7 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuexplore.analysis.utilization.rates import byte_count, flop_count
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
+<<<<<<< HEAD
+from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Train
+=======
 from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Tensor
+>>>>>>> main
 from gpuexplore.lessons.evidence import QUANTITY_OF, computed_rows
 from gpuexplore.lessons.expression import Expression, Value, evaluate
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, exact
@@ -12,7 +16,11 @@ from gpuexplore.lessons.format import Step, expressions
 from gpuexplore.lessons.outcome import Judged, Outcome, with_guesses, with_outcome
 from gpuexplore.lessons.prose import Prose
 from gpuexplore.lessons.quantities import Row, StepNames, case_labels, facts_of, work_figures
+<<<<<<< HEAD
+from gpuexplore.lessons.training import made_up_rows
+=======
 from gpuexplore.lessons.tensor_block import READ, WAYS
+>>>>>>> main
 from gpuexplore.lessons.work import device_of, request_of, tasks_of
 from gpuexplore.mistakes import mistake_named
 from gpuexplore.model import Device, Origin
@@ -80,11 +88,13 @@ def _try_rows(expression: Expression, names: StepNames) -> Value:
 
 
 def _rows(step: Step, devices: Sequence[Device]) -> Iterator[Row]:
-    for block in step.of(Run, Mistake, *COMPUTED):
+    for block in step.of(Run, Mistake, Train, *COMPUTED):
         if isinstance(block, Run):
             yield from _run_rows(block, devices)
         elif isinstance(block, Mistake):
             yield from _mistake_rows(block)
+        elif isinstance(block, Train):
+            yield from made_up_rows(block)
         else:
             yield from computed_rows(block, devices)
         if isinstance(block, Tensor) and block.read:

@@ -7,7 +7,19 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from gpuexplore.lessons.blocks import CANNOT_TELL, NO_IDEA, Check, Claim, Guess, Instructor, Keep, Mistake, Run, Say
+from gpuexplore.lessons.blocks import (
+    CANNOT_TELL,
+    NO_IDEA,
+    Check,
+    Claim,
+    Guess,
+    Instructor,
+    Keep,
+    Mistake,
+    Run,
+    Say,
+    Train,
+)
 from gpuexplore.lessons.format import Lesson, Step
 from gpuexplore.lessons.judged_step import JudgedStep
 from gpuexplore.lessons.prose import Prose
@@ -67,6 +79,12 @@ def _mistake(mistake: Mistake, _step: Step, _done: JudgedStep | None) -> str:
     return f'<p class="do">Measure the wrong and the right way: {escape(mistake_named(mistake.mistake).title)}</p>'
 
 
+def _train(train: Train, _step: Step, _done: JudgedStep | None) -> str:
+    how = f"{train.model}, batch {train.batch}, {train.steps} steps, {', '.join(train.modes)}, data {train.data}"
+    beside = f", {train.processes} processes" if train.processes > 1 else ""
+    return f'<p class="do">Train: {escape(how + beside)}</p>'
+
+
 def _claim(claim: Claim, _step: Step, _done: JudgedStep | None) -> str:
     return f'<p class="do">Look up claim {escape(claim.row)} in the fact check</p>'
 
@@ -100,6 +118,7 @@ WRITERS: Mapping[type, Callable[[Any, Step, JudgedStep | None], str]] = {
     Guess: _guess,
     Run: _run,
     Mistake: _mistake,
+    Train: _train,
     Claim: _claim,
     Check: _check,
     Keep: _keep,

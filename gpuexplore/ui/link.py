@@ -17,6 +17,10 @@ MEMORY = (
     *("model", "widths", "layers", "mode", "batch", "tokens", "dtype", "optimizer", "mixed", "checkpoints"),
     *("accumulate", "kv", "gpu", "reserve"),
 )
+TRAINING = (
+    *("model", "widths", "batch", "steps", "data", "modes", "optimizer", "rate", "processes", "seed"),
+    *("device", "activity"),
+)
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "benchmark": (*SHORT_NAMES.values(), "run", "with", "baseline", "peak", "explain"),
@@ -31,6 +35,8 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "fact-check": ("row", "measuring"),
         "tensors": ("expression", "show", "dtype", "device", "activity"),
         "errors": ("error", "device", "activity"),
+        "training": TRAINING,
+        "transfers": ("op", "size", "gpu", "link", "memory", "device", "activity"),
     }
 )
 # the parameters that hold lists, with what separates their values

@@ -12,12 +12,15 @@ from gpuexplore.analysis.fact_check.judge import judge
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.mistake import wrong_and_right
-from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor
+from gpuexplore.charts.training import losses
+from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
 from gpuexplore.lessons.evidence import Measured, computed_rows, stand_ins
 from gpuexplore.lessons.figure import Figure, format_with_interval
 from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.quantities import Row
+from gpuexplore.lessons.training import arguments_of
 from gpuexplore.lessons.work import Task, request_of
+from gpuexplore.measure.training import joined
 from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device, Result
 from gpuexplore.request import to_query
@@ -27,6 +30,8 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.table import UNITS, shown_row
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.training.choice import query_of
+from gpuexplore.ui.training.findings import show_findings
 
 FEW_TENSORS = 2  # more pictures would hide what is said after them
 PAGES = Path(__file__).parents[3] / "pages"
@@ -56,6 +61,8 @@ def show_figures(
             continue
         if isinstance(block, Mistake):
             _show_mistake(measured.get(place), f"{key}.{place}.mistake")
+        elif isinstance(block, Train):
+            _show_training(measured.get(place), f"{key}.{place}.training")
         elif task.work is None:
             _show_rows(list(stand_ins(block, devices)), "No GPU is here: ")
         else:
@@ -105,6 +112,15 @@ def _show_mistake(payload: Any, key: str) -> None:
     st.caption(plain(seen.detection.evidence))
 
 
+def _show_training(payload: Any, key: str) -> None:
+    report = joined([payload]) if payload else None
+    if report is None:
+        st.caption("Not trained here.")
+        return
+    show_chart(lambda: losses(report), repr(report), key=f"{key}.losses")
+    show_findings(report, repr(report))
+
+
 def _show_computed(block: Any, devices: Sequence[Device]) -> None:
     _show_rows(list(computed_rows(block, devices)), "")
 
@@ -145,6 +161,8 @@ def _page_of(block: Any, devices: Sequence[Device]) -> tuple[str, str, dict[str,
         return "benchmark.py", "Benchmark", to_query(request_of(block, devices[0].id))
     if isinstance(block, Mistake):
         return "timing_mistakes.py", "Timing mistakes", {"mistake": block.mistake}
+    if isinstance(block, Train):
+        return "training.py", "Training", query_of(arguments_of(block))
     if isinstance(block, Claim):
         return "fact_check.py", "Fact check", {"row": claims_of(block.row)[0].id}
     if isinstance(block, Predict):

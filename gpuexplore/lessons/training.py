@@ -1,0 +1,157 @@
+"""What a step knows of a training: times, losses, phases and shares of each mode, and what several processes bring.
+
+Every row has `of`, the block's id. Of a mode, `source` is its name (of several
+processes, `processes`; in further modes `bf16 processes`), and has
+`time`, `first_call`, `rate`, `mfu`, `speedup` over the first mode, `flops` and `batch`; with `name`: `loss` first and
+last (the median of the last fifth), `phase` forward, backward, optimizer and transfer, `share` zero, and of fp16 zero
+unscaled and zero scaled, at a loss of 1e-5. With `source` `processes` there are also `share` communicating and
+efficiency, `bytes` reduced and `error`, the largest relative difference of losses; `loss` of `source` guessing is ln of
+the number of classes.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from gpuexplore.activity import Activity, Payload
+from gpuexplore.lessons.blocks import Train
+from gpuexplore.lessons.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
+from gpuexplore.lessons.quantities import Row
+from gpuexplore.measure.training import activity_of, joined, read_setup
+from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
+from gpuexplore.measure.training.setup import MODES
+from gpuexplore.model import Device, Origin
+from gpuexplore.statistics import median
+
+LAST_PART = 5  # the last loss is the median of the last fifth
+HERE = frozenset({Origin.LIVE.label})
+PHASES = ("forward", "backward", "optimizer")
+
+
+def arguments_of(block: Train) -> dict[str, str]:
+    """Return the arguments of the training that a block asks for."""
+    numbers = {"batch": str(block.batch), "steps": str(block.steps), "processes": str(block.processes)}
+    return {"model": block.model, "modes": ",".join(block.modes), "data": block.data, **numbers}
+
+
+def training_of(block: Train, devices: Sequence[Device]) -> Activity | None:
+    """Return the work of a block, on the CPU; None where more processes are asked for than it has cores.
+
+    Raises:
+        InvalidInput, TooLarge: it cannot be trained anywhere.
+    """
+    arguments = arguments_of(block)
+    read_setup(arguments, block.processes)
+    device = next((device for device in devices if device.kind == "cpu"), None)
+    if device is None or block.processes > (device.cores or block.processes):
+        return None
+    return activity_of(arguments, device, 0)
+
+
+def training_rows(block: Train, payload: Payload) -> Iterator[Row]:
+    """Yield the quantities of a training from its last payload."""
+    report = joined([payload])
+    if report is None:
+        return
+    yield from _rows(block, report)
+
+
+def made_up_rows(block: Train) -> Iterator[Row]:
+    """Yield the rows that a training of this block has, with made-up figures."""
+    setup = read_setup(arguments_of(block), block.processes)
+    size = 4 * setup.model.parameters
+    made = Timing(1.0, (0.9, 1.1), 9)
+    lost = Underflow(1e-5, 65536.0, 1.0, 0.5, 0.0)
+    phases = tuple(PhaseTime(name, made) for name in PHASES)
+    together = [f"{name} × {block.processes}" for name in setup.modes if block.processes > 1]
+    modes = tuple(
+        ModeReport(
+            name,
+            losses=(1.0, 1.0),
+            step_s=made,
+            phases=phases,
+            mfu=0.5,
+            ratio=made,
+            zero_gradients=((0, 0.5),),
+            first_call_s=1.0,
+            underflow=lost if name in MODES and MODES[name].dtype == "fp16" else None,
+        )
+        for name in (*setup.modes, *together)
+    )
+    report = Report(
+        model=setup.model.name,
+        batch=setup.batch,
+        steps=setup.steps,
+        classes=setup.model.classes,
+        parameters=setup.model.parameters,
+        flop_count=setup.flop_count,
+        chance_loss=setup.chance_loss,
+        data=setup.data,
+        optimizer=setup.optimizer,
+        learning_rate=setup.learning_rate,
+        seed=setup.seed,
+        threads=1,
+        modes=modes,
+        processes=Processes(block.processes, "gloo", "", made, 0.5, made, 0.5, size, 1e-8) if together else None,
+    )
+    yield from _rows(block, report)
+
+
+def _rows(block: Train, report: Report) -> Iterator[Row]:
+    yield Row({"of": block.id, "source": "guessing"}, {"loss": exact(report.chance_loss)})
+    for mode in report.modes:
+        yield from _mode_rows(block, mode, report)
+    if report.processes:
+        yield from _process_rows(block, report.processes)
+
+
+def _mode_rows(block: Train, mode: ModeReport, report: Report) -> Iterator[Row]:
+    name, _, count = mode.name.partition(" ")
+    source = f"{name} processes" if count and name != report.modes[0].name else "processes" if count else name
+    labels = {"of": block.id, "source": source}
+    figures = {"flops": exact(float(report.flop_count), WORK), "batch": exact(float(report.batch))}
+    figures |= _known("time", _figure(mode.step_s, TIME)) | _known("speedup", _figure(mode.ratio))
+    figures |= _known("first_call", _single(mode.first_call_s, TIME))
+    figures |= _known("mfu", _single(mode.mfu, style="percent"))
+    if mode.step_s and mode.step_s.ci95:
+        low, high = (report.flop_count / end for end in reversed(mode.step_s.ci95))
+        figures["rate"] = Figure(report.flop_count / mode.step_s.median, low, high, RATE, sources=HERE)
+    yield Row(labels, figures)
+    for phase in mode.phases:
+        yield Row(labels | {"name": phase.name}, _known("phase", _figure(phase.time_s, TIME)))
+    losses = [loss for loss in mode.losses if loss is not None]
+    if losses:
+        yield Row(labels | {"name": "first"}, _known("loss", _single(losses[0])))
+        last = median(losses[-max(1, len(losses) // LAST_PART) :])
+        yield Row(labels | {"name": "last"}, _known("loss", _single(last)))
+    for name, share in _shares(mode):
+        yield Row(labels | {"name": name}, _known("share", _single(share, style="percent")))
+
+
+def _shares(mode: ModeReport) -> Iterator[tuple[str, float]]:
+    if mode.zero_gradients:
+        yield "zero", mode.zero_gradients[-1][1]
+    if mode.underflow:
+        yield "zero unscaled", mode.underflow.unscaled
+        yield "zero scaled", mode.underflow.scaled
+
+
+def _process_rows(block: Train, found: Processes) -> Iterator[Row]:
+    labels = {"of": block.id, "source": "processes"}
+    for name, share in (("communicating", found.communicating), ("efficiency", found.efficiency)):
+        yield Row(labels | {"name": name}, _known("share", _single(share, style="percent")))
+    yield Row(labels | {"name": "reduced"}, {"bytes": exact(float(found.reduced_bytes), SIZE)})
+    yield Row(labels | {"name": "losses"}, _known("error", _single(found.largest_loss_difference)))
+
+
+def _known(name: str, figure: Figure | None) -> dict[str, Figure]:
+    return {} if figure is None else {name: figure}
+
+
+def _figure(timing: Timing | None, dimension: Dimension = PLAIN) -> Figure | None:
+    if timing is None:
+        return None
+    low, high = timing.ci95 or (timing.median, timing.median)
+    return Figure(timing.median, low, high, dimension, sources=HERE)
+
+
+def _single(value: float | None, dimension: Dimension = PLAIN, style: Style = "number") -> Figure | None:
+    return None if value is None else Figure(value, value, value, dimension, style, HERE)

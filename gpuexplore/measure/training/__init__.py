@@ -1,0 +1,119 @@
+"""A training in the worker: a model learns a synthetic rule, or labels drawn by lot, in several modes in turns.
+
+`perform` is what the queue calls for activities of the kind `train`; arguments are texts, by the names in
+`setup.DEFAULTS`. It reports encoded `contract.Report`s about every 0.3 s; `contract.joined` puts them together. The
+last one has `final`, and is whole by itself:
+
+- `modes`: for each `name` its `losses` (mean cross-entropy by step), `step_s`, `phases` (`name`, `time_s`) and `ratio`
+  to the first mode (each `median`, `ci95`, `count`), `samples_per_s`, `mfu` with its `peak`, `zero_gradients` (step and
+  share), `scales` (step and loss scale), `skipped_steps`, `first_call_s`, `error` of the first gradients and, of fp16,
+  `underflow`: the share of zero gradients at a loss of 1e-5, `unscaled` and `scaled`;
+- `processes` where there are several: `speedup`, `efficiency`, `all_reduce_s`, `communicating`, `reduced_bytes` and
+  `largest_loss_difference` to one process;
+- `parameters`, `flop_count`, `chance_loss`, `steps_done`, `stopped`, and the `environment`.
+
+This module loads no torch.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from math import prod
+from typing import Any
+
+from gpuexplore.activity import Activity, of_kind
+from gpuexplore.devices import read as read_telemetry
+from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.guard import check_memory
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.memory import free_bytes
+from gpuexplore.measure.training.contract import Report, joined
+from gpuexplore.measure.training.setup import (
+    DEFAULTS,
+    MODES,
+    PRESETS,
+    Setup,
+    expected_seconds,
+    most_processes,
+    read_setup,
+)
+from gpuexplore.model import Device
+
+__all__ = [
+    "DEFAULTS",
+    "MODES",
+    "PRESETS",
+    "Report",
+    "Setup",
+    "activity_of",
+    "expected_seconds",
+    "joined",
+    "most_processes",
+    "perform",
+    "read_setup",
+]
+
+BYTES_OF_A_PARAMETER = 24  # weights, gradient and two numbers of the optimizer, and a copy in float64 for the check
+BYTES_OF_AN_INPUT = 64  # a batch, its activations of a few layers, and a copy of both in float64
+
+
+def perform(
+    arguments: Mapping[str, str],
+    device: Device,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+    time: Timekeeper,
+) -> None:
+    """Train as `arguments` say on `device`; see the module for what is reported.
+
+    Args:
+        arguments: by the names in `DEFAULTS`.
+        device: where; several processes on a CPU have one thread each, on GPUs one GPU each.
+        report: gets each payload.
+        cancelled: polled after each step.
+        time: the clock, and what keeps pages off the cores.
+
+    Raises:
+        InvalidInput, TooLarge: arguments that cannot be used; nothing ran.
+        Cancelled: the user asked to stop.
+        GpuExploreError: gradients are wrong, or a process failed.
+    """
+    setup = read_setup(arguments, most_processes(device))
+    check_memory(needed_bytes(setup), free_bytes(device), device)
+    if setup.processes > 1:
+        _launch(arguments, device, setup, report=report, cancelled=cancelled)
+        return
+    environment = describe_environment(device, ("torch",), threads=None)
+    turns: Any = import_module("gpuexplore.measure.training.turns")
+    recorder, stopped = turns.train(setup, device, turns.Watch(report, cancelled, time))
+    environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
+    report(recorder.last_payload(environment, stopped=stopped))
+
+
+def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) -> Activity:
+    """Return the training that `arguments` ask for, checked, as work for the queue.
+
+    Args:
+        arguments: by the names in `DEFAULTS`; empty ones are left out.
+        device: where it runs.
+        gpu_count: of the machine, for several processes.
+
+    Raises:
+        InvalidInput, TooLarge: arguments that cannot be used.
+    """
+    setup = read_setup(arguments, most_processes(device, gpu_count))
+    given = {name: text.strip() for name, text in arguments.items() if text.strip()}
+    return of_kind("train", given, device=device.id, expected_s=expected_seconds(setup, device))
+
+
+def needed_bytes(setup: Setup) -> int:
+    """Return about how many bytes a training takes: weights for each mode and process, and a few copies of a batch."""
+    copies = len(setup.modes) * (2 if setup.processes > 1 else 1) * setup.processes
+    elements = sum(prod(lengths) for lengths in setup.model.contract.inputs(setup.shape)[:2])
+    return copies * (BYTES_OF_A_PARAMETER * setup.model.parameters + BYTES_OF_AN_INPUT * elements)
+
+
+def _launch(arguments: Mapping[str, str], device: Device, setup: Setup, **how: Any) -> None:
+    launch: Any = import_module("gpuexplore.measure.training.launch")
+    launch.train_in_processes(arguments, device, setup.processes, **how)

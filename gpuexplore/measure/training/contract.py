@@ -1,0 +1,180 @@
+"""What a training reports: values that become JSON on their way from the worker. Light: loads no torch."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuexplore.model import Environment
+from gpuexplore.serialization import decode
+from gpuexplore.statistics import median, median_interval
+
+Losses = tuple[float | None, ...]  # None: not finite
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The median of some times or ratios, its 95 % interval and their number.
+
+    Attributes:
+        ci95: by order statistics; None under six values.
+    """
+
+    median: float
+    ci95: tuple[float, float] | None
+    count: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Timing | None":
+        """Return the timing of `values`; None where there are none."""
+        return cls(median(values), median_interval(values), len(values)) if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTime:
+    """How long one phase of a step takes, in seconds.
+
+    Attributes:
+        name: `transfer` (to a GPU), `forward`, `backward` or `optimizer`.
+    """
+
+    name: str
+    time_s: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Underflow:
+    """Which share of a model's gradients is zero in fp16 once it has learned so much that its loss is `loss`.
+
+    Attributes:
+        loss: cross-entropy of every sample, to whose right logit so much is added.
+        unscaled: share of zeros, 0 to 1.
+        scaled: the same after the loss was multiplied by `scale`.
+        dead: share of zeros in fp32, of units that are off: no format could show these gradients.
+    """
+
+    loss: float
+    scale: float
+    unscaled: float
+    scaled: float
+    dead: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModeReport:
+    """How one mode learns.
+
+    Attributes:
+        name: a key of `MODES`; with ` x 2` for two processes.
+        first_step: the step of the first of `losses`, counted from 0.
+        losses: mean cross-entropy of each step's batch, before its update.
+        step_s: seconds of a step, without the first and those that warm up.
+        phases: the parts of it.
+        samples_per_s: batch over the median step.
+        mfu: FLOPs of the model over the median step, as fraction of the peak; None where no peak is known.
+        peak: what it is a fraction of, in words.
+        ratio: the first mode's steps over this one's, paired by turn: above 1 this one is faster.
+        zero_gradients: (step, share of gradients that are exactly zero), where they were counted.
+        scales: (step, loss scale before it) where the scale changed, the first included; empty without a scaler.
+        skipped_steps: steps whose update was left out, for a gradient was infinite or no number.
+        first_call_s: seconds of the first step, which no median contains.
+        error: of the first gradients, against float64: norm of the difference over the norm.
+    """
+
+    name: str
+    first_step: int = 0
+    losses: Losses = ()
+    step_s: Timing | None = None
+    phases: tuple[PhaseTime, ...] = ()
+    samples_per_s: float | None = None
+    mfu: float | None = None
+    peak: str | None = None
+    ratio: Timing | None = None
+    zero_gradients: tuple[tuple[int, float], ...] = ()
+    scales: tuple[tuple[int, float], ...] = ()
+    skipped_steps: int = 0
+    first_call_s: float | None = None
+    error: float | None = None
+    underflow: Underflow | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """What several processes bring: data parallel by DDP, beside one process that takes the whole batch.
+
+    Attributes:
+        count: of them, one thread each on a CPU.
+        backend: gloo or nccl.
+        mode: the one they were compared in.
+        speedup: one process's steps over theirs, paired by turn.
+        efficiency: speedup over count; 1 is ideal.
+        all_reduce_s: seconds of the all-reduce of all gradients, alone.
+        communicating: all_reduce_s over the step: the share of it if nothing overlapped, so the most it can be.
+        reduced_bytes: of the gradients of one step, 4 for each parameter.
+        largest_loss_difference: between theirs and the one process's, relative, over all steps.
+        data_parallel: of torch's `DataParallel` on the same GPUs, seconds of a step; None on a CPU.
+    """
+
+    count: int
+    backend: str
+    mode: str
+    speedup: Timing | None
+    efficiency: float | None
+    all_reduce_s: Timing | None
+    communicating: float | None
+    reduced_bytes: int
+    largest_loss_difference: float | None
+    data_parallel: Timing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How far a training is; the last one has `final`, all losses, and the environment.
+
+    Attributes:
+        model: a name of a preset, or widths.
+        parameters: how many numbers are learned.
+        flop_count: of one step, forward and backward.
+        chance_loss: the cross-entropy of guessing, ln of the number of classes.
+        data: `rule` or `random`; random labels cannot be predicted, so no honest loss stays below chance_loss.
+        steps_done: of each mode.
+        stopped: why fewer steps than asked were done; None where all were.
+    """
+
+    model: str
+    batch: int
+    steps: int
+    classes: int
+    parameters: int
+    flop_count: int
+    chance_loss: float
+    data: str
+    optimizer: str
+    learning_rate: float
+    seed: int
+    threads: int
+    steps_done: int = 0
+    final: bool = False
+    stopped: str | None = None
+    doing: str | None = None
+    modes: tuple[ModeReport, ...] = ()
+    processes: Processes | None = None
+    environment: Environment | None = None
+
+    def mode(self, name: str) -> ModeReport | None:
+        """Return the mode called `name`."""
+        return next((mode for mode in self.modes if mode.name == name), None)
+
+
+def joined(payloads: Iterable[Mapping[str, Any]]) -> Report | None:
+    """Return the newest report with all losses so far: each payload but the last one has only the new ones."""
+    losses: dict[str, list[float | None]] = {}
+    report = None
+    for payload in payloads:
+        report = decode(Report, dict(payload))
+        for mode in report.modes:
+            own = losses.setdefault(mode.name, [])
+            own[mode.first_step :] = mode.losses
+    if report is None:
+        return None
+    whole = (replace(mode, first_step=0, losses=tuple(losses[mode.name])) for mode in report.modes)
+    return replace(report, modes=tuple(whole))

@@ -1,0 +1,182 @@
+"""One mode that learns: a step in phases, each timed; what is counted of its gradients is counted apart."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gpuexplore.backends.timer import Clock
+from gpuexplore.measure.training.network import Network, loss_of
+from gpuexplore.measure.training.setup import MODES, Setup
+
+Tensor = torch.Tensor
+Optimizer = Callable[[Sequence[Tensor], float], torch.optim.Optimizer]
+OPTIMIZERS: dict[str, Optimizer] = {
+    "sgd": lambda parameters, rate: torch.optim.SGD(parameters, lr=rate),
+    "momentum": lambda parameters, rate: torch.optim.SGD(parameters, lr=rate, momentum=0.9),
+    "adamw": lambda parameters, rate: torch.optim.AdamW(parameters, lr=rate),
+}
+FORMATS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step was.
+
+    Attributes:
+        loss: before the update; may be infinite or no number.
+        time_s: of the step.
+        phases_s: its parts by name, in order.
+        scale: that the loss had been multiplied by; None without a scaler.
+        skipped: the update was left out.
+    """
+
+    loss: float
+    time_s: float
+    phases_s: dict[str, float]
+    scale: float | None = None
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of one process in a training.
+
+    Attributes:
+        rank: which of `count` parts of each batch is its own.
+        wrap: makes of the network what is called, e.g. DDP of it.
+    """
+
+    rank: int = 0
+    count: int = 1
+    wrap: Callable[[Network], torch.nn.Module] = lambda network: network
+
+
+class Laps:
+    """Seconds of each phase: by the clock on a CPU, by events in the stream on a GPU, which is waited for once."""
+
+    def __init__(self, on_gpu: bool, clock: Clock) -> None:
+        self._on_gpu, self._clock = on_gpu, clock
+        if on_gpu:
+            torch.cuda.synchronize()
+        self._began = clock()
+        self._marks: list[tuple[str, Any]] = [("", self._mark())]
+
+    def _mark(self) -> Any:
+        if not self._on_gpu:
+            return self._clock()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def end(self, phase: str) -> None:
+        """Say that what went on since the last call was `phase`."""
+        self._marks.append((phase, self._mark()))
+
+    def seconds(self) -> tuple[float, dict[str, float]]:
+        """Return the seconds of all, once the device is done, and of each phase; several of one name add up."""
+        if self._on_gpu:
+            torch.cuda.synchronize()
+        all_s = (self._clock() - self._began) / 1e9
+        phases: dict[str, float] = {}
+        for (_, before), (name, after) in zip(self._marks, self._marks[1:], strict=False):
+            lap_s = before.elapsed_time(after) / 1e3 if self._on_gpu else (after - before) / 1e9
+            phases[name] = phases.get(name, 0.0) + lap_s
+        return all_s, phases
+
+
+class Learner:
+    """A model with its optimizer, in one mode.
+
+    Args:
+        setup: what is trained.
+        mode: a key of `MODES`.
+        device: torch's name of it.
+        clock: nanoseconds.
+        part: what of each batch it learns from, and what is called instead of the network.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        mode: str,
+        device: str,
+        *,
+        clock: Clock,
+        part: "Part | None" = None,
+    ) -> None:
+        self.mode = MODES[mode]
+        self._device, self._clock, self._part = torch.device(device), clock, part or Part()
+        network = Network(setup.model, setup.seed, checkpoints=self.mode.checkpoints).to(self._device)
+        self.network = self._part.wrap(network)
+        self.parameters = list(network.parameters())
+        self._optimizer = OPTIMIZERS[setup.optimizer](self.parameters, setup.learning_rate)
+        self._scaler = torch.amp.GradScaler(self._device.type) if self.mode.scaled else None
+
+    def step(self, samples: Tensor, labels: Tensor) -> Step:
+        """Learn from a batch on the CPU; return its loss before the update, and what it took."""
+        samples, labels = self._own(samples), self._own(labels)
+        on_gpu = self._device.type == "cuda"
+        laps = Laps(on_gpu, self._clock)
+        if on_gpu:
+            samples, labels = samples.to(self._device), labels.to(self._device)
+            laps.end("transfer")
+        self._optimizer.zero_grad()
+        laps.end("optimizer")
+        losses = self._gradients(samples, labels, laps)
+        scale = self._scaler.get_scale() if self._scaler else None
+        skipped = self._update()
+        laps.end("optimizer")
+        time_s, phases_s = laps.seconds()
+        loss = sum(loss.item() for loss in losses)  # `item` waits for the device, so it comes after the clock
+        return Step(float(loss), time_s, phases_s, scale, skipped)
+
+    def gradients(self, samples: Tensor, labels: Tensor) -> Tensor:
+        """Return all gradients of a batch, unscaled, one after the other, in float64; nothing is learned."""
+        samples, labels = self._own(samples).to(self._device), self._own(labels).to(self._device)
+        self._optimizer.zero_grad()
+        self._gradients(samples, labels, Laps(False, self._clock))
+        scale = self._scaler.get_scale() if self._scaler else 1.0
+        return torch.cat([gradient.double().flatten() / scale for gradient in self._given()])
+
+    def zero_share(self) -> float:
+        """Return which share of the last step's gradients is exactly zero, 0 to 1."""
+        given = self._given()
+        zeros = sum(int((gradient == 0).sum()) for gradient in given)
+        return zeros / sum(gradient.numel() for gradient in given)
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Return the context in which products are in the mode's dtype."""
+        if not self.mode.autocast:
+            return nullcontext()
+        context: AbstractContextManager[None] = torch.autocast(self._device.type, dtype=FORMATS[self.mode.dtype])
+        return context
+
+    def _given(self) -> list[Tensor]:
+        return [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+
+    def _own(self, batch: Tensor) -> Tensor:
+        return batch.chunk(self._part.count)[self._part.rank]
+
+    def _gradients(self, samples: Tensor, labels: Tensor, laps: Laps) -> list[Tensor]:
+        losses = []
+        for part, wanted in zip(samples.chunk(self.mode.parts), labels.chunk(self.mode.parts), strict=True):
+            with self.autocast():
+                loss = loss_of(self.network(part), wanted) * (len(part) / len(samples))
+            laps.end("forward")
+            (self._scaler.scale(loss) if self._scaler else loss).backward()
+            laps.end("backward")
+            losses.append(loss.detach())
+        return losses
+
+    def _update(self) -> bool:
+        """Let the optimizer step; return whether the scaler left that out."""
+        if self._scaler is None:
+            self._optimizer.step()
+            return False
+        before = self._scaler.get_scale()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        return self._scaler.get_scale() < before

@@ -1,0 +1,199 @@
+"""One of several processes that train together: ``torch.distributed.run -m gpuexplore.measure.training.rank DIR``.
+
+Rank 0 also trains alone, on the whole batch, while the others wait: one process and several take turns, from the same
+batches, so that the speedup is paired and the losses can be compared step by step.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from time import monotonic, perf_counter_ns
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.training.checks import gradient_error
+from gpuexplore.measure.training.contract import Processes, Timing
+from gpuexplore.measure.training.launch import JOB, REPORTS, STOP
+from gpuexplore.measure.training.learner import Learner, Part, Step
+from gpuexplore.measure.training.network import Batches, Network
+from gpuexplore.measure.training.recorder import REPORT_EVERY_S, Recorder, ratios
+from gpuexplore.measure.training.setup import Setup, read_setup
+from gpuexplore.measure.training.turns import MOST_SECONDS, count_zeros, is_counted
+from gpuexplore.model import Device
+from gpuexplore.operations.torch_steps import allow_tf32
+from gpuexplore.serialization import decode
+from gpuexplore.units import format_seconds
+
+PR_SET_PDEATHSIG = 1
+REDUCTIONS, FIRST_REDUCTIONS = 20, 3
+BYTES_OF_A_GRADIENT = 4
+
+
+def main(directory: Path) -> None:
+    """Take part in the training whose job is in `directory`."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the launcher's end is this one's
+    job = json.loads((directory / JOB).read_text())
+    device = decode(Device, job["device"])
+    setup = read_setup(job["arguments"], int(os.environ["WORLD_SIZE"]))
+    torch.set_num_threads(1)
+    allow_tf32(dtype_named("fp32"))
+    dist.init_process_group("nccl" if device.kind == "cuda" else "gloo")
+    try:
+        Team(setup, device, directory).train()
+    finally:
+        dist.destroy_process_group()
+
+
+class Team:
+    """The processes that learn together, seen from one of them.
+
+    Args:
+        directory: where rank 0 writes its reports, and where the word to stop appears.
+    """
+
+    def __init__(self, setup: Setup, device: Device, directory: Path) -> None:
+        self.rank, self.count = dist.get_rank(), dist.get_world_size()
+        self._setup, self._device, self._directory = setup, device, directory
+        self._place = self._own_device()
+        self._batches = Batches(setup)
+        self._alone = {name: self._learner(name) for name in setup.modes} if self.rank == 0 else {}
+        self._together = {f"{name} × {self.count}": self._member(name) for name in setup.modes}
+        names = [*setup.modes, *self._together, *self._data_parallel_names()]
+        self._recorder = Recorder(setup, names, device, 1)
+        if self.rank == 0:
+            self._alone |= {name: self._data_parallel() for name in self._data_parallel_names()}
+
+    def train(self) -> None:
+        """Learn in turns, then report it all."""
+        if self.rank == 0:
+            self._report(self._recorder.payload(doing="checking the gradients against float64"))
+        for name, learner in self._alone.items():
+            self._recorder.courses[name].error = gradient_error(learner, self._setup, self._batches)
+        stopped = self._in_turns()
+        all_reduce_s = self._all_reduce_s()
+        if self.rank == 0:
+            environment = describe_environment(self._device, ("torch",), threads=1)
+            processes = self._summary(all_reduce_s)
+            self._report(self._recorder.last_payload(environment, stopped=stopped, processes=processes))
+        dist.barrier()
+
+    def _own_device(self) -> str:
+        if self._device.kind == "cpu":
+            return "cpu"
+        if torch.cuda.device_count() < self.count:
+            raise GpuExploreError(f"{self.count} processes need as many GPUs: {torch.cuda.device_count()} are here")
+        torch.cuda.set_device(self.rank)
+        return f"cuda:{self.rank}"
+
+    def _learner(self, mode: str, part: Part | None = None) -> Learner:
+        return Learner(self._setup, mode, self._place, clock=perf_counter_ns, part=part)
+
+    def _member(self, mode: str) -> Learner:
+        def distributed(network: Network) -> torch.nn.Module:
+            places = [self.rank] if self._device.kind == "cuda" else None
+            return torch.nn.parallel.DistributedDataParallel(network, device_ids=places, gradient_as_bucket_view=True)
+
+        return self._learner(mode, Part(self.rank, self.count, distributed))
+
+    def _data_parallel_names(self) -> list[str]:
+        return [f"{self._setup.modes[0]} DataParallel"] if self._device.kind == "cuda" else []
+
+    def _data_parallel(self) -> Learner:
+        places = list(range(self.count))
+        part = Part(wrap=lambda network: torch.nn.DataParallel(network, device_ids=places))
+        return self._learner(self._setup.modes[0], part)
+
+    def _in_turns(self) -> str | None:
+        random, began, reported = Random(self._setup.seed), monotonic(), monotonic()
+        for step in range(self._setup.steps):
+            batch = self._batches.of_step(step)
+            for name in random.sample(list(self._recorder.courses), len(self._recorder.courses)):
+                self._recorder.courses[name].add(self._take_turn(name, *batch))
+            if self.rank == 0 and is_counted(step, self._setup.steps):
+                count_zeros({**self._alone, **self._together}, self._recorder.courses, step)
+            if self.rank == 0 and monotonic() - reported >= REPORT_EVERY_S:
+                self._report(self._recorder.payload())
+                reported = monotonic()
+            verdict = self._verdict(monotonic() - began)
+            if verdict:
+                return f"it had taken {format_seconds(MOST_SECONDS)}" if verdict == 1 else "it was cancelled"
+        return None
+
+    def _take_turn(self, name: str, samples: torch.Tensor, labels: torch.Tensor) -> Step:
+        """Let a learner step; who has nothing to do waits, and learns what the loss was."""
+        dist.barrier()
+        if name in self._together:
+            step = self._together[name].step(samples, labels)
+            loss = torch.tensor(step.loss / self.count, dtype=torch.float64, device=self._place)
+            dist.all_reduce(loss)
+            return Step(loss.item(), step.time_s, step.phases_s, step.scale, step.skipped)
+        if self.rank == 0:
+            return self._alone[name].step(samples, labels)
+        return Step(0.0, 0.0, {})
+
+    def _verdict(self, took_s: float) -> int:
+        """Return what rank 0 decides for all: 0 to go on, 1 that the time is up, 2 that it was cancelled."""
+        word = 2 if (self._directory / STOP).exists() else int(took_s > MOST_SECONDS)
+        told = torch.tensor(word, device=self._place)
+        dist.broadcast(told, 0)
+        return int(told.item())
+
+    def _all_reduce_s(self) -> list[float]:
+        """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing beside it."""
+        gradients = torch.ones(self._setup.model.parameters, device=self._place)
+        times_s = []
+        for _ in range(FIRST_REDUCTIONS + REDUCTIONS):
+            dist.barrier()
+            began = perf_counter_ns()
+            dist.all_reduce(gradients)
+            if self._device.kind == "cuda":
+                torch.cuda.synchronize()
+            times_s.append((perf_counter_ns() - began) / 1e9)
+            gradients.fill_(1.0)
+        return times_s[FIRST_REDUCTIONS:]
+
+    def _summary(self, all_reduce_s: list[float]) -> Processes:
+        mode = self._setup.modes[0]
+        courses, settled = self._recorder.courses, self._recorder.settled
+        alone, together = courses[mode], courses[f"{mode} × {self.count}"]
+        speedup = Timing.of(ratios(alone.times_s[settled], together.times_s[settled]))
+        step_s, reduced_s = Timing.of(together.times_s[settled]), Timing.of(all_reduce_s)
+        parallel = [courses[name].times_s[settled] for name in self._data_parallel_names()]
+        return Processes(
+            count=self.count,
+            backend=dist.get_backend(),
+            mode=mode,
+            speedup=speedup,
+            efficiency=speedup.median / self.count if speedup else None,
+            all_reduce_s=reduced_s,
+            communicating=min(1.0, reduced_s.median / step_s.median) if step_s and reduced_s else None,
+            reduced_bytes=BYTES_OF_A_GRADIENT * self._setup.model.parameters,
+            largest_loss_difference=_largest_difference(alone.losses, together.losses),
+            data_parallel=Timing.of(parallel[0]) if parallel else None,
+        )
+
+    def _report(self, payload: Mapping[str, Any]) -> None:
+        with (self._directory / REPORTS).open("a", encoding="utf-8") as reports:
+            reports.write(json.dumps(payload) + "\n")
+
+
+def _largest_difference(wanted: list[float | None], found: list[float | None]) -> float | None:
+    """Return the largest relative difference of losses; None where one is not finite."""
+    pairs = list(zip(wanted, found, strict=True))
+    if any(before is None or after is None for before, after in pairs):
+        return None
+    return max(abs(after - before) / abs(before) for before, after in pairs if before and after)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,289 @@
+"""What to train and how: the arguments of a training, each checked before anything runs. Light: loads no torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log, prod
+from types import MappingProxyType
+
+import psutil
+
+from gpuexplore.errors import InvalidInput, TooLarge
+from gpuexplore.model import Device, Shape
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Operation
+from gpuexplore.units import read_number, read_whole
+
+MOST_PARAMETERS = 50_000_000
+MOST_STEPS = 5000
+MOST_FLOPS_OF_A_STEP = 5e11
+MOST_GPUS = 16
+PARTS = 4  # of a batch whose gradients are accumulated
+LARGEST_SEED = 2**31 - 1
+CALLS_S, START_S = 1e-3, 12.0
+FLOP_PER_S: Mapping[str, float] = MappingProxyType({"cpu": 5e10, "cuda": 5e12})
+MOST_EXPECTED_S = 240.0
+DATA: Mapping[str, str] = MappingProxyType(
+    {
+        "rule": "each class has a pattern, and a sample is its class's pattern in noise",
+        "random": "labels drawn by lot, as in the notebook: nothing to learn",
+    }
+)
+OPTIMIZERS: Mapping[str, float] = MappingProxyType({"sgd": 0.05, "momentum": 0.01, "adamw": 0.001})  # learning rates
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """A way to train.
+
+    Attributes:
+        dtype: of the products, which decides the peak.
+        autocast: products in `dtype`, weights in fp32.
+        scaled: the loss is multiplied by a GradScaler's scale.
+        checkpoints: activations are computed again in backward.
+        parts: of the batch, one after the other, whose gradients are added.
+    """
+
+    dtype: str
+    about: str
+    autocast: bool = False
+    scaled: bool = False
+    checkpoints: bool = False
+    parts: int = 1
+
+
+MODES: Mapping[str, Mode] = MappingProxyType(
+    {
+        "fp32": Mode("fp32", "everything in fp32"),
+        "bf16": Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
+        "fp16": Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
+        "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, the loss as it is", autocast=True),
+        "checkpoint": Mode("fp32", "fp32, activations computed again in backward", checkpoints=True),
+        "accumulate": Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that can be trained.
+
+    Attributes:
+        name: what users type.
+        operation: the training step it is.
+        axes: its lengths but the batch.
+        batch: the usual one.
+    """
+
+    name: str
+    operation: str
+    axes: tuple[tuple[str, int], ...]
+    batch: int
+    about: str
+
+    def shape(self, batch: int) -> Shape:
+        """Return the shape of its step."""
+        return Shape((("batch", batch), *self.axes))
+
+    @property
+    def contract(self) -> Operation:
+        """Its training step."""
+        return operation_named(self.operation)
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are learned."""
+        return sum(prod(lengths) for lengths in self.contract.inputs(self.shape(1))[2:])
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return dict(self.axes)["outputs"]
+
+
+def _mlp(name: str, widths: tuple[int, ...], batch: int = 128, about: str = "linear layers with ReLU") -> Model:
+    inputs, hidden, *_, outputs = widths
+    axes = (("inputs", inputs), ("hidden", hidden), ("outputs", outputs), ("layers", len(widths) - 1))
+    return Model(name, "mlp_step", axes, batch, about)
+
+
+_TRANSFORMER = (("tokens", 32), ("width", 64), ("heads", 4), ("layers", 2), ("outputs", 64))
+PRESETS: Mapping[str, Model] = MappingProxyType(
+    {
+        model.name: model
+        for model in (
+            _mlp("3-10-2", (3, 10, 2), 100, "the notebook's training loop: calls are all that it costs"),
+            _mlp("784-784-10", (784, 784, 10), 128, "the notebook's network for digits"),
+            _mlp("1024-1024-1024", (1024, 1024, 1024), 512, "wide layers: products decide"),
+            Model(
+                "cnn",
+                "cnn_step",
+                (("channels", 1), ("size", 28), ("filters", 32), ("outputs", 10)),
+                64,
+                "a convolution and a linear layer on images of 28 × 28",
+            ),
+            Model("transformer", "transformer_step", _TRANSFORMER, 16, "two blocks of attention, 64 wide"),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A training that can be done."""
+
+    model: Model
+    batch: int
+    steps: int
+    modes: tuple[str, ...]
+    optimizer: str
+    learning_rate: float
+    data: str
+    processes: int
+    seed: int
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of one step."""
+        return self.model.shape(self.batch)
+
+    @property
+    def flop_count(self) -> int:
+        """FLOPs of one step, forward and backward."""
+        return self.model.contract.flop_count(self.shape)
+
+    @property
+    def chance_loss(self) -> float:
+        """The cross-entropy of guessing."""
+        return log(self.model.classes)
+
+
+DEFAULTS: Mapping[str, str] = MappingProxyType(
+    {
+        "model": "3-10-2",
+        "batch": "",
+        "steps": "100",
+        "modes": "fp32,bf16",
+        "optimizer": "sgd",
+        "learning_rate": "",
+        "data": "rule",
+        "processes": "1",
+        "seed": "0",
+    }
+)
+
+
+def most_processes(device: Device, gpu_count: int = MOST_GPUS) -> int:
+    """Return how many processes can train beside each other: one for each physical core, or for each GPU."""
+    if device.kind != "cpu":
+        return max(1, gpu_count)
+    return device.cores or psutil.cpu_count(logical=False) or 1
+
+
+def read_setup(arguments: Mapping[str, str], most: int) -> Setup:
+    """Return the training that `arguments` ask for; what they leave out is as in `DEFAULTS`.
+
+    Args:
+        arguments: by the names in `DEFAULTS`; an empty text is the model's or the optimizer's usual value.
+        most: processes at most, see `most_processes`.
+
+    Raises:
+        InvalidInput: a value that cannot be used; names it and the accepted ones.
+        TooLarge: more parameters or FLOPs than a demonstration should have.
+    """
+    for name in arguments:
+        if name not in DEFAULTS:
+            raise InvalidInput.of("argument of a training", name, DEFAULTS)
+    texts = {name: arguments.get(name, "").strip() or default for name, default in DEFAULTS.items()}
+    model = model_named(texts["model"])
+    optimizer = _one_of("optimizer", texts["optimizer"], OPTIMIZERS)
+    setup = Setup(
+        model=model,
+        batch=_whole("batch", texts["batch"] or str(model.batch), model.contract.limits["batch"]),
+        steps=_whole("steps", texts["steps"], MOST_STEPS),
+        modes=_modes(texts["modes"]),
+        optimizer=optimizer,
+        learning_rate=_rate(texts["learning_rate"] or str(OPTIMIZERS[optimizer])),
+        data=_one_of("data", texts["data"], DATA),
+        processes=_whole("processes", texts["processes"], most),
+        seed=_whole("seed", texts["seed"], LARGEST_SEED, least=0),
+    )
+    _check(setup)
+    return setup
+
+
+def model_named(text: str) -> Model:
+    """Return the preset called `text`, or the MLP of widths like ``784-256-256-10``.
+
+    Raises:
+        InvalidInput: neither.
+        TooLarge: too many parameters.
+    """
+    if text in PRESETS:
+        return PRESETS[text]
+    accepted = f"{', '.join(PRESETS)}, or widths of an MLP like 784-256-256-10, hidden layers alike"
+    widths = tuple(read_whole(word) or 0 for word in text.split("-"))
+    if len(widths) < 3 or 0 in widths or len(set(widths[1:-1])) > 1 or widths[-1] < 2:
+        raise InvalidInput.of("model", text, accepted)
+    parameters = sum((before + 1) * after for before, after in pairwise(widths))
+    if parameters > MOST_PARAMETERS:
+        raise TooLarge(f"model {text!r}: {parameters:,} parameters; accepted are at most {MOST_PARAMETERS:,}")
+    model = _mlp(text, widths)
+    for axis, length in model.axes:
+        if length > model.contract.limits[axis]:
+            raise InvalidInput.of(f"{axis} of model {text}", length, f"1 to {model.contract.limits[axis]}")
+    return model
+
+
+def _check(setup: Setup) -> None:
+    """Refuse what the values cannot be together."""
+    if problem := setup.model.contract.problem(setup.shape):
+        raise InvalidInput(f"model {setup.model.name}: {problem}")
+    if setup.flop_count > MOST_FLOPS_OF_A_STEP:
+        raise TooLarge(
+            f"a step of {setup.model.name} at batch {setup.batch} is {setup.flop_count:.2g} FLOPs; "
+            f"accepted are at most {MOST_FLOPS_OF_A_STEP:.2g}"
+        )
+    if setup.batch % setup.processes:
+        raise InvalidInput.of("batch", setup.batch, f"multiples of {setup.processes}, one part for each process")
+    if any(MODES[name].parts > setup.batch // setup.processes for name in setup.modes):
+        raise InvalidInput.of("batch", setup.batch, f"from {PARTS * setup.processes} with the mode accumulate")
+    if setup.processes > 1 and any(MODES[name].parts > 1 or MODES[name].checkpoints for name in setup.modes):
+        raise InvalidInput.of("modes", ",".join(setup.modes), "with several processes: fp32, bf16, fp16, fp16-unscaled")
+
+
+def _modes(text: str) -> tuple[str, ...]:
+    names = tuple(word.strip() for word in text.split(",") if word.strip())
+    for name in names:
+        _one_of("mode", name, MODES)
+    if not names or len(set(names)) != len(names):
+        raise InvalidInput.of("modes", text, f"each once, of {', '.join(MODES)}")
+    return names
+
+
+def _one_of(what: str, text: str, accepted: Mapping[str, object]) -> str:
+    if text not in accepted:
+        raise InvalidInput.of(what, text, accepted)
+    return text
+
+
+def _whole(what: str, text: str, most: int, *, least: int = 1) -> int:
+    value = read_whole(text)
+    if value is None or not least <= value <= most:
+        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
+    return value
+
+
+def _rate(text: str) -> float:
+    value = read_number(text)
+    if value is None or not 0 < value <= 100:
+        raise InvalidInput.of("learning rate", text, "numbers above 0, up to 100")
+    return value
+
+
+def expected_seconds(setup: Setup, device: Device) -> float:
+    """Return about how many device seconds a training takes: the same for every device of a kind, to be known again."""
+    step_s = CALLS_S + setup.flop_count / FLOP_PER_S.get(device.kind, FLOP_PER_S["cpu"])
+    learners = len(setup.modes) * (2 if setup.processes > 1 else 1)
+    start_s = START_S if setup.processes > 1 else 1.0
+    return min(MOST_EXPECTED_S, start_s + setup.steps * learners * step_s)

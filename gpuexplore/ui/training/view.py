@@ -1,0 +1,88 @@
+"""A training on a page: what to train, the losses live, then the times, phases, scaler and processes."""
+
+from datetime import UTC, datetime, timedelta
+
+import streamlit as st
+
+from gpuexplore.activity import Activity, ActivityRun
+from gpuexplore.charts.training import losses, phases, scales
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.measure.training import Report, activity_of, joined
+from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import known_devices, store
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.training.choice import choose, choose_device, gpu_count_of
+from gpuexplore.ui.training.findings import show_findings
+from gpuexplore.ui.url_widgets import show_problem
+
+KIND = "train"
+KNOWN_FOR = timedelta(days=30)  # after that somebody trains it again
+LOOKS = 3
+NEWEST: Shared[ActivityRun | None] = Shared(100)
+
+
+def show_training() -> None:
+    """Show the choices, and the training that was started with them, or the newest one like it."""
+    devices = known_devices()
+    given = choose(devices)
+    device = choose_device(devices)
+    try:
+        asked = activity_of(given, device, gpu_count_of(devices))
+    except GpuExploreError as error:
+        show_problem(error)
+        st.button("Train", type="primary", icon=":material/model_training:", disabled=True)
+        return
+    started = started_activity(KIND)
+    run = started if started is not None and _is_like(started, asked) else _newest(asked)
+    again = run is not None and not run.active
+    label = f"Train{' again' if again else ''} on {device.id}"
+    if st.button(
+        label,
+        type="secondary" if again else "primary",
+        icon=":material/model_training:",
+        disabled=run is not None and run.active,
+    ):
+        start_activity(asked)
+    if run is None:
+        st.caption("Not trained on this server yet.")
+    else:
+        show_activity(run, _draw)
+
+
+def _is_like(run: ActivityRun, asked: Activity) -> bool:
+    return (run.activity.arguments, run.activity.device) == (asked.arguments, asked.device)
+
+
+def _newest(asked: Activity) -> ActivityRun | None:
+    since = (datetime.now(UTC) - KNOWN_FOR).isoformat()
+    return NEWEST.get((asked, moment(LOOKS)), lambda: store().newest_activity(asked, since))
+
+
+def _draw(run: ActivityRun) -> None:
+    report = joined(run.payloads)
+    if report is None:
+        return
+    if run.active:
+        done = report.steps_done / report.steps
+        st.progress(done, report.doing or f"Step {report.steps_done} of {report.steps}")
+    key = (run.id, len(run.payloads))
+    if report.steps_done:
+        _draw_charts(report, key)
+    show_findings(report, key)
+    if report.stopped:
+        st.info(f"{report.steps_done} of {report.steps} steps: {plain(report.stopped)}.", icon=":material/timer_off:")
+
+
+def _draw_charts(report: Report, key: tuple[str, int]) -> None:
+    show_chart(lambda: losses(report), key, key="chart.training.losses")
+    if report.data == "random":
+        st.caption(
+            f"The labels are drawn by lot, so there is nothing to learn: on samples never seen no honest mean loss is "
+            f"below ln {report.classes} = {report.chance_loss:.3f}. One batch can be, by luck."
+        )
+    if any(mode.phases for mode in report.modes):
+        show_chart(lambda: phases(report), key, key="chart.training.phases")
+    if any(mode.scales for mode in report.modes):
+        show_chart(lambda: scales(report), key, key="chart.training.scales")

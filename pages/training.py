@@ -1,0 +1,14 @@
+"""Training: small models learn here, in several precisions in turns, alone or in several processes."""
+
+import streamlit as st
+
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.training.view import show_training
+
+st.title("Training")
+st.caption(
+    "Small models learn a rule, or labels drawn by lot, on this server: the modes take turns step by step on the same "
+    "batches, so their losses can be laid over each other and their times compared."
+)
+open_page("training")
+show_training()

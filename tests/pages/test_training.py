@@ -1,0 +1,113 @@
+import pytest
+
+from gpuexplore.activity import Observation
+from gpuexplore.measure.training import activity_of
+from gpuexplore.model import RunState
+from gpuexplore.serialization import encode
+from tests.analysis.made import device
+from tests.measure.made_training import fp16, mode, processes, report
+from tests.pages.conftest import OWNER, texts
+
+pytestmark = pytest.mark.long
+DEFAULTS = {"model": "3-10-2", "steps": "100", "modes": "fp32,bf16", "data": "rule", "optimizer": "sgd"}
+DEFAULTS |= {"processes": "1", "seed": "0"}
+
+
+@pytest.fixture
+def observed(store):
+    """Return a function that queues the default training, adds payloads to it and ends it."""
+
+    def add(*reports, state=None, reason=None, **arguments):
+        activity = activity_of(DEFAULTS | arguments, device(), 0)
+        run_id = store.submit_activity(activity, OWNER)
+        claim = store.claim("tests", {"cpu"})
+        for one_report in reports:
+            store.add_observation(claim, Observation(encode(one_report)))
+        if state:
+            store.finish(claim, state, reason=reason)
+        return run_id
+
+    return add
+
+
+def button(app, label):
+    return next(button for button in app.button if button.label == label)
+
+
+def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):
+    app = page("training", modes="fp32", steps="7")
+    assert "Not trained on this server yet" in texts(app.caption)
+    button(app, "Train on cpu").click().run()
+
+    assert not app.exception
+    found = store.load_activity(store.claim("tests", {"cpu"}).run_id)
+    assert found.activity.kind == "train"
+    assert dict(found.activity.arguments) == DEFAULTS | {"modes": "fp32", "steps": "7"}
+    assert button(app, "Train on cpu").disabled
+
+
+def test_a_training_that_runs_shows_how_far_it_is_and_can_be_cancelled(page, observed, store):
+    run_id = observed(report(mode(losses=(0.7,)), steps_done=1, final=False))
+    app = page("training", activity=run_id)
+
+    assert not app.exception
+    assert [progress.proto.text for progress in app.get("progress")] == ["Step 1 of 3"]
+    button(app, "Cancel").click().run()
+    assert not app.exception
+
+
+def test_what_came_of_it_is_shown_with_every_figure(page, observed):
+    app = page("training", activity=observed(report(processes=processes()), state=RunState.DONE))
+
+    assert not app.exception
+    told = texts(app.markdown) + texts(app.caption)
+    assert "at a loss of 1e-5, 100 % of the gradients are zero, 0.90 % where the loss is scaled by 65,536" in told
+    assert "from 65,536 to 32,768; 1 steps were skipped" in told
+    assert "2,493,160 bytes" in told
+    assert "Why not DataParallel" in told
+    assert [metric.value for metric in app.metric] == ["1.60×", "80.0 %", "25.0 %", "2.38 MiB"]
+    assert button(app, "Train again on cpu")
+
+
+def test_random_labels_are_explained(page, observed):
+    run_id = observed(report(data="random"), state=RunState.DONE, data="random")
+    app = page("training", data="random", activity=run_id)
+
+    assert "no honest mean loss is below ln 2 = 0.693" in texts(app.caption)
+
+
+def test_a_failure_a_cancellation_and_an_early_end_are_told(page, observed):
+    failed = page("training", activity=observed(state=RunState.FAILED, reason="the gradients are wrong"))
+    assert "the gradients are wrong" in texts(failed.error)
+    cancelled = page("training", activity=observed(state=RunState.CANCELLED, reason="cancelled by its owner"))
+    assert "Cancelled by its owner" in texts(cancelled.info)
+    early = report(fp16(), stopped="it had taken 4 min", steps=9)
+    assert "3 of 9 steps: it had taken 4 min" in texts(
+        page("training", activity=observed(early, state=RunState.DONE)).info
+    )
+
+
+def test_the_newest_training_alike_is_shown_without_its_link(page, observed):
+    observed(report(), state=RunState.DONE)
+
+    assert "623" not in texts(page("training").caption)
+    assert "62 parameters" in texts(page("training").caption)
+    assert "62 parameters" not in texts(page("training", seed="5").caption)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"steps": "0"}, "steps '0': accepted are whole numbers from 1 to 5,000"),
+        ({"modes": "fp32,voodoo"}, "modes 'voodoo'"),
+        ({"rate": "nan"}, "learning rate 'nan'"),
+        ({"processes": "999"}, "processes '999'"),
+        ({"model": "own widths", "widths": "9-9"}, "model '9-9'"),
+        ({"model": "voodoo"}, "model 'voodoo'"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_with_the_accepted_ones(page, query, words):
+    app = page("training", **query)
+
+    assert not app.exception
+    assert words in texts(app.error).replace("\\", "")
