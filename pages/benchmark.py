@@ -8,6 +8,7 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.benchmark.welcome import offer_tour
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
@@ -29,6 +30,8 @@ open_page("benchmark")
 devices = known_devices()
 ids = [device.id for device in devices]
 run_id = st.query_params.get("run")
+if not run_id:
+    offer_tour()
 
 
 def settings_of_run() -> Request:

@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "memory": "how much memory training or serving a model needs, when, and what fits where",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
+    "transfer": "what moving data to a GPU costs, and from which size or use on that pays against this CPU",
     "mistake": "a measuring mistake made on purpose, beside the right way",
     "lesson": "the lessons: list them, check a file, run one here, print a sheet",
     "train": "train a small model in several precisions in turns: losses, phases, processes",

@@ -8,10 +8,12 @@ from gpuexplore.activity import Payload
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.prediction.request import Question, predictions
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Mistake, Predict, Run, Train
+from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, Style
 from gpuexplore.lessons.format import Step
+from gpuexplore.lessons.memory_block import memory_rows
 from gpuexplore.lessons.quantities import Row, StepNames, claim_rows, facts_of, launch_row, prediction_row, result_row
+from gpuexplore.lessons.tensor_block import read_rows, tensor_rows
 from gpuexplore.lessons.training import training_rows
 from gpuexplore.lessons.work import Task
 from gpuexplore.mistakes.contract import Observation, Quantity
@@ -64,6 +66,10 @@ def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
         return _predicted(block, _question(block), tuple(devices))
     if isinstance(block, Launch):
         return [launch_row(block, devices)]
+    if isinstance(block, Tensor):
+        return tensor_rows(block)
+    if isinstance(block, Memory):
+        return memory_rows(block)
     return claim_rows(block) if isinstance(block, Claim) else ()
 
 
@@ -77,6 +83,8 @@ def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Devic
         return () if measured is None else mistake_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
     if isinstance(task.block, Train):
         return () if measured is None else training_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
+    if isinstance(task.block, Tensor):
+        return () if measured is None else read_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
     if task.work is None:
         return stand_ins(task.block, devices)
     if not measured:

@@ -31,7 +31,7 @@ QUANTITIES = (
     "time", "mean_time", "min_time", "first_call", "rate", "bandwidth", "mfu", "speedup", "error", "flops", "bytes",
     "intensity", "peak", "share", "samples", "precision", "blocks", "waves", "last_wave", "warps", "occupancy",
     "multiprocessors", "memory", "loss", "phase", "index", "figure", "verdict", "bound", "batch",
-    "peak_bandwidth", "support",
+    "peak_bandwidth", "support", "kind", "stride", "length", "count",
 )  # fmt: skip
 SELECTORS = (
     "impl", "dtype", "size", "shape", "device", "source", "operation", "cache", "data", "threads", "of", "name",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuexplore.analysis.utilization.rates import byte_count, flop_count
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Train
+from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Tensor, Train
 from gpuexplore.lessons.evidence import QUANTITY_OF, computed_rows
 from gpuexplore.lessons.expression import Expression, Value, evaluate
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, exact
@@ -12,6 +12,7 @@ from gpuexplore.lessons.format import Step, expressions
 from gpuexplore.lessons.outcome import Judged, Outcome, with_guesses, with_outcome
 from gpuexplore.lessons.prose import Prose
 from gpuexplore.lessons.quantities import Row, StepNames, case_labels, facts_of, work_figures
+from gpuexplore.lessons.tensor_block import READ, WAYS
 from gpuexplore.lessons.training import made_up_rows
 from gpuexplore.lessons.work import device_of, request_of, tasks_of
 from gpuexplore.mistakes import mistake_named
@@ -89,6 +90,8 @@ def _rows(step: Step, devices: Sequence[Device]) -> Iterator[Row]:
             yield from made_up_rows(block)
         else:
             yield from computed_rows(block, devices)
+        if isinstance(block, Tensor) and block.read:
+            yield from _read_rows(block)
 
 
 def _run_rows(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
@@ -109,3 +112,11 @@ def _mistake_rows(block: Mistake) -> Iterable[Row]:
     for source in ("wrong", "right"):
         yield Row({"of": block.id, "source": source}, {name: exact(1.0, dimension)})
     yield Row({"of": block.id, "source": "factor"}, {"figure": exact(1.0)})
+
+
+def _read_rows(block: Tensor) -> Iterable[Row]:
+    for way in WAYS:
+        for source in READ:
+            figures = {"time": exact(1.0, TIME), "bandwidth": exact(1.0, BANDWIDTH)}
+            yield Row({"of": block.id, "name": way, "source": source}, figures)
+        yield Row({"of": block.id, "name": way, "source": "factor"}, {"figure": exact(1.0)})

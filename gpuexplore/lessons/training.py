@@ -109,9 +109,8 @@ def _mode_rows(block: Train, mode: ModeReport, report: Report) -> Iterator[Row]:
     labels = {"of": block.id, "source": source}
     figures = {"flops": exact(float(report.flop_count), WORK), "batch": exact(float(report.batch))}
     figures |= _known("time", _figure(mode.step_s, TIME)) | _known("speedup", _figure(mode.ratio))
-    figures |= _known("first_call", _single(mode.first_call_s, TIME)) | _known(
-        "mfu", _single(mode.mfu, style="percent")
-    )
+    figures |= _known("first_call", _single(mode.first_call_s, TIME))
+    figures |= _known("mfu", _single(mode.mfu, style="percent"))
     if mode.step_s and mode.step_s.ci95:
         low, high = (report.flop_count / end for end in reversed(mode.step_s.ci95))
         figures["rate"] = Figure(report.flop_count / mode.step_s.median, low, high, RATE, sources=HERE)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput
-from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Train
+from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Tensor, Train
 from gpuexplore.lessons.format import Step
+from gpuexplore.lessons.tensor_block import read_of
 from gpuexplore.lessons.training import training_of
 from gpuexplore.mistakes import EXPECTED_S
 from gpuexplore.model import Device, Experiment
@@ -27,7 +28,7 @@ class Task:
         seconds: it will take about.
     """
 
-    block: Run | Mistake | Train
+    block: Run | Mistake | Tensor | Train
     work: Work | None
     seconds: float = 0.0
 
@@ -38,7 +39,8 @@ def tasks_of(step: Step, devices: Sequence[Device]) -> tuple[Task, ...]:
     Raises:
         InvalidInput: a block asks for what cannot be measured; says what is accepted.
     """
-    return tuple(_task(block, devices) for block in step.of(*MEASURED))
+    asked = [block for block in step.of(*MEASURED, Tensor) if not isinstance(block, Tensor) or block.read]
+    return tuple(_task(block, devices) for block in asked)
 
 
 def request_of(block: Run, device_id: str) -> Request:
@@ -62,12 +64,15 @@ def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
     raise InvalidInput.of("device", block.device, (*(device.id for device in devices), GPU))
 
 
-def _task(block: Run | Mistake | Train, devices: Sequence[Device]) -> Task:
+def _task(block: Run | Mistake | Tensor | Train, devices: Sequence[Device]) -> Task:
     if isinstance(block, Train):
         work = training_of(block, devices)
         return Task(block, work, work.expected_s if work else 0.0)
     if isinstance(block, Mistake):
         return Task(block, of_kind("mistake", {"name": block.mistake}, expected_s=EXPECTED_S), EXPECTED_S)
+    if isinstance(block, Tensor):
+        asked = read_of(block, devices[0].id)
+        return Task(block, asked, asked.expected_s)
     device = device_of(block, devices)
     if device is None:
         return Task(block, None)

@@ -4,22 +4,21 @@ Two ways to read: a loop of ours in row order, whose order is known, and torch's
 what `contiguous` does, and may go through the tensor in another order. Every candidate is checked before it is timed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 from gpuexplore.devices import cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.guard import check_memory
 from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.in_turns import measurement_of, sample_all, warmed
 from gpuexplore.measure.memory import free_bytes
-from gpuexplore.measure.strided_candidates import COPY, ITEMSIZE_BYTES, LOOPS, WAYS, Layout, Reader, readers
-from gpuexplore.measure.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, sample_in_rounds, warm_up
+from gpuexplore.measure.strided_candidates import COPY, ITEMSIZE_BYTES, LOOPS, WAYS, Layout, readers
 from gpuexplore.model import Device, Measurement
 from gpuexplore.serialization import encode
 from gpuexplore.statistics import median, median_interval
@@ -87,13 +86,13 @@ def measure_strided_read(
     environment = describe_environment(device, (LOOPS[device.kind], COPY), threads=1)
     check_memory(layout.needed_bytes, free_bytes(device), device)
     before = read_cpu_times()
-    ready = [(reader, _warmed(reader, time)) for reader in readers(layout, device, time.clock)]
-    _sample([sampling for _, sampling in ready], cancelled, time)
+    ready = [(reader, warmed(reader.candidate, reader.check, time)) for reader in readers(layout, device, time.clock)]
+    sample_all([sampling for _, sampling in ready], cancelled, time)
     environment = replace(environment, after=read_telemetry(device))
     lost_cpu_share = cpu_lost_share(before, read_cpu_times())
     for reader, _ in ready:
         reader.check()
-    measured = {reader.name: _measurement(sampling) for reader, sampling in ready}
+    measured = {reader.name: measurement_of(sampling) for reader, sampling in ready}
     return {
         "shape": list(layout.shape),
         "strides": list(layout.strides),
@@ -109,43 +108,6 @@ def measure_strided_read(
         "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},
         "environment": encode(environment),
     }
-
-
-def _warmed(reader: Reader, time: Timekeeper) -> Sampling:
-    """Return a reader that was called, checked and warmed up."""
-    candidate = reader.candidate
-    time.wait_for_idle_threads()
-    first_call_s = candidate.first_call_s(time.clock)
-    reader.check()
-    at_least_s = WARM_UP_S if candidate.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
-    with time.undisturbed(at_least_s), time.isolate_core():
-        call_s, _ = warm_up(candidate, time.clock, at_least_s)
-    return Sampling(candidate, call_s, first_call_s)
-
-
-def _sample(samplings: Sequence[Sampling], cancelled: Callable[[], bool], time: Timekeeper) -> None:
-    """Take rounds of all until each has settled.
-
-    Raises:
-        Cancelled: the user asked to stop; or whatever a call raised.
-    """
-    plan_rounds(samplings)
-    errors: list[Exception] = []
-    sample_in_rounds(
-        {sampling.candidate.case: sampling for sampling in samplings},
-        time=time,
-        random=Random(len(samplings)),
-        cancelled=lambda: cancelled() or bool(errors),
-        settle=lambda _, error: errors.append(error) if error else None,
-    )
-    if errors:
-        raise errors[0]
-    if cancelled():
-        raise Cancelled("cancelled while it was being measured")
-
-
-def _measurement(sampling: Sampling) -> Measurement:
-    return Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
 
 
 def _told(measurement: Measurement, layout: Layout) -> dict[str, Any]:

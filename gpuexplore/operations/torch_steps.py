@@ -8,6 +8,7 @@ allowed for tf32 and for nothing else.
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -55,6 +56,7 @@ def autocast(network: Network) -> Build:
 
 def checkpointed(network: Network) -> Build:
     """Return the builder of a step that keeps what goes into a layer, and computes the rest again in backward."""
+    import_module("torch._dynamo")  # for seconds, which the first checkpoint would take and a step does not
 
     def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
         layers = [(_checkpointed(layer), count) for layer, count in network(inputs[2:])]

@@ -36,6 +36,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tensors": ("expression", "show", "dtype", "device", "activity"),
         "errors": ("error", "device", "activity"),
         "training": TRAINING,
+        "transfers": ("op", "size", "gpu", "link", "memory", "device", "activity"),
     }
 )
 # the parameters that hold lists, with what separates their values

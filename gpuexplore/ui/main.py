@@ -32,6 +32,13 @@ page = st.navigation(
                 help="Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
             ),
             st.Page(
+                PAGES / "transfers.py",
+                title="Transfers",
+                icon=":material/swap_horiz:",
+                url_path="transfers",
+                help="What moving data and launching costs, and from which size a GPU beats this CPU all the same.",
+            ),
+            st.Page(
                 PAGES / "training.py",
                 title="Training",
                 icon=":material/model_training:",

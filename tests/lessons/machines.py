@@ -1,13 +1,14 @@
-"""Four machines that are made up, and worlds in which their measurements come out now one way and now another."""
+"""Machines that are made up, and worlds in which their measurements come out now one way and now another."""
 
 import math
+import re
 from dataclasses import replace
 
-from gpuexplore.analysis.run.analyze import analyze_alone
+from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run
+from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say
 from gpuexplore.lessons.quantities import result_row
 from gpuexplore.lessons.work import request_of
 from gpuexplore.mistakes import mistake_named
@@ -19,8 +20,15 @@ from gpuexplore.serialization import encode
 from tests.analysis.made import PEAKS, device
 
 CPU = device(memory_bytes=2**34, cache_bytes=2**20)
+
+
+def slower(times):
+    return replace(CPU.bandwidth, bytes_per_s=CPU.bandwidth.bytes_per_s / times)
+
+
 WITH_UNITS = replace(CPU, native=("fp64", "fp32", "bf16", "fp16"), cores=2)
-WITHOUT_UNITS = replace(CPU, native=("fp64", "fp32"), peaks=PEAKS[:1], cores=1)
+WITHOUT_UNITS = replace(CPU, native=("fp64", "fp32"), peaks=PEAKS[:1], cores=1, bandwidth=slower(2))
+STARVED = replace(WITHOUT_UNITS, bandwidth=slower(10))
 
 
 def gpu(name, device_id="cuda:0"):
@@ -31,10 +39,12 @@ def gpu(name, device_id="cuda:0"):
 MACHINES = {
     "a CPU with bf16 units": (WITH_UNITS,),
     "a CPU without": (WITHOUT_UNITS,),
-    "a T4": (WITHOUT_UNITS, gpu("t4")),
+    "a T4": (STARVED, gpu("t4")),
     "two H100": (WITH_UNITS, gpu("h100-sxm5-80gb"), gpu("h100-sxm5-80gb", "cuda:1")),
+    "a GPU that nobody knows": (WITH_UNITS, device(device_id="cuda:0")),
 }
 OVERHEAD_S = {"numpy": 1e-6, "torch": 3e-6}
+NUMBER = re.compile(r"\b\d+(?:\.\d+)?(?:e\d+)?\b")
 SPREADS = (0.002, 0.02, 0.3)
 """How far samples lie around their median, in one world and the other."""
 
@@ -60,19 +70,20 @@ class World:
             return Result(case, Status.SKIPPED, "a made-up failure")
         on, operation = self.devices[case.device], operation_named(case.operation)
         implementation = operation.implementation_named(case.implementation)
-        peak = implementation.peak(on, case.dtype)
+        peak = implementation.peak(on, case.dtype) or implementation.peak(on, "fp32")
         rate = 0.5 * peak.flop_per_s if peak else 1e10
         work_s = operation.flop_count(case.shape) / rate
         move_s = operation.byte_count(case.shape, dtype_named(case.dtype)) / on.bandwidth.bytes_per_s
         seconds = (max(work_s, move_s) + OVERHEAD_S.get(case.implementation, 1e-6)) * self.factor()
         samples = tuple(seconds * (1 + self.spread * self.random.uniform(-1, 1)) for _ in range(21))
         slow_last = (*samples[:-1], samples[-1] * self.random.choice((1, 1, 30)))
-        flags = (Flag("contended", "x"),) if self.is_disturbed else ()
+        flags = [Flag("contended", "x")] if self.is_disturbed else []
+        flags += [Flag("emulated", "x")] if case.dtype not in on.native else []
         error = self.random.choice((1e-8, 1e-6, 1e-3, 4e-3, 0.1))
         environment = Environment(on, "2026-01-02T00:00:00Z", "1", None, "3.12", "linux", {})
         measurement = Measurement(slow_last, first_call_s=seconds * self.factor(2))
         accuracy = Accuracy(error if case.options.data != "ones" else self.random.choice((0.0, error)), 1.0)
-        return Result(case, Status.OK, None, measurement, accuracy, flags, environment)
+        return Result(case, Status.OK, None, measurement, accuracy, tuple(flags), environment)
 
     def mistake(self, name):
         found = mistake_named(name)
@@ -81,13 +92,15 @@ class World:
         text = "inf" if name == "fp16-overflow" and self.random.random() < 0.5 else None
         width = self.random.choice((0.0, 0.01, 1.5))
         values = (None if text else right * ratio, right)
+        if found.quantity == "share":
+            values = tuple(self.random.choice((0.0, 0.01, 0.5)) for _ in values)
         if found.quantity == "count":
             values = (float(self.random.randrange(0, 12)), float(self.random.choice((0, 0, 3))))
         ends = [None if value is None else (value / (1 + width), value * (1 + width)) for value in values]
         readings = [
             Reading(value, ci95, text if value is None else None) for value, ci95 in zip(values, ends, strict=True)
         ]
-        factor = None if text else Factor(ratio, (ratio / (1 + width), ratio * (1 + width)))
+        factor = None if text or 0 in values else Factor(ratio, (ratio / (1 + width), ratio * (1 + width)))
         return encode(
             Observation(
                 mistake=name, quantity=found.quantity, what="x", how="measured", wrong=readings[0], right=readings[1],
@@ -114,19 +127,28 @@ class World:
         block = self.random.choice(blocks or [Run("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16")])
         on = next(iter(self.devices))
         experiment = resolve(replace(request_of(block, on), cache=self.random.choice(("", "cold"))), self.devices)
-        return [result_row(block, analyze_alone(result)) for result in self.results(experiment)[:4]]
+        return [result_row(block, analyzed) for analyzed in analyze(self.results(experiment)).results]
 
 
 def guesses(step, judged, random):
-    """Return a guess at each question: the truth, near it, far from it, one of the choices, or none."""
+    """Return a guess at each question: the truth, near it, far from it, one that a `say` waits for, or none."""
     truths = {found.check.guess: found.judged.truth for found in judged.checks}
-    return {name: _guess(guess, truths.get(name), random) for name, guess in step.guesses.items()}
+    return {name: _guess(guess, truths.get(name), step, random) for name, guess in step.guesses.items()}
 
 
-def _guess(guess, truth, random):
+def _guess(guess, truth, step, random):
     if random.random() < 0.15:
         return None
     if guess.choices:
         return random.choice((*guess.choices, CANNOT_TELL))
+    named = [number / UNITS[guess.unit] for number in _numbers(step)]
+    if named and random.random() < 0.3:
+        return f"{random.choice(named):.12g}"
     base = abs(getattr(truth, "value", 1.0)) / UNITS[guess.unit] or 1.0
     return f"{base * random.choice((1, 1, 1.4, 2.5, 8, 1 / 8, 2 / 3, 0.5, 4, 1 / 12)):.12g}"
+
+
+def _numbers(step):
+    """Return the numbers that stand in the conditions of a step."""
+    found = [NUMBER.findall(say.when) for say in step.of(Say)]
+    return [float(text) for texts in found for text in texts]

@@ -47,4 +47,4 @@ def unsaid_of(lesson, step, random):
 def test_each_check_has_one_outcome_and_every_say_is_reached(name):
     lesson, random = catalog().lesson(name), Random(name)
 
-    assert [unsaid for step in lesson.steps for unsaid in unsaid_of(lesson, step, random)] == []
+    assert [f"{name}/{unsaid}" for step in lesson.steps for unsaid in unsaid_of(lesson, step, random)] == []

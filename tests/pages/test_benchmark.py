@@ -391,3 +391,31 @@ def test_a_run_of_another_version_is_named_and_leaves_the_other_pages_alone(page
     )
     for name in ("roofline", "what_if"):
         assert not page(name).exception
+
+
+def test_the_first_visit_is_offered_a_tour(page, monkeypatch):
+    went = []
+    monkeypatch.setattr(
+        "gpuexplore.ui.benchmark.welcome.st.switch_page",
+        lambda page, query_params: went.append((page.name, query_params)),
+    )
+    app = page("benchmark")
+    app.button(key="welcome.tour").click().run()
+
+    assert went == [("lessons.py", {"lesson": "tour"})]
+
+
+@pytest.mark.parametrize("known_by", ["a run", "an answer"])
+def test_whoever_was_here_before_is_not_offered_the_tour(page, store, finished_by_owner, known_by):
+    finished_by_owner(known_by)
+
+    assert "welcome.tour" not in [button.key for button in page("benchmark").button]
+
+
+@pytest.fixture
+def finished_by_owner(store, experiment, results):
+    ways = {
+        "a run": lambda: store.record(experiment, OWNER, results=results),
+        "an answer": lambda: store.add_answer(OWNER, ("tour", "x", "a"), guesses={}, runs=[]),
+    }
+    return lambda way: ways[way]()

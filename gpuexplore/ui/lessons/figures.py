@@ -13,7 +13,7 @@ from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.charts.training import losses
-from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Mistake, Predict, Run, Train
+from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
 from gpuexplore.lessons.evidence import Measured, computed_rows, stand_ins
 from gpuexplore.lessons.figure import Figure, format_with_interval
 from gpuexplore.lessons.format import Step
@@ -25,6 +25,7 @@ from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device, Result
 from gpuexplore.request import to_query
 from gpuexplore.serialization import decode
+from gpuexplore.ui.lessons.computed import memory_query, show_memory, show_read, show_tensor
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.table import UNITS, shown_row
 from gpuexplore.ui.shared.charts import show_chart
@@ -54,6 +55,9 @@ def show_figures(
     """Show what a step knows, block by block, and the page on which each goes on."""
     for place, task in enumerate(tasks):
         block = task.block
+        if isinstance(block, Tensor):  # its picture, and where it goes on, are below
+            show_read(block, measured.get(place))
+            continue
         if isinstance(block, Mistake):
             _show_mistake(measured.get(place), f"{key}.{place}.mistake")
         elif isinstance(block, Train):
@@ -135,7 +139,11 @@ def _show_claim(block: Claim, _devices: Sequence[Device]) -> None:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in found.evidence))
 
 
-SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {Claim: _show_claim}
+SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
+    Claim: _show_claim,
+    Tensor: show_tensor,
+    Memory: show_memory,
+}
 
 
 def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
@@ -156,4 +164,8 @@ def _page_of(block: Any, devices: Sequence[Device]) -> tuple[str, str, dict[str,
         return "fact_check.py", "Fact check", {"row": claims_of(block.row)[0].id}
     if isinstance(block, Predict):
         return "what_if.py", "Dtype what-if", {"op": block.operation, "shape": block.shape or block.size}
+    if isinstance(block, Tensor):
+        return "tensors.py", "Tensors", {"expression": block.expression}
+    if isinstance(block, Memory):
+        return "memory.py", "Memory", memory_query(block)
     return ("kernels.py", "Kernels", {}) if isinstance(block, Launch) else ("", "", {})

@@ -1,11 +1,12 @@
 """One step of a lesson: text, guess, measurement, verdict in the reader's own figures, and the rule to keep."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.analysis.run.analyze import analyze_alone
+from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.lessons.blocks import Check, Guess, Instructor, Keep
 from gpuexplore.lessons.blocks import Run as RunBlock
@@ -16,7 +17,7 @@ from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.lessons.prose import Prose
 from gpuexplore.lessons.quantities import Row, StepNames, facts_of, result_row
 from gpuexplore.lessons.work import Task, tasks_of
-from gpuexplore.model import Device, Run
+from gpuexplore.model import Device, Result, Run
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity.view import RUNS
 from gpuexplore.ui.glossary import help_on
@@ -203,8 +204,11 @@ def _own_rows(step: Step, devices: Sequence[Device]) -> list[Row]:
     """Return the reader's own results, where the step has a task that one of them may have done."""
     if not any(check.reach for check in step.of(Check)):
         return []
-    found = [result for device in devices for _, result in measured_results(device, owner()).found]
-    return [result_row(OWN, analyze_alone(result)) for result in found]
+    runs = defaultdict[tuple[str, str], list[Result]](list)
+    for device in devices:
+        for run_id, result in measured_results(device, owner()).found:
+            runs[run_id, result.case.operation].append(result)
+    return [result_row(OWN, analyzed) for results in runs.values() for analyzed in analyze(results).results]
 
 
 def _show_text(text: str) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from gpuexplore.activity import Activity, ActivityRun, of_kind
 from gpuexplore.analysis.tensors import TensorView
-from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
+from gpuexplore.analysis.tensors.strided_read import EXPECTED_S, KIND, arguments_of
 from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, store
@@ -16,8 +16,6 @@ from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import format_interval, format_ratio
 
-KIND = "strided-read"
-EXPECTED_S = 2.0
 KNOWN_FOR = timedelta(hours=1)  # after that somebody measures it again
 LOOKS = 3
 NEWEST: Shared[ActivityRun | None] = Shared(100)
@@ -25,13 +23,6 @@ WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
 }
-
-
-def arguments_of(view: TensorView) -> dict[str, str] | None:
-    """Return what `gpuexplore.measure.strided_read` takes for a tensor; None for one it cannot read."""
-    if not 0 < view.axes <= AXES or not 0 < max(view.span, view.element_count) <= MOST_CELLS:
-        return None
-    return {"shape": ",".join(map(str, view.shape)), "strides": ",".join(map(str, view.strides))}
 
 
 def show_measured(view: TensorView) -> None:

@@ -1,0 +1,154 @@
+"""How long a transfer takes over a link: measured where it was measured, else predicted from the link's peak.
+
+Predicted is a cost for each transfer plus bytes over a share of the peak. Packets cost a tenth to a third of it; data
+in pageable memory are copied into pinned memory by the driver first, in pieces, at the speed of the host. The shares
+are assumptions, wide enough for most hosts, and no measurement: see
+https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from types import MappingProxyType
+from typing import Literal
+
+from gpuexplore.analysis.transfer.span import Span, measured_span
+from gpuexplore.devices import row_of
+from gpuexplore.devices.pcie import SOURCE, Link
+from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.transfer.contract import SIZES_BYTES, Reading
+from gpuexplore.model import Device
+
+Memory = Literal["pageable", "pinned"]
+Direction = Literal["host to device", "device to host"]
+OWN = "own"  # the link that the table of accelerators has for the GPU
+DEFAULT_LINK = "pcie3-x16"  # where the table has none
+LATENCY = Span(10e-6, 5e-6, 25e-6, "predicted")  # of one transfer: a call of the driver and a wait
+ASSUMED_SOURCE = "https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Fraction of a link's peak that large transfers reach: usually, and 9 in 10 times at least and at most."""
+
+    usual: float
+    low: float
+    high: float
+
+
+SHARES: Mapping[Memory, Share] = MappingProxyType(
+    {"pageable": Share(0.40, 0.15, 0.75), "pinned": Share(0.78, 0.65, 0.90)}
+)
+LINKS: Mapping[str, Link] = MappingProxyType(
+    {f"pcie{generation}-x{lanes}": Link(generation, lanes) for generation in (3, 4, 5) for lanes in (16, 8, 4)}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The way between this host and a GPU.
+
+    Attributes:
+        title: of the link, e.g. ``PCIe 3.0 x16``.
+        bytes_per_s: its theoretical peak in one direction; None where it is unknown.
+        source: who says so.
+        memory: the host's.
+        readings: transfers that were measured over it; none: they are predicted.
+    """
+
+    title: str
+    bytes_per_s: float | None
+    source: str
+    memory: Memory
+    readings: tuple[Reading, ...] = ()
+
+    def move(self, byte_count: float, direction: Direction) -> Span | None:
+        """Return the time of one transfer; None where neither a measurement nor a peak is known."""
+        known = [reading for reading in self.readings if reading.name == f"torch {direction}, {self.memory}"]
+        if any(reading.median_s for reading in known):
+            return _between(byte_count, known)
+        return None if self.bytes_per_s is None else predicted_transfer(byte_count, self.bytes_per_s, self.memory)
+
+
+def path_to(gpu: Device, link: str = OWN, memory: Memory = "pageable") -> Path:
+    """Return the assumed way to a GPU of the table.
+
+    Args:
+        link: a key of LINKS, or OWN.
+
+    Raises:
+        InvalidInput: no such link or memory.
+    """
+    if memory not in SHARES:
+        raise InvalidInput.of("memory", memory, SHARES)
+    if link != OWN and link not in LINKS:
+        raise InvalidInput.of("link", link, (OWN, *LINKS))
+    row = row_of(gpu)
+    own_bytes_per_s = row.pcie_bytes_per_s if row else None
+    if link == OWN and row and own_bytes_per_s:
+        return Path(f"link of {row.name}", own_bytes_per_s, row.source_url, memory)
+    assumed = LINKS[DEFAULT_LINK if link == OWN else link]
+    return Path(assumed.title, assumed.bytes_per_s, SOURCE, memory)
+
+
+def measured_path(link: Link | None, readings: Sequence[Reading], memory: Memory) -> Path:
+    """Return the way to a GPU of this machine, with its measured transfers."""
+    title = link.title if link else "unknown link"
+    return Path(title, link.bytes_per_s if link else None, "NVML", memory, tuple(readings))
+
+
+def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> Span:
+    """Return how long a transfer should take over a link of this peak, with its 90 % interval."""
+    share = SHARES[memory]
+    return Span(
+        LATENCY.time_s + byte_count / (peak_bytes_per_s * share.usual),
+        LATENCY.low_s + byte_count / (peak_bytes_per_s * share.high),
+        LATENCY.high_s + byte_count / (peak_bytes_per_s * share.low),
+        "predicted",
+    )
+
+
+def predicted_rates(path: Path) -> tuple[Reading, ...]:
+    """Return predicted transfers of each size from either memory, in the form of measured ones, named as predicted.
+
+    The interval in place of the 95 % interval is the 90 % prediction interval; none without a peak.
+    """
+    if path.bytes_per_s is None:
+        return ()
+    spans = {
+        (memory, size): predicted_transfer(size, path.bytes_per_s, memory) for memory in SHARES for size in SIZES_BYTES
+    }
+    return tuple(
+        Reading(f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=(span.low_s, span.high_s))
+        for (memory, size), span in spans.items()
+    )
+
+
+def _between(byte_count: float, readings: Sequence[Reading]) -> Span:
+    """Return the time between the measured sizes, straight on log scales; beyond the largest at its rate."""
+    known = sorted((reading.byte_count, reading) for reading in readings if reading.median_s)
+    sizes = [size for size, _ in known]
+    spans = [measured_span(reading.median_s or 0.0, reading.ci95_s) for _, reading in known]
+    if byte_count <= sizes[0]:
+        return spans[0]
+    if byte_count >= sizes[-1]:
+        return spans[-1].times(byte_count / sizes[-1])
+    place = bisect_right(sizes, byte_count)
+    return interpolated(byte_count, (sizes[place - 1], spans[place - 1]), (sizes[place], spans[place]))
+
+
+def interpolated(at: float, left: tuple[float, Span], right: tuple[float, Span]) -> Span:
+    """Return the time at `at` on the straight line, on log scales, between two sizes with their times."""
+    (size, start), (next_size, end) = left, right
+    share = (log(at) - log(size)) / (log(next_size) - log(size))
+
+    def between(low: float, high: float) -> float:
+        return exp((1 - share) * log(low) + share * log(high))
+
+    return Span(
+        between(start.time_s, end.time_s),
+        between(start.low_s, end.low_s),
+        between(start.high_s, end.high_s),
+        "measured" if start.origin == end.origin == "measured" else "predicted",
+    )

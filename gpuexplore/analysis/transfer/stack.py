@@ -1,0 +1,44 @@
+"""The first use of an operation, part by part: first call, data there, kernel, result back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuexplore.analysis.transfer.comparison import SizePoint
+from gpuexplore.analysis.transfer.span import Span, measured_span
+from gpuexplore.measure.transfer.contract import Reading
+
+FIRST_CALL = "first call"
+
+
+@dataclass(frozen=True, slots=True)
+class StackPart:
+    """A part of a first use; `span` is None where its time is unknown."""
+
+    where: str
+    part: str
+    span: Span | None
+
+
+def stack(point: SizePoint, *, cpu_first: Span | None, gpu_first: Span | None) -> tuple[StackPart, ...]:
+    """Return the parts on this CPU, which moves nothing, and on the GPU."""
+    return (
+        StackPart("CPU", FIRST_CALL, cpu_first),
+        StackPart("CPU", "kernel", point.cpu),
+        StackPart("GPU", FIRST_CALL, gpu_first),
+        StackPart("GPU", "host to device", point.there),
+        StackPart("GPU", "kernel", point.kernel),
+        StackPart("GPU", "device to host", point.back),
+    )
+
+
+def first_call_cost(readings: Sequence[Reading]) -> Span | None:
+    """Return what the first call took beyond a later one, at most of all sizes; None where nothing was measured.
+
+    A library is loaded, threads start and kernels are compiled or chosen once in a process, whatever the size.
+    """
+    costs = [
+        max(0.0, reading.first_call_s - reading.median_s)
+        for reading in readings
+        if reading.first_call_s is not None and reading.median_s is not None
+    ]
+    return measured_span(max(costs), None) if costs else None

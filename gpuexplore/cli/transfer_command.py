@@ -1,0 +1,124 @@
+"""`gpuexplore transfer`: moves, calls and the work measured here, and from which size a GPU beats this CPU."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from gpuexplore.activity import of_kind
+from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.transfer import (
+    BreakEven,
+    Side,
+    SizePoint,
+    break_even_size,
+    compare,
+    measured_path,
+    path_to,
+    readings_of,
+    side_of,
+    this_cpu,
+    uses_that_pay,
+)
+from gpuexplore.analysis.transfer.link import LINKS, OWN, SHARES, Path
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.activity_run import perform
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.devices import device_named, discover, ensure_ceiling, target_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.transfer.contract import PARTS, Observed
+from gpuexplore.model import Device
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.serialization import decode, encode
+from gpuexplore.units import format_bytes_per_s, format_interval, format_seconds
+
+EXPECTED_S = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `transfer`."""
+    add = parser.add_argument
+    add(
+        "operation", nargs="?", default="matmul", metavar="OPERATION", help=f"{', '.join(OPERATIONS)} (default: matmul)"
+    )
+    add("--gpu", default="Tesla T4", metavar="NAME", help="the GPU of the table to predict (default: %(default)s)")
+    add("--link", default=OWN, metavar="NAME", help=f"{OWN}: the GPU's; or {', '.join(LINKS)}")
+    add("--memory", default="pageable", choices=tuple(SHARES), help="the host's (default: %(default)s)")
+    add("--device", default="cpu", metavar="NAME", help="where to measure: cpu or cuda:0 (default: cpu)")
+    add("--predict", action="store_true", help="measure nothing: predict the CPU as well")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Measure unless told not to, and print what was observed and from where on the GPU wins."""
+    here = discover()
+    operation_named(arguments.operation)
+    device = device_named(arguments.device, here)
+    gpu = target_named(arguments.gpu, ()) if device.kind == "cpu" else device
+    path = path_to(gpu, arguments.link, arguments.memory)
+    cpu = this_cpu(here)
+    if cpu is None:
+        raise InvalidInput.of("device", "cpu", (found.id for found in here))
+    observed = () if arguments.predict else _observed(arguments.operation, device)
+    on_cpu, on_gpu = Side(ensure_ceiling(cpu)), Side(gpu)
+    if device.kind == "cpu":
+        on_cpu = side_of(on_cpu.device, readings_of(observed, "work"))
+    elif observed:
+        on_gpu = side_of(device, readings_of(observed, "work"))
+        path = measured_path(observed[0].link, readings_of(observed, "moves"), arguments.memory)
+    points = compare(arguments.operation, (on_cpu, on_gpu), path, calibrate())
+    if arguments.json:
+        print_json(_told(observed, points, gpu, path))
+    else:
+        _print(observed, points, gpu, path)
+    return EXIT_OK
+
+
+def _observed(operation: str, device: Device) -> tuple[Observed, ...]:
+    activity = of_kind("transfer", {"operation": operation}, device=device.id, expected_s=EXPECTED_S)
+    return tuple(decode(Observed, dict(payload)) for payload in perform(activity))
+
+
+def _told(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Device, path: Path) -> dict[str, Any]:
+    """Return what `gpuexplore transfer --json` prints."""
+    parts = {part: [encode(reading) for reading in readings_of(observed, part)] for part in PARTS}
+    sizes = [encode(point) | {"uses_that_pay": encode(uses_that_pay(point))} for point in points]
+    return {
+        "gpu": gpu.name,
+        "link": {"title": path.title, "bytes_per_s": path.bytes_per_s, "source": path.source, "memory": path.memory},
+        "measured": parts,
+        "break_even_size": encode(break_even_size(points)),
+        "sizes": sizes,
+        "environment": encode(observed[0].environment) if observed else None,
+    }
+
+
+def _print(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Device, path: Path) -> None:
+    for part in PARTS:
+        rows = [
+            (
+                reading.name,
+                "" if not reading.byte_count else f"{reading.byte_count:,} B",
+                format_seconds(reading.median_s),
+                format_interval(reading.ci95_s, format_seconds),
+                format_bytes_per_s(reading.bytes_per_s) if reading.bytes_per_s else "",
+            )
+            for reading in readings_of(observed, part)
+        ]
+        if rows:
+            print_columns([(part, "bytes", "median", "95 % interval", "rate"), *rows])
+            print()
+    heading = ("size", "this CPU", f"{gpu.name} with transfers", "uses that pay")
+    print_columns([heading, *map(_columns, points)])
+    print(f"\n{gpu.name} wins from size {_words(break_even_size(points))}")
+    print(f"predicted over {path.title}, {format_bytes_per_s(path.bytes_per_s)}, {path.memory} memory: {path.source}")
+
+
+def _columns(point: SizePoint) -> tuple[str, ...]:
+    cpu, gpu = (span and f"{format_seconds(span.time_s)} {span.origin}" for span in (point.cpu, point.gpu))
+    return f"{point.size:,}", cpu or "—", gpu or "—", _words(uses_that_pay(point))
+
+
+def _words(found: BreakEven) -> str:
+    """Return ``359 (193 to 2,119)``; an end that never pays says so."""
+    value, low, high = ("never" if end is None else f"{end:,}" for end in (found.value, found.low, found.high))
+    return f"{value} ({low} to {high})"

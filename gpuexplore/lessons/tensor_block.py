@@ -1,0 +1,95 @@
+"""The quantities of a `tensor`: where its elements lie, whether it is a view, and what reading it costs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuexplore.activity import Activity, Payload, of_kind
+from gpuexplore.analysis.tensors import Chain, StepRefused, evaluate
+from gpuexplore.analysis.tensors.strided_read import EXPECTED_S, KIND, arguments_of
+from gpuexplore.errors import InvalidInput
+from gpuexplore.lessons.blocks import Tensor
+from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
+from gpuexplore.lessons.quantities import DOUBTS, Row
+from gpuexplore.model import Origin
+
+ITEMSIZE_BYTES = 4
+SOURCES = frozenset({Origin.LIVE.label})
+READ = ("contiguous", "strided")
+WAYS = ("loop", "copy")  # as `gpuexplore.measure.strided_read` names them
+
+
+def tensor_rows(block: Tensor) -> Iterator[Row]:
+    """Yield what arithmetic says of a tensor: of the whole, then of each axis by its number.
+
+    Raises:
+        InvalidInput: the expression is not of the grammar; a step that torch refuses is a figure, not an error.
+    """
+    try:
+        chain = evaluate(block.expression)
+    except StepRefused as error:
+        yield Row({"of": block.id}, {"kind": "refused"}, str(error))
+        return
+    yield Row({"of": block.id}, _whole(chain))
+    for axis, (length, stride) in enumerate(zip(chain.shape, chain.strides, strict=True)):
+        yield Row({"of": block.id, "name": str(axis)}, {"stride": exact(float(stride)), "length": exact(float(length))})
+
+
+def _whole(chain: Chain) -> Mapping[str, Figure | str]:
+    found: dict[str, Figure | str] = {
+        "kind": _kind(chain),
+        "index": exact(float(chain.offset)),
+        "bytes": exact(float(chain.result.element_count * ITEMSIZE_BYTES), SIZE),
+    }
+    values = chain.values
+    return found | ({"figure": exact(values[0])} if values else {})
+
+
+def _kind(chain: Chain) -> str:
+    """Return whether the result looks at the storage its chain began with."""
+    if chain.steps[-1].kind == "result":
+        return "result"
+    return "view" if chain.is_view else "copy"
+
+
+def read_of(block: Tensor, device_id: str) -> Activity:
+    """Return the work that measures what reading a tensor costs.
+
+    Raises:
+        InvalidInput: it cannot be read: it is refused, has no axis, or is too large.
+    """
+    arguments = arguments_of(evaluate(block.expression).result)
+    if arguments is None:
+        raise InvalidInput.of("tensor to read", block.expression, "tensors of 1 to 4 axes and up to 2^25 elements")
+    return of_kind(KIND, arguments, device=device_id, expected_s=EXPECTED_S)
+
+
+def read_rows(block: Tensor, payload: Payload) -> Iterator[Row]:
+    """Yield the times of both ways to read, contiguous and strided, and their ratios, taken round by round."""
+    for way in WAYS:
+        doubts: set[str] = set()
+        for source in READ:
+            reading = payload["readings"][f"{way} {source}"]
+            doubts |= {flag["name"] for flag in reading["flags"]} & set(DOUBTS)
+            yield Row(_labels(block, way, source), _reading(reading, frozenset(doubts)))
+        ratio = payload["ratios"][way]
+        factor = _figure(ratio["median"], ratio["ci95"], doubts=frozenset(doubts))
+        yield Row(_labels(block, way, "factor"), {"figure": factor})
+
+
+def _labels(block: Tensor, way: str, source: str) -> Mapping[str, str]:
+    return {"of": block.id, "name": way, "source": source}
+
+
+def _reading(reading: Mapping[str, Any], doubts: frozenset[str]) -> Mapping[str, Figure | str]:
+    ends = reading["ci95_s"] or (reading["median_s"], reading["median_s"])
+    moved = reading["bytes_per_s"] * reading["median_s"]
+    rates = sorted(moved / end for end in ends)
+    return {
+        "time": _figure(reading["median_s"], ends, TIME, doubts=doubts),
+        "bandwidth": _figure(reading["bytes_per_s"], rates, BANDWIDTH, doubts=doubts),
+    }
+
+
+def _figure(value: float, ends: Any, dimension: Dimension = PLAIN, *, doubts: frozenset[str]) -> Figure:
+    low, high = ends or (value, value)
+    return Figure(value, low, high, dimension, sources=SOURCES, doubts=doubts)

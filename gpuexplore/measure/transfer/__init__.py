@@ -1,0 +1,104 @@
+"""Moving data: transfers to and from a GPU, or on a CPU memory copies; what a call costs; and the work itself.
+
+Nothing here loads torch or Numba before it measures.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from gpuexplore.devices import cpu_lost_share, read_cpu_times
+from gpuexplore.devices import read as read_telemetry
+from gpuexplore.devices.pcie import link_of
+from gpuexplore.errors import Cancelled, InvalidInput
+from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.flags import condition_flags
+from gpuexplore.measure.guard import check_memory
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.in_turns import measurement_of, sample_all, warmed
+from gpuexplore.measure.memory import free_bytes
+from gpuexplore.measure.transfer.contract import SIZES_BYTES, Observed, Part, Reading, timed
+from gpuexplore.model import Device, Environment
+from gpuexplore.operations import operation_named
+from gpuexplore.serialization import encode
+
+MOVES = {"cpu": "cpu_moves", "cuda": "cuda_moves"}  # by kind of device: the file with the ways
+LIBRARIES = {"cpu": ("numpy", "torch"), "cuda": ("torch", "numba_cuda")}
+BUFFERS = 12  # of the largest size, that all ways of one size need together at most
+
+
+def perform(
+    arguments: Mapping[str, str],
+    device: Device,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+    time: Timekeeper,
+) -> None:
+    """Measure and report one `Observed` for each part: moves, calls, work.
+
+    Args:
+        arguments: ``operation``, whose work is timed.
+        device: where, or to and from where.
+        report: gets each part as JSON as soon as it is measured.
+        cancelled: polled between rounds.
+        time: the clock, and what keeps others off the cores.
+
+    Raises:
+        InvalidInput: other arguments, or a device that is neither a CPU nor a CUDA GPU.
+        TooLarge: the memory is not enough.
+        Cancelled: the user asked to stop.
+        IncorrectOutput: what was moved is not what arrived.
+    """
+    if set(arguments) != {"operation"}:
+        raise InvalidInput.of("arguments", ", ".join(arguments), ("operation",))
+    if device.kind not in MOVES:
+        raise InvalidInput.of("kind of device", device.kind, MOVES)
+    operation = operation_named(arguments["operation"])
+    check_memory(BUFFERS * max(SIZES_BYTES), free_bytes(device), device)
+    environment = describe_environment(device, LIBRARIES[device.kind], threads=device.cores or 1)
+
+    def tell(part: Part, readings: Iterable[Reading]) -> None:
+        link = link_of(device) if device.kind == "cuda" else None
+        report(encode(Observed(part, operation.name, tuple(readings), environment, link)))
+
+    tell("moves", _measure_moves(device, environment, cancelled, time))
+    tell("calls", _measure_calls(device, environment, cancelled, time))
+    work = import_module("gpuexplore.measure.transfer.work")
+    tell("work", work.measure_work(operation, device, cancelled=cancelled, time=time))
+
+
+def _measure_moves(
+    device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
+) -> Iterable[Reading]:
+    ways = import_module(f"gpuexplore.measure.transfer.{MOVES[device.kind]}")
+    for size_bytes in SIZES_BYTES:
+        yield from _measured(tuple(ways.moves(size_bytes, device, time.clock)), environment, cancelled, time)
+
+
+def _measure_calls(
+    device: Device, environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
+) -> Iterable[Reading]:
+    built = import_module("gpuexplore.measure.transfer.calls").calls(device, time.clock)
+    return _measured(tuple(built), environment, cancelled, time)
+
+
+def _measured(
+    ways: Sequence[Any], environment: Environment, cancelled: Callable[[], bool], time: Timekeeper
+) -> Iterable[Reading]:
+    """Return the ways timed in turns; each is checked before and after it is timed."""
+    if cancelled():
+        raise Cancelled("cancelled before it was measured")
+    before = read_cpu_times()
+    ready = [(way, warmed(way.candidate, way.check, time)) for way in ways]
+    sample_all([sampling for _, sampling in ready], cancelled, time)
+    conditions = replace(environment, after=read_telemetry(environment.device))
+    lost_cpu_share = cpu_lost_share(before, read_cpu_times())
+    found = []
+    for way, sampling in ready:
+        way.check()
+        measurement = measurement_of(sampling)
+        flags = condition_flags(measurement, conditions, lost_cpu_share)
+        found.append(timed(way.reading, measurement, calls=way.calls, flags=flags))
+    return found

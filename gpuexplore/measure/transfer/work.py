@@ -1,0 +1,59 @@
+"""The operation itself on this device without any transfer, by the library of the device's vendor."""
+
+from collections.abc import Callable, Iterator
+
+from gpuexplore.errors import Cancelled
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.runner import measure_group
+from gpuexplore.measure.transfer.contract import DTYPE, Reading, timed, work_sizes_of
+from gpuexplore.measure.transfer.way import BUDGET_S
+from gpuexplore.model import Case, Device, Options, Result, Status
+from gpuexplore.operations.contract import Operation
+
+
+def measure_work(
+    operation: Operation, device: Device, *, cancelled: Callable[[], bool], time: Timekeeper
+) -> tuple[Reading, ...]:
+    """Return the time of a call at each size that is cheap enough; of others the reason why there is none.
+
+    Raises:
+        Cancelled: the user asked to stop.
+    """
+    return tuple(_readings(operation, device, cancelled, time))
+
+
+def _readings(
+    operation: Operation, device: Device, cancelled: Callable[[], bool], time: Timekeeper
+) -> Iterator[Reading]:
+    library = operation.vendor_library.name
+    for size in work_sizes_of(operation):
+        case = Case(
+            operation.name,
+            operation.shape_of_size(size),
+            DTYPE,
+            library,
+            device.id,
+            Options(cache="warm", budget_s=BUDGET_S),
+        )
+        yield from (_reading(result, size) for result in _results(case, device, cancelled, time))
+
+
+def _results(case: Case, device: Device, cancelled: Callable[[], bool], time: Timekeeper) -> list[Result]:
+    found: list[Result] = []
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            found.append(event)
+
+    measure_group([case], device, report=keep, cancelled=cancelled, time=time)
+    return found
+
+
+def _reading(result: Result, size: int) -> Reading:
+    if result.status is Status.CANCELLED:
+        raise Cancelled(result.reason or "cancelled")
+    name = f"{result.case.operation}, size {size:,}"
+    library = result.case.implementation
+    if result.measurement is None:
+        return Reading(name, library, size=size, reason=f"{result.status.value}: {result.reason}")
+    return timed(Reading(name, library, size=size), result.measurement, flags=tuple(result.flags))

@@ -1,0 +1,72 @@
+"""What a step computes of tensors and of memory, short: a picture or a line, and the page that has the rest."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.analysis.memory.models import models
+from gpuexplore.analysis.tensors import StepRefused, evaluate
+from gpuexplore.analysis.tensors.explain import words
+from gpuexplore.charts.tensor import can_draw, tensor_picture
+from gpuexplore.devices import accelerator_named
+from gpuexplore.lessons.blocks import Memory, Tensor
+from gpuexplore.lessons.evidence import Measured
+from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
+from gpuexplore.lessons.memory_block import memory_rows, options_of
+from gpuexplore.lessons.tensor_block import read_rows
+from gpuexplore.model import Device
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import show_chart
+
+
+def show_tensor(block: Tensor, _devices: Sequence[Device]) -> None:
+    """Draw a tensor over its storage, with shape, strides and offset; or say why a step is refused."""
+    try:
+        chain = evaluate(block.expression)
+    except StepRefused as error:
+        st.markdown(f"`{plain(block.expression)}` is refused: {plain(str(error))}")
+        return
+    view = chain.result
+    shared = "looks at the first storage" if chain.is_view else "has storage of its own"
+    st.markdown(
+        f"`{plain(block.expression)}`: shape {words(view.shape)}, strides {words(view.strides)}, offset {view.offset}; "
+        f"it {shared}"
+    )
+    if can_draw(view, chain.storage):
+        key = f"chart.tensor.{block.id or block.expression}"
+        show_chart(lambda: tensor_picture(chain.steps[-1].text, view, chain.storage), (block.expression,), key=key)
+
+
+def show_read(block: Tensor, measured: Measured | None) -> None:
+    """Show what reading a tensor took, contiguous and strided."""
+    if not measured:
+        return
+    for row in read_rows(block, measured):  # type: ignore[arg-type]  # a payload
+        listed = [format_with_interval(figure) for figure in row.figures.values() if isinstance(figure, Figure)]
+        st.caption(f"{row.labels['name']}, {row.labels['source']}: {', '.join(listed)}")
+
+
+def show_memory(block: Memory, _devices: Sequence[Device]) -> None:
+    """Show the peak of a training step, when it is, the most of each kind, and what fits."""
+    whole, *kinds = memory_rows(block)
+    sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], Figure)}
+    fits = f"; the largest batch on {block.gpu} is {_words(whole.figures['batch'])}" if "batch" in whole.figures else ""
+    listed = [
+        f"{name} {format_figure(size)}" for name, size in sizes.items() if size.value and name not in ("peak", "usable")
+    ]
+    how = ", ".join((f"batch {block.batch:,}", block.dtype, block.optimizer, *block.options))
+    peak = f"peak {_words(sizes['peak'])}, in {whole.figures['phase']}{fits}"
+    st.markdown(f"**{plain(block.model)}**, {plain(f'{how}: {peak}')}")
+    st.caption(f"At most: {', '.join(listed)}")
+
+
+def memory_query(block: Memory) -> dict[str, str]:
+    """Return the parameters of the page Memory with the same choices."""
+    model = {"model": block.model} if block.model in models() else {"model": "widths", "widths": block.model}
+    row = accelerator_named(block.gpu) if block.gpu else None
+    chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
+    return model | chosen | options_of(block) | ({"gpu": row.key} if row else {})
+
+
+def _words(figure: Figure | str) -> str:
+    return format_figure(figure) if isinstance(figure, Figure) else figure

@@ -1,0 +1,96 @@
+"""What is moved, where to and how: the choices of the page Transfers, each in the URL."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from gpuexplore.analysis.transfer.link import LINKS, OWN, SHARES, Memory
+from gpuexplore.devices import ACCELERATORS, target_named
+from gpuexplore.measure.transfer.contract import sizes_of
+from gpuexplore.model import Device
+from gpuexplore.operations import operation_named
+from gpuexplore.ui import url_widgets
+from gpuexplore.ui.session import known_devices
+from gpuexplore.units import format_bytes_per_s
+
+DEFAULT_GPU = "t4"
+_NAMES = {row.key: row.name for row in ACCELERATORS}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the page compares.
+
+    Attributes:
+        size: one of the operation's sizes, taken apart in the stacked bars.
+        gpu: of the table, or of this machine.
+        link: a key of LINKS, or OWN.
+        measured_on: the device that the button measures on.
+    """
+
+    operation: str
+    size: int
+    gpu: Device
+    link: str
+    memory: Memory
+    cpu: Device
+    measured_on: Device
+
+
+def choose() -> Asked:
+    """Draw the choices and return them."""
+    devices = known_devices()
+    columns = st.columns([3, 2, 3, 3], gap="medium")
+    with columns[0]:
+        operation = url_widgets.operation()
+    with columns[1]:
+        size = int(url_widgets.select("Size", "size", _sizes(operation), shown=lambda text: f"{int(text):,}"))
+    with columns[2]:
+        gpu = url_widgets.select("GPU", "gpu", _gpus(devices), shown=_gpu_title)
+    with columns[3]:
+        link = url_widgets.select("Link", "link", [OWN, *LINKS], shown=_link_title)
+    columns = st.columns([3, 5], gap="medium")
+    with columns[0]:
+        memory: Memory = (
+            "pinned" if url_widgets.segments("Host memory", "memory", list(SHARES)) == "pinned" else "pageable"
+        )
+    cpu = next((device for device in devices if device.kind == "cpu"), devices[0])
+    with columns[1]:
+        measured_on = _measured_on(devices)
+    return Asked(operation, size, target_named(gpu, devices), link, memory, cpu, measured_on)
+
+
+def _sizes(operation: str) -> list[str]:
+    """Return the sizes, the middle of the default sweep's first."""
+    contract = operation_named(operation)
+    sizes = sizes_of(contract)
+    usual = max(contract.default_sizes)
+    first = min(sizes, key=lambda size: abs(size - usual))
+    return [str(first), *(str(size) for size in sizes if size != first)]
+
+
+def _gpus(devices: Sequence[Device]) -> list[str]:
+    """Return the GPUs of this machine, then those of the table that a PCI Express link leads to."""
+    here = [device.id for device in devices if device.kind == "cuda"]
+    table = [row.key for row in ACCELERATORS if row.pcie_bytes_per_s]
+    default = [key for key in table if key == DEFAULT_GPU]
+    return [*here, *default, *(key for key in table if key != DEFAULT_GPU)]
+
+
+def _gpu_title(key: str) -> str:
+    return _NAMES.get(key, key)
+
+
+def _link_title(key: str) -> str:
+    if key not in LINKS:
+        return "the GPU's own"
+    return f"{LINKS[key].title}: {format_bytes_per_s(LINKS[key].bytes_per_s)}"
+
+
+def _measured_on(devices: Sequence[Device]) -> Device:
+    if len(devices) == 1:
+        return devices[0]
+    by_id = {device.id: device for device in devices}
+    preferred = sorted(by_id, key=lambda device_id: by_id[device_id].kind == "cpu")
+    return by_id[url_widgets.select("Measure on", "device", preferred)]

@@ -1,0 +1,85 @@
+"""What is known of moving data here: the newest measurement on each device, and what follows for the choices."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from gpuexplore.activity import Activity, ActivityRun, of_kind
+from gpuexplore.analysis.prediction import Calibration, calibrate
+from gpuexplore.analysis.transfer import compare, measured_path, path_to, readings_of, side_of
+from gpuexplore.analysis.transfer.comparison import SizePoint
+from gpuexplore.analysis.transfer.link import Path
+from gpuexplore.measure.transfer.contract import Observed
+from gpuexplore.model import Device
+from gpuexplore.serialization import decode
+from gpuexplore.ui.known_results import Measured, measured_results
+from gpuexplore.ui.session import store
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.transfer.choice import Asked
+
+KIND = "transfer"
+EXPECTED_S = 30.0
+KNOWN_FOR = timedelta(days=30)
+LOOKS = 3
+NEWEST: Shared[ActivityRun | None] = Shared(100)
+CALIBRATIONS: Shared[Calibration] = Shared(4)
+COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the page draws.
+
+    Attributes:
+        cpu: what was observed on this CPU; nothing: its times are predicted.
+        gpu: what was observed on the chosen GPU, where it is one of this machine.
+        path: the way there.
+        points: both at every size.
+    """
+
+    cpu: tuple[Observed, ...]
+    gpu: tuple[Observed, ...]
+    path: Path
+    points: tuple[SizePoint, ...]
+
+
+def activity_for(operation: str, device: Device) -> Activity:
+    """Return the activity that measures moves, calls and the work of `operation` on `device`."""
+    return of_kind(KIND, {"operation": operation}, device=device.id, expected_s=EXPECTED_S)
+
+
+def newest(activity: Activity) -> ActivityRun | None:
+    """Return the newest of the last days that was done, everybody's; None where there is none."""
+    since = (datetime.now(UTC) - KNOWN_FOR).isoformat()
+    return NEWEST.get((activity, moment(LOOKS)), lambda: store().newest_activity(activity, since))
+
+
+def observed_in(run: ActivityRun | None) -> tuple[Observed, ...]:
+    """Return what an activity has observed so far."""
+    return tuple(decode(Observed, dict(payload)) for payload in run.payloads) if run else ()
+
+
+def known_of(asked: Asked) -> Known:
+    """Return what is known and predicted for the choices."""
+    cpu = observed_in(newest(activity_for(asked.operation, asked.cpu)))
+    is_here = not asked.gpu.is_hypothetical
+    gpu = observed_in(newest(activity_for(asked.operation, asked.gpu))) if is_here else ()
+    path = _path(asked, gpu)
+    results = measured_results(asked.cpu)
+    sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
+    points = COMPARISONS.get(
+        (asked.operation, sides, path, results),
+        lambda: compare(asked.operation, sides, path, _calibration(results)),
+    )
+    return Known(cpu, gpu, path, points)
+
+
+def _path(asked: Asked, gpu: Sequence[Observed]) -> Path:
+    if gpu:
+        return measured_path(gpu[0].link, readings_of(gpu, "moves"), asked.memory)
+    return path_to(asked.gpu, asked.link, asked.memory)
+
+
+def _calibration(results: Measured) -> Calibration:
+    measured = tuple(result for _, result in reversed(results.found))
+    return CALIBRATIONS.get(results, lambda: calibrate(measured))

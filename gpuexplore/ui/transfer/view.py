@@ -1,0 +1,246 @@
+"""Transfers on a page: when moving pays, the parts of a first use, the rates of moves, and what a call costs."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.activity import ActivityRun
+from gpuexplore.analysis.transfer import BreakEven, break_even_size, readings_of, uses_that_pay
+from gpuexplore.analysis.transfer.comparison import SizePoint
+from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
+from gpuexplore.analysis.transfer.stack import first_call_cost, stack
+from gpuexplore.charts.transfer import cpu_against_gpu, first_use, transfer_rates
+from gpuexplore.measure.transfer.contract import Observed, Reading
+from gpuexplore.model import Device
+from gpuexplore.operations import operation_named
+from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.transfer.choice import Asked
+from gpuexplore.ui.transfer.known import KIND, Known, activity_for, known_of, newest, observed_in
+from gpuexplore.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
+
+COPIES = "Memory copies on this CPU, which has no link: not transfers. Each byte is read and written."
+TRANSFERS = "Between host and GPU, timed by the host until the data are there."
+
+
+def show_transfers(asked: Asked) -> None:
+    """Show what is known of the choices, and the button that measures."""
+    known = known_of(asked)
+    _break_even(asked, known)
+    _first_use(asked, known)
+    _predicted_rates(known)
+    _measured(asked)
+
+
+def _break_even(asked: Asked, known: Known) -> None:
+    found = break_even_size(known.points)
+    point = _point(asked, known.points)
+    uses = uses_that_pay(point)
+    st.subheader("From which size the GPU wins", anchor="break-even")
+    columns = st.columns(3, gap="medium")
+    columns[0].metric(
+        "GPU wins from size", _whole(found, "never"), _between(found), delta_color="off", delta_arrow="off"
+    )
+    columns[1].metric(
+        f"Uses that pay at {asked.size:,}", _whole(uses, "none"), _between(uses), delta_color="off", delta_arrow="off"
+    )
+    columns[2].metric(
+        f"Moving at {asked.size:,}",
+        format_seconds(point.move.time_s if point.move else None),
+        _span_words(point),
+        delta_color="off",
+        delta_arrow="off",
+    )
+    title = operation_named(asked.operation).title
+    show_chart(
+        lambda: cpu_against_gpu(known.points, found, f"Size of {title.lower()}, fp32"),
+        (asked.operation, known.points),
+        key="chart.transfer.break-even",
+    )
+    st.caption(f"{_origin(asked, known)} {_path_words(known.path)}")
+
+
+def _first_use(asked: Asked, known: Known) -> None:
+    st.subheader("First call, transfer and kernel", anchor="first-use")
+    point = _point(asked, known.points)
+    parts = stack(
+        point,
+        cpu_first=first_call_cost(readings_of(known.cpu, "work")),
+        gpu_first=first_call_cost(readings_of(known.gpu, "work")),
+    )
+    show_chart(lambda: first_use(parts), parts, key="chart.transfer.first-use")
+    rows = [
+        {
+            "On": part.where,
+            "Part": part.part,
+            "Time": part.span and part.span.time_s,
+            "Low": part.span and part.span.low_s,
+            "High": part.span and part.span.high_s,
+            "Origin": part.span.origin if part.span else "unknown",
+        }
+        for part in parts
+    ]
+    units = {"Time": "s", "Low": "s", "High": "s"}
+    show_table(lambda: rows, parts, units, alt="Table of the parts of a first use on the CPU and on the GPU")
+    st.caption(
+        "The first call takes longer by what happens once in a process: kernels are compiled or chosen, threads start. "
+        "The libraries themselves were loaded before. It can only be measured: on a device that nobody measured it is "
+        "unknown, and not in the bar."
+    )
+
+
+def _predicted_rates(known: Known) -> None:
+    """Show the rates over a link that nobody measured, and what a launch should cost there."""
+    path = known.path
+    readings = () if path.readings else predicted_rates(path)
+    if not readings:
+        return
+    st.subheader("Predicted transfers", anchor="predicted")
+    peaks = {f"{path.title}: {format_bytes_per_s(path.bytes_per_s)}": path.bytes_per_s or 0.0}
+    title = "Predicted transfer rate"
+    show_chart(lambda: transfer_rates(readings, peaks, title), (readings, repr(peaks)), key="chart.transfer.predicted")
+    launch = known.points[0].kernel
+    cost = (
+        ""
+        if launch is None
+        else (
+            f" A launch, which is all that a call at size {known.points[0].size} is: {format_seconds(launch.time_s)} "
+            f"({format_seconds(launch.low_s)} to {format_seconds(launch.high_s)})."
+        )
+    )
+    st.caption(f"One direction, in either; bars are 90 % prediction intervals.{cost}")
+
+
+def _measured(asked: Asked) -> None:
+    on_gpu = asked.measured_on.kind != "cpu"
+    st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
+    wanted = activity_for(asked.operation, asked.measured_on)
+    started = started_activity(KIND)
+    run = started if started is not None and started.activity == wanted else None
+    if run is not None:
+        show_activity(run, lambda run: _draw(run, asked.measured_on))
+    elif run := newest(wanted):
+        _draw(run, asked.measured_on)
+    else:
+        st.caption(
+            f"Nothing measured on {plain(asked.measured_on.id)} yet: moves, calls and the work itself, about 30 s."
+        )
+    again = run is not None and not run.active
+    label = f"Measure {'again ' if again else ''}on {asked.measured_on.id}"
+    if st.button(
+        label,
+        type="secondary" if again else "primary",
+        icon=":material/timer:",
+        disabled=run is not None and run.active,
+    ):
+        start_activity(wanted)
+
+
+def _draw(run: ActivityRun, device: Device) -> None:
+    observed = observed_in(run)
+    if moves := [reading for reading in readings_of(observed, "moves") if reading.bytes_per_s]:
+        _rates(moves, observed[0], device)
+    if calls := readings_of(observed, "calls"):
+        st.markdown("**What a call costs**, on one element")
+        _table(calls, f"Table of what a call on one element costs on {device.id}, by library")
+    if work := readings_of(observed, "work"):
+        st.markdown(f"**{plain(operation_named(observed[0].operation).title)}** without transfers, in fp32")
+        _table(work, f"Table of the time of a call on {device.id} at each size")
+    readings = [reading for part in observed for reading in part.readings]
+    _flags(readings)
+
+
+def _rates(moves: Sequence[Reading], observed: Observed, device: Device) -> None:
+    peaks = _peaks(observed, device)
+    title = "Transfer rate" if observed.on_gpu else "Memory traffic of copies"
+    show_chart(lambda: transfer_rates(moves, peaks, title), (tuple(moves), repr(peaks)), key="chart.transfer.rates")
+    cached = "" if observed.on_gpu else " Copies that fit the caches are faster than memory."
+    st.caption(f"{TRANSFERS if observed.on_gpu else COPIES}{cached}")
+    largest = max(reading.byte_count for reading in moves)
+    st.markdown(f"**At {format_bytes(largest)}**")
+    at_largest = [reading for reading in observed.readings if reading.byte_count == largest]
+    _table(at_largest, f"Table of moving {format_bytes(largest)} by each way", peak=next(iter(peaks.values()), None))
+
+
+def _peaks(observed: Observed, device: Device) -> dict[str, float]:
+    """Return what the rates are compared with, by its label; nothing where it is unknown."""
+    if observed.on_gpu:
+        link = observed.link
+        rate = link.bytes_per_s if link else None
+        return {f"{link.title}: {format_bytes_per_s(rate)}": rate} if link and rate else {}
+    memory = observed.environment.device.bandwidth or device.bandwidth
+    if memory is None:
+        return {}
+    return {f"memory bandwidth: {format_bytes_per_s(memory.bytes_per_s)}": memory.bytes_per_s}
+
+
+def _table(readings: Sequence[Reading], alt: str, peak: float | None = None) -> None:
+    rows = [
+        {
+            "What": reading.name,
+            "Median": reading.median_s,
+            "Low": reading.ci95_s and reading.ci95_s[0],
+            "High": reading.ci95_s and reading.ci95_s[1],
+            "First call": reading.first_call_s,
+            "Rate": reading.bytes_per_s,
+            "Of the peak": peak and reading.bytes_per_s and reading.bytes_per_s / peak,
+            "Samples": reading.n or None,
+            "Why not": reading.reason,
+        }
+        for reading in readings
+    ]
+    units = dict.fromkeys(("Median", "Low", "High", "First call"), "s") | {"Rate": "B/s", "Of the peak": "%"}
+    show_table(lambda: rows, (tuple(readings), peak), units, alt=alt)
+
+
+def _flags(readings: Sequence[Reading]) -> None:
+    """Name what casts doubt on the times, each flag once with how many it is about."""
+    names = ("noisy", "contended", "throttled")
+    for name in names:
+        found = [reading for reading in readings if any(flag.name == name for flag in reading.flags)]
+        if found:
+            evidence = next(flag.evidence for flag in found[0].flags if flag.name == name)
+            st.caption(f":material/flag: `{name}`: {len(found)} of {len(readings)} times, e.g. {plain(evidence)}.")
+
+
+def _point(asked: Asked, points: Sequence[SizePoint]) -> SizePoint:
+    return next(point for point in points if point.size == asked.size)
+
+
+def _whole(found: BreakEven, never: str) -> str:
+    return never if found.value is None else f"{found.value:,}"
+
+
+def _between(found: BreakEven) -> str:
+    """Return the interval: what never pays in the worst case is open."""
+    if found.low is None:
+        return "not in the best case either"
+    return f"{found.low:,} to {'never' if found.high is None else f'{found.high:,}'}"
+
+
+def _span_words(point: SizePoint) -> str:
+    move = point.move
+    return UNKNOWN if move is None else f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}"
+
+
+def _origin(asked: Asked, known: Known) -> str:
+    cpu = "measured" if readings_of(known.cpu, "work") else "predicted"
+    gpu = "measured" if readings_of(known.gpu, "work") else "predicted"
+    return (
+        f"{plain(asked.cpu.title)}: {cpu}; {plain(asked.gpu.title)}: {gpu}. Filled points are measured, hollow ones "
+        "predicted; bands are 95 % intervals of what is measured and 90 % prediction intervals of the rest."
+    )
+
+
+def _path_words(path: Path) -> str:
+    peak = f"{plain(path.title)}, {format_bytes_per_s(path.bytes_per_s)} theoretical"
+    if path.readings:
+        return f"Transfers over {peak}: measured from {path.memory} memory."
+    share = SHARES[path.memory]
+    return (
+        f"Transfers over {peak} ([source]({path.source})): predicted from {path.memory} memory, with an assumed "
+        f"{format_percent(share.usual)} of the peak ({format_percent(share.low)} to {format_percent(share.high)}) and "
+        f"{format_seconds(LATENCY.time_s)} each ([why memory matters]({ASSUMED_SOURCE}))."
+    )

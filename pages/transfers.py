@@ -1,0 +1,17 @@
+"""Transfers: what moving data to a GPU costs, what a call costs, and from which size that pays against this CPU."""
+
+import streamlit as st
+
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.transfer.choice import choose
+from gpuexplore.ui.transfer.view import show_transfers
+
+st.title("Transfers")
+st.caption(
+    "A GPU computes on its own memory: data have to get there and back, and each call has to be launched. What that "
+    "costs, and from which size or after how many uses it pays against this CPU."
+)
+open_page("transfers")
+with st.container(border=True):
+    asked = choose()
+show_transfers(asked)

@@ -1,0 +1,165 @@
+"""The arithmetic of moving data, on made-up times."""
+
+import pytest
+
+from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.transfer import (
+    BreakEven,
+    Side,
+    Span,
+    break_even_on,
+    break_even_size,
+    call_costs,
+    compare,
+    measured_path,
+    path_to,
+    readings_of,
+    side_of,
+    uses_that_pay,
+)
+from gpuexplore.analysis.transfer.link import LINKS, OWN, predicted_transfer
+from gpuexplore.analysis.transfer.stack import first_call_cost, stack
+from gpuexplore.devices import target_named
+from gpuexplore.devices.pcie import Link
+from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.transfer.contract import Reading
+from tests.analysis.made import device
+from tests.analysis.transfer.made import moves, observed, point, span, work
+
+T4 = target_named("Tesla T4", ())
+
+
+@pytest.fixture(scope="module")
+def calibration():
+    return calibrate()
+
+
+def test_the_gpu_wins_from_where_the_times_cross_on_log_scales():
+    points = [point(size, cpu=size, move=16.0) for size in (4, 64)]
+
+    assert break_even_size(points) == BreakEven(16, 16, 16)
+
+
+def test_the_interval_is_that_of_the_best_and_of_the_worst_case():
+    points = [point(size, cpu=size, move=16.0, spread=2.0) for size in (1, 4, 64, 1024)]
+
+    assert break_even_size(points) == BreakEven(16, 4, 64)
+
+
+def test_a_gpu_that_loses_at_the_largest_size_never_wins():
+    points = [point(4, cpu=20.0, move=16.0), point(64, cpu=15.0, move=16.0, spread=1.1)]
+
+    assert break_even_size(points) == BreakEven(None, break_even_size(points).low, None)
+    assert break_even_size(points).is_possible
+
+
+def test_a_gpu_that_wins_everywhere_wins_from_the_smallest_size():
+    assert break_even_size([point(size, cpu=20.0, move=1.0) for size in (4, 64)]) == BreakEven(4, 4, 4)
+
+
+def test_unknown_times_have_no_break_even():
+    unknown = [type(found)(found.size, None, *[found.there] * 3) for found in [point(4, cpu=1.0, move=1.0)]]
+
+    assert break_even_size(unknown) == BreakEven(None, None, None)
+    assert uses_that_pay(unknown[0]) == BreakEven(None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "kernel", "uses"), [(3.0, 1.0, 5), (11.0, 1.0, 1), (1e6, 1.0, 1), (1.0, 1.0, None), (1.0, 2.0, None)]
+)
+def test_uses_that_pay_are_the_move_over_what_each_use_gains(cpu, kernel, uses):
+    assert uses_that_pay(point(1, cpu=cpu, move=10.0, kernel=kernel)).value == uses
+
+
+def test_uses_that_pay_have_an_interval_that_may_be_open():
+    assert uses_that_pay(point(1, cpu=3.0, move=10.0, kernel=1.0, spread=2.0)) == BreakEven(5, 1, None)
+
+
+def test_a_sum_adds_the_ends_and_is_measured_where_both_are():
+    total = span(1.0, 2.0, "measured") + span(2.0, 2.0)
+
+    assert (total.time_s, total.low_s, total.high_s, total.origin) == (3.0, 1.5, 6.0, "predicted")
+    assert (span(1.0, 1.0, "measured") + span(1.0, 1.0, "measured")).origin == "measured"
+
+
+def test_pcie_3_with_16_lanes_moves_at_most_15_75_gigabytes_a_second():
+    assert Link(3, 16).bytes_per_s == pytest.approx(15.75e9, rel=1e-3)
+    assert Link(4, 16).bytes_per_s == pytest.approx(31.5e9, rel=1e-3)
+    assert Link(5, 16).title == "PCIe 5.0 x16"
+    assert Link(99, 16).bytes_per_s is None
+
+
+def test_a_transfer_is_predicted_between_its_ends_and_faster_from_pinned_memory():
+    pageable, pinned = (predicted_transfer(1e9, 10e9, memory) for memory in ("pageable", "pinned"))
+
+    assert pinned.time_s == pytest.approx(10e-6 + 0.1 / 0.78)
+    assert pageable.low_s < pageable.time_s < pageable.high_s
+    assert pinned.time_s < pageable.time_s
+    assert pinned.origin == "predicted"
+
+
+def test_the_path_is_the_gpu_s_own_link_or_the_one_asked_for():
+    own, chosen = path_to(T4), path_to(T4, "pcie5-x16", "pinned")
+
+    assert own.bytes_per_s == pytest.approx(15.75e9, rel=1e-2)
+    assert own.source.startswith("https://")
+    assert (chosen.title, chosen.bytes_per_s) == ("PCIe 5.0 x16", LINKS["pcie5-x16"].bytes_per_s)
+    assert path_to(device(device_id="cuda:0")).title == "PCIe 3.0 x16"
+
+
+@pytest.mark.parametrize(("link", "memory"), [("usb", "pinned"), (OWN, "cloud")])
+def test_a_link_or_memory_that_is_not_there_is_named(link, memory):
+    with pytest.raises(InvalidInput, match=link if link == "usb" else memory):
+        path_to(T4, link, memory)
+
+
+def test_measured_transfers_replace_predicted_ones_also_between_sizes():
+    readings = [
+        Reading("torch host to device, pinned", "torch", size, size, median_s=size * 1e-9, n=10)
+        for size in (1000, 100_000)
+    ]
+    path = measured_path(Link(3, 16), readings, "pinned")
+
+    assert path.move(10_000, "host to device").time_s == pytest.approx(1e-5)
+    assert path.move(10, "host to device").time_s == pytest.approx(1e-6)
+    assert path.move(1_000_000, "host to device").time_s == pytest.approx(1e-3)
+    assert path.move(1000, "host to device").origin == "measured"
+    assert path.move(1000, "device to host").origin == "predicted"
+    assert measured_path(None, (), "pinned").move(1000, "device to host") is None
+
+
+def test_measured_work_is_taken_as_it_is_and_predicted_beyond(calibration):
+    points = compare("matmul", (side_of(device(), work()), Side(T4)), path_to(T4), calibration)
+    by_size = {found.size: found for found in points}
+
+    assert by_size[64].cpu == Span(1e-5, 0.9 * 1e-5, 1.1 * 1e-5, "measured")
+    assert 1e-5 < by_size[256].cpu.time_s < 1e-2
+    assert by_size[256].cpu.origin == "measured"
+    assert by_size[2048].cpu.origin == by_size[64].kernel.origin == "predicted"
+    assert by_size[64].there.time_s == pytest.approx(
+        2 * predicted_transfer(4 * 64**2, path_to(T4).bytes_per_s, "pageable").time_s
+    )
+
+
+def test_a_faster_link_wins_at_smaller_sizes(calibration):
+    cpu = Side(device())
+    slow, fast = (break_even_on("matmul", cpu, "Tesla T4", calibration, link=f"pcie{n}-x16") for n in (3, 5))
+
+    assert slow.low <= slow.value
+    assert fast.value <= slow.value
+
+
+def test_a_first_use_has_its_parts_and_unknown_ones_stay_unknown():
+    first = first_call_cost(work())
+    parts = stack(point(8, cpu=1.0, move=2.0, kernel=0.5), cpu_first=first, gpu_first=None)
+
+    assert first.time_s == pytest.approx(0.5 - 1e-5)
+    assert first_call_cost(()) is None
+    assert [(part.where, part.part) for part in parts if part.span is None] == [("GPU", "first call")]
+
+
+def test_call_costs_are_told_by_library():
+    costs = call_costs(observed())
+
+    assert costs["numpy call"].time_s == 4e-7
+    assert len(readings_of(observed(), "moves")) == len(moves())
