@@ -4,11 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuexplore.analysis.utilization.rates import byte_count, flop_count
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
-<<<<<<< HEAD
-from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Train
-=======
-from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Tensor
->>>>>>> main
+from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Tensor, Train
 from gpuexplore.lessons.evidence import QUANTITY_OF, computed_rows
 from gpuexplore.lessons.expression import Expression, Value, evaluate
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, exact
@@ -16,11 +12,8 @@ from gpuexplore.lessons.format import Step, expressions
 from gpuexplore.lessons.outcome import Judged, Outcome, with_guesses, with_outcome
 from gpuexplore.lessons.prose import Prose
 from gpuexplore.lessons.quantities import Row, StepNames, case_labels, facts_of, work_figures
-<<<<<<< HEAD
-from gpuexplore.lessons.training import made_up_rows
-=======
 from gpuexplore.lessons.tensor_block import READ, WAYS
->>>>>>> main
+from gpuexplore.lessons.training import made_up_rows
 from gpuexplore.lessons.work import device_of, request_of, tasks_of
 from gpuexplore.mistakes import mistake_named
 from gpuexplore.model import Device, Origin

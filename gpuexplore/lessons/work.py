@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput
-<<<<<<< HEAD
-from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Train
-from gpuexplore.lessons.format import Step
-from gpuexplore.lessons.training import training_of
-=======
-from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Tensor
+from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Tensor, Train
 from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.tensor_block import read_of
->>>>>>> main
+from gpuexplore.lessons.training import training_of
 from gpuexplore.mistakes import EXPECTED_S
 from gpuexplore.model import Device, Experiment
 from gpuexplore.request import Request, resolve
@@ -33,11 +28,7 @@ class Task:
         seconds: it will take about.
     """
 
-<<<<<<< HEAD
-    block: Run | Mistake | Train
-=======
-    block: Run | Mistake | Tensor
->>>>>>> main
+    block: Run | Mistake | Tensor | Train
     work: Work | None
     seconds: float = 0.0
 
@@ -73,14 +64,10 @@ def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
     raise InvalidInput.of("device", block.device, (*(device.id for device in devices), GPU))
 
 
-<<<<<<< HEAD
-def _task(block: Run | Mistake | Train, devices: Sequence[Device]) -> Task:
+def _task(block: Run | Mistake | Tensor | Train, devices: Sequence[Device]) -> Task:
     if isinstance(block, Train):
-        work = training_of(block, devices)
-        return Task(block, work, work.expected_s if work else 0.0)
-=======
-def _task(block: Run | Mistake | Tensor, devices: Sequence[Device]) -> Task:
->>>>>>> main
+        training = training_of(block, devices)
+        return Task(block, training, training.expected_s if training else 0.0)
     if isinstance(block, Mistake):
         return Task(block, of_kind("mistake", {"name": block.mistake}, expected_s=EXPECTED_S), EXPECTED_S)
     if isinstance(block, Tensor):
