@@ -51,6 +51,13 @@ SPREADS = (0.002, 0.02, 0.3)
 """How far samples lie around their median, in one world and the other."""
 
 
+UNASKED = (
+    Run("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16"),
+    Run("mlp_step", shape="batch=512,inputs=1024,hidden=1024,outputs=1024,layers=2", impl="torch"),
+)
+"""What a reader measures besides where a lesson asks for no run."""
+
+
 class World:
     """Measurements on one machine that are off from a simple model by random factors."""
 
@@ -163,7 +170,7 @@ class World:
         if not any(check.reach for check in step.of(Check)) or self.random.random() < 0.1:
             return []
         blocks = [block for other in lesson.steps for block in other.of(Run) if block.device == "cpu"]
-        block = self.random.choice(blocks or [Run("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16")])
+        block = self.random.choice(blocks or UNASKED)
         on = next(iter(self.devices))
         experiment = resolve(replace(request_of(block, on), cache=self.random.choice(("", "cold"))), self.devices)
         return [result_row(block, analyzed) for analyzed in analyze(self.results(experiment)).results]
