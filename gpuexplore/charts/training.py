@@ -21,7 +21,7 @@ def losses(report: Report) -> alt.LayerChart:
     names = [mode.name for mode in report.modes]
     rows = [(mode.name, step, loss) for mode in report.modes for step, loss in _thinned(mode)]
     frame = pd.DataFrame(rows, columns=["mode", "step", "loss"])
-    x = alt.X("step:Q", title="Step", scale=alt.Scale(domain=[0, max(1, report.steps - 1)], nice=False))
+    x = alt.X("step:Q", title="Step", scale=_steps(report))
     legend = alt.Legend(title=None, orient="top", columns=3)
     lines = (
         alt.Chart(frame)
@@ -110,7 +110,7 @@ def scales(report: Report) -> alt.Chart:
         alt.Chart(frame)
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
-            x=alt.X("step:Q", title="Step", scale=alt.Scale(domain=[0, max(1, report.steps - 1)], nice=False)),
+            x=alt.X("step:Q", title="Step", scale=_steps(report)),
             y=alt.Y(
                 "scale:Q",
                 title="Loss scale",
@@ -135,6 +135,11 @@ def describe_scales(report: Report) -> str:
         f"{mode.name}: {', '.join(f'{scale:,.0f} from step {step}' for step, scale in mode.scales)}" for mode in scaled
     )
     return f"Loss scale of GradScaler over the steps. {told}."
+
+
+def _steps(report: Report) -> alt.Scale:
+    """Return the axis of the steps that were done: how many are to come is told elsewhere."""
+    return alt.Scale(domain=[0, max(1, report.steps_done - 1)], nice=False)
 
 
 def _thinned(mode: ModeReport) -> Iterator[tuple[int, float | None]]:

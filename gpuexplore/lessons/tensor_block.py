@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuexplore.activity import Activity, Payload, of_kind
 from gpuexplore.analysis.tensors import Chain, StepRefused, evaluate
-from gpuexplore.analysis.tensors.strided_read import EXPECTED_S, KIND, arguments_of
+from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.blocks import Tensor
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact

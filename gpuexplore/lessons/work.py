@@ -66,8 +66,8 @@ def device_of(block: Run, devices: Sequence[Device]) -> Device | None:
 
 def _task(block: Run | Mistake | Tensor | Train, devices: Sequence[Device]) -> Task:
     if isinstance(block, Train):
-        training = training_of(block, devices)
-        return Task(block, training, training.expected_s if training else 0.0)
+        work = training_of(block, devices)
+        return Task(block, work, work.expected_s if work else 0.0)
     if isinstance(block, Mistake):
         return Task(block, of_kind("mistake", {"name": block.mistake}, expected_s=EXPECTED_S), EXPECTED_S)
     if isinstance(block, Tensor):

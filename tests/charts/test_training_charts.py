@@ -22,7 +22,7 @@ def test_every_mode_has_a_line_of_its_losses_and_guessing_a_rule():
 
 def test_a_long_line_is_thinned_and_keeps_its_end():
     long = tuple(1 / (step + 1) for step in range(5000))
-    drawn = rows(losses(report(mode(losses=long), steps=5000)).to_dict(), {"mode", "loss"})
+    drawn = rows(losses(report(mode(losses=long), steps=5000, steps_done=5000)).to_dict(), {"mode", "loss"})
 
     assert 300 < len(drawn) < 500
     assert drawn[-1]["step"] == 4999

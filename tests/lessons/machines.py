@@ -8,7 +8,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say, Train
+from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say, Tensor, Train
 from gpuexplore.lessons.quantities import result_row
 from gpuexplore.lessons.work import request_of
 from gpuexplore.measure.training import read_setup
@@ -117,6 +117,19 @@ class World:
             )
         )  # fmt: skip
 
+    def reading(self):
+        """Return a strided read: the same factor in both ways, each with a spread."""
+        flags = [{"name": "contended", "evidence": "x"}] if self.is_disturbed else []
+        strided = 8 * self.factor()
+        readings, ratios = {}, {}
+        for way in ("loop", "copy"):
+            for source, median_s in (("contiguous", 1e-3), ("strided", 1e-3 * strided)):
+                ends = [median_s * (1 - self.spread), median_s * (1 + self.spread)]
+                given = {"median_s": median_s, "ci95_s": ends, "bytes_per_s": 1e7 / median_s, "flags": flags}
+                readings[f"{way} {source}"] = given
+            ratios[way] = {"median": strided, "ci95": [strided * (1 - self.spread), strided * (1 + self.spread)]}
+        return {"readings": readings, "ratios": ratios}
+
     def measured(self, tasks):
         found = {}
         for place, task in enumerate(tasks):
@@ -128,6 +141,8 @@ class World:
                 found[place] = self.mistake(task.block.mistake)
             elif isinstance(task.block, Train):
                 found[place] = encode(self.training(task.work))
+            elif isinstance(task.block, Tensor):
+                found[place] = self.reading()
         return found
 
     def training(self, work):

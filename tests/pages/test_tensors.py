@@ -2,7 +2,7 @@ import pytest
 
 from gpuexplore.activity import Observation, of_kind
 from gpuexplore.analysis.tensors import evaluate
-from gpuexplore.analysis.tensors.strided_read import EXPECTED_S, KIND, arguments_of
+from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.model import RunState
 from gpuexplore.ui.tensors.examples import DEFAULT, EXAMPLES
 from tests.analysis.made import device

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpuexplore.analysis.tensors.value import TensorView
+from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 
+KIND = "strided-read"  # the activity that measures it
+EXPECTED_S = 2.0
 WARP = 32
 MOST_GROUPS = 128  # beyond, that many are looked at, evenly spread
 
@@ -117,3 +120,10 @@ def _least_lines(axes: Sequence[tuple[int, int]], itemsize_bytes: int, line: int
         else:
             stretches *= length
     return stretches * -(-extent // line)
+
+
+def arguments_of(view: TensorView) -> dict[str, str] | None:
+    """Return what `gpuexplore.measure.strided_read` takes for a tensor; None for one it cannot read."""
+    if not 0 < view.axes <= AXES or not 0 < max(view.span, view.element_count) <= MOST_CELLS:
+        return None
+    return {"shape": ",".join(map(str, view.shape)), "strides": ",".join(map(str, view.strides))}

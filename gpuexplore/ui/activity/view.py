@@ -69,13 +69,15 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
         draw: gets the activity as it is; called once there is an observation, or it has ended well.
     """
     if run.active and (run.owner == owner() or is_admin()):
-        state, cancel = st.columns([6, 1], vertical_alignment="center")
-        if cancel.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
-            _cancel(run)
-    else:
-        state = st.container()
-    with state:
-        st.fragment(_tick, run_every=TICK_S if run.active else None)(run.id, run.active, draw)
+        _offer_cancelling(run)
+    st.fragment(_tick, run_every=TICK_S if run.active else None)(run.id, run.active, draw)
+
+
+def _offer_cancelling(run: ActivityRun) -> None:
+    """Draw the button in a row of its own: what is drawn below may need the whole width."""
+    _, cancel = st.columns([6, 1])
+    if cancel.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
+        _cancel(run)
 
 
 def _tick(run_id: str, was_active: bool, draw: Draw) -> None:

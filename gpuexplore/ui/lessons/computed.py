@@ -1,10 +1,10 @@
 """What a step computes of tensors and of memory, short: a picture or a line, and the page that has the rest."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from gpuexplore.analysis.memory.models import models
+from gpuexplore.analysis.memory.models import model_named, models
 from gpuexplore.analysis.tensors import StepRefused, evaluate
 from gpuexplore.analysis.tensors.explain import words
 from gpuexplore.charts.tensor import can_draw, tensor_picture
@@ -18,32 +18,42 @@ from gpuexplore.model import Device
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
 
+READERS: Mapping[str, str] = {"loop": "a loop in row order", "copy": "torch's copy"}
 
-def show_tensor(block: Tensor, _devices: Sequence[Device]) -> None:
-    """Draw a tensor over its storage, with shape, strides and offset; or say why a step is refused."""
+
+def show_tensor(block: Tensor, *, expanded: bool = True) -> None:
+    """Draw a tensor over its storage, with shape, strides and offset; or say why a step is refused.
+
+    Args:
+        expanded: whether the picture is seen at once.
+    """
     try:
         chain = evaluate(block.expression)
     except StepRefused as error:
-        st.markdown(f"`{plain(block.expression)}` is refused: {plain(str(error))}")
+        st.markdown(f"`{block.expression}` is refused: {plain(str(error))}")
         return
     view = chain.result
-    shared = "looks at the first storage" if chain.is_view else "has storage of its own"
-    st.markdown(
-        f"`{plain(block.expression)}`: shape {words(view.shape)}, strides {words(view.strides)}, offset {view.offset}; "
-        f"it {shared}"
-    )
-    if can_draw(view, chain.storage):
+    said = f"`{block.expression}`: shape {words(view.shape)}, strides {words(view.strides)}, offset {view.offset}"
+    if not can_draw(view, chain.storage):
+        st.markdown(said)
+        return
+    with st.expander(said, expanded=expanded):
         key = f"chart.tensor.{block.id or block.expression}"
         show_chart(lambda: tensor_picture(chain.steps[-1].text, view, chain.storage), (block.expression,), key=key)
 
 
 def show_read(block: Tensor, measured: Measured | None) -> None:
-    """Show what reading a tensor took, contiguous and strided."""
+    """Show what reading a tensor took, contiguous and strided, and their ratio."""
     if not measured:
         return
+    found: dict[str, list[str]] = {}
     for row in read_rows(block, measured):  # type: ignore[arg-type]  # a payload
-        listed = [format_with_interval(figure) for figure in row.figures.values() if isinstance(figure, Figure)]
-        st.caption(f"{row.labels['name']}, {row.labels['source']}: {', '.join(listed)}")
+        figure = next(iter(row.figures.values()))
+        found.setdefault(row.labels["name"], []).append(
+            format_with_interval(figure) if isinstance(figure, Figure) else figure
+        )
+    lines = [f"| {READERS[way]} | {' | '.join(figures)} |" for way, figures in found.items()]
+    st.markdown("\n".join(("| Read by | Contiguous | Strided | Ratio |", "| --- | ---: | ---: | ---: |", *lines)))
 
 
 def show_memory(block: Memory, _devices: Sequence[Device]) -> None:
@@ -56,7 +66,7 @@ def show_memory(block: Memory, _devices: Sequence[Device]) -> None:
     ]
     how = ", ".join((f"batch {block.batch:,}", block.dtype, block.optimizer, *block.options))
     peak = f"peak {_words(sizes['peak'])}, in {whole.figures['phase']}{fits}"
-    st.markdown(f"**{plain(block.model)}**, {plain(f'{how}: {peak}')}")
+    st.markdown(f"**{plain(model_named(block.model).title)}**, {plain(f'{how}: {peak}')}")
     st.caption(f"At most: {', '.join(listed)}")
 
 

@@ -33,6 +33,7 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.training.choice import query_of
 from gpuexplore.ui.training.findings import show_findings
 
+FEW_TENSORS = 2  # more pictures would hide what is said after them
 PAGES = Path(__file__).parents[3] / "pages"
 COLUMNS = (
     "Implementation",
@@ -68,7 +69,10 @@ def show_figures(
             _show_results(measured.get(place, ()), f"{key}.{place}")
         _open_in(block, devices, f"{key}.{place}.open")
     for place, block in enumerate(step.of(*COMPUTED)):
-        SHOWN.get(type(block), _show_computed)(block, devices)
+        if isinstance(block, Tensor):
+            show_tensor(block, expanded=len(step.of(Tensor)) <= FEW_TENSORS)
+        else:
+            SHOWN.get(type(block), _show_computed)(block, devices)
         _open_in(block, devices, f"{key}.computed.{place}.open")
 
 
@@ -141,7 +145,6 @@ def _show_claim(block: Claim, _devices: Sequence[Device]) -> None:
 
 SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
     Claim: _show_claim,
-    Tensor: show_tensor,
     Memory: show_memory,
 }
 

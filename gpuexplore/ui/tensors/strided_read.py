@@ -8,7 +8,7 @@ import streamlit as st
 
 from gpuexplore.activity import Activity, ActivityRun, of_kind
 from gpuexplore.analysis.tensors import TensorView
-from gpuexplore.analysis.tensors.strided_read import EXPECTED_S, KIND, arguments_of
+from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, store
