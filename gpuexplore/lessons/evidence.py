@@ -14,7 +14,7 @@ from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.memory_block import memory_rows
 from gpuexplore.lessons.quantities import Row, StepNames, claim_rows, facts_of, launch_row, prediction_row, result_row
 from gpuexplore.lessons.tensor_block import read_rows, tensor_rows
-from gpuexplore.lessons.training import training_rows
+from gpuexplore.lessons.training import training_rows, untrained_row
 from gpuexplore.lessons.work import Task
 from gpuexplore.mistakes.contract import Observation, Quantity
 from gpuexplore.model import Device, Origin, Result
@@ -82,7 +82,7 @@ def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Devic
     if isinstance(task.block, Mistake):
         return () if measured is None else mistake_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
     if isinstance(task.block, Train):
-        return () if measured is None else training_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
+        return _trained(task.block, task, measured, devices)
     if isinstance(task.block, Tensor):
         return () if measured is None else read_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
     if task.work is None:
@@ -90,6 +90,12 @@ def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Devic
     if not measured:
         return ()
     return [result_row(task.block, analyzed) for analyzed in analyze(measured).results]  # type: ignore[arg-type]  # results
+
+
+def _trained(block: Train, task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
+    if task.work is None:
+        return (untrained_row(block, devices),)
+    return () if not measured else training_rows(block, measured)  # type: ignore[arg-type]  # a payload
 
 
 def mistake_rows(block: Mistake, payload: Payload) -> Iterator[Row]:

@@ -4,8 +4,10 @@ Every row has `of`, the block's id. Of a mode, `source` is its name (of several
 processes, `processes`; in further modes `bf16 processes`), and has
 `time`, `first_call`, `rate`, `mfu`, `speedup` over the first mode, `flops` and `batch`; with `name`: `loss` first and
 last (the median of the last fifth), `phase` forward, backward, optimizer and transfer, `share` zero, and of fp16 zero
-unscaled and zero scaled, at a loss of 1e-5. With `source` `processes` there are also `share` communicating and
-efficiency, `bytes` reduced and `error`, the largest relative difference of losses; `loss` of `source` guessing is ln of
+unscaled, zero scaled and zero fp32, at a loss of 1e-5; `error` gradients, of the first ones to float64's, and losses,
+the largest relative difference to the first mode's; with a scaler `count` skipped (steps), and `figure` first scale and
+last scale. With `source` `processes` there are also `share` communicating and
+efficiency, `bytes` reduced, `phase` all-reduce (alone) and `error` losses; `loss` of `source` guessing is ln of
 the number of classes.
 """
 
@@ -15,7 +17,7 @@ from gpuexplore.activity import Activity, Payload
 from gpuexplore.lessons.blocks import Train
 from gpuexplore.lessons.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
 from gpuexplore.lessons.quantities import Row
-from gpuexplore.measure.training import activity_of, joined, read_setup
+from gpuexplore.measure.training import DEFAULTS, activity_of, joined, read_setup
 from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
 from gpuexplore.measure.training.setup import MODES
 from gpuexplore.model import Device, Origin
@@ -29,7 +31,8 @@ PHASES = ("forward", "backward", "optimizer")
 def arguments_of(block: Train) -> dict[str, str]:
     """Return the arguments of the training that a block asks for."""
     numbers = {"batch": str(block.batch), "steps": str(block.steps), "processes": str(block.processes)}
-    return {"model": block.model, "modes": ",".join(block.modes), "data": block.data, **numbers}
+    usual = {name: DEFAULTS[name] for name in ("optimizer", "seed")}  # as the page gives them, to be known again
+    return {"model": block.model, "modes": ",".join(block.modes), "data": block.data, **numbers, **usual}
 
 
 def training_of(block: Train, devices: Sequence[Device]) -> Activity | None:
@@ -54,6 +57,13 @@ def training_rows(block: Train, payload: Payload) -> Iterator[Row]:
     yield from _rows(block, report)
 
 
+def untrained_row(block: Train, devices: Sequence[Device]) -> Row:
+    """Return why a training cannot be done here."""
+    cores = next((device.cores for device in devices if device.kind == "cpu"), None)
+    here = f"this CPU has {cores}" if cores else "no CPU is known here"
+    return Row({"of": block.id}, {}, f"{block.processes} processes need a core each: {here}")
+
+
 def made_up_rows(block: Train) -> Iterator[Row]:
     """Yield the rows that a training of this block has, with made-up figures."""
     setup = read_setup(arguments_of(block), block.processes)
@@ -72,6 +82,8 @@ def made_up_rows(block: Train) -> Iterator[Row]:
             ratio=made,
             zero_gradients=((0, 0.5),),
             first_call_s=1.0,
+            scales=((0, 65536.0),) if name in MODES and MODES[name].scaled else (),
+            error=1e-3,
             underflow=lost if name in MODES and MODES[name].dtype == "fp16" else None,
         )
         for name in (*setup.modes, *together)
@@ -124,6 +136,26 @@ def _mode_rows(block: Train, mode: ModeReport, report: Report) -> Iterator[Row]:
         yield Row(labels | {"name": "last"}, _known("loss", _single(last)))
     for name, share in _shares(mode):
         yield Row(labels | {"name": name}, _known("share", _single(share, style="percent")))
+    yield from (Row(labels | {"name": name}, made) for name, made in _checked(mode, report.modes[0]))
+
+
+def _checked(mode: ModeReport, first: ModeReport) -> Iterator[tuple[str, dict[str, Figure]]]:
+    """Yield how far a mode is from others, and what its scaler did."""
+    yield "gradients", _known("error", _single(mode.error))
+    if mode is not first and " " not in mode.name:  # that of several processes is reported
+        yield "losses", _known("error", _single(_largest_difference(first, mode)))
+    if mode.scales:
+        yield "skipped", {"count": exact(float(mode.skipped_steps))}
+        yield "first scale", {"figure": exact(mode.scales[0][1])}
+        yield "last scale", {"figure": exact(mode.scales[-1][1])}
+
+
+def _largest_difference(first: ModeReport, mode: ModeReport) -> float | None:
+    """Return the largest relative difference of losses; None where one is not finite."""
+    pairs = list(zip(first.losses, mode.losses, strict=False))
+    if any(wanted is None or found is None for wanted, found in pairs):
+        return None
+    return max((abs(found - wanted) / abs(wanted) for wanted, found in pairs if wanted and found), default=None)
 
 
 def _shares(mode: ModeReport) -> Iterator[tuple[str, float]]:
@@ -132,6 +164,7 @@ def _shares(mode: ModeReport) -> Iterator[tuple[str, float]]:
     if mode.underflow:
         yield "zero unscaled", mode.underflow.unscaled
         yield "zero scaled", mode.underflow.scaled
+        yield "zero fp32", mode.underflow.dead
 
 
 def _process_rows(block: Train, found: Processes) -> Iterator[Row]:
@@ -139,6 +172,7 @@ def _process_rows(block: Train, found: Processes) -> Iterator[Row]:
     for name, share in (("communicating", found.communicating), ("efficiency", found.efficiency)):
         yield Row(labels | {"name": name}, _known("share", _single(share, style="percent")))
     yield Row(labels | {"name": "reduced"}, {"bytes": exact(float(found.reduced_bytes), SIZE)})
+    yield Row(labels | {"name": "all-reduce"}, _known("phase", _figure(found.all_reduce_s, TIME)))
     yield Row(labels | {"name": "losses"}, _known("error", _single(found.largest_loss_difference)))
 
 

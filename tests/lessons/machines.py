@@ -8,9 +8,11 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.accelerators import as_device
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say, Tensor
+from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, Say, Tensor, Train
 from gpuexplore.lessons.quantities import result_row
 from gpuexplore.lessons.work import request_of
+from gpuexplore.measure.training import read_setup
+from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
 from gpuexplore.mistakes import mistake_named
 from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Accuracy, Environment, Flag, Measurement, Result, Status
@@ -47,6 +49,13 @@ OVERHEAD_S = {"numpy": 1e-6, "torch": 3e-6}
 NUMBER = re.compile(r"\b\d+(?:\.\d+)?(?:e\d+)?\b")
 SPREADS = (0.002, 0.02, 0.3)
 """How far samples lie around their median, in one world and the other."""
+
+
+UNASKED = (
+    Run("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16"),
+    Run("mlp_step", shape="batch=512,inputs=1024,hidden=1024,outputs=1024,layers=2", impl="torch"),
+)
+"""What a reader measures besides where a lesson asks for no run."""
 
 
 class World:
@@ -130,16 +139,53 @@ class World:
                 found[place] = self.results(task.work)
             elif isinstance(task.block, Mistake):
                 found[place] = self.mistake(task.block.mistake)
+            elif isinstance(task.block, Train):
+                found[place] = encode(self.training(task.work))
             elif isinstance(task.block, Tensor):
                 found[place] = self.reading()
         return found
+
+    def training(self, work):
+        setup = read_setup(dict(work.arguments), 8)
+        together = [f"{name} × {setup.processes}" for name in setup.modes if setup.processes > 1]
+        processes = None
+        if together:
+            share = self.random.random()
+            processes = Processes(
+                setup.processes, "gloo", setup.modes[0], self.timing(1.5), 2.0 * share, self.timing(1e-3), share,
+                4 * setup.model.parameters, 10 ** self.random.uniform(-9, 0),
+            )  # fmt: skip
+        model = setup.model
+        return Report(
+            model.name, setup.batch, setup.steps, model.classes, model.parameters, setup.flop_count,
+            setup.chance_loss, setup.data, setup.optimizer, setup.learning_rate, setup.seed, threads=1,
+            final=True, modes=tuple(self.mode(name) for name in (*setup.modes, *together)), processes=processes,
+        )  # fmt: skip
+
+    def mode(self, name):
+        shares = [self.random.choice((0.0, 0.01, 0.3, 0.99, 1.0)) for _ in range(4)]
+        scaled = name == "fp16"
+        scale = self.random.choice((1, 1, 4))
+        phases = tuple(PhaseTime(phase, self.timing(1e-3)) for phase in ("forward", "backward", "optimizer"))
+        losses = (2.3, 2.3 * self.factor(), 2.3 * self.factor())
+        return ModeReport(
+            name, losses=tuple(loss * (1 + 10 ** self.random.uniform(-6, 0)) for loss in losses),
+            step_s=self.timing(1e-2), phases=phases, samples_per_s=1e4, mfu=self.random.random(), ratio=self.timing(1),
+            zero_gradients=((1, shares[0]),), first_call_s=0.1, error=10 ** self.random.uniform(-8, -1),
+            scales=((0, 65536.0), (3, 65536.0 / scale)) if scaled else (), skipped_steps=int(scale > 1),
+            underflow=Underflow(1e-5, 65536.0, *shares[1:]) if name.startswith("fp16") else None,
+        )  # fmt: skip
+
+    def timing(self, value):
+        middle, width = value * self.factor(), self.random.choice((0.01, 0.1, 0.5))
+        return Timing(middle, (middle * (1 - width), middle * (1 + width)), 21)
 
     def own_rows(self, lesson, step):
         """Return what the reader measured besides, for a task: at most a few of the cases of the lesson."""
         if not any(check.reach for check in step.of(Check)) or self.random.random() < 0.1:
             return []
         blocks = [block for other in lesson.steps for block in other.of(Run) if block.device == "cpu"]
-        block = self.random.choice(blocks or [Run("matmul", size="512,1024", impl="numpy,torch", dtype="fp32,bf16")])
+        block = self.random.choice(blocks or UNASKED)
         on = next(iter(self.devices))
         experiment = resolve(replace(request_of(block, on), cache=self.random.choice(("", "cold"))), self.devices)
         return [result_row(block, analyzed) for analyzed in analyze(self.results(experiment)).results]

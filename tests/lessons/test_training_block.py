@@ -44,6 +44,8 @@ def test_a_training_is_work_for_the_queue():
         "modes": "fp32,fp16",
         "data": "rule",
         "processes": "1",
+        "optimizer": "sgd",
+        "seed": "0",
     }
     assert task.seconds == task.work.expected_s
 
@@ -52,8 +54,8 @@ def test_more_processes_than_cores_are_not_measured_here():
     (task,) = tasks_of(step_of(TOGETHER), [replace(CPU, cores=1)])
 
     assert task.work is None
-    with pytest.raises(NotFound):
-        value("time()", names_of(step_of(TOGETHER), [CPU], {}, [task]))
+    with pytest.raises(NotFound, match="need a core each: this CPU has 1"):
+        value("time()", names_of(step_of(TOGETHER), [replace(CPU, cores=1)], {}, [task]))
 
 
 def test_what_cannot_be_trained_is_named():
@@ -79,6 +81,22 @@ def test_a_step_knows_times_losses_phases_and_shares_of_each_mode():
     assert value("time(source='fp32')", names).sources == {"measured here"}
 
 
+def test_a_step_knows_how_far_a_mode_is_from_the_first_and_what_its_scaler_did():
+    names = known(TRAIN, report(mode(error=1e-7), fp16(losses=(0.7, 0.66, 0.5))))
+
+    assert value("error(source='fp32', name='gradients')", names).value == 1e-7
+    assert value("error(source='fp16', name='losses')", names).value == pytest.approx(0.1)
+    assert value("count(source='fp16', name='skipped')", names).value == 1
+    assert value("figure(source='fp16', name='first scale')", names).value == 65536
+    assert value("figure(source='fp16', name='last scale')", names).value == 32768
+    assert value("share(source='fp16', name='zero fp32')", names).value == 0
+
+
+def test_losses_that_are_not_finite_have_no_difference():
+    with pytest.raises(NotFound):
+        value("error(source='fp16', name='losses')", known(TRAIN, report(mode(), fp16(losses=(0.7, None, 0.5)))))
+
+
 def test_a_step_knows_what_several_processes_bring():
     names = known(TOGETHER, report(mode(), mode("fp32 × 2", ratio=fp16().ratio), processes=processes()))
 
@@ -87,6 +105,7 @@ def test_a_step_knows_what_several_processes_bring():
     assert value("share(source='processes', name='communicating')", names).value == 0.25
     assert value("bytes(source='processes')", names).value == 4 * 623_290
     assert value("error(source='processes')", names).value == 3e-8
+    assert value("phase(source='processes', name='all-reduce')", names).value == 1e-3
 
 
 def test_expressions_on_a_training_are_tried_before_it_is_done():
