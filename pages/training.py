@@ -2,13 +2,15 @@
 
 import streamlit as st
 
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.training.view import show_training
 
 st.title("Training")
 st.caption(
     "Small models learn a rule, or labels drawn by lot, on this server: the modes take turns step by step on the same "
-    "batches, so their losses can be laid over each other and their times compared."
+    "batches, so their losses can be laid over each other and their times compared.",
+    help=page_help("training"),
 )
 open_page("training")
 show_training()

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.transfer.choice import choose
 from gpuexplore.ui.transfer.view import show_transfers
@@ -9,7 +10,8 @@ from gpuexplore.ui.transfer.view import show_transfers
 st.title("Transfers")
 st.caption(
     "A GPU computes on its own memory: data have to get there and back, and each call has to be launched. What that "
-    "costs, and from which size or after how many uses it pays against this CPU."
+    "costs, and from which size or after how many uses it pays against this CPU.",
+    help=page_help("transfers"),
 )
 open_page("transfers")
 with st.container(border=True):

@@ -180,6 +180,7 @@ def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
     outcomes = tuple(found.judged.outcome.value for found in judged.checks)
     if answer.outcomes != outcomes:
         store().set_outcomes(answer.number, outcomes)
+        st.rerun()  # the progress above counts it
 
 
 def _again(lesson: Lesson, step: Step, tasks: Sequence[Task], *, answer: Answer, key: str) -> None:
