@@ -1,6 +1,7 @@
 """Lessons in each state: the list, a guess, waiting, judged, cancelled, reused, taught."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok
+from tests.measure.made_training import mode, processes, report, timing
 from tests.pages.conftest import OWNER, texts
 
 LESSON = "how-long"
@@ -31,8 +33,6 @@ def measured(store, letter, *results):
 
 
 def product(seconds=2e-3, **about):
-    from dataclasses import replace
-
     import gpuexplore
 
     found = ok(seconds, size=1024, **about)
@@ -239,3 +239,21 @@ def test_what_is_exported_is_json(page, store):
 
     (told,) = json.loads(exported(store.answers_of(OWNER)))
     assert (told["lesson"], told["guesses"], told["owner"]) == (LESSON, {"seconds": None}, "you")
+
+
+def test_a_training_is_drawn_with_its_figures_and_goes_on_on_its_page(page, store, beat):
+    on = replace(HERE[0], cores=2)
+    beat("ready", on)
+    (task,) = tasks_of(catalog().lesson("two-workers").step("a"), [on])
+    run_id = store.submit_activity(task.work, OWNER)
+    claim = store.claim("tests", {"cpu"})
+    found = report(mode(), mode("fp32 × 2", ratio=timing(0.5)), processes=processes())
+    store.add_observation(claim, Observed(encode(found)))
+    store.finish(claim, RunState.DONE)
+    digest = catalog().lesson("two-workers").digest
+    store.add_answer(OWNER, ("two-workers", digest, "a"), guesses={"factor": "2"}, runs=[run_id])
+    app = page("lessons", lesson="two-workers", step="a")
+
+    assert not app.exception
+    assert "two are slower than one" in texts(app.markdown)
+    assert "Open in Training" in [button.label for button in app.button]
