@@ -50,14 +50,14 @@ def test_the_tour_is_offered_begun_and_kept_over_a_reload(page, address):
     tells(page, "you guessed")
     tells(page, "Keep:")
     press(page, "Next step")
-    tells(page, "Which one is faster?")
+    expect(page.get_by_text("Which one is faster?").first).to_be_visible(timeout=MINUTE_MS)
 
 
 def test_the_last_step_of_the_tour_is_computed_at_once(page, address):
     page.goto(f"{address}/lessons?lesson=tour&step=j")
     page.get_by_role("textbox").first.fill("8")
     press(page, "Check")
-    tells(page, "A prediction is a time with an interval")
+    expect(page.get_by_text("A prediction is a time with an interval").first).to_be_visible(timeout=MINUTE_MS)
 
 
 def test_a_second_browser_uses_the_measurement_of_the_first(visitor, address, home):
