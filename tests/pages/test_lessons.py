@@ -257,3 +257,10 @@ def test_a_training_is_drawn_with_its_figures_and_goes_on_on_its_page(page, stor
     assert not app.exception
     assert "two are slower than one" in texts(app.markdown)
     assert "Open in Training" in [button.label for button in app.button]
+
+
+def test_text_before_a_guess_has_the_figures_that_need_no_measurement(page):
+    app = page("lessons", lesson="what-limits-it", step="b")
+
+    assert not app.exception
+    assert "This CPU computes 500 GFLOP/s at most" in texts(app.markdown)

@@ -15,7 +15,7 @@ from gpuexplore.lessons.format import Lesson, Step
 from gpuexplore.lessons.judged_step import JudgedCheck, JudgedStep, judged_by
 from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.lessons.prose import Prose
-from gpuexplore.lessons.quantities import Row, StepNames, facts_of, result_row
+from gpuexplore.lessons.quantities import Row, StepNames, result_row
 from gpuexplore.lessons.work import Task, tasks_of
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.store.answers import Answer
@@ -54,7 +54,7 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
         show_problem(error)
         return
     st.subheader(f"{step.letter}. {plain(step.title)}", anchor=False)
-    _show_before(step, devices)
+    _show_before(step, names_of(step, devices, {}, tasks))
     if answer is None:
         _ask(lesson, step, tasks, key)
         return
@@ -69,9 +69,8 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
     _again(lesson, step, tasks, answer=answer, key=key)
 
 
-def _show_before(step: Step, devices: Sequence[Device]) -> None:
-    """Show what stands before the first check."""
-    names = StepNames((), facts_of(devices))
+def _show_before(step: Step, names: StepNames) -> None:
+    """Show what stands before the first check, with the figures that need no measurement."""
     for _, part in step.parts:
         if isinstance(part, Check):
             return
