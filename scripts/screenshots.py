@@ -28,7 +28,11 @@ PATHS = {
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
     "devices": "/devices",
     "fact-check": "/fact-check",
+    "memory": "/memory",
+    "tensors": "/tensors",
+    "timing-mistakes": "/timing-mistakes?mistake=no-synchronise",
 }
+LESSON = "/lessons?lesson=how-long&step=d"
 
 
 def main() -> None:
@@ -47,6 +51,8 @@ def main() -> None:
                 page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
                 for name, path in PATHS.items():
                     _photograph(page, f"{address}{path}", IMAGES / f"{name}-{scheme}.png")
+                _do_step(page, f"{address}{LESSON}")
+                _photograph(page, f"{address}{LESSON}", IMAGES / f"lessons-{scheme}.png")
             _fill_queue(store)
             page = browser.new_page(viewport={"width": WIDTH, "height": QUEUE_HEIGHT})
             _press_run(page, address)
@@ -69,6 +75,14 @@ def _press_run(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("button", name="Run 36 points").click()
     page.wait_for_url("**run=**")
+
+
+def _do_step(page: Page, address: str) -> None:
+    """Guess in a step of a lesson, and wait for the verdict."""
+    page.goto(address, timeout=LONGEST_MS)
+    page.get_by_role("radiogroup").get_by_text("torch", exact=True).click(timeout=LONGEST_MS)
+    page.get_by_role("button", name="Run, about").click()
+    page.get_by_text("Keep:").wait_for(timeout=LONGEST_MS)
 
 
 def _fill_queue(store: Store) -> None:

@@ -15,6 +15,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
 
 Open = Callable[[str], None]
+COLUMNS = 2
 Kind = Literal["primary", "secondary"]
 
 
@@ -25,8 +26,12 @@ def show_lessons(found: Catalog, open_lesson: Open) -> None:
         found: what there is.
         open_lesson: called with the name of the one that is chosen.
     """
-    for number, lesson in enumerate(found.lessons.values()):
-        _show_lesson(number, lesson, open_lesson)
+    first, *others = found.lessons.values()
+    _show_lesson(first, open_lesson, is_first=True)
+    for start in range(0, len(others), COLUMNS):
+        for column, lesson in zip(st.columns(COLUMNS), others[start : start + COLUMNS], strict=False):
+            with column:
+                _show_lesson(lesson, open_lesson)
     for name, reason in found.unreadable.items():
         st.warning(f"**{plain(name)}** cannot be read. {plain(reason)}", icon=":material/warning:")
     _show_own_answers()
@@ -37,11 +42,11 @@ def exported(answers: Sequence[Answer]) -> str:
     return json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
 
 
-def _show_lesson(number: int, lesson: Lesson, open_lesson: Open) -> None:
+def _show_lesson(lesson: Lesson, open_lesson: Open, *, is_first: bool = False) -> None:
     answers = answers_to(lesson)
     said = summary(lesson, answers)
-    with st.container(border=True):
-        words, button = st.columns([5, 1], vertical_alignment="center")
+    with st.container(border=True, height="stretch"):
+        words, button = st.columns([7, 2], vertical_alignment="center")
         place = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
         rows = f" · notebooks {', '.join(lesson.rows)}" if lesson.rows else ""
         words.markdown(
@@ -49,7 +54,7 @@ def _show_lesson(number: int, lesson: Lesson, open_lesson: Open) -> None:
             f"\n\n:small[{plain(said) if said else f'{len(lesson.steps)} steps'}{plain(rows)}]"
         )
         label = "Go on" if said else "Begin"
-        kind: Kind = "primary" if number == 0 and not said else "secondary"
+        kind: Kind = "primary" if is_first and not said else "secondary"
         if button.button(label, key=f"open.{lesson.name}", type=kind, width="stretch", help=lesson.title):
             open_lesson(lesson.name)
 
