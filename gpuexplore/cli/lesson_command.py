@@ -13,14 +13,16 @@ from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.lessons.catalog import catalog, lesson_at, own_folder
-from gpuexplore.lessons.evidence import Measured
+from gpuexplore.lessons.evidence import Measured, names_of
 from gpuexplore.lessons.format import Lesson, Step
-from gpuexplore.lessons.judged_step import JudgedStep, judged_step
+from gpuexplore.lessons.judged_step import JudgedStep, judged_by, judged_step
+from gpuexplore.lessons.outcome import Outcome
+from gpuexplore.lessons.quantities import Row
 from gpuexplore.lessons.rehearsal import rehearse
 from gpuexplore.lessons.sheet import sheet
 from gpuexplore.lessons.work import Task, tasks_of
 from gpuexplore.measure.sweep import groups_of
-from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.model import Case, Device, Experiment, Origin, Result
 
 ACTIONS = ("list", "check", "run", "print")
 
@@ -85,23 +87,25 @@ def _run(arguments: argparse.Namespace) -> int:
     told = []
     try:
         engine.warm(devices[0])
+        own: list[Row] = []
         for step in steps:
-            told.append(_step(step, devices, engine))
+            told.append(_step(step, devices, engine, own))
             if not arguments.json:
                 _print_step(told[-1])
     finally:
         engine.close()
     if arguments.json:
         print_json({"lesson": _about(lesson), "steps": told})
-    return (
-        EXIT_FAILED if any(check["outcome"] == "not measured" for step in told for check in step["checks"]) else EXIT_OK
-    )
+    guessed = [check for step in told for check in step["checks"] if check["guess"]]
+    return EXIT_FAILED if any(check["outcome"] == Outcome.NOT_MEASURED for check in guessed) else EXIT_OK
 
 
-def _step(step: Step, devices: Sequence[Device], engine: LocalEngine) -> dict[str, Any]:
+def _step(step: Step, devices: Sequence[Device], engine: LocalEngine, own: list[Row]) -> dict[str, Any]:
+    """Measure and judge a step; its results join `own`, with which a task may be reached."""
     started_s, tasks = time.perf_counter(), tasks_of(step, devices)
-    measured = measure(tasks, engine)
-    return _json(judged_step(step, devices, tasks, measured=measured), time.perf_counter() - started_s)
+    names = names_of(step, devices, measure(tasks, engine), tasks)
+    own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
+    return _json(judged_by(step, names, {}, own), time.perf_counter() - started_s)
 
 
 def measure(tasks: Sequence[Task], engine: LocalEngine) -> dict[int, Measured]:

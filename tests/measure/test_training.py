@@ -205,8 +205,14 @@ def test_a_cancelled_training_stops_at_once():
     assert len(asked) == 6
 
 
+def children():
+    """Return what runs below this process: a browser of other tests may."""
+    return set(psutil.Process().children(recursive=True))
+
+
 @pytest.mark.slow
 def test_two_processes_learn_what_one_does_and_leave_none_behind():
+    before = children()
     found = trained(model="784-784-10", batch="64", steps="12", modes="fp32", processes="2")
 
     one, two = found.modes
@@ -216,16 +222,16 @@ def test_two_processes_learn_what_one_does_and_leave_none_behind():
     assert found.processes.reduced_bytes == 4 * 623_290
     assert found.processes.efficiency == pytest.approx(found.processes.speedup.median / 2)
     assert 0 < found.processes.communicating <= 1
-    assert psutil.Process().children(recursive=True) == []
+    assert children() <= before
 
 
 @pytest.mark.slow
 def test_processes_end_when_they_are_cancelled():
-    began = time.monotonic()
+    before, began = children(), time.monotonic()
     with pytest.raises(Cancelled):
         trained(lambda: time.monotonic() - began > 1, steps="5000", processes="2")
 
-    assert psutil.Process().children(recursive=True) == []
+    assert children() <= before
 
 
 def test_weights_and_batches_come_from_the_seed_alone():

@@ -53,7 +53,7 @@ def _summary(memory: Memory, fit: Fit, asked: Asked) -> None:
     columns[1].metric("Peak moment", memory.peak.phase, memory.peak.layer or None, delta_color="off", delta_arrow="off")
     columns[2].metric(f"Fits {asked.gpu.name}", FITS[fit.fits] if fit.fits is not None else UNKNOWN)
     columns[3].metric("Largest batch", largest)
-    st.caption(
+    st.markdown(  # no caption: a link in one is too faint to read
         f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}. "
         f"{_room(fit, asked)}"
     )
