@@ -167,7 +167,8 @@ def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
     guess = step.guesses.get(found.check.guess)
     words = [f"{ICONS[outcome]} **{outcome.value.capitalize()}.**"]
     if guess is not None and found.judged.answer:
-        words.append(f"You said {plain(guessed(guess, answer.guesses))}; it is **{plain(found.judged.answer)}**.")
+        verb = "it came out as" if outcome is Outcome.UNCLEAR else "it is"
+        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {verb} **{plain(found.judged.answer)}**.")
     if found.judged.why:
         words.append(f"{plain(found.judged.why.capitalize())}.")
     st.markdown(" ".join(words))
