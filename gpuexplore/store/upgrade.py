@@ -2,6 +2,8 @@
 
 import logging
 import sqlite3
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.unavailable import because
 
 LOG = logging.getLogger(__name__)
+SWITCH_S, POLL_S = 5.0, 0.02
 ADVISORY_LOCK = 0x6770_7565  # "gpue": any number that nobody else locks in this database
 NO_WAL = (
     "The database %s cannot keep a write-ahead log (journal mode %s), as on a network file system: pages will wait "
@@ -92,8 +95,20 @@ def _keep_write_ahead_log(engine: Engine) -> None:
         return
     raw = engine.raw_connection()  # the journal mode cannot be changed inside a transaction
     try:
-        mode = raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        mode = _write_ahead_log(lambda: raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()[0])
     finally:
         raw.close()
     if mode != "wal":
         LOG.warning(NO_WAL, engine.url.render_as_string(), mode)
+
+
+def _write_ahead_log(switch: Callable[[], str]) -> str:
+    """Return the journal mode after `switch`; SQLite does not wait when another process switches at that moment."""
+    deadline_s = time.monotonic() + SWITCH_S
+    while True:
+        try:
+            return switch()
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(POLL_S)

@@ -18,7 +18,7 @@ from gpuexplore.store import Store, open_store
 from gpuexplore.store.database import connect
 from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.tables import METADATA
-from gpuexplore.store.upgrade import migration_config, newest_revision, upgrade
+from gpuexplore.store.upgrade import _write_ahead_log, migration_config, newest_revision, upgrade
 from tests.analysis.made import ok
 
 MEASURED = ok(1e-3, size=8)
@@ -174,3 +174,15 @@ def test_store_is_light():
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_journal_that_another_process_switches_is_asked_for_again():
+    answers = iter([sqlite3.OperationalError("database is locked"), "wal"])
+
+    def switch():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert _write_ahead_log(switch) == "wal"
