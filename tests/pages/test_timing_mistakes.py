@@ -9,6 +9,7 @@ from gpuexplore.mistakes import EXPECTED_S, MISTAKES
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
+from gpuexplore.ui.activity import newest
 from gpuexplore.ui.activity.view import RUNS
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.timing_mistakes import state
@@ -22,7 +23,7 @@ DEFAULT = next(iter(MISTAKES))
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     """Forget what other tests asked for."""
-    monkeypatch.setattr(state, "NEWEST", Shared(10))
+    monkeypatch.setattr(newest, "NEWEST", Shared(10))
     RUNS.forget()
 
 

@@ -1,26 +1,24 @@
 """One error that people meet: what provokes it, what torch says to it here, what that means and what to do instead."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import streamlit as st
 
-from gpuexplore.activity import Activity, ActivityRun, of_kind
+from gpuexplore.activity import ActivityRun, of_kind
 from gpuexplore.measure.provoke import ERRORS
 from gpuexplore.measure.provoke.contract import PeopleMeet, Provoked, Said
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
+from gpuexplore.ui.activity.newest import newest_done
 from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.session import known_devices, store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import select
 
 KIND = "provoke"
 EXPECTED_S = 1.0
 KNOWN_FOR = timedelta(days=30)  # after that somebody provokes it again
-LOOKS = 3
-NEWEST: Shared[ActivityRun | None] = Shared(100)
 
 
 def show_errors() -> None:
@@ -53,7 +51,7 @@ def _show_words(error: PeopleMeet, device: Device) -> None:
     run: ActivityRun | None = started if started is not None and started.activity == asked else None
     if run is not None:
         show_activity(run, _draw)
-    elif run := NEWEST.get((asked, moment(LOOKS)), lambda: _newest(asked)):
+    elif run := newest_done(asked, KNOWN_FOR):
         _draw(run)
     again = run is not None and not run.active
     if run is None:
@@ -62,11 +60,6 @@ def _show_words(error: PeopleMeet, device: Device) -> None:
     disabled = run is not None and run.active
     if st.button(label, type="secondary" if again else "primary", icon=":material/bolt:", disabled=disabled):
         start_activity(asked)
-
-
-def _newest(asked: Activity) -> ActivityRun | None:
-    since = datetime.now(UTC) - KNOWN_FOR
-    return store().newest_activity(asked, since.isoformat())
 
 
 def _draw(run: ActivityRun) -> None:

@@ -1,24 +1,22 @@
 """What reading a strided tensor costs, measured in the worker: nothing yet, waiting, measured or failed."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal
 
 import streamlit as st
 
-from gpuexplore.activity import Activity, ActivityRun, of_kind
+from gpuexplore.activity import ActivityRun, of_kind
 from gpuexplore.analysis.tensors import TensorView
 from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
+from gpuexplore.ui.activity.newest import newest_done
 from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.session import known_devices, store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import format_interval, format_ratio
 
 KNOWN_FOR = timedelta(hours=1)  # after that somebody measures it again
-LOOKS = 3
-NEWEST: Shared[ActivityRun | None] = Shared(100)
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
@@ -36,7 +34,7 @@ def show_measured(view: TensorView) -> None:
     run = started if started is not None and started.activity == asked else None
     if run is not None:
         show_activity(run, _draw)
-    elif run := NEWEST.get((asked, moment(LOOKS)), lambda: _newest(asked)):
+    elif run := newest_done(asked, KNOWN_FOR):
         _draw(run)
     else:
         st.caption("Not measured yet.")
@@ -46,10 +44,6 @@ def show_measured(view: TensorView) -> None:
     label = f"Measure it{' again' if again else ''} on {asked.device}"
     if st.button(label, type=kind, icon=":material/play_arrow:", disabled=disabled):
         start_activity(asked)
-
-
-def _newest(asked: Activity) -> ActivityRun | None:
-    return store().newest_activity(asked, (datetime.now(UTC) - KNOWN_FOR).isoformat())
 
 
 def _draw(run: ActivityRun) -> None:

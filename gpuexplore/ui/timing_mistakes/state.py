@@ -1,20 +1,17 @@
 """What is known of a mistake on a device: nothing yet, that it waits or failed, or what was observed."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from gpuexplore.activity import Activity, ActivityRun, of_kind
 from gpuexplore.mistakes import EXPECTED_S
 from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
-from gpuexplore.ui.session import store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.activity.newest import newest_done
 
 KIND = "mistake"
 NAME = "name"
 WITHIN = timedelta(hours=1)
-LOOKS = 10
-NEWEST: Shared[ActivityRun | None] = Shared(100)
 
 
 def activity_of(name: str, device: Device) -> Activity:
@@ -30,14 +27,9 @@ def observation_for(name: str, device: Device, asked: ActivityRun | None) -> Act
     """
     if asked is not None and asked.arguments[NAME] == name:
         return asked
-    activity = activity_of(name, device)
-    return NEWEST.get((activity, moment(LOOKS)), lambda: store().newest_activity(activity, _since_utc()))
+    return newest_done(activity_of(name, device), WITHIN)
 
 
 def seen_in(run: ActivityRun) -> Observation:
     """Return what an activity observed; it has to have observed something."""
     return decode(Observation, run.payloads[-1])
-
-
-def _since_utc() -> str:
-    return (datetime.now(UTC) - WITHIN).isoformat(timespec="microseconds")

@@ -1,6 +1,6 @@
 """A training on a page: what to train, the losses live, then the times, phases, scaler and processes."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import streamlit as st
 
@@ -8,10 +8,10 @@ from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.charts.training import losses, phases, scales
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure.training import Report, activity_of, joined
+from gpuexplore.ui.activity.newest import newest_done
 from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.session import known_devices, store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.training.choice import choose, choose_device, gpu_count_of
 from gpuexplore.ui.training.findings import show_findings
@@ -19,8 +19,6 @@ from gpuexplore.ui.url_widgets import show_problem
 
 KIND = "train"
 KNOWN_FOR = timedelta(days=30)  # after that somebody trains it again
-LOOKS = 3
-NEWEST: Shared[ActivityRun | None] = Shared(100)
 
 
 def show_training() -> None:
@@ -35,7 +33,7 @@ def show_training() -> None:
         st.button("Train", type="primary", icon=":material/model_training:", disabled=True)
         return
     started = started_activity(KIND)
-    run = started if started is not None and _is_like(started, asked) else _newest(asked)
+    run = started if started is not None and _is_like(started, asked) else newest_done(asked, KNOWN_FOR)
     again = run is not None and not run.active
     label = f"Train{' again' if again else ''} on {device.id}"
     if st.button(
@@ -53,11 +51,6 @@ def show_training() -> None:
 
 def _is_like(run: ActivityRun, asked: Activity) -> bool:
     return (run.activity.arguments, run.activity.device) == (asked.arguments, asked.device)
-
-
-def _newest(asked: Activity) -> ActivityRun | None:
-    since = (datetime.now(UTC) - KNOWN_FOR).isoformat()
-    return NEWEST.get((asked, moment(LOOKS)), lambda: store().newest_activity(asked, since))
 
 
 def _draw(run: ActivityRun) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from gpuexplore.activity import Activity, ActivityRun, of_kind
 from gpuexplore.analysis.prediction import Calibration, calibrate
@@ -12,16 +12,14 @@ from gpuexplore.analysis.transfer.link import Path
 from gpuexplore.measure.transfer.contract import Observed
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
+from gpuexplore.ui.activity.newest import newest_done
 from gpuexplore.ui.known_results import Measured, measured_results
-from gpuexplore.ui.session import store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.transfer.choice import Asked
 
 KIND = "transfer"
 EXPECTED_S = 30.0
 KNOWN_FOR = timedelta(days=30)
-LOOKS = 3
-NEWEST: Shared[ActivityRun | None] = Shared(100)
 CALIBRATIONS: Shared[Calibration] = Shared(4)
 COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
 
@@ -50,8 +48,7 @@ def activity_for(operation: str, device: Device) -> Activity:
 
 def newest(activity: Activity) -> ActivityRun | None:
     """Return the newest of the last days that was done, everybody's; None where there is none."""
-    since = (datetime.now(UTC) - KNOWN_FOR).isoformat()
-    return NEWEST.get((activity, moment(LOOKS)), lambda: store().newest_activity(activity, since))
+    return newest_done(activity, KNOWN_FOR)
 
 
 def observed_in(run: ActivityRun | None) -> tuple[Observed, ...]:
