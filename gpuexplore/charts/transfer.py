@@ -123,10 +123,10 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven, axis_title: s
         base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_line().encode(y=y),
         base.transform_filter("datum.origin == 'measured'")
-        .mark_point(filled=True, size=50, opacity=1, aria=False)  # the layer may be empty, and the chart tells it
+        .mark_point(filled=True, size=50, opacity=1)
         .encode(y=y, tooltip=tooltip),
         base.transform_filter("datum.origin == 'predicted'")
-        .mark_point(size=40, aria=False)
+        .mark_point(size=40)
         .encode(y=y, fill=fill, tooltip=tooltip),
     ]
     return _sized(layers, HEIGHT + 20, describe_break_even(points, found))

@@ -11,3 +11,8 @@ WORD_JOINER = "\u2060"  # invisible, and no place to break a line
 def plain(text: str) -> str:
     """Return `text` so that Markdown shows it literally: no links with other words, pictures, formulas or icons."""
     return _SPECIAL.sub(r"\\\1", _FOUND_LATER.sub(rf"\g<0>{WORD_JOINER}", text))
+
+
+def small(text: str) -> str:
+    """Return `text` in small letters of full colour: for a caption with a link, which a caption makes too faint."""
+    return f":small[{text}]"

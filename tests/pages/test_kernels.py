@@ -155,7 +155,7 @@ def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
     app = page("kernels", impl="numba-cuda-naive")
 
     assert "No CUDA device was found" in texts(app.info)
-    assert "Grey ticks: published results for comparable kernels" in texts(app.caption)
+    assert "Grey ticks: published results for comparable kernels" in texts(app.markdown)
 
 
 @pytest.fixture

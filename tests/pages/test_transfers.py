@@ -41,8 +41,8 @@ def test_before_anything_is_measured_everything_is_predicted_and_says_so(page):
 
     assert not app.exception
     assert len(described(app)) == CHARTS["predicted"]
-    assert "a made-up processor: predicted; Tesla T4: predicted" in texts(app.caption)
-    assert "15.8 GB/s theoretical" in texts(app.caption)
+    assert "a made-up processor: predicted; Tesla T4: predicted" in texts(app.markdown)
+    assert "15.8 GB/s theoretical" in texts(app.markdown)
     assert "Nothing measured on cpu yet" in texts(app.caption)
     assert [metric.label for metric in app.metric] == ["GPU wins from size", "Uses that pay at 256", "Moving at 256"]
 
@@ -64,7 +64,7 @@ def test_what_was_measured_is_shown_to_everybody_as_memory_copies(page, measured
     assert len(described(app)) == CHARTS["measured"]
     assert "Measured memory copies" in texts(app.subheader)
     assert "not transfers" in texts(app.caption)
-    assert "a made-up processor: measured; Tesla T4: predicted" in texts(app.caption)
+    assert "a made-up processor: measured; Tesla T4: predicted" in texts(app.markdown)
     assert "Measure again on cpu" in [button.label for button in app.button]
 
 
@@ -88,7 +88,7 @@ def test_a_gpu_of_this_machine_is_shown_as_measured_below_its_link(page, gpu_mea
 
     assert not app.exception
     assert "Measured transfers" in texts(app.subheader)
-    assert "PCIe 4.0 x16, 31.5 GB/s theoretical: measured from pageable memory" in texts(app.caption)
+    assert "PCIe 4.0 x16, 31.5 GB/s theoretical: measured from pageable memory" in texts(app.markdown)
     assert any("PCIe 4.0 x16: 31.5 GB/s" in words for words in described(app))
     assert "Predicted transfers" not in texts(app.subheader)
 
@@ -105,8 +105,8 @@ def test_a_link_restores_the_choices(page):
     app = page("transfers", op="vector_add", gpu="h100-sxm5-80gb", link="pcie3-x8", memory="pinned")
 
     assert not app.exception
-    assert "PCIe 3.0 x8, 7.88 GB/s theoretical" in texts(app.caption)
-    assert "pinned memory, with an assumed 78.0 % of the peak" in texts(app.caption)
+    assert "PCIe 3.0 x8, 7.88 GB/s theoretical" in texts(app.markdown)
+    assert "pinned memory, with an assumed 78.0 % of the peak" in texts(app.markdown)
 
 
 @pytest.mark.parametrize(("name", "value"), [("link", "usb"), ("gpu", "voodoo"), ("size", "3"), ("op", "sort")])

@@ -14,6 +14,7 @@ from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
+from gpuexplore.ui.markdown import small
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.submit import start
@@ -113,10 +114,11 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
 
 def _sources(known: Mapping[str, Published]) -> None:
     first = next(iter(known.values()))
-    st.caption(
+    words = (
         f"Grey ticks: published results for comparable kernels on {first.device} ({first.conditions}), "
         f"[source]({first.source}); not measured here."
     )
+    st.markdown(small(words))
 
 
 def _row(rung: Rung, choice: KernelChoice) -> dict[str, object]:

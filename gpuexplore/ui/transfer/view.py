@@ -14,7 +14,7 @@ from gpuexplore.measure.transfer.contract import Observed, Reading
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
 from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
-from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.transfer.choice import Asked
@@ -59,7 +59,7 @@ def _break_even(asked: Asked, known: Known) -> None:
         (asked.operation, known.points),
         key="chart.transfer.break-even",
     )
-    st.caption(f"{_origin(asked, known)} {_path_words(known.path)}")
+    st.markdown(small(f"{_origin(asked, known)} {_path_words(known.path)}"))
 
 
 def _first_use(asked: Asked, known: Known) -> None:

@@ -1,0 +1,33 @@
+"""Each page under axe: no serious finding in what the page draws."""
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+PAGES = sorted(path.stem.replace("_", "-") for path in (Path(__file__).parents[2] / "pages").glob("*.py"))
+STEPS = ("lessons?lesson=how-long", "lessons?lesson=ten-ways-to-be-wrong&step=a")
+FIRST_PAGE = "benchmark"
+SERIOUS = ("serious", "critical")
+# What pages draw. Left out is what neither they nor a setting decide: code blocks, and Vega's groups without a mark.
+OURS = {"include": [["[data-testid=stMain]"]], "exclude": [["[data-testid=stCode]"], ["g.role-mark:empty"]]}
+
+
+@pytest.mark.parametrize("path", [*PAGES, *STEPS])
+def test_axe_finds_nothing_serious(page, address, path):
+    page.goto(f"{address}/{'' if path == FIRST_PAGE else path}")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    page.wait_for_timeout(500)  # a fragment or a chart may follow what is drawn first
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+
+    violations = Axe().run(page, context=OURS).response["violations"]
+
+    assert [
+        (violation["id"], node["html"][:200], node["failureSummary"][:300])
+        for violation in violations
+        if violation["impact"] in SERIOUS
+        for node in violation["nodes"]
+    ] == []
