@@ -5,7 +5,7 @@ no comparison, peak, history or chart of results ever reads it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
 from types import MappingProxyType
@@ -60,10 +60,16 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """What an activity reports: JSON whose form its kind decides."""
+class ActivityReport:
+    """What an activity reports.
+
+    Attributes:
+        payload: JSON whose form its kind decides.
+        versions: of the software that did it, by name.
+    """
 
     payload: Payload
+    versions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,7 @@ class ActivityRun:
 
     Attributes:
         payloads: what was observed so far, in the order of arrival.
+        versions: of the software that did it, by name; None before anything was observed.
         device_s: seconds that a device has worked for it.
     """
 
@@ -80,6 +87,7 @@ class ActivityRun:
     activity: Activity
     state: RunState
     payloads: tuple[Payload, ...] = ()
+    versions: Mapping[str, str] | None = None
     reason: str | None = None
     supervisor: str | None = None
     device_s: float = 0.0

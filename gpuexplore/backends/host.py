@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import gpuexplore
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Environment
+
+LIBRARIES = ("numpy", "numba", "llvmlite", "numba-cuda", "torch")  # what activities are done with
 
 
 def is_installed(*modules: str) -> bool:
@@ -19,6 +22,12 @@ def is_installed(*modules: str) -> bool:
         return all(find_spec(module) is not None for module in modules)
     except ModuleNotFoundError:  # the parent package of a dotted name is missing
         return False
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of what does the work, this package among it, by name; what is not installed is left out."""
+    found = {"gpuexplore": gpuexplore.__version__} | {name: version_of(name) for name in LIBRARIES}
+    return {name: version for name, version in found.items() if version}
 
 
 def version_of(distribution: str) -> str | None:

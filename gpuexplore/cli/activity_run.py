@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gpuexplore.activity import Activity, Observation, Payload
+from gpuexplore.activity import Activity, ActivityReport, Payload
 from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput
@@ -33,7 +33,7 @@ def perform_on(
     """Do `activity` on an engine that is open; see `perform`."""
     observed: list[Payload] = []
 
-    def take(observation: Observation) -> None:
+    def take(observation: ActivityReport) -> None:
         observed.append(observation.payload)
         on_payload(observation.payload)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from gpuexplore.activity import Activity, Observation
+from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.model import Case, Device, Result
 from gpuexplore.serialization import decode, encode
 
@@ -57,7 +57,7 @@ class Ended:
     left_behind: int = 0
 
 
-Event = Begun | Case | Result | Observation | Ended
+Event = Begun | Case | Result | ActivityReport | Ended
 
 
 def write_task(directory: Path, task: Task) -> None:
@@ -103,6 +103,6 @@ def encode_event(event: Event) -> dict[str, Any]:
 
 def decode_event(data: dict[str, Any]) -> Event:
     """Return the event that `encode_event` turned into `data`."""
-    kinds: Sequence[type[Event]] = (Begun, Case, Result, Observation, Ended)
+    kinds: Sequence[type[Event]] = (Begun, Case, Result, ActivityReport, Ended)
     kind = next(kind for kind in kinds if kind.__name__ == data["kind"])
     return decode(kind, data["value"])

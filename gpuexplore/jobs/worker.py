@@ -16,7 +16,8 @@ from typing import IO
 
 import psutil
 
-from gpuexplore.activity import Observation
+from gpuexplore.activity import ActivityReport
+from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Task, read_task, write_event
 from gpuexplore.jobs.quiet import Rounds
@@ -97,12 +98,12 @@ def _warm_up(task: Task) -> Ended:
 def _perform_activity(task: Task, directory: Path, journal: IO[str]) -> Ended:
     """Do what no sweep of an operation is; what goes wrong in it is its own failure."""
     assert task.activity is not None
-    children, failure = _children(), None
+    children, failure, versions = _children(), None, installed_versions()
     try:
         resolve_name(task.runner).perform(
             dict(task.activity.arguments),
             ensure_ceiling(task.device),
-            report=lambda payload: write_event(journal, Observation(payload)),
+            report=lambda payload: write_event(journal, ActivityReport(payload, versions)),
             cancelled=(directory / CANCEL).exists,
             time=Timekeeper(undisturbed=Rounds().beside_no_page),
         )

@@ -8,7 +8,7 @@ from typing import Self
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.store import activities, answers, attempts, leases, owners, peaks, queue, runs, turns
+from gpuexplore.store import activities, answers, attempts, leases, owners, peaks, queue, run_rows, runs, turns
 from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
 from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
 from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
@@ -60,6 +60,7 @@ class Store(Database):
     # anybody
     newest_result = runs.newest_result
     newest_alike = runs.newest_alike
+    unfinished_alike = run_rows.unfinished_alike
     answers_since = answers.answers_since
     running = runs.running
     running_activities = activities.running_activities

@@ -1,6 +1,7 @@
 """Activities as their owners see them: submit, look. They are cancelled as runs are."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -43,9 +44,11 @@ def load_activity(database: Database, run_id: str) -> ActivityRun:
         row = connection.execute(select(RUNS).where(RUNS.c.id == run_id, ACTIVITY)).one_or_none()
         if row is None:
             raise NotFound(f"no activity {run_id[:60]!r}: check the link")
-        wanted = select(OBSERVATIONS.c.payload).where(OBSERVATIONS.c.run_id == run_id).order_by(OBSERVATIONS.c.number)
-        payloads = tuple(connection.scalars(wanted))
-    return to_activity_run(row, payloads)
+        wanted = select(OBSERVATIONS).where(OBSERVATIONS.c.run_id == run_id).order_by(OBSERVATIONS.c.number)
+        seen = connection.execute(wanted).all()
+    return replace(
+        to_activity_run(row, tuple(report.payload for report in seen)), versions=seen[-1].versions if seen else None
+    )
 
 
 def running_activities(database: Database) -> tuple[ActivityRun, ...]:
@@ -56,7 +59,7 @@ def running_activities(database: Database) -> tuple[ActivityRun, ...]:
 
 
 def newest_activity(database: Database, activity: Activity, since_utc: str) -> ActivityRun | None:
-    """Return the newest one that was done as `activity` asks for it since then; None when there is none."""
+    """Return the newest one that was done as `activity` asks for it since then, whatever did it; None without one."""
     wanted = select(RUNS).where(RUNS.c.kind == activity.kind, RUNS.c.state == RunState.DONE)
     wanted = wanted.where(RUNS.c.finished_utc >= since_utc).order_by(RUNS.c.number.desc())
     with database.reading() as connection:

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, Select, Update, func, insert, select, update
 from sqlalchemy import case as choose
 
-from gpuexplore.activity import Observation
+from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.serialization import encode
@@ -32,12 +32,12 @@ def add_result(database: Database, claim: RunClaim, result: Result) -> bool:
         return held
 
 
-def add_observation(database: Database, claim: Claim, observation: Observation) -> bool:
+def add_observation(database: Database, claim: Claim, observation: ActivityReport) -> bool:
     """Store what an activity reports; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.scalar(_locked(claim)) is not None
         if held:
-            row = {"run_id": claim.run_id, "payload": observation.payload}
+            row = {"run_id": claim.run_id, "payload": observation.payload, "versions": dict(observation.versions)}
             connection.execute(insert(OBSERVATIONS).values(**row))
         return held
 

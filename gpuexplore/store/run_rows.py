@@ -1,10 +1,10 @@
-"""A new row of the table of runs, whatever is asked for."""
+"""Rows of the table of runs, whatever they ask for: a new one, and one that asks for the same and has not ended."""
 
 import secrets
 import string
 from typing import Any
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 
 from gpuexplore.activity import Activity
 from gpuexplore.model import Experiment, RunState
@@ -13,6 +13,7 @@ from gpuexplore.store.database import Database
 from gpuexplore.store.tables import EXPERIMENT, RUNS
 
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
+ACTIVE = (RunState.QUEUED, RunState.RUNNING)
 ALPHABET = string.ascii_lowercase + string.digits
 
 
@@ -27,6 +28,15 @@ def new_row(database: Database, work: Experiment | Activity, owner: str) -> dict
         "created_utc": database.now(),
         **_size(work),
     }
+
+
+def unfinished_alike(database: Database, work: Experiment | Activity) -> str | None:
+    """Return the id of the oldest run that asks for exactly `work` and waits or is being done; None without one."""
+    wanted = select(RUNS.c.id, RUNS.c.experiment).where(RUNS.c.state.in_(ACTIVE), ~RUNS.c.cancel_requested)
+    asked = encode(work)
+    with database.reading() as connection:
+        rows = connection.execute(wanted.order_by(RUNS.c.number))
+        return next((row.id for row in rows if row.experiment == asked), None)
 
 
 def insert_run(connection: Connection, row: dict[str, Any]) -> str:

@@ -14,14 +14,13 @@ from gpuexplore.store.attempts import add_row
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.environments import put_back
 from gpuexplore.store.limits import check, limits
-from gpuexplore.store.run_rows import insert_run, new_row
+from gpuexplore.store.run_rows import ACTIVE, insert_run, new_row
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
 LOOKED_AT = 40  # runs that are searched for results on a device
-ACTIVE = (RunState.QUEUED, RunState.RUNNING)
 
 
 def submit(

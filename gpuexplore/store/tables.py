@@ -104,6 +104,7 @@ OBSERVATIONS = Table(
     Column("number", Integer, primary_key=True),  # the order of arrival
     Column("run_id", String(16), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
     Column("payload", JSON, nullable=False),
+    Column("versions", JSON),  # of the software, by name; unknown in what was observed before they were kept
     Index(None, "run_id", "number"),
 )
 

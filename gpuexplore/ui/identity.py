@@ -9,6 +9,7 @@ from ipaddress import ip_address
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from gpuexplore.activity import ActivityRun
 from gpuexplore.model import Run
 from gpuexplore.ui.environment import admins
 from gpuexplore.ui.markdown import plain
@@ -77,7 +78,7 @@ def is_admin() -> bool:
     return account() in admins()
 
 
-def may_cancel(run: Run) -> bool:
+def may_cancel(run: Run | ActivityRun) -> bool:
     """Return whether the visitor may cancel `run`: its owner, or an administrator."""
     return run.owner == owner() or is_admin()
 

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 from sqlalchemy import select, update
 
-from gpuexplore.activity import Observation, of_kind
+from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.supervisor import claimed_run, loop
 from gpuexplore.jobs.supervisor import heartbeat as module
@@ -53,7 +53,7 @@ class FakeEngine:
 
     def perform(self, activity, on_observation, cancelled):
         self.before_group(activity)
-        on_observation(Observation({"device": activity.device}))
+        on_observation(ActivityReport({"device": activity.device}))
 
     def close(self):
         pass

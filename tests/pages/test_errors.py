@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.activity import Observation, of_kind
+from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.measure.provoke import ERRORS
 from gpuexplore.measure.provoke.contract import Provoked, Said
 from gpuexplore.model import RunState
@@ -21,7 +21,7 @@ def provoked(store):
     run_id = store.submit_activity(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
     said = (Said("error", "RuntimeError", WORDS.partition(": ")[2]),)
-    store.add_observation(claim, Observation(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))
+    store.add_observation(claim, ActivityReport(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))
     store.finish(claim, RunState.DONE)
     return run_id
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.activity import Observation as Observed
+from gpuexplore.activity import Activity, ActivityReport
+from gpuexplore.backends.host import installed_versions
 from gpuexplore.lessons.catalog import catalog, own_folder
 from gpuexplore.lessons.work import tasks_of
 from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
@@ -140,7 +141,7 @@ def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
     work = tasks_of(catalog().lesson(LESSON).step("b"), HERE)[0].work
     run_id = store.submit_activity(work, OWNER)
     claim = store.claim("tests", {"cpu"})
-    store.add_observation(claim, Observed(encode(seen)))
+    store.add_observation(claim, ActivityReport(encode(seen)))
     store.finish(claim, RunState.DONE)
     store.add_answer(OWNER, place("b"), guesses={"factor": "150"}, runs=[run_id])
     app = page("lessons", lesson=LESSON, step="b")
@@ -162,6 +163,37 @@ def test_what_was_measured_here_within_the_hour_is_offered_with_its_age(page, st
     assert store.answers_of(OWNER)[0].runs == (run_id,)
     assert store.queue_length() == 0
     assert "**Right.**" in texts(app.markdown)
+
+
+@pytest.mark.parametrize("letter", ["a", "b"])  # an experiment, and a mistake
+def test_who_presses_run_while_another_waits_for_the_same_joins_that_measurement(page, store, beat, letter):
+    beat("ready", *HERE)
+    (task,) = tasks_of(catalog().lesson(LESSON).step(letter), HERE)
+    submit = store.submit_activity if isinstance(task.work, Activity) else store.submit
+    begun = submit(task.work, "somebody")
+    app = page("lessons", lesson=LESSON, step=letter)
+    next(button for button in app.button if button.label.startswith("Run")).click().run()
+
+    assert store.answers_of(OWNER)[0].runs == (begun,)
+    assert store.queue_length() == 1
+    assert "begun by another visitor" in texts(app.markdown)
+    assert "Cancel" not in buttons(app)
+
+
+@pytest.mark.parametrize(
+    ("versions", "offered"), [(installed_versions(), True), ({"torch": "0.1"}, False), ({}, False)]
+)
+def test_an_activity_is_offered_again_only_to_the_same_versions(page, store, beat, versions, offered):
+    beat("ready", *HERE)
+    (task,) = tasks_of(catalog().lesson(LESSON).step("b"), HERE)
+    run_id = store.submit_activity(task.work, "somebody")
+    claim = store.claim("tests", {"cpu"})
+    store.add_observation(claim, ActivityReport({}, versions))
+    store.finish(claim, RunState.DONE)
+
+    assert store.load_activity(run_id).versions == versions
+    known = [label for label in buttons(page("lessons", lesson=LESSON, step="b")) if label.startswith("Use the")]
+    assert bool(known) is offered
 
 
 @pytest.mark.parametrize("flag", ["noisy", "contended"])
@@ -248,7 +280,7 @@ def test_a_training_is_drawn_with_its_figures_and_goes_on_on_its_page(page, stor
     run_id = store.submit_activity(task.work, OWNER)
     claim = store.claim("tests", {"cpu"})
     found = report(mode(), mode("fp32 × 2", ratio=timing(0.5)), processes=processes())
-    store.add_observation(claim, Observed(encode(found)))
+    store.add_observation(claim, ActivityReport(encode(found)))
     store.finish(claim, RunState.DONE)
     digest = catalog().lesson("two-workers").digest
     store.add_answer(OWNER, ("two-workers", digest, "a"), guesses={"factor": "2"}, runs=[run_id])

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.activity import Observation, of_kind
+from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.analysis.tensors import evaluate
 from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.model import RunState
@@ -38,7 +38,7 @@ def asked(store, beat):
         if state is not None:
             claim = store.claim("tests", {"cpu"})
             if report:
-                store.add_observation(claim, Observation(report))
+                store.add_observation(claim, ActivityReport(report))
             store.finish(claim, state, reason=reason)
         return run_id
 

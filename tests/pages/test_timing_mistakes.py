@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gpuexplore.activity import Observation, of_kind
+from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.mistakes import EXPECTED_S, MISTAKES
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
 from gpuexplore.model import RunState
@@ -40,7 +40,7 @@ def seen(store, asked):
     def made(name, **about):
         run_id = asked(name)
         claim = store.claim("tests", {"cpu"})
-        store.add_observation(claim, Observation(encode(observation(mistake=name, **about))))
+        store.add_observation(claim, ActivityReport(encode(observation(mistake=name, **about))))
         store.finish(claim, RunState.DONE)
         return run_id
 

@@ -1,6 +1,6 @@
 import pytest
 
-from gpuexplore.activity import Observation
+from gpuexplore.activity import ActivityReport
 from gpuexplore.measure.training import activity_of
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
@@ -22,7 +22,7 @@ def observed(store):
         run_id = store.submit_activity(activity, OWNER)
         claim = store.claim("tests", {"cpu"})
         for one_report in reports:
-            store.add_observation(claim, Observation(encode(one_report)))
+            store.add_observation(claim, ActivityReport(encode(one_report)))
         if state:
             store.finish(claim, state, reason=reason)
         return run_id

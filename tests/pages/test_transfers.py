@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.activity import Observation, of_kind
+from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.devices.pcie import Link
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
@@ -27,7 +27,7 @@ def measured(store):
     run_id = store.submit_activity(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
     for part in observed():
-        store.add_observation(claim, Observation(encode(part)))
+        store.add_observation(claim, ActivityReport(encode(part)))
     store.finish(claim, RunState.DONE)
     return run_id
 
@@ -79,7 +79,7 @@ def gpu_measured(store, monkeypatch):
     store.submit_activity(of_kind("transfer", {"operation": "matmul"}, device="cuda:0", expected_s=30.0), OWNER)
     claim = store.claim("tests", {"cuda:0"})
     for part in (replace(moves, readings=readings, link=Link(4, 16)), *others):
-        store.add_observation(claim, Observation(encode(part)))
+        store.add_observation(claim, ActivityReport(encode(part)))
     store.finish(claim, RunState.DONE)
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpuexplore.activity import Observation, of_kind
+from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import RunState
 
@@ -27,7 +27,7 @@ def test_what_is_observed_is_kept_in_the_order_of_arrival(store, claim):
     run_id = store.submit_activity(MISTAKE, "ada")
     claimed = claim()
 
-    assert [store.add_observation(claimed, Observation({"step": step})) for step in (1, 2)] == [True, True]
+    assert [store.add_observation(claimed, ActivityReport({"step": step})) for step in (1, 2)] == [True, True]
     assert store.load_activity(run_id).payloads == ({"step": 1}, {"step": 2})
     assert store.load_activity(run_id).arguments == {"name": "first-call"}
 
@@ -35,13 +35,13 @@ def test_what_is_observed_is_kept_in_the_order_of_arrival(store, claim):
 def test_attempt_that_was_given_up_observes_nothing_and_the_next_begins_anew(store, claim):
     run_id = store.submit_activity(MISTAKE, "ada")
     first = claim()
-    store.add_observation(first, Observation({"step": 1}))
+    store.add_observation(first, ActivityReport({"step": 1}))
     store.release(first)
     second = claim()
 
-    assert not store.add_observation(first, Observation({"step": 2}))
+    assert not store.add_observation(first, ActivityReport({"step": 2}))
     assert store.load_activity(run_id).payloads == ()
-    assert store.add_observation(second, Observation({"step": 1}))
+    assert store.add_observation(second, ActivityReport({"step": 1}))
 
 
 def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment):
@@ -84,6 +84,18 @@ def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
     clock.advance(timedelta(hours=1).total_seconds())
     assert store.newest_activity(MISTAKE, store.now()) is None
     assert older != other
+
+
+def test_oldest_one_that_asks_for_the_same_and_goes_on_is_found(store, claim, experiment, experiment_on):
+    run_id, activity = store.submit(experiment, "ada"), store.submit_activity(MISTAKE, "bob")
+    store.submit(experiment, "cem")
+
+    assert [store.unfinished_alike(work) for work in (experiment, MISTAKE)] == [run_id, activity]
+    claim()
+    assert store.unfinished_alike(experiment) == run_id
+    store.request_cancel(run_id, "ada")
+    assert store.unfinished_alike(experiment) != run_id
+    assert store.unfinished_alike(experiment_on("cuda:0")) is None
 
 
 def test_unknown_kind_is_refused_by_name():

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from gpuexplore.activity import Activity, Observation
+from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.model import Case, Device, Result
 
 
@@ -41,7 +41,7 @@ class Engine(Protocol):
         ...
 
     def perform(
-        self, activity: Activity, on_observation: Callable[[Observation], None], cancelled: Callable[[], bool]
+        self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: Callable[[], bool]
     ) -> None:
         """Do what no sweep of an operation is, until it ends or is cancelled.
 

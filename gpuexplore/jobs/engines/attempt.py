@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuexplore.activity import Observation
+from gpuexplore.activity import ActivityReport
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure, failure_of_exit, oom_kills
 from gpuexplore.jobs.engines.output import MAX_BYTES
 from gpuexplore.jobs.engines.process import Worker
@@ -66,7 +66,7 @@ class Attempt:
         on_event: Callable[[Case | Result], None],
         limits: Limits,
         *,
-        on_observation: Callable[[Observation], None] = lambda _: None,
+        on_observation: Callable[[ActivityReport], None] = lambda _: None,
     ) -> None:
         self.pending = list(cases)
         self.started: list[Case] = []
@@ -117,7 +117,7 @@ class Attempt:
                 self._begun = True
             elif isinstance(event, Ended):
                 self.ended = event
-            elif isinstance(event, Observation):
+            elif isinstance(event, ActivityReport):
                 self._observed += 1
                 self._on_observation(event)
             else:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from gpuexplore.activity import Activity, Observation, kind_named
+from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines.attempt import Attempt, Limits
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
@@ -92,7 +92,7 @@ class LocalEngine:
                 _end_all(cases, CANCELLATION, on_event)
 
     def perform(
-        self, activity: Activity, on_observation: Callable[[Observation], None], cancelled: IsCancelled
+        self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: IsCancelled
     ) -> None:
         """Do an activity in its device's worker; see `Engine.perform`.
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from threading import Event
 
-from gpuexplore.activity import Observation
+from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
 from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Case, Result, RunState, Status
@@ -46,7 +46,7 @@ class ClaimedRun:
         """Note that a device works for it from now on, unless it does already."""
         self._first_s = self._first_s or time.monotonic()
 
-    def observe(self, observation: Observation) -> None:
+    def observe(self, observation: ActivityReport) -> None:
         """Store what an activity reports, now or later."""
         self._write(lambda: self.store.add_observation(self.claim, observation))
 

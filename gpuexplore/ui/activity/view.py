@@ -7,7 +7,7 @@ import streamlit as st
 from gpuexplore.activity import Activity, ActivityRun, kind_named
 from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.model import RunState
-from gpuexplore.ui.identity import address, is_admin
+from gpuexplore.ui.identity import address, is_admin, may_cancel
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import changed, position
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
@@ -68,7 +68,7 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
     Args:
         draw: gets the activity as it is; called once there is an observation, or it has ended well.
     """
-    if run.active and (run.owner == owner() or is_admin()):
+    if run.active and may_cancel(run):
         _offer_cancelling(run)
     st.fragment(_tick, run_every=TICK_S if run.active else None)(run.id, run.active, draw)
 

@@ -1,12 +1,13 @@
 """What a step measures: queued on a click, or taken from what was measured here alike within the hour."""
 
-import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 
 import gpuexplore
 from gpuexplore.activity import Activity, ActivityRun
+from gpuexplore.backends.host import installed_versions, version_of
 from gpuexplore.errors import NotFound
 from gpuexplore.lessons.evidence import Measured
 from gpuexplore.lessons.quantities import DOUBTS
@@ -20,6 +21,7 @@ from gpuexplore.ui.shared import Shared, moment
 
 WITHIN = timedelta(hours=1)
 LOOKS = 10
+_JOINING = Lock()
 ALIKE: Shared[Run | ActivityRun | None] = Shared(200)
 AnyRun = Run | ActivityRun
 
@@ -71,17 +73,19 @@ def found_runs(ids: Sequence[str | None], tasks: Sequence[Task]) -> Found:
     return Found(runs, tuple(lost))
 
 
-def submit(tasks: Sequence[Task], reuse: Sequence[AnyRun | None] = ()) -> list[str | None]:
+def submit(tasks: Sequence[Task], reuse: Sequence[AnyRun | None] = (), *, join: bool = True) -> list[str | None]:
     """Queue what is to be measured; return the ids in the order of `tasks`, None where nothing has to be.
 
     Args:
+        tasks: of a step.
         reuse: runs to take instead, in the same order.
+        join: whether a run that anybody has begun, and that measures exactly the same, is taken instead.
 
     Raises:
         InvalidInput: a limit of the queue is reached.
     """
     known = [*reuse, *[None] * (len(tasks) - len(reuse))]
-    ids = [run.id if run else _submitted(task) for task, run in zip(tasks, known, strict=True)]
+    ids = [run.id if run else _submitted(task, join=join) for task, run in zip(tasks, known, strict=True)]
     changed()
     return ids
 
@@ -97,12 +101,17 @@ def age_s(run: AnyRun, now: datetime | None = None) -> float:
     return max(0.0, ((now or datetime.now(UTC)) - ended).total_seconds())
 
 
-def _submitted(task: Task) -> str | None:
+def _submitted(task: Task, *, join: bool) -> str | None:
+    """Return the id of the run that does the task: one that another reader has just begun, or else a new one."""
     if task.work is None:
         return None
-    if isinstance(task.work, Activity):
-        return store().submit_activity(task.work, owner(), address=address())
-    return store().submit(task.work, owner(), estimated_s=task.seconds, address=address())
+    with _JOINING:  # of thirty who press at once the first one queues it
+        begun = store().unfinished_alike(task.work) if join else None
+        if begun is not None:
+            return begun
+        if isinstance(task.work, Activity):
+            return store().submit_activity(task.work, owner(), address=address())
+        return store().submit(task.work, owner(), estimated_s=task.seconds, address=address())
 
 
 def _alike(work: Work) -> AnyRun | None:
@@ -112,7 +121,8 @@ def _alike(work: Work) -> AnyRun | None:
 def _newest_alike(work: Work) -> AnyRun | None:
     since_utc = (datetime.now(UTC) - WITHIN).isoformat(timespec="microseconds")
     if isinstance(work, Activity):
-        return store().newest_activity(work, since_utc)
+        done = store().newest_activity(work, since_utc)
+        return done if done and done.versions == installed_versions() else None
     run = store().newest_alike(work, since_utc)
     return run if run and all(_is_undisturbed(result) for result in run.results) else None
 
@@ -126,14 +136,7 @@ def _is_undisturbed(result: Result) -> bool:
 def _is_of_these_versions(environment: Environment) -> bool:
     if environment.app_version != gpuexplore.__version__:
         return False
-    return all(_installed(name) in (None, version) for name, version in environment.libraries.items())
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return all(version_of(name) in (None, version) for name, version in environment.libraries.items())
 
 
 def _measured(run: AnyRun) -> Measured:

@@ -21,7 +21,7 @@ from gpuexplore.model import Device, Result, Run
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity.view import RUNS
 from gpuexplore.ui.glossary import help_on
-from gpuexplore.ui.identity import may_cancel
+from gpuexplore.ui.identity import is_admin, may_cancel
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.lessons.figures import show_figures
 from gpuexplore.ui.lessons.guesses import ask, guessed
@@ -33,6 +33,7 @@ from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
 
 TICK_S = 0.5
+BEGUN_BY_ANOTHER = ", begun by another visitor with exactly these settings"
 ICONS = {
     Outcome.RIGHT: ":material/check_circle:",
     Outcome.CLOSE: ":material/near_me:",
@@ -100,11 +101,11 @@ def _wait(ids: Sequence[str | None], tasks: Sequence[Task]) -> None:
     if not found.pending:
         st.rerun()
     for run in found.pending:
-        st.markdown(f":material/hourglass_top: {_words(run)}")
-    mine = [run for run in found.pending if not isinstance(run, Run) or may_cancel(run)]
+        st.markdown(f":material/hourglass_top: {_words(run)}{'' if run.owner == owner() else BEGUN_BY_ANOTHER}")
+    mine = [run for run in found.pending if may_cancel(run)]
     if mine and st.button("Cancel", icon=":material/stop:", key=f"cancel.{mine[0].id}"):
         for run in mine:
-            store().request_cancel(run.id, owner())
+            store().request_cancel(run.id, owner(), admin=is_admin())
         changed()
         RUNS.forget()
         st.rerun()
@@ -190,7 +191,7 @@ def _again(lesson: Lesson, step: Step, tasks: Sequence[Task], *, answer: Answer,
             "Measure again", icon=":material/refresh:", key=f"{key}.again"
         ):
             try:
-                store().add_answer(owner(), place, guesses=answer.guesses, runs=submit(tasks))
+                store().add_answer(owner(), place, guesses=answer.guesses, runs=submit(tasks, join=False))
             except GpuExploreError as error:
                 show_problem(error)
                 return

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from distributed import Client, Event, Future, KilledWorker
 
-from gpuexplore.activity import Activity, Observation
+from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines.dask.cluster import LOST, Cluster, Departure, Inbox
 from gpuexplore.jobs.engines.dask.node import measure_here, perform_here
@@ -75,7 +75,7 @@ class DaskEngine:
         _end_all(tuple(group.pending), status, reason, on_event)
 
     def perform(
-        self, activity: Activity, on_observation: Callable[[Observation], None], cancelled: IsCancelled
+        self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: IsCancelled
     ) -> None:
         """Do an activity on the node that has its device; see `Engine.perform`.
 
@@ -89,7 +89,7 @@ class DaskEngine:
         try:
             with closing(_Task(self._cluster, inbox, work).reports(cancelled)) as reports:
                 for event in reports:
-                    if isinstance(event, Observation):
+                    if isinstance(event, ActivityReport):
                         on_observation(event)
         except _NodeCrashed as crash:
             raise DeviceLost(str(crash)) from crash
