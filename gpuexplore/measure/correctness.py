@@ -10,7 +10,7 @@ A network with ReLU has kinks: a unit within rounding of zero passes its gradien
 such units make of each quantity is computed, not estimated, and allowed beside its tolerance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import hypot, sqrt
 from typing import Any
 
@@ -21,6 +21,7 @@ from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
 
 SAFETY_FACTOR = 4.0
+BLOCK_ELEMENTS = 1 << 18  # 2 MB in float64: a cache holds it
 NEGLIGIBLE = 1e-12  # of the whole output: what is smaller is a zero that float64 missed, and has no scale of its own
 
 
@@ -69,7 +70,7 @@ def describe(accuracy: Accuracy) -> str:
 
 
 def _all_finite(out: Array) -> bool:
-    return bool(np.isfinite(out).all())
+    return all(bool(np.isfinite(out[rows]).all()) for rows in _row_blocks(out))
 
 
 def _scale(norm: float, whole: float) -> float:
@@ -79,5 +80,15 @@ def _scale(norm: float, whole: float) -> float:
 
 def _relative_error(out: Array, expected: Array, scale: float) -> float | None:
     with np.errstate(all="ignore"):  # a wrong output may overflow: its error is then unknown
-        error = float(np.linalg.norm(out - expected)) / scale
+        norms = [float(np.linalg.norm(out[rows] - expected[rows])) for rows in _row_blocks(expected)]
+        error = hypot(*norms) / scale
     return error if np.isfinite(error) else None
+
+
+def _row_blocks(array: Array) -> Iterator[Any]:
+    """Yield indices of successive rows: differences of a gigabyte would cost more to allocate than to compute."""
+    if array.size <= BLOCK_ELEMENTS or not array.ndim:
+        yield ...
+        return
+    step = max(1, BLOCK_ELEMENTS * len(array) // array.size)
+    yield from (slice(start, start + step) for start in range(0, len(array), step))

@@ -73,7 +73,7 @@ def test_recipe_has_files_or_changes_and_commands_that_judge_them(recipe):
     assert "pytest" in recipe.steps[-1].text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in RECIPES if name not in WITHOUT_A_LITERAL_ONE])
 def test_recipe_followed_in_a_copy_passes_its_own_tests(tree, name):
     for step in steps_of(RECIPES[name]):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.correctness import check, describe, tolerance
+from gpuexplore.measure.correctness import BLOCK_ELEMENTS, check, describe, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations import OPERATIONS
@@ -19,6 +19,18 @@ def judged(out, right, allowed=1e-6):
 
 def test_relative_error_is_that_of_the_norms():
     assert judged([3.0, 4.1], [3.0, 4.0]).relative_error == pytest.approx(0.1 / 5)
+
+
+@pytest.mark.parametrize("shape", [(BLOCK_ELEMENTS + 1,), (3, BLOCK_ELEMENTS), (700, 1000), (2, 1)])
+def test_large_output_is_compared_to_its_last_element(shape):
+    right = np.random.default_rng(1).standard_normal(shape)
+    out = right * (1 + 1e-3)
+    out[-1] += 5.0
+    whole = np.linalg.norm(out - right) / np.linalg.norm(right)
+
+    assert judged(out, right).relative_error == pytest.approx(whole, rel=1e-12)
+    out[-1] = float("nan")
+    assert check(out, ((slice(0, 1), right[:1]),), 1.0).relative_error is None
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])

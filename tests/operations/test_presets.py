@@ -38,7 +38,7 @@ def measured(operation, preset, dtype):
     return [event for event in events if isinstance(event, Result)]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("operation", "preset", "dtype"), PRESETS)
 def test_preset_is_right_or_refused_as_too_slow(operation, preset, dtype):
     results = measured(operation, preset, dtype)

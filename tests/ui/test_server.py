@@ -19,7 +19,7 @@ from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
 from scripts.app_server import database_of, served
 from tests.ui.visitor import visiting
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 FOREIGN = "http://evil.example"
 

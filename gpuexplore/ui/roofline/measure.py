@@ -26,7 +26,7 @@ def _help(device: Device) -> str:
         f"{operation_named(roof_experiment.operation).title.lower()} at {roof_experiment.shapes[0]}"
         for roof_experiment in roof_experiments(device)
     )
-    return f"Runs {titles} with the default implementations: the best results become roofs. Usually under a minute."
+    return f"Runs {titles} with the default implementations: the best results become roofs. Usually a minute or two."
 
 
 def _told(run: Run) -> None:
