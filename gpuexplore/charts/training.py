@@ -7,12 +7,11 @@ import pandas as pd
 
 from gpuexplore.charts.axes import powers_of_two, si_label
 from gpuexplore.charts.reference_lines import labelled_rule
-from gpuexplore.measure.training.contract import ModeReport, Report
+from gpuexplore.measure.training.contract import PHASES, ModeReport, Report
 from gpuexplore.units import UNKNOWN, format_seconds
 
 LOSS_HEIGHT, PHASES_HEIGHT, ROW_HEIGHT, SCALE_HEIGHT = 360, 130, 40, 240
 MOST_POINTS = 400  # of a line: more are narrower than a pixel
-PHASES = ("transfer", "forward", "backward", "optimizer")
 DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4])  # modes that agree lie over each other
 
 

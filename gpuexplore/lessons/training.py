@@ -18,14 +18,23 @@ from gpuexplore.lessons.blocks import Train
 from gpuexplore.lessons.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
 from gpuexplore.lessons.quantities import Row
 from gpuexplore.measure.training import DEFAULTS, activity_of, joined, read_setup
-from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
+from gpuexplore.measure.training.contract import (
+    PHASES,
+    ModeReport,
+    PhaseTime,
+    Processes,
+    Report,
+    Timing,
+    Underflow,
+    largest_difference,
+)
+from gpuexplore.measure.training.recorder import report_of
 from gpuexplore.measure.training.setup import MODES
 from gpuexplore.model import Device, Origin
 from gpuexplore.statistics import median
 
 LAST_PART = 5  # the last loss is the median of the last fifth
 HERE = frozenset({Origin.LIVE.label})
-PHASES = ("forward", "backward", "optimizer")
 
 
 def arguments_of(block: Train) -> dict[str, str]:
@@ -70,7 +79,7 @@ def made_up_rows(block: Train) -> Iterator[Row]:
     size = 4 * setup.model.parameters
     made = Timing(1.0, (0.9, 1.1), 9)
     lost = Underflow(1e-5, 65536.0, 1.0, 0.5, 0.0)
-    phases = tuple(PhaseTime(name, made) for name in PHASES)
+    phases = tuple(PhaseTime(name, made) for name in PHASES[1:])  # lessons train on the CPU, which has no transfer
     together = [f"{name} × {block.processes}" for name in setup.modes if block.processes > 1]
     modes = tuple(
         ModeReport(
@@ -88,23 +97,8 @@ def made_up_rows(block: Train) -> Iterator[Row]:
         )
         for name in (*setup.modes, *together)
     )
-    report = Report(
-        model=setup.model.name,
-        batch=setup.batch,
-        steps=setup.steps,
-        classes=setup.model.classes,
-        parameters=setup.model.parameters,
-        flop_count=setup.flop_count,
-        chance_loss=setup.chance_loss,
-        data=setup.data,
-        optimizer=setup.optimizer,
-        learning_rate=setup.learning_rate,
-        seed=setup.seed,
-        threads=1,
-        modes=modes,
-        processes=Processes(block.processes, "gloo", "", made, 0.5, made, 0.5, size, 1e-8) if together else None,
-    )
-    yield from _rows(block, report)
+    processes = Processes(block.processes, "gloo", "", made, 0.5, made, 0.5, size, 1e-8) if together else None
+    yield from _rows(block, report_of(setup, 1, modes=modes, processes=processes))
 
 
 def _rows(block: Train, report: Report) -> Iterator[Row]:
@@ -143,19 +137,11 @@ def _checked(mode: ModeReport, first: ModeReport) -> Iterator[tuple[str, dict[st
     """Yield how far a mode is from others, and what its scaler did."""
     yield "gradients", _known("error", _single(mode.error))
     if mode is not first and " " not in mode.name:  # that of several processes is reported
-        yield "losses", _known("error", _single(_largest_difference(first, mode)))
+        yield "losses", _known("error", _single(largest_difference(first.losses, mode.losses)))
     if mode.scales:
         yield "skipped", {"count": exact(float(mode.skipped_steps))}
         yield "first scale", {"figure": exact(mode.scales[0][1])}
         yield "last scale", {"figure": exact(mode.scales[-1][1])}
-
-
-def _largest_difference(first: ModeReport, mode: ModeReport) -> float | None:
-    """Return the largest relative difference of losses; None where one is not finite."""
-    pairs = list(zip(first.losses, mode.losses, strict=False))
-    if any(wanted is None or found is None for wanted, found in pairs):
-        return None
-    return max((abs(found - wanted) / abs(wanted) for wanted, found in pairs if wanted and found), default=None)
 
 
 def _shares(mode: ModeReport) -> Iterator[tuple[str, float]]:

@@ -9,6 +9,7 @@ from gpuexplore.serialization import decode
 from gpuexplore.statistics import median, median_interval
 
 Losses = tuple[float | None, ...]  # None: not finite
+PHASES = ("transfer", "forward", "backward", "optimizer")  # of a step, in order; only a GPU has the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class PhaseTime:
     """How long one phase of a step takes, in seconds.
 
     Attributes:
-        name: `transfer` (to a GPU), `forward`, `backward` or `optimizer`.
+        name: one of PHASES.
     """
 
     name: str
@@ -178,3 +179,11 @@ def joined(payloads: Iterable[Mapping[str, Any]]) -> Report | None:
         return None
     whole = (replace(mode, first_step=0, losses=tuple(losses[mode.name])) for mode in report.modes)
     return replace(report, modes=tuple(whole))
+
+
+def largest_difference(wanted: Sequence[float | None], found: Sequence[float | None]) -> float | None:
+    """Return the largest relative difference of two courses of losses; None where one is not finite, or all are 0."""
+    pairs = list(zip(wanted, found, strict=False))
+    if any(before is None or after is None for before, after in pairs):
+        return None
+    return max((abs(after - before) / abs(before) for before, after in pairs if before and after), default=None)

@@ -22,7 +22,7 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.training.checks import gradient_error
-from gpuexplore.measure.training.contract import Processes, Timing
+from gpuexplore.measure.training.contract import Processes, Timing, largest_difference
 from gpuexplore.measure.training.launch import JOB, REPORTS, STOP
 from gpuexplore.measure.training.learner import Learner, Part, Step
 from gpuexplore.measure.training.network import Batches, Network
@@ -178,21 +178,13 @@ class Team:
             all_reduce_s=reduced_s,
             communicating=min(1.0, reduced_s.median / step_s.median) if step_s and reduced_s else None,
             reduced_bytes=BYTES_OF_A_GRADIENT * self._setup.model.parameters,
-            largest_loss_difference=_largest_difference(alone.losses, together.losses),
+            largest_loss_difference=largest_difference(alone.losses, together.losses),
             data_parallel=Timing.of(parallel[0]) if parallel else None,
         )
 
     def _report(self, payload: Mapping[str, Any]) -> None:
         with (self._directory / REPORTS).open("a", encoding="utf-8") as reports:
             reports.write(json.dumps(payload) + "\n")
-
-
-def _largest_difference(wanted: list[float | None], found: list[float | None]) -> float | None:
-    """Return the largest relative difference of losses; None where one is not finite."""
-    pairs = list(zip(wanted, found, strict=True))
-    if any(before is None or after is None for before, after in pairs):
-        return None
-    return max(abs(after - before) / abs(before) for before, after in pairs if before and after)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,15 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
+from gpuexplore.measure.training.contract import (
+    PHASES,
+    ModeReport,
+    PhaseTime,
+    Processes,
+    Report,
+    Timing,
+    Underflow,
+)
 from gpuexplore.measure.training.setup import MODES, Setup
 from gpuexplore.model import Device, Environment
 from gpuexplore.serialization import encode
@@ -117,27 +125,31 @@ class Recorder:
         return min(len(course.losses) for course in self.courses.values())
 
     def _report(self, settled: slice, **more: Any) -> Report:
-        setup, courses = self._setup, list(self.courses.values())
-        return Report(
-            model=setup.model.name,
-            batch=setup.batch,
-            steps=setup.steps,
-            classes=setup.model.classes,
-            parameters=setup.model.parameters,
-            flop_count=setup.flop_count,
-            chance_loss=setup.chance_loss,
-            data=setup.data,
-            optimizer=setup.optimizer,
-            learning_rate=setup.learning_rate,
-            seed=setup.seed,
-            threads=self.threads,
-            steps_done=self._steps_done(),
-            modes=tuple(
-                course.report(setup, self._device, settled, courses[0] if place else None)
-                for place, course in enumerate(courses)
-            ),
-            **more,
+        courses = list(self.courses.values())
+        modes = tuple(
+            course.report(self._setup, self._device, settled, courses[0] if place else None)
+            for place, course in enumerate(courses)
         )
+        return report_of(self._setup, self.threads, modes=modes, steps_done=self._steps_done(), **more)
+
+
+def report_of(setup: Setup, threads: int, **more: Any) -> Report:
+    """Return the report of a training of `setup`, with `more` of its fields."""
+    return Report(
+        model=setup.model.name,
+        batch=setup.batch,
+        steps=setup.steps,
+        classes=setup.model.classes,
+        parameters=setup.model.parameters,
+        flop_count=setup.flop_count,
+        chance_loss=setup.chance_loss,
+        data=setup.data,
+        optimizer=setup.optimizer,
+        learning_rate=setup.learning_rate,
+        seed=setup.seed,
+        threads=threads,
+        **more,
+    )
 
 
 def warm_up(setup: Setup) -> int:
@@ -155,6 +167,3 @@ def _phase_times(phases_s: Sequence[Mapping[str, float]]) -> tuple[PhaseTime, ..
     order = sorted(names, key=PHASES.index)
     timed = ((name, Timing.of([phases.get(name, 0.0) for phases in phases_s])) for name in order)
     return tuple(PhaseTime(name, time_s) for name, time_s in timed if time_s)
-
-
-PHASES = ("transfer", "forward", "backward", "optimizer")
