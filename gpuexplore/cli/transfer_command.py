@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.activity import of_kind
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.transfer import (
     BreakEven,
@@ -25,13 +24,11 @@ from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import device_named, discover, ensure_ceiling, target_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.transfer.contract import PARTS, Observed
+from gpuexplore.measure.transfer.contract import PARTS, Observed, activity_of
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_bytes_per_s, format_interval, format_seconds
-
-EXPECTED_S = 30.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,8 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _observed(operation: str, device: Device) -> tuple[Observed, ...]:
-    activity = of_kind("transfer", {"operation": operation}, device=device.id, expected_s=EXPECTED_S)
-    return tuple(decode(Observed, dict(payload)) for payload in perform(activity))
+    return tuple(decode(Observed, dict(payload)) for payload in perform(activity_of(operation, device.id)))
 
 
 def _told(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Device, path: Path) -> dict[str, Any]:

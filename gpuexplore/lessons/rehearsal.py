@@ -12,7 +12,7 @@ from gpuexplore.lessons.format import Step, expressions
 from gpuexplore.lessons.outcome import Judged, Outcome, with_guesses, with_outcome
 from gpuexplore.lessons.prose import Prose
 from gpuexplore.lessons.quantities import Row, StepNames, case_labels, facts_of, work_figures
-from gpuexplore.lessons.tensor_block import READ, WAYS
+from gpuexplore.lessons.tensor_block import LAYOUTS, WAYS
 from gpuexplore.lessons.training import made_up_rows
 from gpuexplore.lessons.work import device_of, request_of, tasks_of
 from gpuexplore.mistakes import mistake_named
@@ -116,7 +116,7 @@ def _mistake_rows(block: Mistake) -> Iterable[Row]:
 
 def _read_rows(block: Tensor) -> Iterable[Row]:
     for way in WAYS:
-        for source in READ:
+        for source in LAYOUTS:
             figures = {"time": exact(1.0, TIME), "bandwidth": exact(1.0, BANDWIDTH)}
             yield Row({"of": block.id, "name": way, "source": source}, figures)
         yield Row({"of": block.id, "name": way, "source": "factor"}, {"figure": exact(1.0)})

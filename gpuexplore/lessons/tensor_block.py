@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuexplore.activity import Activity, Payload, of_kind
+from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.tensors import Chain, StepRefused, evaluate
-from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
+from gpuexplore.analysis.tensors.reading import activity_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.blocks import Tensor
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
@@ -14,8 +14,8 @@ from gpuexplore.model import Origin
 
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})
-READ = ("contiguous", "strided")
-WAYS = ("loop", "copy")  # as `gpuexplore.measure.strided_read` names them
+LAYOUTS = ("contiguous", "strided")
+WAYS = ("loop", "copy")  # as `gpuexplore.measure.strided_candidates` names them, which loads torch
 
 
 def tensor_rows(block: Tensor) -> Iterator[Row]:
@@ -57,17 +57,17 @@ def read_of(block: Tensor, device_id: str) -> Activity:
     Raises:
         InvalidInput: it cannot be read: it is refused, has no axis, or is too large.
     """
-    arguments = arguments_of(evaluate(block.expression).result)
-    if arguments is None:
+    work = activity_of(evaluate(block.expression).result, device_id)
+    if work is None:
         raise InvalidInput.of("tensor to read", block.expression, "tensors of 1 to 4 axes and up to 2^25 elements")
-    return of_kind(KIND, arguments, device=device_id, expected_s=EXPECTED_S)
+    return work
 
 
 def read_rows(block: Tensor, payload: Payload) -> Iterator[Row]:
     """Yield the times of both ways to read, contiguous and strided, and their ratios, taken round by round."""
     for way in WAYS:
         doubts: set[str] = set()
-        for source in READ:
+        for source in LAYOUTS:
             reading = payload["readings"][f"{way} {source}"]
             doubts |= {flag["name"] for flag in reading["flags"]} & set(DOUBTS)
             yield Row(_labels(block, way, source), _reading(reading, frozenset(doubts)))

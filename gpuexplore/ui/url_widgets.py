@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import split
 from gpuexplore.ui import link
@@ -107,6 +108,12 @@ def operation(*first: str, problems: AbstractContextManager[object] | None = Non
 def operation_title(name: str) -> str:
     """Return what a reader sees of an operation, or of another answer to which one."""
     return OPERATIONS[name].title if name in OPERATIONS else name.capitalize()
+
+
+def device(devices: Sequence[Device], label: str = "On") -> Device:
+    """Draw the choice of one of this server's devices, the first of which is the default; of one there is no choice."""
+    by_id = {device.id: device for device in devices}
+    return devices[0] if len(devices) == 1 else by_id[select(label, "device", list(by_id))]
 
 
 def shape(default: str) -> str:

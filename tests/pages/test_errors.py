@@ -2,7 +2,7 @@ import pytest
 
 from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.measure.provoke import ERRORS
-from gpuexplore.measure.provoke.contract import Provoked, Said
+from gpuexplore.measure.provoke.contract import Message, Provoked
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from tests.pages.conftest import OWNER, texts
@@ -20,7 +20,7 @@ def provoked(store):
     """Return the id of an activity that was done, and what torch said."""
     run_id = store.submit_activity(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
-    said = (Said("error", "RuntimeError", WORDS.partition(": ")[2]),)
+    said = (Message("error", "RuntimeError", WORDS.partition(": ")[2]),)
     store.add_observation(claim, ActivityReport(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))
     store.finish(claim, RunState.DONE)
     return run_id

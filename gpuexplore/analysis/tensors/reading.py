@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from gpuexplore.activity import Activity, of_kind
 from gpuexplore.analysis.tensors.value import TensorView
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 
@@ -120,6 +121,12 @@ def _least_lines(axes: Sequence[tuple[int, int]], itemsize_bytes: int, line: int
         else:
             stretches *= length
     return stretches * -(-extent // line)
+
+
+def activity_of(view: TensorView, device_id: str) -> Activity | None:
+    """Return the work for the queue that measures reading `view` on a device; None for one it cannot read."""
+    arguments = arguments_of(view)
+    return None if arguments is None else of_kind(KIND, arguments, device=device_id, expected_s=EXPECTED_S)
 
 
 def arguments_of(view: TensorView) -> dict[str, str] | None:

@@ -12,16 +12,16 @@ from typing import Any
 from gpuexplore.backends.host import version_of
 from gpuexplore.errors import Cancelled, InvalidInput
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.provoke.contract import PeopleMeet, Provoked, Said
+from gpuexplore.measure.provoke.contract import CommonError, Message, Provoked
 from gpuexplore.model import Device
 from gpuexplore.serialization import encode
 
 LONGEST_MESSAGE = 2000  # characters: some of CUDA's come with a manual
-ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
+ERRORS: Mapping[str, CommonError] = MappingProxyType(
     {
         error.name: error
         for error in (
-            PeopleMeet(
+            CommonError(
                 name="no-cuda",
                 module="no_cuda",
                 title="There is no CUDA here",
@@ -34,7 +34,7 @@ ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
                 "x = torch.ones(5, 5, device=device)",
                 otherwise="this machine has CUDA, so the call succeeds",
             ),
-            PeopleMeet(
+            CommonError(
                 name="device-mismatch",
                 module="device_mismatch",
                 title="The tensors are on different devices",
@@ -45,7 +45,7 @@ ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
                 ".to returns another one, which has to be kept.",
                 instead_code="model.to(device)\nbatch = batch.to(device)\nmodel(batch)",
             ),
-            PeopleMeet(
+            CommonError(
                 name="out-of-memory",
                 module="out_of_memory",
                 title="The memory is not enough",
@@ -56,7 +56,7 @@ ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
                 "pass, or store them in 16 bits. Emptying the cache frees nothing that is in use.",
                 instead_code="for part in batch.chunk(4):\n    (loss_of(model(part)) / 4).backward()\noptimizer.step()",
             ),
-            PeopleMeet(
+            CommonError(
                 name="unsupported-dtype",
                 module="unsupported_dtype",
                 title="The operation does not exist in this dtype",
@@ -66,7 +66,7 @@ ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
                 instead="Convert for the operation, and back for storage.",
                 instead_code="y = (x.to(torch.float32) + x.to(torch.float32)).to(x.dtype)",
             ),
-            PeopleMeet(
+            CommonError(
                 name="view-of-a-transpose",
                 module="view_of_a_transpose",
                 title="A transpose has no such view",
@@ -76,7 +76,7 @@ ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
                 instead="reshape copies where a view is impossible, and only there; contiguous copies first.",
                 instead_code="x.t().reshape(2, 3)\nx.t().contiguous().view(2, 3)",
             ),
-            PeopleMeet(
+            CommonError(
                 name="deprecated-amp",
                 module="deprecated_amp",
                 title="Mixed precision has another name now",
@@ -93,7 +93,7 @@ ERRORS: Mapping[str, PeopleMeet] = MappingProxyType(
 )
 
 
-def error_named(name: str) -> PeopleMeet:
+def error_named(name: str) -> CommonError:
     """Return the error that people meet under this name.
 
     Raises:
@@ -131,7 +131,7 @@ def perform(
     report(encode(provoked(error, device)))
 
 
-def provoked(error: PeopleMeet, device: Device) -> Provoked:
+def provoked(error: CommonError, device: Device) -> Provoked:
     """Return what torch says when `error` is provoked on `device`."""
     run: Callable[[str], None] = import_module(f"gpuexplore.measure.provoke.{error.module}").provoke
     said = _said(lambda: run(device.id))
@@ -139,16 +139,16 @@ def provoked(error: PeopleMeet, device: Device) -> Provoked:
     return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)
 
 
-def _said(run: Callable[[], None]) -> tuple[Said, ...]:
+def _said(run: Callable[[], None]) -> tuple[Message, ...]:
     """Return what was warned of, and what ended the call."""
-    ended: tuple[Said, ...] = ()
+    ended: tuple[Message, ...] = ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             run()
         except Exception as error:
-            ended = (Said("error", type(error).__name__, str(error)[:LONGEST_MESSAGE]),)
+            ended = (Message("error", type(error).__name__, str(error)[:LONGEST_MESSAGE]),)
     warned = tuple(
-        Said("warning", warning.category.__name__, str(warning.message)[:LONGEST_MESSAGE]) for warning in caught
+        Message("warning", warning.category.__name__, str(warning.message)[:LONGEST_MESSAGE]) for warning in caught
     )
     return warned + ended

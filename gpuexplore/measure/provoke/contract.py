@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleMeet:
+class CommonError:
     """An error or a warning that people meet.
 
     Attributes:
@@ -39,7 +39,7 @@ class PeopleMeet:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Message:
     """One thing that torch said.
 
     Attributes:
@@ -66,7 +66,7 @@ class Provoked:
     """
 
     name: str
-    said: tuple[Said, ...]
+    said: tuple[Message, ...]
     device: str
     torch: str
     reason: str | None = None

@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuexplore.activity import Activity, of_kind
 from gpuexplore.devices.pcie import Link
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Environment, Flag, Measurement, Shape
 from gpuexplore.operations.contract import Operation
 
+KIND = "transfer"  # of the activities that measure it
+EXPECTED_S = 30.0
 Part = Literal["moves", "calls", "work"]
 PARTS: tuple[Part, ...] = ("moves", "calls", "work")
 DTYPE = "fp32"
@@ -76,6 +79,11 @@ class Observed:
     def on_gpu(self) -> bool:
         """Whether these are transfers; on a CPU they are copies within its memory."""
         return self.environment.device.kind != "cpu"
+
+
+def activity_of(operation: str, device_id: str) -> Activity:
+    """Return the work for the queue that measures moves, calls and the work of `operation` on a device."""
+    return of_kind(KIND, {"operation": operation}, device=device_id, expected_s=EXPECTED_S)
 
 
 def timed(reading: Reading, measurement: Measurement, *, calls: int = 1, flags: tuple[Flag, ...] = ()) -> Reading:

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
-from gpuexplore.activity import ActivityRun, of_kind
+from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.tensors import TensorView
-from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
-from gpuexplore.ui.activity.newest import newest_done
-from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
+from gpuexplore.analysis.tensors.reading import activity_of
+from gpuexplore.ui.activity.offer import offer, started_or_newest
+from gpuexplore.ui.activity.view import show_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.tables import show_table
@@ -25,25 +25,16 @@ WAYS: Mapping[str, str] = {
 
 def show_measured(view: TensorView) -> None:
     """Show what reading the tensor costs, as it was measured here, and the button that measures it."""
-    arguments = arguments_of(view)
-    if arguments is None:
+    asked = activity_of(view, known_devices()[0].id)
+    if asked is None:
         st.caption("Such a tensor is not read here: it has no axis, too many or too many cells.")
         return
-    asked = of_kind(KIND, arguments, device=known_devices()[0].id, expected_s=EXPECTED_S)
-    started = started_activity(KIND)
-    run = started if started is not None and started.activity == asked else None
-    if run is not None:
-        show_activity(run, _draw)
-    elif run := newest_done(asked, KNOWN_FOR):
-        _draw(run)
-    else:
+    run = started_or_newest(asked, KNOWN_FOR)
+    if run is None:
         st.caption("Not measured yet.")
-    again = run is not None and not run.active
-    disabled = run is not None and run.active
-    kind: Literal["primary", "secondary"] = "secondary" if again else "primary"
-    label = f"Measure it{' again' if again else ''} on {asked.device}"
-    if st.button(label, type=kind, icon=":material/play_arrow:", disabled=disabled):
-        start_activity(asked)
+    else:
+        show_activity(run, _draw)
+    offer(asked, run, "Measure it", icon=":material/play_arrow:")
 
 
 def _draw(run: ActivityRun) -> None:

@@ -62,9 +62,3 @@ def _more(devices: Sequence[Device]) -> dict[str, str]:
 def gpu_count_of(devices: Sequence[Device]) -> int:
     """Return how many GPUs this server has."""
     return sum(device.kind == "cuda" for device in devices)
-
-
-def choose_device(devices: Sequence[Device]) -> Device:
-    """Return where to train: a choice where there are several devices."""
-    by_id = {device.id: device for device in devices}
-    return devices[0] if len(devices) == 1 else by_id[select("On", "device", list(by_id))]

@@ -4,20 +4,20 @@ from datetime import timedelta
 
 import streamlit as st
 
-from gpuexplore.activity import Activity, ActivityRun
+from gpuexplore.activity import ActivityRun
 from gpuexplore.charts.training import losses, phases, scales
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure.training import Report, activity_of, joined
-from gpuexplore.ui.activity.newest import newest_done
-from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
+from gpuexplore.ui.activity.offer import offer, started_or_newest
+from gpuexplore.ui.activity.view import show_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
-from gpuexplore.ui.training.choice import choose, choose_device, gpu_count_of
+from gpuexplore.ui.training.choice import choose, gpu_count_of
 from gpuexplore.ui.training.findings import show_findings
-from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.ui.url_widgets import device, show_problem
 
-KIND = "train"
+TRAIN_ICON = ":material/model_training:"
 KNOWN_FOR = timedelta(days=30)  # after that somebody trains it again
 
 
@@ -25,32 +25,19 @@ def show_training() -> None:
     """Show the choices, and the training that was started with them, or the newest one like it."""
     devices = known_devices()
     given = choose(devices)
-    device = choose_device(devices)
+    place = device(devices)
     try:
-        asked = activity_of(given, device, gpu_count_of(devices))
+        asked = activity_of(given, place, gpu_count_of(devices))
     except GpuExploreError as error:
         show_problem(error)
-        st.button("Train", type="primary", icon=":material/model_training:", disabled=True)
+        st.button("Train", type="primary", icon=TRAIN_ICON, disabled=True)
         return
-    started = started_activity(KIND)
-    run = started if started is not None and _is_like(started, asked) else newest_done(asked, KNOWN_FOR)
-    again = run is not None and not run.active
-    label = f"Train{' again' if again else ''} on {device.id}"
-    if st.button(
-        label,
-        type="secondary" if again else "primary",
-        icon=":material/model_training:",
-        disabled=run is not None and run.active,
-    ):
-        start_activity(asked)
+    run = started_or_newest(asked, KNOWN_FOR)
+    offer(asked, run, "Train", icon=TRAIN_ICON)
     if run is None:
         st.caption("Not trained on this server yet.")
     else:
         show_activity(run, _draw)
-
-
-def _is_like(run: ActivityRun, asked: Activity) -> bool:
-    return (run.activity.arguments, run.activity.device) == (asked.arguments, asked.device)
 
 
 def _draw(run: ActivityRun) -> None:

@@ -57,7 +57,7 @@ def choose() -> Asked:
         )
     cpu = next((device for device in devices if device.kind == "cpu"), devices[0])
     with columns[1]:
-        measured_on = _measured_on(devices)
+        measured_on = url_widgets.device(sorted(devices, key=lambda device: device.kind == "cpu"), "Measure on")
     return Asked(operation, size, target_named(gpu, devices), link, memory, cpu, measured_on)
 
 
@@ -86,11 +86,3 @@ def _link_title(key: str) -> str:
     if key not in LINKS:
         return "the GPU's own"
     return f"{LINKS[key].title}: {format_bytes_per_s(LINKS[key].bytes_per_s)}"
-
-
-def _measured_on(devices: Sequence[Device]) -> Device:
-    if len(devices) == 1:
-        return devices[0]
-    by_id = {device.id: device for device in devices}
-    preferred = sorted(by_id, key=lambda device_id: by_id[device_id].kind == "cpu")
-    return by_id[url_widgets.select("Measure on", "device", preferred)]

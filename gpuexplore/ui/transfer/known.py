@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gpuexplore.activity import Activity, ActivityRun, of_kind
+from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.prediction import Calibration, calibrate
 from gpuexplore.analysis.transfer import compare, measured_path, path_to, readings_of, side_of
 from gpuexplore.analysis.transfer.comparison import SizePoint
 from gpuexplore.analysis.transfer.link import Path
-from gpuexplore.measure.transfer.contract import Observed
+from gpuexplore.measure.transfer.contract import Observed, activity_of
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
 from gpuexplore.ui.activity.newest import newest_done
@@ -17,8 +17,6 @@ from gpuexplore.ui.known_results import Measured, measured_results
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.transfer.choice import Asked
 
-KIND = "transfer"
-EXPECTED_S = 30.0
 KNOWN_FOR = timedelta(days=30)
 CALIBRATIONS: Shared[Calibration] = Shared(4)
 COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
@@ -41,16 +39,6 @@ class Known:
     points: tuple[SizePoint, ...]
 
 
-def activity_for(operation: str, device: Device) -> Activity:
-    """Return the activity that measures moves, calls and the work of `operation` on `device`."""
-    return of_kind(KIND, {"operation": operation}, device=device.id, expected_s=EXPECTED_S)
-
-
-def newest(activity: Activity) -> ActivityRun | None:
-    """Return the newest of the last days that was done, everybody's; None where there is none."""
-    return newest_done(activity, KNOWN_FOR)
-
-
 def observed_in(run: ActivityRun | None) -> tuple[Observed, ...]:
     """Return what an activity has observed so far."""
     return tuple(decode(Observed, dict(payload)) for payload in run.payloads) if run else ()
@@ -58,9 +46,8 @@ def observed_in(run: ActivityRun | None) -> tuple[Observed, ...]:
 
 def known_of(asked: Asked) -> Known:
     """Return what is known and predicted for the choices."""
-    cpu = observed_in(newest(activity_for(asked.operation, asked.cpu)))
-    is_here = not asked.gpu.is_hypothetical
-    gpu = observed_in(newest(activity_for(asked.operation, asked.gpu))) if is_here else ()
+    cpu = _observed_on(asked.cpu, asked.operation)
+    gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
     path = _path(asked, gpu)
     results = measured_results(asked.cpu)
     sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
@@ -69,6 +56,10 @@ def known_of(asked: Asked) -> Known:
         lambda: compare(asked.operation, sides, path, _calibration(results)),
     )
     return Known(cpu, gpu, path, points)
+
+
+def _observed_on(device: Device, operation: str) -> tuple[Observed, ...]:
+    return observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
 
 
 def _path(asked: Asked, gpu: Sequence[Observed]) -> Path:

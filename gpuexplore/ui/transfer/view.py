@@ -10,15 +10,16 @@ from gpuexplore.analysis.transfer.comparison import SizePoint
 from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
 from gpuexplore.analysis.transfer.stack import first_call_cost, stack
 from gpuexplore.charts.transfer import cpu_against_gpu, first_use, transfer_rates
-from gpuexplore.measure.transfer.contract import Observed, Reading
+from gpuexplore.measure.transfer.contract import Observed, Reading, activity_of
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
-from gpuexplore.ui.activity.view import show_activity, start_activity, started_activity
+from gpuexplore.ui.activity.offer import offer, started_or_newest
+from gpuexplore.ui.activity.view import show_activity
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.transfer.choice import Asked
-from gpuexplore.ui.transfer.known import KIND, Known, activity_for, known_of, newest, observed_in
+from gpuexplore.ui.transfer.known import KNOWN_FOR, Known, known_of, observed_in
 from gpuexplore.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
 
 COPIES = "Memory copies on this CPU, which has no link: not transfers. Each byte is read and written."
@@ -116,26 +117,15 @@ def _predicted_rates(known: Known) -> None:
 def _measured(asked: Asked) -> None:
     on_gpu = asked.measured_on.kind != "cpu"
     st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
-    wanted = activity_for(asked.operation, asked.measured_on)
-    started = started_activity(KIND)
-    run = started if started is not None and started.activity == wanted else None
-    if run is not None:
-        show_activity(run, lambda run: _draw(run, asked.measured_on))
-    elif run := newest(wanted):
-        _draw(run, asked.measured_on)
-    else:
+    wanted = activity_of(asked.operation, asked.measured_on.id)
+    run = started_or_newest(wanted, KNOWN_FOR)
+    if run is None:
         st.caption(
             f"Nothing measured on {plain(asked.measured_on.id)} yet: moves, calls and the work itself, about 30 s."
         )
-    again = run is not None and not run.active
-    label = f"Measure {'again ' if again else ''}on {asked.measured_on.id}"
-    if st.button(
-        label,
-        type="secondary" if again else "primary",
-        icon=":material/timer:",
-        disabled=run is not None and run.active,
-    ):
-        start_activity(wanted)
+    else:
+        show_activity(run, lambda run: _draw(run, asked.measured_on))
+    offer(wanted, run, "Measure", icon=":material/timer:")
 
 
 def _draw(run: ActivityRun, device: Device) -> None:
