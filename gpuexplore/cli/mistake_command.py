@@ -3,11 +3,10 @@
 import argparse
 from typing import Any
 
-from gpuexplore.activity import of_kind
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.mistakes import EXPECTED_S, MISTAKES, mistake_named
+from gpuexplore.mistakes import MISTAKES, activity_of, mistake_named
 from gpuexplore.mistakes.contract import UNITS, Mistake, Observation
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_interval, format_multiple
@@ -55,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def run_here(name: str, device_id: str) -> Observation:
     """Return what is observed of the mistake `name` in a worker of this machine."""
-    payloads = perform(of_kind("mistake", {"name": name}, device=device_id, expected_s=EXPECTED_S))
+    payloads = perform(activity_of(name, device_id))
     return decode(Observation, payloads[-1])
 
 

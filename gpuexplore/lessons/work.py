@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuexplore.activity import Activity, of_kind
+from gpuexplore.activity import Activity
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.blocks import MEASURED, Mistake, Run, Tensor, Train
 from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.tensor_block import read_of
 from gpuexplore.lessons.training import training_of
-from gpuexplore.mistakes import EXPECTED_S
+from gpuexplore.mistakes import EXPECTED_S, activity_of
 from gpuexplore.model import Device, Experiment
 from gpuexplore.request import Request, resolve
 
@@ -69,7 +69,7 @@ def _task(block: Run | Mistake | Tensor | Train, devices: Sequence[Device]) -> T
         work = training_of(block, devices)
         return Task(block, work, work.expected_s if work else 0.0)
     if isinstance(block, Mistake):
-        return Task(block, of_kind("mistake", {"name": block.mistake}, expected_s=EXPECTED_S), EXPECTED_S)
+        return Task(block, activity_of(block.mistake), EXPECTED_S)
     if isinstance(block, Tensor):
         asked = read_of(block, devices[0].id)
         return Task(block, asked, asked.expected_s)

@@ -5,9 +5,11 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
+from gpuexplore.activity import Activity, of_kind
 from gpuexplore.errors import InvalidInput
 from gpuexplore.mistakes.contract import Mistake
 
+KIND = "mistake"  # of its activities
 EXPECTED_S = 5.0  # that a demonstration takes
 FILES = (
     "clock.no_synchronise",
@@ -45,6 +47,11 @@ def _contract_of(file: str) -> Mistake:
 
 
 MISTAKES: Mapping[str, Mistake] = MappingProxyType({mistake.name: mistake for mistake in map(_contract_of, FILES)})
+
+
+def activity_of(name: str, device_id: str = "cpu") -> Activity:
+    """Return the work for the queue that makes the mistake `name` on a device."""
+    return of_kind(KIND, {"name": name}, device=device_id, expected_s=EXPECTED_S)
 
 
 def mistake_named(name: str) -> Mistake:

@@ -12,7 +12,7 @@ from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.timing import WAKE_S, WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
-from gpuexplore.mistakes.contract import Detection, Stage
+from gpuexplore.mistakes.contract import Detection, Factor, Stage
 from gpuexplore.mistakes.turns import Procedure
 from gpuexplore.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
 from gpuexplore.statistics import median
@@ -78,8 +78,8 @@ def open_subject(stage: Stage, operation: str, shape: Shape, **own: Any) -> Subj
     return Subject(candidate, group, call_s)
 
 
-def honest(subject: Subject, stage: Stage) -> Procedure:
-    """Return the right way to time a call: a round as every result is sampled in, and the median of its samples."""
+def round_median(subject: Subject, stage: Stage) -> Procedure:
+    """Return the right way to time a call: the median of a round, sampled as every result is."""
     sampling = Sampling(subject.candidate, subject.call_s, first_call_s=0.0)
     plan_rounds([sampling])
     if subject.candidate.flush is not None:
@@ -133,6 +133,13 @@ def flag_of(
 def incorrect(accuracy: Accuracy) -> Detection:
     """Return whether an output with this accuracy would end with the status incorrect."""
     return Detection(not accuracy.within, describe(accuracy))
+
+
+def factor_of(wrong: Accuracy, right: Accuracy) -> Factor | None:
+    """Return how many times as large the wrong error is; None where one is not finite, or the right one is zero."""
+    if wrong.relative_error is None or not right.relative_error:
+        return None
+    return Factor(wrong.relative_error / right.relative_error)
 
 
 def accuracy_of(subject: Subject, reference: Reference) -> Accuracy:

@@ -5,15 +5,13 @@ import json
 import pytest
 
 from gpuexplore.activity import ActivityReport, of_kind
-from gpuexplore.mistakes import EXPECTED_S, MISTAKES
+from gpuexplore.mistakes import EXPECTED_S, MISTAKES, activity_of
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from gpuexplore.ui.activity import newest
 from gpuexplore.ui.activity.view import RUNS
 from gpuexplore.ui.shared import Shared
-from gpuexplore.ui.timing_mistakes import state
-from tests.analysis.made import device
 from tests.mistakes.made import observation
 from tests.pages.conftest import texts
 
@@ -30,7 +28,7 @@ def fresh(monkeypatch):
 @pytest.fixture
 def asked(store):
     """Return how a mistake is asked for on this server; its id."""
-    return lambda name: store.submit_activity(state.activity_of(name, device()), "somebody")
+    return lambda name: store.submit_activity(activity_of(name), "somebody")
 
 
 @pytest.fixture

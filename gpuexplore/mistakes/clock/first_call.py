@@ -9,7 +9,7 @@ import numpy as np
 from gpuexplore.backends.timer import Call
 from gpuexplore.mistakes.contract import Mistake, Observation, Stage
 from gpuexplore.mistakes.observing import from_pairs, no_sign
-from gpuexplore.mistakes.subject import Subject, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, open_subject, round_median
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Shape
 
@@ -39,7 +39,7 @@ def observe(subject: Subject, stage: Stage, fresh: Callable[[], Call]) -> Observ
         return (stage.time.clock() - start) * 1e-9
 
     warm = replace(subject, candidate=replace(subject.candidate, run=latest))
-    pairs = take_turns(first, honest(warm, stage), stage)
+    pairs = take_turns(first, round_median(warm, stage), stage)
     return from_pairs(MISTAKE, pairs, subject, no_sign(MISTAKE))
 
 

@@ -7,7 +7,7 @@ from time import sleep
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
-from gpuexplore.mistakes.subject import Subject, flag_of, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, flag_of, open_subject, round_median
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Shape, Telemetry
 
@@ -34,7 +34,7 @@ def observe(subject: Subject, stage: Stage, pause: Pause, look: Callable[[], Tel
         seen.append(look())
         return elapsed_s
 
-    pairs = take_turns(after_a_pause, honest(subject, stage), stage)
+    pairs = take_turns(after_a_pause, round_median(subject, stage), stage)
     return from_pairs(MISTAKE, pairs, subject, _detection(subject, pairs.wrong, seen[-1]))
 
 

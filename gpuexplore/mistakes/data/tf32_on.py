@@ -8,8 +8,8 @@ import numpy as np
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.correctness import check, tolerance
 from gpuexplore.measure.group import Group
-from gpuexplore.mistakes.contract import Factor, Mistake, Observation, Reading, Sign, Stage
-from gpuexplore.mistakes.subject import Subject, accuracy_of, incorrect, open_subject
+from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.mistakes.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
 from gpuexplore.model import Accuracy, Shape
 
 SIZE = 512
@@ -22,7 +22,6 @@ def demonstrate(stage: Stage) -> Observation:
     group, is_emulated = subject.group, stage.device.kind == "cpu"
     wrong = emulated(group) if is_emulated else _on_tensor_cores(subject)
     right = accuracy_of(subject, group.checked_reference)
-    known = wrong.relative_error and right.relative_error
     return Observation(
         mistake=MISTAKE.name,
         quantity=MISTAKE.quantity,
@@ -31,9 +30,7 @@ def demonstrate(stage: Stage) -> Observation:
         wrong=Reading(wrong.relative_error),
         right=Reading(right.relative_error),
         detection=incorrect(wrong),
-        factor=Factor(wrong.relative_error / right.relative_error)
-        if known and wrong.relative_error and right.relative_error
-        else None,
+        factor=factor_of(wrong, right),
         note=EMULATED if is_emulated else None,
         environment=subject.environment,
     )

@@ -4,7 +4,7 @@ from gpuexplore.devices import accelerator_named
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.mistakes.contract import Factor, Mistake, Observation, Reading, Stage
 from gpuexplore.mistakes.observing import from_pairs, no_sign
-from gpuexplore.mistakes.subject import Subject, honest, open_subject, with_data
+from gpuexplore.mistakes.subject import Subject, open_subject, round_median, with_data
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Shape
 
@@ -23,7 +23,7 @@ def demonstrate(stage: Stage) -> Observation:
 
 def observe(zeros: Subject, normal: Subject, stage: Stage) -> Observation:
     """Compare the rates on zeros and on random numbers."""
-    pairs = take_turns(honest(zeros, stage), honest(normal, stage), stage)
+    pairs = take_turns(round_median(zeros, stage), round_median(normal, stage), stage)
     return from_pairs(MISTAKE, pairs.as_rates(normal.flop_count), normal, no_sign(MISTAKE))
 
 

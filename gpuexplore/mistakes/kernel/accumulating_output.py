@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from gpuexplore.measure.correctness import check, tolerance
-from gpuexplore.mistakes.contract import Factor, Mistake, Observation, Reading, Sign, Stage
-from gpuexplore.mistakes.subject import Subject, accuracy_of, incorrect, open_subject
+from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
+from gpuexplore.mistakes.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
 from gpuexplore.model import Accuracy, Shape
 
 LENGTH = 100_000
@@ -30,7 +30,7 @@ def demonstrate(stage: Stage) -> Observation:
         wrong=Reading(wrong.relative_error),
         right=Reading(right.relative_error),
         detection=incorrect(accuracy_of(adding, subject.group.checked_reference)),
-        factor=_factor(wrong, right),
+        factor=factor_of(wrong, right),
         note=(
             "Before an output is checked it is filled with NaN, and what adds to it stays NaN. "
             "The kernel also reads its output: 16 bytes per element, where an addition that writes moves 12."
@@ -50,12 +50,6 @@ def after_calls(subject: Subject) -> Accuracy:
         group.checked_reference.parts,
         tolerance(group.operation, subject.case.shape, group.dtype),
     )
-
-
-def _factor(wrong: Accuracy, right: Accuracy) -> Factor | None:
-    if wrong.relative_error is None or not right.relative_error:
-        return None
-    return Factor(wrong.relative_error / right.relative_error)
 
 
 MISTAKE = Mistake(

@@ -2,7 +2,7 @@
 
 from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
-from gpuexplore.mistakes.subject import Subject, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, open_subject, round_median
 from gpuexplore.mistakes.turns import Procedure, take_turns
 from gpuexplore.model import Options, Shape
 
@@ -26,7 +26,7 @@ def observe(one_core: Subject, all_cores: Subject, stage: Stage) -> Observation:
 
 def _pinned(subject: Subject, stage: Stage) -> Procedure:
     """Return the right way to time `subject`, on its own number of threads."""
-    take = honest(subject, stage)
+    take = round_median(subject, stage)
 
     def take_on_its_threads() -> float:
         subject.candidate.backend.set_threads(subject.environment.threads or 1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gpuexplore.mistakes.contract import Mistake, Observation, Stage
 from gpuexplore.mistakes.observing import from_pairs, no_sign
-from gpuexplore.mistakes.subject import Subject, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, open_subject, round_median
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Shape
 
@@ -22,7 +22,7 @@ def demonstrate(stage: Stage) -> Observation:
 def observe(subject: Subject, stage: Stage, allocating: Callable[[], object]) -> Observation:
     """Compare a call that allocates its result with one that writes into an output."""
     other = replace(subject, candidate=replace(subject.candidate, run=allocating))
-    pairs = take_turns(honest(other, stage), honest(subject, stage), stage)
+    pairs = take_turns(round_median(other, stage), round_median(subject, stage), stage)
     return from_pairs(MISTAKE, pairs, subject, no_sign(MISTAKE))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpuexplore.measure.overhead import call_overhead_s
 from gpuexplore.mistakes.contract import Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
-from gpuexplore.mistakes.subject import Subject, flag_of, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, flag_of, open_subject, round_median
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Shape
 
@@ -24,8 +24,8 @@ def demonstrate(stage: Stage) -> Observation:
 def observe(tiny: Subject, large: Subject, stage: Stage, overhead_s: float) -> Observation:
     """Compare the extrapolated time of `large` with its own; `overhead_s` is that of a call on one element."""
     times = large.flop_count / tiny.flop_count
-    time_tiny = honest(tiny, stage)
-    pairs = take_turns(lambda: time_tiny() * times, honest(large, stage), stage)
+    time_tiny = round_median(tiny, stage)
+    pairs = take_turns(lambda: time_tiny() * times, round_median(large, stage), stage)
     detection = flag_of(tiny, tuple(time_s / times for time_s in pairs.wrong), "launch_bound", overhead_s=overhead_s)
     note = f"The time of {tiny.what} times {times:,.0f}, which is how many times as many FLOPs the large one has."
     return replace(from_pairs(MISTAKE, pairs, large, detection), note=note)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuexplore.mistakes.contract import Mistake, Observation, Stage
 from gpuexplore.mistakes.observing import from_pairs, no_sign
-from gpuexplore.mistakes.subject import Subject, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, open_subject, round_median
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Shape
 
@@ -33,7 +33,7 @@ def observe(
         return take_back()
 
     moved = replace(subject, candidate=replace(subject.candidate, run=call))
-    pairs = take_turns(lambda: moved.candidate.first_call_s(stage.time.clock), honest(subject, stage), stage)
+    pairs = take_turns(lambda: moved.candidate.first_call_s(stage.time.clock), round_median(subject, stage), stage)
     return from_pairs(MISTAKE, pairs, subject, no_sign(MISTAKE))
 
 

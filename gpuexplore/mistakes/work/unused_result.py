@@ -9,7 +9,7 @@ import numpy as np
 from gpuexplore.backends.timer import Call
 from gpuexplore.mistakes.contract import Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
-from gpuexplore.mistakes.subject import Subject, flag_of, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, flag_of, open_subject, round_median
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Shape
 
@@ -28,7 +28,9 @@ def demonstrate(stage: Stage) -> Observation:
 def observe(subject: Subject, stage: Stage, unused: Call, used: Call) -> Observation:
     """Compare the rates of two calls, the first of which does nothing with its sum; `subject` counts the FLOPs."""
     pairs = take_turns(
-        honest(_calling(subject, unused, stage), stage), honest(_calling(subject, used, stage), stage), stage
+        round_median(_calling(subject, unused, stage), stage),
+        round_median(_calling(subject, used, stage), stage),
+        stage,
     )
     detection = flag_of(subject, pairs.wrong, "over_peak")
     return from_pairs(MISTAKE, pairs.as_rates(subject.flop_count), subject, detection)

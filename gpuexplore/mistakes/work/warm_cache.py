@@ -2,7 +2,7 @@
 
 from gpuexplore.mistakes.contract import Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
-from gpuexplore.mistakes.subject import Subject, flag_of, honest, open_subject
+from gpuexplore.mistakes.subject import Subject, flag_of, open_subject, round_median
 from gpuexplore.mistakes.turns import take_turns
 from gpuexplore.model import Options, Shape
 
@@ -18,7 +18,7 @@ def demonstrate(stage: Stage) -> Observation:
 
 def observe(warm: Subject, cold: Subject, stage: Stage) -> Observation:
     """Compare the rates of memory that a warm and a cold call seem to reach."""
-    pairs = take_turns(honest(warm, stage), honest(cold, stage), stage)
+    pairs = take_turns(round_median(warm, stage), round_median(cold, stage), stage)
     return from_pairs(MISTAKE, pairs.as_rates(cold.byte_count), cold, flag_of(warm, pairs.wrong, "warm"))
 
 

@@ -4,12 +4,13 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.charts.mistake import wrong_and_right
+from gpuexplore.mistakes import activity_of
 from gpuexplore.mistakes.contract import Mistake, Observation
 from gpuexplore.model import Device
 from gpuexplore.ui.activity.view import show_activity, start_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
-from gpuexplore.ui.timing_mistakes.state import activity_of, observation_for, seen_in
+from gpuexplore.ui.timing_mistakes.state import observation_for, seen_in
 from gpuexplore.units import format_interval, format_multiple
 
 NO_SIGN = ":gray-badge[no sign]"
@@ -32,7 +33,7 @@ def show_observation(mistake: Mistake, device: Device, asked: ActivityRun | None
     label = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
     waits = run is not None and run.active
     if st.button(label, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
-        start_activity(activity_of(mistake.name, device))
+        start_activity(activity_of(mistake.name, device.id))
     if run is None:
         st.caption("Nothing was observed here in the last hour. Wrong and right take turns, for a few seconds.")
     else:

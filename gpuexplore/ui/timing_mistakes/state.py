@@ -2,21 +2,15 @@
 
 from datetime import timedelta
 
-from gpuexplore.activity import Activity, ActivityRun, of_kind
-from gpuexplore.mistakes import EXPECTED_S
+from gpuexplore.activity import ActivityRun
+from gpuexplore.mistakes import activity_of
 from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
 from gpuexplore.ui.activity.newest import newest_done
 
-KIND = "mistake"
 NAME = "name"
 WITHIN = timedelta(hours=1)
-
-
-def activity_of(name: str, device: Device) -> Activity:
-    """Return what to queue for the mistake `name` on `device`."""
-    return of_kind(KIND, {NAME: name}, device=device.id, expected_s=EXPECTED_S)
 
 
 def observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
@@ -27,7 +21,7 @@ def observation_for(name: str, device: Device, asked: ActivityRun | None) -> Act
     """
     if asked is not None and asked.arguments[NAME] == name:
         return asked
-    return newest_done(activity_of(name, device), WITHIN)
+    return newest_done(activity_of(name, device.id), WITHIN)
 
 
 def seen_in(run: ActivityRun) -> Observation:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.mistakes import MISTAKES
+from gpuexplore.mistakes import KIND, MISTAKES
 from gpuexplore.mistakes.contract import Mistake
 from gpuexplore.model import Device
 from gpuexplore.ui import link
@@ -15,7 +15,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.timing_mistakes.observation import show_observation
-from gpuexplore.ui.timing_mistakes.state import KIND, NAME
+from gpuexplore.ui.timing_mistakes.state import NAME
 from gpuexplore.ui.url_widgets import select
 
 PARAMETER = "mistake"
