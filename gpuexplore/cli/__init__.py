@@ -79,9 +79,9 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=gpuexplore.__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, about in COMMANDS.items():
-        one = commands.add_parser(name, help=about, description=about)
+        command = commands.add_parser(name, help=about, description=about)
         if name == wanted:
-            _command(name).add_arguments(one)
+            _command(name).add_arguments(command)
     return parser
 
 

@@ -6,6 +6,7 @@ along, and a comparison of intervals that overlap is neither true nor false.
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
@@ -25,7 +26,13 @@ FUNCTIONS: Mapping[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
     "log": math.log,
 }
-CHOICES = ("min", "max")
+CHOICES: Mapping[str, Callable[..., Figure]] = {"min": min, "max": max}
+COMPARISONS: Mapping[type, Callable[[float, float], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
 # What a quantity may be asked for, and what may narrow it down; `quantities` looks each up.
 QUANTITIES = (
     "time", "mean_time", "min_time", "first_call", "rate", "bandwidth", "mfu", "speedup", "error", "flops", "bytes",
@@ -178,7 +185,7 @@ class _Evaluation:
             return mapped(FUNCTIONS[name], self._figure(node.args[0]))
         if name in CHOICES:
             figures = [self._figure(argument) for argument in node.args]
-            return {"min": min, "max": max}[name](figures, key=lambda figure: figure.value)
+            return CHOICES[name](figures, key=lambda figure: figure.value)
         return self.names.quantity(name, _selectors(node))
 
 
@@ -190,17 +197,9 @@ def _compared(left: Figure, right: Figure, sign: ast.cmpop) -> bool | None:
             same = None if left.low <= right.high and right.low <= left.high else False
         return same if same is None else same == isinstance(sign, ast.Eq)
     if left.is_exact and right.is_exact:
-        return _exactly(left.value, right.value, sign)
+        return COMPARISONS[type(sign)](left.value, right.value)
     rises = isinstance(sign, ast.Lt | ast.LtE)
     return is_less(left, right) if rises else is_less(right, left)
-
-
-def _exactly(left: float, right: float, sign: ast.cmpop) -> bool:
-    if isinstance(sign, ast.Lt):
-        return left < right
-    if isinstance(sign, ast.LtE):
-        return left <= right
-    return left > right if isinstance(sign, ast.Gt) else left >= right
 
 
 def _check(node: ast.expr, guesses: tuple[str, ...], depth: int) -> None:
@@ -257,7 +256,7 @@ def _parts(node: ast.expr) -> Iterator[ast.expr]:
     elif (
         isinstance(node, ast.Compare)
         and len(node.ops) == 1
-        and isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq)
+        and isinstance(node.ops[0], (*COMPARISONS, ast.Eq, ast.NotEq))
     ):
         yield from (node.left, node.comparators[0])
     else:

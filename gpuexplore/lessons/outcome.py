@@ -193,12 +193,11 @@ def _by_choice(check: Check, given: _Given, names: StepNames) -> Judged:
     truth = next((option for option, value in values.items() if value is True), None)
     doubts = frozenset().union(*(_doubts(text, names) for text in check.choice.values()))
     if given.answer is None:
-        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL, f"flagged {', '.join(sorted(doubts))}" if doubts else "")
+        return Judged(Outcome.NO_GUESS, truth or CANNOT_TELL, _flagged(doubts))
     if truth is None and given.answer == CANNOT_TELL:
         return Judged(Outcome.RIGHT, CANNOT_TELL)
     if truth is None or doubts:
-        why = f"flagged {', '.join(sorted(doubts))}" if doubts else "the intervals overlap"
-        return Judged(Outcome.UNCLEAR, truth or CANNOT_TELL, why)
+        return Judged(Outcome.UNCLEAR, truth or CANNOT_TELL, _flagged(doubts) or "the intervals overlap")
     return Judged(Outcome.RIGHT if given.answer == truth else Outcome.OFF, truth)
 
 
@@ -254,10 +253,14 @@ def _beside(number: float, truth: Figure, distance: float) -> bool:
 
 def _doubt(truth: Figure) -> str:
     if truth.doubts:
-        return f"flagged {', '.join(sorted(truth.doubts))}"
+        return _flagged(truth.doubts)
     if Origin.LIVE.label in truth.sources and truth.low > 0 and truth.high / truth.low > WIDE:
         return f"the interval is too wide: {format_with_interval(truth)}"
     return ""
+
+
+def _flagged(doubts: frozenset[str]) -> str:
+    return f"flagged {', '.join(sorted(doubts))}" if doubts else ""
 
 
 def _doubts(text: str, names: StepNames) -> frozenset[str]:

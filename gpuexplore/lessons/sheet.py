@@ -17,7 +17,6 @@ from gpuexplore.lessons.blocks import (
     Keep,
     Mistake,
     Run,
-    Say,
     Train,
 )
 from gpuexplore.lessons.format import Lesson, Step
@@ -58,7 +57,7 @@ def _parts(step: Step, done: JudgedStep | None) -> Iterator[str]:
     for _, part in step.parts:
         if isinstance(part, Prose):
             yield _markdown(part.said(done.names) if done else part.blank)
-        elif type(part) in WRITERS:
+        elif type(part) in WRITERS:  # a `say` has none: its check says it
             yield WRITERS[type(part)](part, step, done)
 
 
@@ -106,10 +105,6 @@ def _instructor(notes: Instructor, _step: Step, done: JudgedStep | None) -> str:
     return f'<p class="do"><i>Notes.</i></p>{_markdown(notes.text.said(done.names))}' if done else ""
 
 
-def _say(_say: Say, _step: Step, _done: JudgedStep | None) -> str:
-    return ""  # the check says it
-
-
 def _markdown(text: str) -> str:
     return str(MARKDOWN.render(text.replace("____", "\\_\\_\\_\\_\\_\\_\\_\\_")))
 
@@ -123,5 +118,4 @@ WRITERS: Mapping[type, Callable[[Any, Step, JudgedStep | None], str]] = {
     Check: _check,
     Keep: _keep,
     Instructor: _instructor,
-    Say: _say,
 }

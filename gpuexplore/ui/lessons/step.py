@@ -8,7 +8,7 @@ import streamlit as st
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.lessons.blocks import Check, Guess, Instructor, Keep
+from gpuexplore.lessons.blocks import Check, Guess, Keep
 from gpuexplore.lessons.blocks import Run as RunBlock
 from gpuexplore.lessons.evidence import names_of
 from gpuexplore.lessons.format import Lesson, Step
@@ -159,8 +159,6 @@ def _show_checked(step: Step, answer: Answer, judged: JudgedStep) -> None:
             st.success(f"**Keep:** {part.text.said(judged.names)}", icon=":material/bookmark:")
         elif isinstance(part, Prose) and seen:
             _show_text(part.said(judged.names))
-        elif isinstance(part, Instructor):
-            continue
 
 
 def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
