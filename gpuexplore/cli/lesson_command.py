@@ -2,7 +2,8 @@
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.lessons.catalog import catalog, lesson_at, own_folder
 from gpuexplore.lessons.evidence import Measured, names_of
 from gpuexplore.lessons.format import Lesson, Step
-from gpuexplore.lessons.judged_step import JudgedStep, judged_by, judged_step
+from gpuexplore.lessons.judged_step import JudgedStep, judged_by
 from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.lessons.quantities import Row
 from gpuexplore.lessons.rehearsal import rehearse
 from gpuexplore.lessons.sheet import sheet
-from gpuexplore.lessons.work import Task, tasks_of
+from gpuexplore.lessons.work import tasks_of
 from gpuexplore.measure.sweep import groups_of
-from gpuexplore.model import Case, Device, Experiment, Origin, Result
+from gpuexplore.model import Case, Experiment, Origin, Result
 
 ACTIONS = ("list", "check", "run", "print")
 
@@ -82,35 +83,28 @@ def _check(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     lesson = catalog().lesson(arguments.name)
     steps = [lesson.step(arguments.step)] if arguments.step else lesson.steps
-    devices = discover()
-    engine = LocalEngine(devices)
     told = []
-    try:
-        engine.warm(devices[0])
-        own: list[Row] = []
-        for step in steps:
-            told.append(_step(step, devices, engine, own))
-            if not arguments.json:
-                _print_step(told[-1])
-    finally:
-        engine.close()
+    for judged, seconds in _judged(steps):
+        told.append(_json(judged, seconds))
+        if not arguments.json:
+            _print_step(told[-1])
     if arguments.json:
         print_json({"lesson": _about(lesson), "steps": told})
     guessed = [check for step in told for check in step["checks"] if check["guess"]]
     return EXIT_FAILED if any(check["outcome"] == Outcome.NOT_MEASURED for check in guessed) else EXIT_OK
 
 
-def _step(step: Step, devices: Sequence[Device], engine: LocalEngine, own: list[Row]) -> dict[str, Any]:
-    """Measure and judge a step; its results join `own`, with which a task may be reached."""
-    started_s, tasks = time.perf_counter(), tasks_of(step, devices)
-    names = names_of(step, devices, measure(tasks, engine), tasks)
-    own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
-    return _json(judged_by(step, names, {}, own), time.perf_counter() - started_s)
-
-
-def measure(tasks: Sequence[Task], engine: LocalEngine) -> dict[int, Measured]:
-    """Return what comes of each of `tasks` that this machine can do, by its place."""
-    return {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
+def _judged(steps: Sequence[Step]) -> Iterator[tuple[JudgedStep, float]]:
+    """Measure and judge each step; yield it with the seconds it took. A task may be reached with what came before."""
+    devices, own = discover(), list[Row]()
+    with closing(LocalEngine(devices)) as engine:
+        engine.warm(devices[0])
+        for step in steps:
+            started_s, tasks = time.perf_counter(), tasks_of(step, devices)
+            measured = {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
+            names = names_of(step, devices, measured, tasks)
+            own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
+            yield judged_by(step, names, {}, own), time.perf_counter() - started_s
 
 
 def _done(work: Experiment | Activity, engine: LocalEngine) -> Measured:
@@ -169,19 +163,7 @@ def _print_step(told: dict[str, Any]) -> None:
 def _print(arguments: argparse.Namespace) -> int:
     check_writable(arguments.out, (".html",))
     lesson = catalog().lesson(arguments.name)
-    steps: Sequence[JudgedStep] = ()
-    if arguments.answered:
-        devices = discover()
-        engine = LocalEngine(devices)
-        try:
-            engine.warm(devices[0])
-            steps = [
-                judged_step(step, devices, tasks, measured=measure(tasks, engine))
-                for step in lesson.steps
-                for tasks in [tasks_of(step, devices)]
-            ]
-        finally:
-            engine.close()
+    steps = [judged for judged, _ in _judged(lesson.steps)] if arguments.answered else ()
     arguments.out.write_text(sheet(lesson, steps), encoding="utf-8")
     print(f"Wrote {arguments.out}: open it in a browser, and print it")
     return EXIT_OK

@@ -63,7 +63,8 @@ def names_of(
 def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
     """Return the quantities of a block that needs no device."""
     if isinstance(block, Predict):
-        return _predicted(block, _question(block), tuple(devices))
+        question = Question(block.operation, block.gpu, block.size, block.shape, block.dtype, block.impl)
+        return _predicted(question, tuple(devices), block.gpu, block.id)
     if isinstance(block, Launch):
         return [launch_row(block, devices)]
     if isinstance(block, Tensor):
@@ -74,8 +75,8 @@ def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
 
 
 @lru_cache(maxsize=500)
-def _predicted(block: Run | Predict, question: Question, devices: tuple[Device, ...]) -> tuple[Row, ...]:
-    return tuple(prediction_row(block, prediction) for prediction in predictions(question, devices))
+def _predicted(question: Question, devices: tuple[Device, ...], device: str, of: str) -> tuple[Row, ...]:
+    return tuple(prediction_row(prediction, device, of) for prediction in predictions(question, devices))
 
 
 def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
@@ -89,7 +90,8 @@ def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Devic
         return stand_ins(task.block, devices)
     if not measured:
         return ()
-    return [result_row(task.block, analyzed) for analyzed in analyze(measured).results]  # type: ignore[arg-type]  # results
+    found = analyze(measured).results  # type: ignore[arg-type]  # results
+    return [result_row(analyzed, task.block.device, task.block.id) for analyzed in found]
 
 
 def _trained(block: Train, task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
@@ -123,12 +125,13 @@ def stand_ins(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
     recorded = list(_recorded(block))
     if recorded:
         context = Context(origin=Origin.RECORDED)
-        yield from (result_row(block, analyzed) for analyzed in analyze(recorded, context=context).results)
+        found = analyze(recorded, context=context).results
+        yield from (result_row(analyzed, block.device, block.id) for analyzed in found)
         return
     vendor = operation_named(block.operation).vendor_library.name
     for name in split(block.impl) or (vendor,):
         question = Question(block.operation, STAND_IN, block.size, block.shape, block.dtype, name)
-        yield from _predicted(block, question, tuple(devices))
+        yield from _predicted(question, tuple(devices), block.device, block.id)
 
 
 def _recorded(block: Run) -> Iterator[Result]:
@@ -143,7 +146,3 @@ def _recorded(block: Run) -> Iterator[Result]:
         if fits and case.implementation in names and (first or recording.name) == recording.name:
             first = recording.name
             yield result
-
-
-def _question(block: Predict) -> Question:
-    return Question(block.operation, block.gpu, block.size, block.shape, block.dtype, block.impl)

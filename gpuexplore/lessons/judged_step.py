@@ -4,12 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuexplore.lessons.blocks import Check, Say
-from gpuexplore.lessons.evidence import Measured, names_of
 from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.outcome import Judged, judge, say_after, with_guesses, with_outcome
 from gpuexplore.lessons.quantities import Row, StepNames
-from gpuexplore.lessons.work import Task
-from gpuexplore.model import Device
 
 Answers = Mapping[str, str | None]
 
@@ -43,30 +40,13 @@ class JudgedStep:
     checks: tuple[JudgedCheck, ...]
 
 
-def judged_step(
-    step: Step,
-    devices: Sequence[Device],
-    tasks: Sequence[Task],
-    *,
-    measured: Mapping[int, Measured],
-    answers: Answers = {},  # noqa: B006 - read only
-) -> JudgedStep:
-    """Return the checks of a step judged by what was measured.
-
-    Args:
-        step: of a lesson.
-        devices: of this machine.
-        tasks: `work.tasks_of` the step.
-        measured: what came of each of `tasks`, by its place.
-        answers: the reader's guesses by id; None for no idea.
-    """
-    return judged_by(step, names_of(step, devices, measured, tasks), answers)
-
-
 def judged_by(step: Step, names: StepNames, answers: Answers, own: Sequence[Row] = ()) -> JudgedStep:
     """Return the checks of a step judged by `names`.
 
     Args:
+        step: of a lesson.
+        names: `evidence.names_of` the step.
+        answers: the reader's guesses by id; None for no idea.
         own: the reader's own results, which a task may be reached with.
     """
     every = StepNames((*names.rows, *own), names.facts)

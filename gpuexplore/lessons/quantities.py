@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from gpuexplore.analysis.fact_check.claim import claims_of
 from gpuexplore.analysis.fact_check.judge import judge
@@ -14,7 +13,7 @@ from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.lessons.blocks import Claim, Launch, Predict, Run
+from gpuexplore.lessons.blocks import Claim, Launch
 from gpuexplore.lessons.expression import Selectors, Value
 from gpuexplore.lessons.figure import (
     BANDWIDTH,
@@ -107,10 +106,15 @@ def facts_of(devices: Sequence[Device]) -> Mapping[str, Value]:
     return MappingProxyType(found | {"cores": exact(float(cores)), "gpus": exact(float(gpus))})
 
 
-def result_row(block: Run, analyzed: AnalyzedResult) -> Row:
-    """Return the quantities of a result."""
+def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> Row:
+    """Return the quantities of a result.
+
+    Args:
+        device: what selectors call the one it was measured on.
+        of: the id of the block that asked for it.
+    """
     case, measurement = analyzed.case, analyzed.measurement
-    labels = case_labels(block, case, analyzed.origin)
+    labels = case_labels(case, analyzed.origin, device, of)
     work = work_figures(analyzed.flop_count, analyzed.byte_count)
     if measurement is None:
         return Row(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
@@ -120,11 +124,11 @@ def result_row(block: Run, analyzed: AnalyzedResult) -> Row:
     return Row(labels, work | _times(made, measurement) | _derived(made, analyzed, time))
 
 
-def prediction_row(block: Run | Predict, prediction: Prediction) -> Row:
-    """Return the quantities of a prediction, with its interval."""
+def prediction_row(prediction: Prediction, device: str, of: str = "") -> Row:
+    """Return the quantities of a prediction, with its interval; `device` and `of` as for a result."""
     operation, case = operation_named(prediction.case.operation), prediction.case
     from_ = Origin.PREDICTED
-    labels = case_labels(block, case, from_)
+    labels = case_labels(case, from_, device, of)
     flop_count = operation.flop_count(case.shape)
     work = work_figures(flop_count, operation.byte_count(case.shape, format_named(case.dtype)))
     if prediction.time_s is None:
@@ -232,7 +236,7 @@ def work_figures(flop_count: int, byte_count: int) -> dict[str, Figure | str]:
     }
 
 
-def case_labels(block: Any, case: Case, origin: Origin) -> Mapping[str, str]:
+def case_labels(case: Case, origin: Origin, device: str, of: str = "") -> Mapping[str, str]:
     """Return what the quantities of a case are of, as selectors name it."""
     size = operation_named(case.operation).size_of(case.shape)
     options = case.options
@@ -241,13 +245,13 @@ def case_labels(block: Any, case: Case, origin: Origin) -> Mapping[str, str]:
         "dtype": case.dtype,
         "size": "" if size is None else str(size),
         "shape": str(case.shape),
-        "device": getattr(block, "device", "") or getattr(block, "gpu", ""),
+        "device": device,
         "source": origin.label,
         "operation": case.operation,
         "cache": options.cache or "",
         "data": options.data,
         "threads": "" if options.threads is None else str(options.threads),
-        "of": block.id,
+        "of": of,
     }
 
 

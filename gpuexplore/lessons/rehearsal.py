@@ -99,7 +99,7 @@ def _run_rows(block: Run, devices: Sequence[Device]) -> Iterator[Row]:
     device_id = device.id if device else "cuda:0"
     experiment = resolve(request_of(block, device_id), [*(known.id for known in devices), device_id])
     for case in experiment.cases():
-        yield Row(case_labels(block, case, Origin.LIVE), _figures(flop_count(case), byte_count(case)))
+        yield Row(case_labels(case, Origin.LIVE, block.device, block.id), _figures(flop_count(case), byte_count(case)))
 
 
 def _figures(flop_count: int, byte_count: int) -> Mapping[str, Figure | str]:

@@ -188,7 +188,7 @@ class World:
         block = self.random.choice(blocks or UNASKED)
         on = next(iter(self.devices))
         experiment = resolve(replace(request_of(block, on), cache=self.random.choice(("", "cold"))), self.devices)
-        return [result_row(block, analyzed) for analyzed in analyze(self.results(experiment)).results]
+        return [result_row(analyzed, block.device, block.id) for analyzed in analyze(self.results(experiment)).results]
 
 
 def guesses(step, judged, random):

@@ -135,6 +135,7 @@ def test_memory_goes_on_with_the_same_choices():
         "dtype": "fp32",
         "optimizer": "sgd",
         "mixed": "bf16",
+        "gpu": "12GB",
     }
 
 

@@ -102,6 +102,16 @@ def test_countings_are_shown_and_none_is_claimed_to_be_the_notebook_s(page):
     assert table["VGG-16"].round(1).tolist() == [10.5, 11.1, 11.6, 7.7, 8.8, 12.1, 15.8, 16.6, 14.0]
 
 
+def test_a_link_may_name_a_capacity_and_another_gpu_can_be_chosen_after_it(page):
+    app = page("memory", gpu="12GB")
+    box = next(box for box in app.selectbox if box.label == "GPU")
+
+    assert not app.error
+    assert "Fits 12 GB of memory" in [metric.label for metric in app.metric]
+    box.select("t4").run()
+    assert "Fits Tesla T4" in [metric.label for metric in app.metric]
+
+
 def test_a_gpu_of_unknown_memory_has_no_largest_batch(page):
     app = page("memory", gpu="apple-m4")
 

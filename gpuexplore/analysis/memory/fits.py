@@ -98,13 +98,22 @@ def gpus_named(names: Iterable[str]) -> tuple[Gpu, ...]:
     return tuple(found.values())
 
 
+def capacity_named(text: str) -> Gpu | None:
+    """Return a device of a memory like ``12GB`` or ``24GiB``; None for any other text."""
+    size = CAPACITY.fullmatch(text)
+    if size is None:
+        return None
+    number, unit = read_number(size[1]) or 0, size[2].lower()
+    if not 0 < number * UNITS[unit] <= LARGEST_CAPACITY:
+        return None
+    label = f"{number:g} {'GB' if unit == 'gb' else 'GiB'}"
+    return Gpu(label.replace(" ", ""), f"{label} of memory", int(number * UNITS[unit]))
+
+
 def _gpu_named(name: str) -> Gpu:
-    size = CAPACITY.fullmatch(name)
-    if size:
-        number = read_number(size[1]) or 0
-        if 0 < number * UNITS[size[2].lower()] <= LARGEST_CAPACITY:
-            label = f"{number:g} {'GB' if size[2].lower() == 'gb' else 'GiB'}"
-            return Gpu(label.replace(" ", ""), f"{label} of memory", int(number * UNITS[size[2].lower()]))
+    capacity = capacity_named(name)
+    if capacity is not None:
+        return capacity
     row = accelerator_named(name)
     if row is None:
         near = ", ".join(found.name for found in search(name)[:5]) if name.strip() else ""

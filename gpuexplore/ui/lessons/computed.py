@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from gpuexplore.analysis.memory.fits import gpus_named
 from gpuexplore.analysis.memory.models import model_named, models
 from gpuexplore.analysis.tensors import StepRefused, evaluate
 from gpuexplore.analysis.tensors.explain import words
 from gpuexplore.charts.tensor import can_draw, tensor_picture
-from gpuexplore.devices import accelerator_named
 from gpuexplore.lessons.blocks import Memory, Tensor
 from gpuexplore.lessons.evidence import Measured
 from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
@@ -73,9 +73,9 @@ def show_memory(block: Memory, _devices: Sequence[Device]) -> None:
 def memory_query(block: Memory) -> dict[str, str]:
     """Return the parameters of the page Memory with the same choices."""
     model = {"model": block.model} if block.model in models() else {"model": "widths", "widths": block.model}
-    row = accelerator_named(block.gpu) if block.gpu else None
     chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
-    return model | chosen | options_of(block) | ({"gpu": row.key} if row else {})
+    gpu = {"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {}
+    return model | chosen | options_of(block) | gpu
 
 
 def _words(figure: Figure | str) -> str:

@@ -9,14 +9,13 @@ from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.lessons.blocks import Check, Guess, Keep
-from gpuexplore.lessons.blocks import Run as RunBlock
 from gpuexplore.lessons.evidence import names_of
 from gpuexplore.lessons.format import Lesson, Step
 from gpuexplore.lessons.judged_step import JudgedCheck, JudgedStep, judged_by
 from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.lessons.prose import Prose
 from gpuexplore.lessons.quantities import Row, StepNames, result_row
-from gpuexplore.lessons.work import Task, tasks_of
+from gpuexplore.lessons.work import GPU, Task, tasks_of
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity.view import RUNS
@@ -42,7 +41,6 @@ ICONS = {
     Outcome.NOT_MEASURED: ":material/hourglass_disabled:",
     Outcome.NO_GUESS: ":material/visibility:",
 }
-OWN = RunBlock(operation="matmul")  # what the reader's own results are labelled by, for a task
 
 
 def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
@@ -204,11 +202,13 @@ def _own_rows(step: Step, devices: Sequence[Device]) -> list[Row]:
     """Return the reader's own results, where the step has a task that one of them may have done."""
     if not any(check.reach for check in step.of(Check)):
         return []
-    runs = defaultdict[tuple[str, str], list[Result]](list)
+    runs, called = defaultdict[tuple[str, str], list[Result]](list), dict[str, str]()
     for device in devices:
         for run_id, result in measured_results(device, owner()).found:
             runs[run_id, result.case.operation].append(result)
-    return [result_row(OWN, analyzed) for results in runs.values() for analyzed in analyze(results).results]
+            called[result.case.device] = GPU if device.kind == "cuda" else device.kind
+    found = (analyzed for results in runs.values() for analyzed in analyze(results).results)
+    return [result_row(analyzed, called[analyzed.case.device]) for analyzed in found]
 
 
 def _show_text(text: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gpuexplore.analysis.memory.fits import Gpu, Reserve, gpus_named
+from gpuexplore.analysis.memory.fits import Gpu, Reserve, capacity_named, gpus_named
 from gpuexplore.analysis.memory.models import MLP_BATCH, PASTED_BATCH, Model, model_named, model_of_text, models
 from gpuexplore.analysis.memory.request import Question
 from gpuexplore.analysis.memory.setup import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
@@ -55,7 +55,7 @@ def choose() -> Asked:
             placeholder=_usual_batch(name),
         )
     with top[2]:
-        gpu = url_widgets.select("GPU", "gpu", _gpu_keys(), shown=lambda key: _GPU_NAMES[key])
+        gpu = url_widgets.select("GPU", "gpu", _gpu_keys(), shown=_gpu_title)
     model = _model(name)
     if model.about:
         st.caption(model.about)
@@ -86,7 +86,14 @@ _GPU_NAMES = {row.key: row.name for row in ACCELERATORS}
 
 
 def _gpu_keys() -> list[str]:
-    return [DEFAULT_GPU, *(row.key for row in ACCELERATORS if row.key != DEFAULT_GPU)]
+    """Return the GPUs of the table, and the bare capacity that the link names, like 12GB, if it does."""
+    others = [row.key for row in ACCELERATORS if row.key != DEFAULT_GPU]
+    asked = link.parameters().get("gpu", "")
+    return [DEFAULT_GPU, *others, *([asked] if capacity_named(asked) else [])]
+
+
+def _gpu_title(key: str) -> str:
+    return _GPU_NAMES.get(key) or gpus_named([key])[0].name
 
 
 def _model(name: str) -> Model:
