@@ -1,6 +1,6 @@
 """Everything a step knows: what was measured for it, what stands for a device that is not here, what is computed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -61,17 +61,13 @@ def names_of(
 
 
 def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
-    """Return the quantities of a block that needs no device."""
-    if isinstance(block, Predict):
-        question = Question(block.operation, block.gpu, block.size, block.shape, block.dtype, block.impl)
-        return _predicted(question, tuple(devices), block.gpu, block.id)
-    if isinstance(block, Launch):
-        return [launch_row(block, devices)]
-    if isinstance(block, Tensor):
-        return tensor_rows(block)
-    if isinstance(block, Memory):
-        return memory_rows(block)
-    return claim_rows(block) if isinstance(block, Claim) else ()
+    """Return the quantities of a block that needs no device: one of `blocks.COMPUTED`."""
+    return OF_COMPUTED[type(block)](block, devices)
+
+
+def _predicted_rows(block: Predict, devices: Sequence[Device]) -> Iterable[Row]:
+    question = Question(block.operation, block.gpu, block.size, block.shape, block.dtype, block.impl)
+    return _predicted(question, tuple(devices), block.gpu, block.id)
 
 
 @lru_cache(maxsize=500)
@@ -80,24 +76,13 @@ def _predicted(question: Question, devices: tuple[Device, ...], device: str, of:
 
 
 def _rows_of_task(task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
-    if isinstance(task.block, Mistake):
-        return () if measured is None else mistake_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
-    if isinstance(task.block, Train):
-        return _trained(task.block, task, measured, devices)
-    if isinstance(task.block, Tensor):
-        return () if measured is None else read_rows(task.block, measured)  # type: ignore[arg-type]  # a payload
     if task.work is None:
-        return stand_ins(task.block, devices)
-    if not measured:
-        return ()
-    found = analyze(measured).results  # type: ignore[arg-type]  # results
-    return [result_row(analyzed, task.block.device, task.block.id) for analyzed in found]
+        return OF_UNMEASURABLE[type(task.block)](task.block, devices)
+    return OF_MEASURED[type(task.block)](task.block, measured) if measured else ()
 
 
-def _trained(block: Train, task: Task, measured: Measured | None, devices: Sequence[Device]) -> Iterable[Row]:
-    if task.work is None:
-        return (untrained_row(block, devices),)
-    return () if not measured else training_rows(block, measured)  # type: ignore[arg-type]  # a payload
+def _result_rows(block: Run, results: Sequence[Result]) -> Iterable[Row]:
+    return [result_row(analyzed, block.device, block.id) for analyzed in analyze(results).results]
 
 
 def mistake_rows(block: Mistake, payload: Payload) -> Iterator[Row]:
@@ -146,3 +131,23 @@ def _recorded(block: Run) -> Iterator[Result]:
         if fits and case.implementation in names and (first or recording.name) == recording.name:
             first = recording.name
             yield result
+
+
+Rows = Callable[[Any, Any], Iterable[Row]]
+OF_MEASURED: Mapping[type, Rows] = {
+    Run: _result_rows,
+    Mistake: mistake_rows,
+    Train: training_rows,
+    Tensor: read_rows,
+}
+OF_UNMEASURABLE: Mapping[type, Rows] = {  # on the devices of this machine
+    Run: stand_ins,
+    Train: lambda block, devices: [untrained_row(block, devices)],
+}
+OF_COMPUTED: Mapping[type, Rows] = {
+    Predict: _predicted_rows,
+    Launch: lambda block, devices: [launch_row(block, devices)],
+    Tensor: lambda block, _: tensor_rows(block),
+    Memory: lambda block, _: memory_rows(block),
+    Claim: lambda block, _: claim_rows(block),
+}

@@ -12,7 +12,8 @@ from gpuexplore.lessons.blocks import CANNOT_TELL, UNITS, Check, Mistake, Run, S
 from gpuexplore.lessons.quantities import result_row
 from gpuexplore.lessons.work import request_of
 from gpuexplore.measure.training import read_setup
-from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Report, Timing, Underflow
+from gpuexplore.measure.training.contract import ModeReport, PhaseTime, Processes, Timing, Underflow
+from gpuexplore.measure.training.recorder import report_of
 from gpuexplore.mistakes import mistake_named
 from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Accuracy, Environment, Flag, Measurement, Result, Status
@@ -62,7 +63,7 @@ class World:
     """Measurements on one machine that are off from a simple model by random factors."""
 
     def __init__(self, devices, random):
-        self.devices, self.random = {one.id: one for one in devices}, random
+        self.devices, self.random = {device.id: device for device in devices}, random
         self.wildness = random.choice((0.05, 0.5, 2.0))
         self.spread = random.choice(SPREADS)
         self.is_disturbed = random.random() < 0.2
@@ -155,12 +156,8 @@ class World:
                 setup.processes, "gloo", setup.modes[0], self.timing(1.5), 2.0 * share, self.timing(1e-3), share,
                 4 * setup.model.parameters, 10 ** self.random.uniform(-9, 0),
             )  # fmt: skip
-        model = setup.model
-        return Report(
-            model.name, setup.batch, setup.steps, model.classes, model.parameters, setup.flop_count,
-            setup.chance_loss, setup.data, setup.optimizer, setup.learning_rate, setup.seed, threads=1,
-            final=True, modes=tuple(self.mode(name) for name in (*setup.modes, *together)), processes=processes,
-        )  # fmt: skip
+        modes = tuple(self.mode(name) for name in (*setup.modes, *together))
+        return report_of(setup, 1, final=True, modes=modes, processes=processes)
 
     def mode(self, name):
         shares = [self.random.choice((0.0, 0.01, 0.3, 0.99, 1.0)) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""On four made machines each check of each lesson has one outcome, and all that may be said is said somewhere."""
+"""On made-up machines each check of each lesson has one outcome, and all that may be said is said somewhere."""
 
 from random import Random
 

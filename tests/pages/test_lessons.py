@@ -90,7 +90,8 @@ def test_a_guess_that_is_no_number_is_named_and_nothing_is_queued(page, store, t
     assert store.queue_length() == 0
 
 
-def test_a_guess_is_kept_and_its_experiment_queued(page, store):
+def test_a_guess_is_kept_and_its_experiment_queued(page, store, beat):
+    beat("ready", *HERE)
     app = page("lessons", lesson=LESSON)
     app.text_input[0].set_value("2.5")
     next(button for button in app.button if button.label.startswith("Run")).click().run()
@@ -99,7 +100,7 @@ def test_a_guess_is_kept_and_its_experiment_queued(page, store):
     assert (answer.guesses, answer.outcomes) == ({"seconds": "2.5"}, None)
     assert store.load_summary(answer.runs[0]).experiment == experiment_of("a")
     assert "you guessed 2.5 ms" in texts(app.markdown).replace("**", "")
-    assert "Waiting: number 1" in texts(app.markdown)
+    assert "Next in the queue" in texts(app.markdown)
     assert "Cancel" in buttons(page("lessons", lesson=LESSON))  # it survives a reload
 
 

@@ -9,20 +9,10 @@ from gpuexplore.mistakes import EXPECTED_S, MISTAKES, activity_of
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
-from gpuexplore.ui.activity import newest
-from gpuexplore.ui.activity.view import RUNS
-from gpuexplore.ui.shared import Shared
 from tests.mistakes.made import observation
 from tests.pages.conftest import texts
 
 DEFAULT = next(iter(MISTAKES))
-
-
-@pytest.fixture(autouse=True)
-def fresh(monkeypatch):
-    """Forget what other tests asked for."""
-    monkeypatch.setattr(newest, "NEWEST", Shared(10))
-    RUNS.forget()
 
 
 @pytest.fixture

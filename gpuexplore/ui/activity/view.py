@@ -6,21 +6,19 @@ import streamlit as st
 
 from gpuexplore.activity import Activity, ActivityRun, kind_named
 from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.model import RunState
-from gpuexplore.ui.identity import address, is_admin, may_cancel
+from gpuexplore.model import Run, RunState
+from gpuexplore.ui.identity import address, may_cancel
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.state import changed, position
+from gpuexplore.ui.run.state import ACTIVITIES, cancel, changed, position, waiting_words
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import moment
 from gpuexplore.ui.shared.quiet import in_turn
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
 
 PARAMETER = "activity"  # the URL's, which names the one that was started here
 TICK_S = 0.5
-MOST_SHOWN = 100
 Draw = Callable[[ActivityRun], None]
-RUNS: Shared[ActivityRun] = Shared(MOST_SHOWN)
 
 
 def start_activity(activity: Activity) -> None:
@@ -59,7 +57,7 @@ def fetch_activity(run_id: str) -> ActivityRun:
     Raises:
         NotFound: there is none with this id.
     """
-    return RUNS.get((run_id, moment()), lambda: store().load_activity(run_id))
+    return ACTIVITIES.get((run_id, moment()), lambda: store().load_activity(run_id))
 
 
 def show_activity(run: ActivityRun, draw: Draw) -> None:
@@ -75,9 +73,9 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
 
 def _offer_cancelling(run: ActivityRun) -> None:
     """Draw the button in a row of its own: what is drawn below may need the whole width."""
-    _, cancel = st.columns([6, 1])
-    if cancel.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
-        _cancel(run)
+    _, button = st.columns([6, 1])
+    if button.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}") and cancel(run.id):
+        st.rerun()
 
 
 def _tick(run_id: str, was_active: bool, draw: Draw) -> None:
@@ -97,34 +95,21 @@ def _tick(run_id: str, was_active: bool, draw: Draw) -> None:
 
 def _show_state(run: ActivityRun) -> None:
     if run.active:
-        st.markdown(f":material/hourglass_top: {_words(run)}")
+        st.markdown(f":material/hourglass_top: {pending_words(run)}")
     elif run.state is RunState.FAILED:
         st.error(f"This failed: {plain(run.reason or '')}", icon=":material/error:")
     elif run.state is RunState.CANCELLED:
         st.info(f"{plain((run.reason or 'cancelled').capitalize())}.", icon=":material/cancel:")
 
 
-def _words(run: ActivityRun) -> str:
+def pending_words(run: Run | ActivityRun) -> str:
+    """Return what work that has not ended waits for, or how far it is."""
     if live_supervisor() is None:
         return (
             "The measuring process does not answer: it is replaced" if is_silent() else "The measuring process starts"
         )
-    if run.state is RunState.RUNNING:
-        return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in all"
-    place = position(run.id)
-    if place is None or place.position == 1:
-        return "Next in the queue"
-    start_s = place.expected_start_s
-    when = f", expected to start in about {format_whole_seconds(start_s)}" if start_s else ""
-    return f"Waiting: number {place.position} in the queue{when}"
-
-
-def _cancel(run: ActivityRun) -> None:
-    try:
-        store().request_cancel(run.id, owner(), admin=is_admin())
-    except InvalidInput as error:
-        st.error(plain(str(error)))
-        return
-    changed()
-    RUNS.forget()
-    st.rerun()
+    if run.state is RunState.QUEUED:
+        return waiting_words(position(run.id))
+    if isinstance(run, Run):
+        return f"Measuring: {run.progress.done} of {run.progress.total}"
+    return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in all"

@@ -151,24 +151,23 @@ SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
 
 def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
     """Offer the page on which a reader goes on with the same."""
-    page, title, query = _page_of(block, devices)
-    if page and st.button(f"Open in {title}", key=key, icon=":material/open_in_new:", type="tertiary"):
-        st.switch_page(PAGES / page, query_params=query)
+    page, title, query = PAGE_OF[type(block)]
+    if st.button(f"Open in {title}", key=key, icon=":material/open_in_new:", type="tertiary"):
+        st.switch_page(PAGES / page, query_params=query(block, devices))
 
 
-def _page_of(block: Any, devices: Sequence[Device]) -> tuple[str, str, dict[str, str]]:
-    if isinstance(block, Run):
-        return "benchmark.py", "Benchmark", to_query(request_of(block, devices[0].id))
-    if isinstance(block, Mistake):
-        return "timing_mistakes.py", "Timing mistakes", {"mistake": block.mistake}
-    if isinstance(block, Train):
-        return "training.py", "Training", query_of(arguments_of(block))
-    if isinstance(block, Claim):
-        return "fact_check.py", "Fact check", {"row": claims_of(block.row)[0].id}
-    if isinstance(block, Predict):
-        return "what_if.py", "Dtype what-if", {"op": block.operation, "shape": block.shape or block.size}
-    if isinstance(block, Tensor):
-        return "tensors.py", "Tensors", {"expression": block.expression}
-    if isinstance(block, Memory):
-        return "memory.py", "Memory", memory_query(block)
-    return ("kernels.py", "Kernels", {}) if isinstance(block, Launch) else ("", "", {})
+Query = Callable[[Any, Sequence[Device]], dict[str, str]]
+PAGE_OF: Mapping[type, tuple[str, str, Query]] = {
+    Run: ("benchmark.py", "Benchmark", lambda block, devices: to_query(request_of(block, devices[0].id))),
+    Mistake: ("timing_mistakes.py", "Timing mistakes", lambda block, _: {"mistake": block.mistake}),
+    Train: ("training.py", "Training", lambda block, _: query_of(arguments_of(block))),
+    Claim: ("fact_check.py", "Fact check", lambda block, _: {"row": claims_of(block.row)[0].id}),
+    Predict: (
+        "what_if.py",
+        "Dtype what-if",
+        lambda block, _: {"op": block.operation, "shape": block.shape or block.size},
+    ),
+    Tensor: ("tensors.py", "Tensors", lambda block, _: {"expression": block.expression}),
+    Memory: ("memory.py", "Memory", lambda block, _: memory_query(block)),
+    Launch: ("kernels.py", "Kernels", lambda _block, _devices: {}),
+}

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.lessons.blocks import Check, Guess, Keep
@@ -16,17 +15,17 @@ from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.lessons.prose import Prose
 from gpuexplore.lessons.quantities import Row, StepNames, result_row
 from gpuexplore.lessons.work import GPU, Task, tasks_of
-from gpuexplore.model import Device, Result, Run
+from gpuexplore.model import Device, Result
 from gpuexplore.store.answers import Answer
-from gpuexplore.ui.activity.view import RUNS
+from gpuexplore.ui.activity.view import pending_words
 from gpuexplore.ui.glossary import help_on
-from gpuexplore.ui.identity import is_admin, may_cancel
+from gpuexplore.ui.identity import may_cancel
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.lessons.figures import show_figures
 from gpuexplore.ui.lessons.guesses import ask, guessed
 from gpuexplore.ui.lessons.measuring import Found, age_s, alike, found_runs, submit
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.state import changed, position
+from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import known_devices, note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
@@ -99,28 +98,11 @@ def _wait(ids: Sequence[str | None], tasks: Sequence[Task]) -> None:
     if not found.pending:
         st.rerun()
     for run in found.pending:
-        st.markdown(f":material/hourglass_top: {_words(run)}{'' if run.owner == owner() else BEGUN_BY_ANOTHER}")
+        st.markdown(f":material/hourglass_top: {pending_words(run)}{'' if run.owner == owner() else BEGUN_BY_ANOTHER}")
     mine = [run for run in found.pending if may_cancel(run)]
-    if mine and st.button("Cancel", icon=":material/stop:", key=f"cancel.{mine[0].id}"):
-        for run in mine:
-            store().request_cancel(run.id, owner(), admin=is_admin())
-        changed()
-        RUNS.forget()
+    pressed = mine and st.button("Cancel", icon=":material/stop:", key=f"cancel.{mine[0].id}")
+    if pressed and cancel(*(run.id for run in mine)):
         st.rerun()
-
-
-def _words(run: Run | ActivityRun) -> str:
-    place = position(run.id)
-    if place is not None:
-        when = (
-            f", expected to start in about {format_whole_seconds(place.expected_start_s)}"
-            if place.expected_start_s
-            else ""
-        )
-        return f"Waiting: number {place.position} in the queue{when}"
-    if isinstance(run, Run) and run.progress.done:
-        return f"Measuring: {run.progress.done} of {run.progress.total}"
-    return "Measuring"
 
 
 def _show_problems(found: Found) -> None:

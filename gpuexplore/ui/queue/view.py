@@ -15,7 +15,7 @@ from gpuexplore.store import Supervisor, WaitingRun
 from gpuexplore.ui.identity import is_admin, owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.queue.health import show_health, show_hosts
-from gpuexplore.ui.run.state import changed
+from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import note_visit, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import table_of
@@ -199,12 +199,6 @@ def _page_file(url_path: str) -> Path:
 
 
 def _cancel_button(run_id: str) -> None:
-    if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run_id}"):
-        try:
-            store().request_cancel(run_id, owner(), admin=is_admin())
-        except GpuExploreError as error:
-            show_problem(error)
-            return
+    if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run_id}") and cancel(run_id):
         LOOK.forget()
-        changed()
         st.rerun()

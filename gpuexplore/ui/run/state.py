@@ -5,13 +5,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 
+from gpuexplore.activity import ActivityRun
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Result, Run, RunState
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment, split
 from gpuexplore.store import WaitingRun
 from gpuexplore.store.tolerant_decode import check_known
-from gpuexplore.ui.session import store
+from gpuexplore.ui.identity import is_admin
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_whole_seconds
 
 MOST_WAITING = 5000  # more than the limits of the queue let in
 MOST_RUNS = 50  # whose results are kept: at most some megabytes each
@@ -36,6 +42,7 @@ class Arrivals:
 
 
 RUNS: Shared[Run] = Shared(500)
+ACTIVITIES: Shared[ActivityRun] = Shared(100)
 ARRIVALS: Shared[Arrivals] = Shared(MOST_RUNS)
 QUEUE: Shared[Mapping[str, WaitingRun]] = Shared(1)
 QUEUE_LOOKS = 3  # for so many a look at the whole queue counts
@@ -69,6 +76,21 @@ def position(run_id: str) -> WaitingRun | None:
     return _queue().get(run_id)
 
 
+def waiting_words(place: WaitingRun | None) -> str:
+    """Return ``Waiting: number 2 in the queue, expected to start in about 20 s``, or what else is known.
+
+    Args:
+        place: in the queue; None where the work has just left it.
+    """
+    if place is None:
+        return "Next in the queue"
+    if place.expected_start_s is None:
+        return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
+    when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}"
+    where = f"Waiting: number {place.position} in the queue" if place.position > 1 else "Next in the queue"
+    return f"{where}{when if place.expected_start_s else ''}"
+
+
 def _queue() -> Mapping[str, WaitingRun]:
     return QUEUE.get(moment(QUEUE_LOOKS), lambda: {run.id: run for run in store().waiting(MOST_WAITING)})
 
@@ -76,7 +98,20 @@ def _queue() -> Mapping[str, WaitingRun]:
 def changed() -> None:
     """Forget what was looked up of runs: somebody started or cancelled one."""
     RUNS.forget()
+    ACTIVITIES.forget()
     QUEUE.forget()
+
+
+def cancel(*run_ids: str) -> bool:
+    """Cancel runs or activities; return whether that was done. If not, the page shows why."""
+    try:
+        for run_id in run_ids:
+            store().request_cancel(run_id, owner(), admin=is_admin())
+    except GpuExploreError as error:
+        show_problem(error)
+        return False
+    changed()
+    return True
 
 
 def request_of(run: Run, device_ids: Collection[str]) -> Request:

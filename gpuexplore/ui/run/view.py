@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound, StoreUnavailable
+from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, NotFound, StoreUnavailable
 from gpuexplore.model import Case, Run, RunState
-from gpuexplore.ui.identity import is_admin, may_cancel
+from gpuexplore.ui.identity import may_cancel
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
-from gpuexplore.ui.run.state import changed, fetch, position, seconds_left
-from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
+from gpuexplore.ui.run.state import cancel, fetch, position, seconds_left, waiting_words
+from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner
 from gpuexplore.ui.shared.pace import PACE
 from gpuexplore.ui.shared.quiet import in_turn
 from gpuexplore.ui.url_widgets import show_problem
@@ -138,10 +138,10 @@ def _beside_cancel(run: Run) -> AbstractContextManager[object]:
     """Draw the button that cancels the run, for who may, which no tick redraws, and return the place beside it."""
     if not run.active or not may_cancel(run):
         return nullcontext()
-    progress, cancel = st.columns([6, 1], vertical_alignment="center")
-    with cancel:
-        if st.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}"):
-            _cancel(run)
+    progress, right = st.columns([6, 1], vertical_alignment="center")
+    with right:
+        if st.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}") and cancel(run.id):
+            st.rerun()
     return progress
 
 
@@ -162,14 +162,7 @@ def _waiting(run: Run) -> str:
     supervisor, place = live_supervisor(), position(run.id)
     if supervisor is not None and supervisor.state == "warming":
         return LOADING
-    if place is None:
-        return "Next in the queue"
-    if place.expected_start_s is None:
-        return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
-    start_s = place.expected_start_s
-    when = f", expected to start in about {format_whole_seconds(start_s)}" if start_s else ""
-    where = f"Waiting: number {place.position} in the queue" if place.position > 1 else "Next in the queue"
-    return f"{_measured(run)}{where}{when}"
+    return f"{_measured(run)}{waiting_words(place)}"
 
 
 def _measured(run: Run) -> str:
@@ -178,16 +171,6 @@ def _measured(run: Run) -> str:
 
 def _point(case: Case) -> str:
     return f"{case.implementation} in {case.dtype} at {case.shape} on {case.device}"
-
-
-def _cancel(run: Run) -> None:
-    try:
-        store().request_cancel(run.id, owner(), admin=is_admin())
-    except InvalidInput as error:
-        st.error(plain(str(error)))
-        return
-    changed()
-    st.rerun()
 
 
 def _cancelled(run: Run) -> str:
