@@ -89,9 +89,6 @@ def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
     return tuple(judge(claim, results) for claim in claims())
 
 
-# --------------------------------------------------------------------------------------- the limits of cards
-
-
 def _limits(claim: Claim) -> Iterator[Finding | str]:
     """Say which variants of the card the printed time is impossible on; a finding where that is all of a named one."""
     if not claim.card or not claim.time_s:
@@ -131,9 +128,6 @@ def _clock(claim: Claim) -> Iterator[Finding]:
     if claim.waited is False:
         why = "The clock was read before the device was done: what was timed is the launch, not the work"
         yield Finding("not a measurement", why)
-
-
-# --------------------------------------------------------------------------------------- figures
 
 
 def _compared(claim: Claim, figure: Figure) -> Iterator[Finding | str]:

@@ -1,6 +1,6 @@
 """An expression, evaluated: every step with its shape, strides, offset and storage, and the cells after all writes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -121,14 +121,6 @@ class Chain:
         if kept is None or view.element_count > MOST_LISTED:
             return None
         return tuple(kept[cell] for cell in view.cells())
-
-    def storage_index(self, indices: Sequence[int]) -> int:
-        """Return the cell of the storage that the element of the result at `indices` is.
-
-        Raises:
-            InvalidInput: another number of indices than axes, or one outside its axis.
-        """
-        return self.result.cell(indices)
 
     def seen_of(self, write: Write) -> tuple[Seen, ...] | None:
         """Return what each named tensor sees of a write; None where there are too many elements to look at."""

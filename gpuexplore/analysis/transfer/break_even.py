@@ -33,11 +33,6 @@ class BreakEven:
     low: int | None
     high: int | None
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether it pays in the best case at least."""
-        return self.low is not None
-
 
 def break_even_size(points: Sequence[SizePoint]) -> BreakEven:
     """Return the size from which on one use on the GPU, transfers included, takes no longer than on this CPU.

@@ -60,9 +60,6 @@ def test_every_quantity_that_is_computed_is_that_of_some_claim():
     assert QUANTITIES.keys() <= used
 
 
-# ------------------------------------------------------------------------------ a changed number
-
-
 def test_a_time_that_the_memory_allows_is_not_impossible():
     assert verdict("B5", time_s="400e-6", figures=()) == "not a measurement"
     assert verdict("B5", time_s="400e-6", figures=(), waited=True) == "possible"
@@ -163,9 +160,6 @@ def test_a_quantity_that_cannot_be_computed_confirms_nothing():
     assert judge(Claim("X", "", figures=(Figure("speedup", printed="3"),))).verdict == "possible"
 
 
-# ------------------------------------------------------------------------------ figures as printed
-
-
 @pytest.mark.parametrize(
     ("text", "low", "high"),
     [
@@ -193,9 +187,6 @@ def test_words_are_no_figures(text):
 def test_intervals_that_touch_meet():
     assert Interval(1, 2).meets(Interval(2, 3))
     assert not Interval(1, 2).meets(Interval(2.001, 3))
-
-
-# ------------------------------------------------------------------------------ rows
 
 
 def test_a_row_gives_its_claims_and_an_id_one():

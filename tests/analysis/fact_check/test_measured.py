@@ -41,9 +41,6 @@ def verdict(name, *results):
     return judge(named(name), results).verdict
 
 
-# ------------------------------------------------------------------------------ verdicts
-
-
 def test_a_ratio_on_the_claimed_side_confirms_and_one_on_the_other_does_not():
     assert verdict("A3", convolution(9e-3, "cpu"), convolution(1e-3, "cuda:0")) == "confirmed here"
     assert verdict("A3", convolution(1e-3, "cpu"), convolution(9e-3, "cuda:0")) == "not confirmed here"
@@ -117,9 +114,6 @@ def test_a_simulated_device_decides_nothing():
 
     simulated = replace(fast, environment=replace(fast.environment, device=place))
     assert verdict("A3", slow, simulated) == "possible"
-
-
-# ------------------------------------------------------------------------------ what to measure
 
 
 def test_both_sides_of_one_device_are_measured_in_turns():

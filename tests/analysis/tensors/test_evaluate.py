@@ -12,7 +12,7 @@ def test_the_element_1_2_of_4x4_is_cell_6():
     chain = evaluate("x = 4x4")
 
     assert (chain.shape, chain.strides, chain.offset) == ((4, 4), (4, 1), 0)
-    assert chain.storage_index((1, 2)) == 6
+    assert chain.result.cell((1, 2)) == 6
 
 
 def test_a_column_is_a_view_that_begins_at_its_cell():
@@ -141,6 +141,6 @@ def test_a_deep_nesting_of_brackets_is_a_message():
 
 def test_an_index_outside_the_tensor_has_no_cell():
     with pytest.raises(InvalidInput, match="index of axis 1 '4': accepted are -4 to 3"):
-        evaluate("4x4").storage_index((0, 4))
+        evaluate("4x4").result.cell((0, 4))
     with pytest.raises(InvalidInput, match="2 of them"):
-        evaluate("4x4").storage_index((0,))
+        evaluate("4x4").result.cell((0,))

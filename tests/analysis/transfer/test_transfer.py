@@ -7,9 +7,7 @@ from gpuexplore.analysis.transfer import (
     BreakEven,
     Side,
     Span,
-    break_even_on,
     break_even_size,
-    call_costs,
     compare,
     measured_path,
     path_to,
@@ -49,8 +47,10 @@ def test_the_interval_is_that_of_the_best_and_of_the_worst_case():
 def test_a_gpu_that_loses_at_the_largest_size_never_wins():
     points = [point(4, cpu=20.0, move=16.0), point(64, cpu=15.0, move=16.0, spread=1.1)]
 
-    assert break_even_size(points) == BreakEven(None, break_even_size(points).low, None)
-    assert break_even_size(points).is_possible
+    found = break_even_size(points)
+
+    assert (found.value, found.high) == (None, None)
+    assert found.low is not None
 
 
 def test_a_gpu_that_wins_everywhere_wins_from_the_smallest_size():
@@ -143,7 +143,8 @@ def test_measured_work_is_taken_as_it_is_and_predicted_beyond(calibration):
 
 def test_a_faster_link_wins_at_smaller_sizes(calibration):
     cpu = Side(device())
-    slow, fast = (break_even_on("matmul", cpu, "Tesla T4", calibration, link=f"pcie{n}-x16") for n in (3, 5))
+    paths = [path_to(T4, f"pcie{generation}-x16") for generation in (3, 5)]
+    slow, fast = (break_even_size(compare("matmul", (cpu, Side(T4)), path, calibration)) for path in paths)
 
     assert slow.low <= slow.value
     assert fast.value <= slow.value
@@ -158,8 +159,6 @@ def test_a_first_use_has_its_parts_and_unknown_ones_stay_unknown():
     assert [(part.where, part.part) for part in parts if part.span is None] == [("GPU", "first call")]
 
 
-def test_call_costs_are_told_by_library():
-    costs = call_costs(observed())
-
-    assert costs["numpy call"].time_s == 4e-7
+def test_readings_are_told_apart_by_their_part():
+    assert [reading.name for reading in readings_of(observed(), "calls")] == ["numpy call"]
     assert len(readings_of(observed(), "moves")) == len(moves())
