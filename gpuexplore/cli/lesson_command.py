@@ -3,10 +3,12 @@
 import argparse
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from gpuexplore.activity import Activity
+from gpuexplore.backends.host import installed_versions
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
@@ -166,15 +168,23 @@ def _print_step(told: dict[str, Any]) -> None:
             print(f"   {check['said']}")
 
 
+def _where(devices: Sequence[Device]) -> str:
+    """Return the machine, the day and the versions, as answers on paper have to say them."""
+    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
+    return f"{', '.join(device.name for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
+
+
 def _print(arguments: argparse.Namespace) -> int:
     check_writable(arguments.out, (".html",))
     lesson = catalog().lesson(arguments.name)
     steps: Sequence[JudgedStep] = ()
+    where = ""
     if arguments.answered:
         devices = discover()
         engine = LocalEngine(devices)
         try:
             engine.warm(devices[0])
+            where = _where(devices)
             steps = [
                 judged_step(step, devices, tasks, measured=measure(tasks, engine))
                 for step in lesson.steps
@@ -182,6 +192,6 @@ def _print(arguments: argparse.Namespace) -> int:
             ]
         finally:
             engine.close()
-    arguments.out.write_text(sheet(lesson, steps), encoding="utf-8")
+    arguments.out.write_text(sheet(lesson, steps, where), encoding="utf-8")
     print(f"Wrote {arguments.out}: open it in a browser, and print it")
     return EXIT_OK

@@ -77,6 +77,15 @@ def test_print_writes_one_file_that_needs_no_other(tmp_path, capsys):
     assert written.count("<section>") == len(catalog().lesson("how-long").steps)
     assert "I guess" in written
     assert "the median" in written
+    assert "Which figure should be reported?</b>" in written
+    assert 'name="viewport"' in written
     assert "src=" not in written
     assert "href=" not in written
     assert main(("lesson", "print", "how-long", "--out", str(tmp_path / "sheet.pdf"))) == EXIT_UNUSABLE
+
+
+def test_check_says_of_a_file_that_is_not_there_only_that(tmp_path, capsys):
+    assert main(("lesson", "check", str(tmp_path / "no.md"))) == EXIT_UNUSABLE
+    said = capsys.readouterr().err
+    assert "no.md: cannot be read: No such file or directory" in said
+    assert "UTF-8" not in said
