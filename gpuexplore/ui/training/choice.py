@@ -15,7 +15,7 @@ DEFAULT_WIDTHS = "784-256-10"
 
 def choose(devices: Sequence[Device]) -> dict[str, str]:
     """Draw the choices; return the arguments of the training, as texts."""
-    first, second, third, fourth = st.columns([3, 2, 2, 2], gap="medium")
+    first, second, third, fourth = st.columns([5, 2, 2, 2], gap="medium")
     with first:
         model = select("Model", "model", [*PRESETS, OWN], shown=_model_title)
         if model == OWN:
