@@ -72,7 +72,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     lesson = lesson_at(arguments.file)
-    devices = discover()
+    devices: Sequence[Device] = discover()
     rehearsed = [rehearse(step, devices, arguments.file.name) for step in lesson.steps]
     if arguments.json:
         print_json(_about(lesson) | {"checks": sum(rehearsed)})
@@ -84,11 +84,11 @@ def _check(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     lesson = catalog().lesson(arguments.name)
     steps = [lesson.step(arguments.step)] if arguments.step else lesson.steps
-    devices = discover()
+    devices: Sequence[Device] = discover()
     engine = LocalEngine(devices)
     told = []
     try:
-        engine.warm(devices[0])
+        devices = [engine.warm(devices[0]), *devices[1:]]  # with the peaks that texts name
         own: list[Row] = []
         for step in steps:
             told.append(_step(step, devices, engine, own))
@@ -180,10 +180,10 @@ def _print(arguments: argparse.Namespace) -> int:
     steps: Sequence[JudgedStep] = ()
     where = ""
     if arguments.answered:
-        devices = discover()
+        devices: Sequence[Device] = discover()
         engine = LocalEngine(devices)
         try:
-            engine.warm(devices[0])
+            devices = [engine.warm(devices[0]), *devices[1:]]  # with the peaks that texts name
             where = _where(devices)
             steps = [
                 judged_step(step, devices, tasks, measured=measure(tasks, engine))
