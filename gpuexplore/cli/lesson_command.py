@@ -3,11 +3,13 @@
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from gpuexplore.activity import Activity
+from gpuexplore.backends.host import installed_versions
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
@@ -23,7 +25,7 @@ from gpuexplore.lessons.rehearsal import rehearse
 from gpuexplore.lessons.sheet import sheet
 from gpuexplore.lessons.work import tasks_of
 from gpuexplore.measure.sweep import groups_of
-from gpuexplore.model import Case, Experiment, Origin, Result
+from gpuexplore.model import Case, Device, Experiment, Origin, Result
 
 ACTIONS = ("list", "check", "run", "print")
 
@@ -71,7 +73,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     lesson = lesson_at(arguments.file)
-    devices = discover()
+    devices: Sequence[Device] = discover()
     rehearsed = [rehearse(step, devices, arguments.file.name) for step in lesson.steps]
     if arguments.json:
         print_json(_about(lesson) | {"checks": sum(rehearsed)})
@@ -84,27 +86,37 @@ def _run(arguments: argparse.Namespace) -> int:
     lesson = catalog().lesson(arguments.name)
     steps = [lesson.step(arguments.step)] if arguments.step else lesson.steps
     told = []
-    for judged, seconds in _judged(steps):
-        told.append(_json(judged, seconds))
-        if not arguments.json:
-            _print_step(told[-1])
+    with _warm_engine() as (engine, devices):
+        for judged, seconds in _judged(steps, engine, devices):
+            told.append(_json(judged, seconds))
+            if not arguments.json:
+                _print_step(told[-1])
     if arguments.json:
         print_json({"lesson": _about(lesson), "steps": told})
     guessed = [check for step in told for check in step["checks"] if check["guess"]]
     return EXIT_FAILED if any(check["outcome"] == Outcome.NOT_MEASURED for check in guessed) else EXIT_OK
 
 
-def _judged(steps: Sequence[Step]) -> Iterator[tuple[JudgedStep, float]]:
-    """Measure and judge each step; yield it with the seconds it took. A task may be reached with what came before."""
-    devices, own = discover(), list[Row]()
+@contextmanager
+def _warm_engine() -> Iterator[tuple[LocalEngine, Sequence[Device]]]:
+    """Open an engine on the devices of this machine, the first of them with the peaks that texts name."""
+    devices = list(discover())
     with closing(LocalEngine(devices)) as engine:
-        engine.warm(devices[0])
-        for step in steps:
-            started_s, tasks = time.perf_counter(), tasks_of(step, devices)
-            measured = {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
-            names = names_of(step, devices, measured, tasks)
-            own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
-            yield judged_by(step, names, {}, own), time.perf_counter() - started_s
+        devices[0] = engine.warm(devices[0])
+        yield engine, devices
+
+
+def _judged(
+    steps: Sequence[Step], engine: LocalEngine, devices: Sequence[Device]
+) -> Iterator[tuple[JudgedStep, float]]:
+    """Measure and judge each step; yield it with the seconds it took. A task may be reached with what came before."""
+    own = list[Row]()
+    for step in steps:
+        started_s, tasks = time.perf_counter(), tasks_of(step, devices)
+        measured = {place: _done(task.work, engine) for place, task in enumerate(tasks) if task.work is not None}
+        names = names_of(step, devices, measured, tasks)
+        own += [row for row in names.rows if row.labels.get("source") == Origin.LIVE.label]
+        yield judged_by(step, names, {}, own), time.perf_counter() - started_s
 
 
 def _done(work: Experiment | Activity, engine: LocalEngine) -> Measured:
@@ -160,10 +172,20 @@ def _print_step(told: dict[str, Any]) -> None:
             print(f"   {check['said']}")
 
 
+def _where(devices: Sequence[Device]) -> str:
+    """Return the machine, the day and the versions, as answers on paper have to say them."""
+    versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
+    return f"{', '.join(device.name for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
+
+
 def _print(arguments: argparse.Namespace) -> int:
     check_writable(arguments.out, (".html",))
     lesson = catalog().lesson(arguments.name)
-    steps = [judged for judged, _ in _judged(lesson.steps)] if arguments.answered else ()
-    arguments.out.write_text(sheet(lesson, steps), encoding="utf-8")
+    steps: Sequence[JudgedStep] = ()
+    where = ""
+    if arguments.answered:
+        with _warm_engine() as (engine, devices):
+            steps, where = [judged for judged, _ in _judged(lesson.steps, engine, devices)], _where(devices)
+    arguments.out.write_text(sheet(lesson, steps, where), encoding="utf-8")
     print(f"Wrote {arguments.out}: open it in a browser, and print it")
     return EXIT_OK

@@ -205,6 +205,11 @@ class Instructor:
     text: Prose
 
 
+def with_colon(ask: str) -> str:
+    """Return what a guess asks for with a colon behind it, unless it ends with a mark of its own."""
+    return ask if ask.endswith(("?", ":", ".")) else f"{ask}:"
+
+
 Block = Guess | Run | Mistake | Predict | Launch | Tensor | Memory | Train | Claim | Check | Say | Keep | Instructor
 KINDS: tuple[type[Any], ...] = (
     Guess, Run, Mistake, Predict, Launch, Tensor, Memory, Train, Claim, Check, Say, Keep, Instructor,

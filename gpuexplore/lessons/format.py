@@ -93,7 +93,9 @@ def read_lesson(path: Path) -> Lesson:
         if size > LARGEST_BYTES:
             raise InvalidInput.of(f"{path.name}: file", f"{size:,} bytes", f"at most {LARGEST_BYTES:,}")
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
         raise InvalidInput(f"{path.name}: cannot be read as UTF-8 text: {error}") from error
     return parse_lesson(text, path.stem, path.name)
 

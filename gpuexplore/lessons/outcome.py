@@ -1,6 +1,7 @@
 """What becomes of a guess: one rule a check, judged by what was measured and its interval, never by a device's name."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ EXACT = 0.005  # an answer that was rounded to three digits
 WIDE = 1.5  # a measured interval whose ends differ by so much decides nothing, and can be measured again
 WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
+THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
 
 
 class Outcome(StrEnum):
@@ -69,7 +71,7 @@ def read_guess(guess: Guess, typed: str) -> str | None:
         if text not in options:
             raise InvalidInput.of("guess", text[:LONGEST], options)
         return text
-    number = read_number(text.replace(",", "")) if len(text) <= LONGEST else None
+    number = read_number(THOUSANDS.sub("", text)) if len(text) <= LONGEST else None
     if number is None or number < 0:
         unit = f" in {guess.unit}" if guess.unit else ""
         raise InvalidInput.of("guess", text[:LONGEST], f"numbers from 0{unit}, like 2.5 or 1e6, or {NO_IDEA!r}")

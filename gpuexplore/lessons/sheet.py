@@ -18,6 +18,7 @@ from gpuexplore.lessons.blocks import (
     Mistake,
     Run,
     Train,
+    with_colon,
 )
 from gpuexplore.lessons.format import Lesson, Step
 from gpuexplore.lessons.judged_step import JudgedStep
@@ -29,22 +30,25 @@ STYLE = Path(__file__).with_name("sheet.css")
 GAP = '<span class="line">&nbsp;</span>'
 
 
-def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = ()) -> str:
+def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") -> str:
     """Return the sheet of a lesson as HTML.
 
     Args:
         answered: its steps as measured on this machine; none: the sheet is blank.
+        where: the machine, the day and the versions of the answers.
     """
     done = {judged.step.letter: judged for judged in answered}
     body = "\n".join(_section(step, done.get(step.letter)) for step in lesson.steps)
     title, question = escape(lesson.title), escape(lesson.question)
-    who = f"<p>Name {GAP} &emsp; Machine {GAP} &emsp; Date {GAP}</p>"
-    kind = "<p>With the answers of one machine.</p>" if answered else ""
+    fields = ("Name",) if answered and where else ("Name", "Machine", "Date")
+    who = "".join(f'<span class="field">{field} {GAP}</span>' for field in fields)
+    kind = f"<p>With the answers of {escape(where or 'one machine')}.</p>" if answered else ""
     style = STYLE.read_text(encoding="utf-8")
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>\n'
         f"<style>{style}</style></head>"
-        f"<body><header><h1>{title}</h1><p>{question} About {lesson.minutes} minutes.</p>{who}{kind}</header>\n"
+        f"<body><header><h1>{title}</h1><p>{question} About {lesson.minutes} minutes.</p><p>{who}</p>{kind}</header>\n"
         f"{body}\n</body></html>\n"
     )
 
@@ -65,8 +69,8 @@ def _guess(guess: Guess, _step: Step, _done: JudgedStep | None) -> str:
     if guess.choices:
         boxes = (*guess.choices, CANNOT_TELL, NO_IDEA)
         options = " ".join(f'<span class="box">&#9744; {escape(option)}</span>' for option in boxes)
-        return f"<p><b>{escape(guess.ask)}?</b><br>{options}</p>"
-    return f"<p><b>{escape(guess.ask)}:</b> I guess {GAP} {escape(guess.unit)}</p>"
+        return f"<p><b>{escape(with_colon(guess.ask))}</b><br>{options}</p>"
+    return f"<p><b>{escape(with_colon(guess.ask))}</b> I guess {GAP} {escape(guess.unit)}</p>"
 
 
 def _run(run: Run, _step: Step, _done: JudgedStep | None) -> str:

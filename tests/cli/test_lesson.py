@@ -1,9 +1,13 @@
 """`lesson` lists, checks, runs and prints."""
 
+from dataclasses import replace
+
 import pytest
 
+import gpuexplore
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.lessons.catalog import FOLDER, catalog, own_folder
+from gpuexplore.model import Bandwidth
 
 OWN = '+++\ntitle = "Mine"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.\n'
 ASKED = """```guess
@@ -77,6 +81,42 @@ def test_print_writes_one_file_that_needs_no_other(tmp_path, capsys):
     assert written.count("<section>") == len(catalog().lesson("how-long").steps)
     assert "I guess" in written
     assert "the median" in written
+    assert "Which figure should be reported?</b>" in written
+    assert 'name="viewport"' in written
     assert "src=" not in written
     assert "href=" not in written
     assert main(("lesson", "print", "how-long", "--out", str(tmp_path / "sheet.pdf"))) == EXIT_UNUSABLE
+
+
+def test_check_says_of_a_file_that_is_not_there_only_that(tmp_path, capsys):
+    assert main(("lesson", "check", str(tmp_path / "no.md"))) == EXIT_UNUSABLE
+    said = capsys.readouterr().err
+    assert "no.md: cannot be read: No such file or directory" in said
+    assert "UTF-8" not in said
+
+
+def test_an_answered_sheet_names_its_machine_and_the_peaks_that_were_measured_for_it(tmp_path, monkeypatch):
+    class Engine:
+        """Measures nothing but the ceilings."""
+
+        def __init__(self, devices):
+            self.devices = devices
+
+        def warm(self, found):
+            return replace(found, name="A CPU of its own", bandwidth=Bandwidth(41e9, "measured_ceiling", "a loop"))
+
+        def close(self):
+            return None
+
+    path = tmp_path / "sheet.html"
+    own_folder().mkdir(parents=True)
+    block = '```predict\noperation = "vector_add"\nsize = "1000"\ngpu = "cpu"\n```\n'
+    asked = "The memory gives {{ peak_bandwidth() }} at most.\n" + block
+    (own_folder() / "mine.md").write_text(OWN + asked)
+    monkeypatch.setattr("gpuexplore.cli.lesson_command.LocalEngine", Engine)
+
+    assert main(("lesson", "print", "mine", "--out", str(path), "--answered")) == EXIT_OK
+    written = path.read_text(encoding="utf-8")
+    assert "With the answers of A CPU of its own" in written
+    assert f"gpuexplore {gpuexplore.__version__}" in written
+    assert "The memory gives 41.0 GB/s at most." in written

@@ -201,3 +201,14 @@ def test_a_fixed_option_is_right_whatever_was_measured():
     assert [judge(check, step, {"which": answer}, StepNames()).outcome for answer in ("torch", "numpy", None)] == [
         Outcome.RIGHT, Outcome.OFF, Outcome.NO_GUESS,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "read"), [("2,500", "2500"), ("1,234,567.5", "1234567.5"), (" 2.5 ", "2.5")])
+def test_commas_between_thousands_are_read(typed, read):
+    assert read_guess(Guess("guess", "How long?", "ms"), typed) == read
+
+
+@pytest.mark.parametrize("typed", ["12,5", "0,02", "1,2345", ","])
+def test_a_decimal_comma_is_refused_and_not_dropped(typed):
+    with pytest.raises(InvalidInput, match="accepted are numbers from 0 in ms"):
+        read_guess(Guess("guess", "How long?", "ms"), typed)

@@ -210,7 +210,7 @@ def test_a_task_is_done_with_any_own_result(page, store, experiment, results):
     app = page("lessons", lesson=LESSON, step="f")
 
     assert not app.exception
-    assert "**Right.**" in texts(app.markdown)
+    assert ":material/check_circle: Done: one of your results" in texts(app.markdown)
 
 
 def test_the_way_leads_from_step_to_step_and_back_to_the_list(page):
@@ -251,6 +251,79 @@ def test_the_instructor_sees_notes_this_machines_answer_and_everybodys_guesses(p
     assert [metric.value for metric in app.metric][:2] == ["4 ms", "2.00 ms (1.99 ms to 2.02 ms)"]
     assert "off **2** · right **1**" in texts(app.markdown)
     assert "orders of magnitude" in texts(app.info)
+
+
+def test_the_instructor_sees_numbers_by_size_and_who_had_no_idea_without_a_unit(page, store):
+    for name, guess in (("ada", "5"), ("bob", "40"), ("cem", "100"), ("dan", None)):
+        store.add_answer(name, place("a"), guesses={"seconds": guess}, runs=[None])
+    app = page("lessons", lesson=LESSON, view="instructor")
+
+    assert list(app.dataframe[0].value["Guess"]) == ["5 ms", "40 ms", "100 ms", "no idea"]
+    assert app.metric[0].value == "40 ms"
+
+
+def test_choices_made_equally_often_are_all_named(page, store):
+    for name, guess in (("ada", "too long"), ("bob", "too short")):
+        store.add_answer(name, place("e"), guesses={"side": guess}, runs=[None])
+    app = page("lessons", lesson=LESSON, view="instructor")
+
+    assert "too long, too short" in [metric.value for metric in app.metric]
+
+
+def test_a_disturbed_measurement_is_not_called_no_measurement(page, store):
+    measured(store, "a", product(flags=[Flag("contended", "x")]))
+    app = page("lessons", lesson=LESSON, view="instructor")
+
+    assert (app.metric[1].label, app.metric[1].value) == ("This machine, undisturbed, last hour", "not measured")
+
+
+def test_a_reason_keeps_the_case_of_its_units(page, store):
+    run_id = measured(store, "a", product(spread=0.9))
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "70"}, runs=[run_id])
+
+    assert "The interval is too wide: 2.00 ms" in texts(page("lessons", lesson=LESSON).markdown)
+
+
+def test_a_question_is_followed_by_no_colon_and_no_guess_is_no_guess(page, store):
+    store.add_answer(OWNER, place("c"), guesses={"figure": None}, runs=[])
+    said = texts(page("lessons", lesson=LESSON, step="c").markdown)
+
+    assert "Which figure should be reported? you made no guess." in said
+    assert "You said no idea" not in said
+
+
+def test_a_task_that_is_not_done_is_not_yet_done_and_nobody_is_off(page, store):
+    measured(store, "a", product())
+    lesson = catalog().lesson("what-limits-it")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "f"), guesses={}, runs=[])
+    app = page("lessons", lesson=lesson.name, step="f")
+
+    assert "**Off.**" not in texts(app.markdown)
+
+
+def test_what_is_computed_names_operation_shape_and_device(page, store):
+    lesson = catalog().lesson("what-limits-it")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "e"), guesses={}, runs=[])
+    said = texts(page("lessons", lesson=lesson.name, step="e").caption)
+
+    assert "matmul m=512,k=512,n=512 in fp32, torch on Tesla T4, predicted: " in said
+    assert "on H100 SXM5 80GB, predicted: " in said
+
+
+def test_a_launch_says_what_it_launches_and_where(page, store):
+    lesson = catalog().lesson("who-computes-what")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "g"), guesses={}, runs=[])
+    said = texts(page("lessons", lesson=lesson.name, step="g").caption)
+
+    assert "1,000,000 elements in blocks of 256 threads on compute capability 9.0: blocks 3,907" in said
+    assert "blocks in the last wave 739" in said
+
+
+def test_a_batch_that_does_not_fit_is_said_with_the_name_of_the_card(page, store):
+    lesson = catalog().lesson("does-it-fit")
+    store.add_answer(OWNER, (lesson.name, lesson.digest, "g"), guesses={}, runs=[])
+
+    assert "no batch fits on H100 SXM5 80GB" in texts(page("lessons", lesson=lesson.name, step="g").markdown)
 
 
 def test_learners_do_not_see_the_notes(page, store):
@@ -297,3 +370,17 @@ def test_text_before_a_guess_has_the_figures_that_need_no_measurement(page):
 
     assert not app.exception
     assert "This CPU computes 500 GFLOP/s at most" in texts(app.markdown)
+
+
+def test_a_prediction_in_place_of_a_gpu_says_of_which_one_it_is(page, store):
+    lesson = catalog().lesson("from-naive-to-library")
+    step = next(
+        step
+        for step in lesson.steps
+        if any(getattr(task.block, "device", "") == "gpu" for task in tasks_of(step, HERE))
+    )
+    store.add_answer(OWNER, (lesson.name, lesson.digest, step.letter), guesses={}, runs=[None] * 9)
+    said = texts(page("lessons", lesson=lesson.name, step=step.letter).caption)
+
+    assert "No GPU is here: " in said
+    assert "on Tesla T4, predicted: " in said

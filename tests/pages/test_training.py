@@ -111,3 +111,10 @@ def test_a_value_that_cannot_be_used_is_named_with_the_accepted_ones(page, query
 
     assert not app.exception
     assert words in texts(app.error).replace("\\", "")
+
+
+def test_the_model_is_short_in_its_field_and_said_in_full_below(page):
+    app = page("training")
+
+    assert max(map(len, app.selectbox[0].options)) <= 26
+    assert "3-10-2: the notebook's training loop: calls are all that it costs." in texts(app.caption)

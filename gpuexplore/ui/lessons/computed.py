@@ -9,6 +9,7 @@ from gpuexplore.analysis.memory.models import model_named, models
 from gpuexplore.analysis.tensors import StepRefused, evaluate
 from gpuexplore.analysis.tensors.explain import words
 from gpuexplore.charts.tensor import can_draw, tensor_picture
+from gpuexplore.devices import accelerator_named
 from gpuexplore.lessons.blocks import Memory, Tensor
 from gpuexplore.lessons.evidence import Measured
 from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
@@ -60,7 +61,7 @@ def show_memory(block: Memory, _devices: Sequence[Device]) -> None:
     """Show the peak of a training step, when it is, the most of each kind, and what fits."""
     whole, *kinds = memory_rows(block)
     sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], Figure)}
-    fits = f"; the largest batch on {block.gpu} is {_words(whole.figures['batch'])}" if "batch" in whole.figures else ""
+    fits = f"; {_fits(block, whole.figures['batch'])}" if "batch" in whole.figures else ""
     listed = [
         f"{name} {format_figure(size)}" for name, size in sizes.items() if size.value and name not in ("peak", "usable")
     ]
@@ -76,6 +77,19 @@ def memory_query(block: Memory) -> dict[str, str]:
     chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
     gpu = {"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {}
     return model | chosen | options_of(block) | gpu
+
+
+def device_words(name: str) -> str:
+    """Return what a reader calls a device that a lesson names: that of the table, else the name itself."""
+    row = accelerator_named(name)
+    return row.name if row else name
+
+
+def _fits(block: Memory, largest: Figure | str) -> str:
+    where = device_words(block.gpu)
+    if isinstance(largest, Figure) and largest.value < 1:
+        return f"no batch fits on {where}"
+    return f"the largest batch on {where} is {_words(largest)}"
 
 
 def _words(figure: Figure | str) -> str:

@@ -14,18 +14,18 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.charts.training import losses
 from gpuexplore.lessons.blocks import COMPUTED, Claim, Launch, Memory, Mistake, Predict, Run, Tensor, Train
-from gpuexplore.lessons.evidence import Measured, computed_rows, stand_ins
-from gpuexplore.lessons.figure import Figure, format_with_interval
+from gpuexplore.lessons.evidence import STAND_IN, Measured, computed_rows, stand_ins
+from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
 from gpuexplore.lessons.format import Step
-from gpuexplore.lessons.quantities import Row
+from gpuexplore.lessons.quantities import HERE, Row
 from gpuexplore.lessons.training import arguments_of
 from gpuexplore.lessons.work import Task, request_of
 from gpuexplore.measure.training import joined
 from gpuexplore.mistakes.contract import Observation
-from gpuexplore.model import Device, Result
+from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
 from gpuexplore.serialization import decode
-from gpuexplore.ui.lessons.computed import memory_query, show_memory, show_read, show_tensor
+from gpuexplore.ui.lessons.computed import device_words, memory_query, show_memory, show_read, show_tensor
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.table import UNITS, shown_row
 from gpuexplore.ui.shared.charts import show_chart
@@ -33,6 +33,7 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.training.choice import query_of
 from gpuexplore.ui.training.findings import show_findings
 
+LAUNCH_WORDS = {"share": "elements outside whole blocks", "last_wave": "blocks in the last wave"}
 FEW_TENSORS = 2  # more pictures would hide what is said after them
 PAGES = Path(__file__).parents[3] / "pages"
 COLUMNS = (
@@ -64,7 +65,7 @@ def show_figures(
         elif isinstance(block, Train):
             _show_training(measured.get(place), f"{key}.{place}.training")
         elif task.work is None:
-            _show_rows(list(stand_ins(block, devices)), "No GPU is here: ")
+            _show_rows(list(stand_ins(block, devices)), "No GPU is here: ", STAND_IN)
         else:
             _show_results(measured.get(place, ()), f"{key}.{place}")
         _open_in(block, devices, f"{key}.{place}.open")
@@ -125,12 +126,25 @@ def _show_computed(block: Any, devices: Sequence[Device]) -> None:
     _show_rows(list(computed_rows(block, devices)), "")
 
 
-def _show_rows(rows: Sequence[Row], opening: str) -> None:
+def _show_launch(block: Launch, devices: Sequence[Device]) -> None:
+    row = next(iter(computed_rows(block, devices)))
+    listed = ", ".join(
+        f"{LAUNCH_WORDS.get(name, name)} {format_figure(figure)}"
+        for name, figure in row.figures.items()
+        if isinstance(figure, Figure)
+    )
+    where = f"compute capability {block.cc}" if block.cc else "this machine" if block.gpu == HERE else block.gpu
+    on = f" on {device_words(where)}" if where else ""
+    opening = f"{block.elements:,} elements in blocks of {block.threads:,} threads{on}"
+    st.caption(plain(f"{opening}: {listed or row.missing}"))
+
+
+def _show_rows(rows: Sequence[Row], opening: str, stand_in: str = "") -> None:
     for row in rows:
-        source = row.labels.get("source", "")
-        of = " ".join(
-            filter(None, (row.labels.get("impl", ""), row.labels.get("dtype", ""), row.labels.get("size", "")))
-        )
+        labels, source = row.labels, row.labels.get("source", "")
+        device = stand_in if stand_in and source == Origin.PREDICTED.label else labels["device"]
+        on = f" on {device_words(device)}" if device else ""
+        of = f"{labels['operation']} {labels['shape']} in {labels['dtype']}, {labels['impl']}{on},"
         known = {name: figure for name, figure in row.figures.items() if isinstance(figure, Figure)}
         listed = ", ".join(f"{name.replace('_', ' ')} {format_with_interval(figure)}" for name, figure in known.items())
         st.caption(f"{opening}{plain(of)} {plain(source)}: {plain(listed or row.missing)}")
@@ -145,6 +159,7 @@ def _show_claim(block: Claim, _devices: Sequence[Device]) -> None:
 
 SHOWN: Mapping[type, Callable[[Any, Sequence[Device]], None]] = {
     Claim: _show_claim,
+    Launch: _show_launch,
     Memory: show_memory,
 }
 

@@ -7,7 +7,7 @@ import streamlit as st
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.lessons.blocks import Check, Guess, Keep
+from gpuexplore.lessons.blocks import Check, Guess, Keep, with_colon
 from gpuexplore.lessons.evidence import names_of
 from gpuexplore.lessons.format import Lesson, Step
 from gpuexplore.lessons.judged_step import JudgedCheck, JudgedStep, judged_by
@@ -40,6 +40,7 @@ ICONS = {
     Outcome.NOT_MEASURED: ":material/hourglass_disabled:",
     Outcome.NO_GUESS: ":material/visibility:",
 }
+TASK_WORDS = {Outcome.RIGHT: "Done", Outcome.OFF: "Not yet"}
 
 
 def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
@@ -57,7 +58,7 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
         _ask(lesson, step, tasks, key)
         return
     for guess in step.of(Guess):
-        st.markdown(f"{plain(guess.ask)}: you guessed **{plain(guessed(guess, answer.guesses))}**.")
+        st.markdown(f"{plain(with_colon(guess.ask))} {_committed(guess, answer)}")
     found = found_runs(answer.runs, tasks)
     if found.pending:
         st.fragment(_wait, run_every=TICK_S)(answer.runs, tasks)
@@ -65,6 +66,12 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
     _show_problems(found)
     _show_after(step, tasks, answer, found=found, devices=devices)
     _again(lesson, step, tasks, answer=answer, key=key)
+
+
+def _committed(guess: Guess, answer: Answer) -> str:
+    if answer.guesses.get(guess.id) is None:
+        return "you made no guess."
+    return f"you guessed **{plain(guessed(guess, answer.guesses))}**."
 
 
 def _show_before(step: Step, names: StepNames) -> None:
@@ -144,15 +151,26 @@ def _show_checked(step: Step, answer: Answer, judged: JudgedStep) -> None:
 def _show_verdict(step: Step, answer: Answer, found: JudgedCheck) -> None:
     outcome = found.judged.outcome
     guess = step.guesses.get(found.check.guess)
-    words = [f"{ICONS[outcome]} **{outcome.value.capitalize()}.**"]
+    word = TASK_WORDS.get(outcome, "") if found.check.reach else ""
+    if word and found.said.startswith(word):  # the lesson says itself whether the task is done
+        _show_text(f"{ICONS[outcome]} {found.said}")
+        return
+    words = [f"{ICONS[outcome]} **{word or outcome.value.capitalize()}.**"]
     if guess is not None and found.judged.answer:
         verb = "it came out as" if outcome is Outcome.UNCLEAR else "it is"
-        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {verb} **{plain(found.judged.answer)}**.")
+        told = f"{verb} **{plain(found.judged.answer)}**."
+        is_guessed = answer.guesses.get(guess.id) is not None
+        words.append(f"You said {plain(guessed(guess, answer.guesses))}; {told}" if is_guessed else _opened(told))
     if found.judged.why:
-        words.append(f"{plain(found.judged.why.capitalize())}.")
+        words.append(f"{plain(_opened(found.judged.why))}.")
     st.markdown(" ".join(words))
     if found.said:
         _show_text(found.said)
+
+
+def _opened(text: str) -> str:
+    """Return `text` with its first letter upper; unlike `str.capitalize` it leaves the units behind it as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:

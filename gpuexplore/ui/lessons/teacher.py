@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
-from gpuexplore.lessons.blocks import Guess, Instructor
+from gpuexplore.lessons.blocks import CANNOT_TELL, Guess, Instructor
 from gpuexplore.lessons.evidence import names_of
 from gpuexplore.lessons.format import Lesson, Step
 from gpuexplore.lessons.judged_step import JudgedStep, judged_by
@@ -15,6 +15,7 @@ from gpuexplore.lessons.quantities import StepNames, facts_of
 from gpuexplore.lessons.work import tasks_of
 from gpuexplore.statistics import median
 from gpuexplore.store.answers import Answer
+from gpuexplore.ui.lessons.guesses import guessed
 from gpuexplore.ui.lessons.measuring import alike, found_runs
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, store
@@ -36,12 +37,14 @@ class _Guessed:
 
     @property
     def middle(self) -> str:
-        """The median of numbers, or the choice most often made."""
+        """The median of numbers, or the choice most often made; all of them where several are."""
         given = [answer for answer in self.answers if answer is not None]
         if not given:
             return "nobody guessed yet"
         if self.guess.choices:
-            return Counter(given).most_common(1)[0][0]
+            counts = Counter(given)
+            most = max(counts.values())
+            return ", ".join(choice for choice in (*self.guess.choices, CANNOT_TELL) if counts[choice] == most)
         return f"{median([float(answer) for answer in given]):,.3g} {self.guess.unit}".strip()
 
 
@@ -81,7 +84,7 @@ def _show_step(step: Step, answers: Sequence[Answer]) -> None:
             st.markdown(f"#### {plain(guess.ask)}")
             guesses, truth = st.columns(2)
             guesses.metric(f"Everybody: {_count(found)}", found.middle)
-            truth.metric("This machine", _truth(judged, guess) or "not measured within the hour")
+            truth.metric("This machine, undisturbed, last hour", _truth(judged, guess) or "not measured")
             _show_spread(found)
         outcomes = Counter(outcome for answer in answers for outcome in answer.outcomes or ())
         if outcomes:
@@ -97,13 +100,19 @@ def _count(found: _Guessed) -> str:
 
 
 def _show_spread(found: _Guessed) -> None:
-    counts: Mapping[str, int] = Counter(answer or "no idea" for answer in found.answers)
     if len(found.answers) < 2:
         return
+    counts: Mapping[str | None, int] = Counter(found.answers)
     rows = [
-        {"Guess": f"{answer} {found.guess.unit}".strip(), "Learners": count} for answer, count in sorted(counts.items())
+        {"Guess": guessed(found.guess, {found.guess.id: answer}), "Learners": counts[answer]}
+        for answer in sorted(counts, key=lambda answer: _place(found.guess, answer))
     ]
     table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(found.answers)} learners")
+
+
+def _place(guess: Guess, answer: str | None) -> tuple[bool, float, str]:
+    """Return by what guesses are sorted: numbers by size, choices by their words, none at the end."""
+    return answer is None, 0.0 if guess.choices else float(answer or 0), answer or ""
 
 
 def _of_this_machine(step: Step) -> JudgedStep | None:

@@ -17,7 +17,7 @@ def choose(devices: Sequence[Device]) -> dict[str, str]:
     """Draw the choices; return the arguments of the training, as texts."""
     first, second, third, fourth = st.columns([3, 2, 2, 2], gap="medium")
     with first:
-        model = select("Model", "model", [*PRESETS, OWN], shown=_model_title)
+        model = select("Model", "model", [*PRESETS, OWN], shown=_model_label)
         if model == OWN:
             model = text("Widths", "widths", DEFAULT_WIDTHS, help="Of an MLP; hidden layers alike.")
     usual = PRESETS[model].batch if model in PRESETS else 128
@@ -28,7 +28,7 @@ def choose(devices: Sequence[Device]) -> dict[str, str]:
     with fourth:
         data = segments("Data", "data", list(DATA), shown=str.capitalize)
     modes = several("Modes", "modes", list(MODES), default=DEFAULTS["modes"].split(","))
-    st.caption(f"{'; '.join(f'{name}: {MODES[name].about}' for name in modes)}. Data: {DATA[data]}.")
+    st.caption(f"{_about(model)}{'; '.join(f'{name}: {MODES[name].about}' for name in modes)}. Data: {DATA[data]}.")
     return {"model": model, "batch": batch, "steps": steps, "modes": ",".join(modes), "data": data} | _more(devices)
 
 
@@ -40,8 +40,12 @@ def query_of(arguments: Mapping[str, str]) -> dict[str, str]:
     return query if model in PRESETS or not model else query | {"model": OWN, "widths": model}
 
 
-def _model_title(name: str) -> str:
-    return f"{name}: {PRESETS[name].about}" if name in PRESETS else "Another MLP, by its widths"
+def _model_label(name: str) -> str:
+    return name if name in PRESETS else "Another MLP, by its widths"
+
+
+def _about(model: str) -> str:
+    return f"{model}: {PRESETS[model].about}. " if model in PRESETS else ""
 
 
 def _more(devices: Sequence[Device]) -> dict[str, str]:
