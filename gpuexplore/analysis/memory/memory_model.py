@@ -96,6 +96,8 @@ class _TrainingStep:
         self._gradients: dict[int, _Gradient] = {}
         self._copies: set[int] = set()
         self._has_gradient: set[int] = set(range(len(tape.weights))) if accumulates else set()
+        self._uses_left = Counter(weight for step in tape.steps for weight in step.weights)
+        self._summed: dict[int, bool] = {}  # weights that several steps use: whether their sum so far is a view
 
     def take(self, kind: str, size: Size) -> None:
         self._sizes[kind] += size
@@ -117,11 +119,28 @@ class _TrainingStep:
         self._forget_copies()  # autocast ends with the forward pass
 
     def recompute(self, start: int, stop: int) -> Iterator[Moment]:
-        """Run a checkpointed segment again, and keep what its backward needs."""
-        self._readers.update(buffer for step in self._tape.steps[start:stop] for buffer in step.inputs)
-        yield from self._run("recomputation", start, stop, keeps=True)
+        """Run a checkpointed segment again, as far as its backward needs it, and keep what that is.
+
+        PyTorch stops as soon as all is there: `set_checkpoint_early_stop` of torch.utils.checkpoint.
+        """
+        last = max((place for place in range(start, stop) if self._tape.steps[place].kept), default=start - 1)
+        if last >= start:
+            yield from self._run_again(start, last)
         self._forget_copies()
         self._release(self._segment_input(start))
+
+    def _run_again(self, start: int, last: int) -> Iterator[Moment]:
+        """Run the steps before `last`, and that one too where what it keeps is a result of its own."""
+        step = self._tape.steps[last]
+        is_run = bool({*step.kept} & {*step.outputs})
+        stop = last + is_run
+        self._readers.update(buffer for again in self._tape.steps[start:stop] for buffer in again.inputs)
+        if not is_run:
+            self._holders.update(step.kept)
+        yield from self._run("recomputation", start, stop, keeps=True)
+        if not is_run and step.copies_weights:
+            self._copy(step.weights)
+            self._holders.update(_kept_copies(step))
 
     def _segment_input(self, start: int) -> int:
         return self._tape.steps[start].inputs[0]
@@ -137,7 +156,7 @@ class _TrainingStep:
         if takes_over:
             self._read(step)
         self._allocate(step, keeps=keeps)
-        moment = self._moment(phase, step.layer, step.scratch)
+        moment = self._moment(phase, step.layer, step.scratch + self._let_go(step, keeps=keeps))
         if not takes_over:
             self._read(step)
         self._free_if_unused(step.outputs[0])
@@ -152,7 +171,13 @@ class _TrainingStep:
             self.take("activations", self._tape.buffers[buffer].size)
         if keeps:
             self._holders.update(step.kept)
-            self._holders.update(_copies_of(step))
+            self._holders.update(_kept_copies(step))
+
+    def _let_go(self, step: Step, *, keeps: bool) -> Size:
+        """Return masks and statistics that a step makes although nothing needs them: they go when it is done."""
+        _, *extras = step.outputs
+        unneeded = (extra for extra in extras if not (keeps and extra in step.kept))
+        return sum((self._tape.buffers[extra].size for extra in unneeded), NOTHING)
 
     def _read(self, step: Step) -> None:
         for buffer in step.inputs:
@@ -233,6 +258,11 @@ class _TrainingStep:
         added = NOTHING
         for weight in step.weights:
             size = Size(self._tape.weights[weight] * self._tape.itemsize)
+            self._uses_left[weight] -= 1
+            if weight in self._summed or self._uses_left[weight]:
+                added += self._sum_up(weight, size, is_view=not step.copies_weights)
+            if self._uses_left[weight]:
+                continue
             if weight in self._has_gradient:
                 added += size
             else:
@@ -240,10 +270,26 @@ class _TrainingStep:
                 self.take("gradients", size)
         return added
 
+    def _sum_up(self, weight: int, size: Size, *, is_view: bool) -> Size:
+        """Add a gradient to the sum for a weight that several steps use; return what that takes for a moment.
+
+        The first one waits for the others. That of a product is transposed, a view: no sum is made in its place
+        (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp), but in a third tensor.
+        """
+        if weight not in self._summed:
+            self._summed[weight] = is_view
+            self.take("temporary", size)
+            return NOTHING
+        added = size + size if self._summed[weight] else size
+        self._summed[weight] = False
+        if not self._uses_left[weight]:
+            self._drop("temporary", size)
+        return added
+
     def _forget_kept(self, step: Step) -> None:
         for buffer in step.kept:
             self._release(buffer)
-        for copy in _copies_of(step):
+        for copy in _kept_copies(step):
             self._release_copy(copy)
 
     def _leave(self, gradient: _Gradient) -> None:
@@ -263,3 +309,7 @@ def _copy_of(weight: int) -> int:
 
 def _copies_of(step: Step) -> tuple[int, ...]:
     return tuple(_copy_of(weight) for weight in step.weights) if step.copies_weights else ()
+
+
+def _kept_copies(step: Step) -> tuple[int, ...]:
+    return _copies_of(step) if step.keeps_copies else ()

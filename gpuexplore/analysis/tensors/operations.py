@@ -139,7 +139,10 @@ def _unsqueeze(view: TensorView, axis: int) -> Outcome:
 
 
 def _squeeze(view: TensorView, *axes: int) -> Outcome:
-    dropped = {axis_of(view, axis) for axis in axes} or set(range(view.axes))
+    named = [axis_of(view, axis) for axis in axes]
+    dropped = set(named) or set(range(view.axes))
+    if len(dropped) < len(named):
+        raise InvalidInput.of("axes to squeeze", axes, "each axis once")
     kept = [axis for axis in range(view.axes) if axis not in dropped or view.shape[axis] != 1]
     return Outcome(view.seen([view.shape[axis] for axis in kept], [view.strides[axis] for axis in kept]))
 

@@ -1,6 +1,6 @@
 """The CPU that is beaten uses one of its cores."""
 
-from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Sign, Stage
+from gpuexplore.mistakes.contract import Detection, Factor, Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
 from gpuexplore.mistakes.subject import Subject, open_subject, round_median
 from gpuexplore.mistakes.turns import Procedure, take_turns
@@ -21,7 +21,16 @@ def demonstrate(stage: Stage) -> Observation:
 def observe(one_core: Subject, all_cores: Subject, stage: Stage) -> Observation:
     """Compare the times of a product on one core and on all of them."""
     pairs = take_turns(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
-    return from_pairs(MISTAKE, pairs, all_cores, _detection(one_core))
+    return from_pairs(MISTAKE, pairs, all_cores, _unless_others_had_the_cores(pairs.factor, _detection(one_core)))
+
+
+def _unless_others_had_the_cores(factor: Factor, found: Detection) -> Detection:
+    """Return that nothing was shown where one thread was the faster way: other work had the other cores."""
+    if factor.ci95 is None or factor.ci95[1] >= 1:
+        return found
+    return Detection(
+        None, f"one thread was faster than all: other work had the cores, measure again ({found.evidence})"
+    )
 
 
 def _pinned(subject: Subject, stage: Stage) -> Procedure:

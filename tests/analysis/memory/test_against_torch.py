@@ -5,7 +5,7 @@ import pytest
 from gpuexplore.analysis.memory import Training, training_memory
 from gpuexplore.analysis.memory.models import model_named, model_of_text
 from gpuexplore.analysis.memory.setup import OPTIMIZERS
-from tests.analysis.memory.torch_models import tracked_peak
+from tests.analysis.memory.torch_models import allocated_peak, tracked_peak
 
 TOLERANCE = 0.1
 EVERYTHING = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)
@@ -58,7 +58,17 @@ EVERY_OTHER_KIND = (
     "input 3x32x32;conv 32 kernel=3;sigmoid;conv 64 kernel=3;tanh;conv 64 kernel=3;gelu;conv 64 kernel=3;silu;flatten;"
     "linear 512;layer_norm;dropout;softmax;linear 10"
 )
+CHECKPOINTED_BLOCKS = (
+    "input 3x32x32;conv 16 kernel=3 padding=1;repeat 6;split;conv 8 kernel=1;conv 16 kernel=1;add;end;flatten;linear 10"
+)
+TIED = (
+    "input tokens=32;embedding 256 vocabulary=8000;split;layer_norm;linear 1024;gelu;linear 256;add;layer_norm;"
+    "linear 8000 bias=no tied=yes"
+)
 PASTED = {
+    "pool of the data": "input 3x48x48;max_pool 3 stride=2 padding=1;flatten;linear 2",
+    "mean of what nothing else keeps": "input 3x33x33;conv 16 kernel=3 padding=1;avg_pool 1;flatten;linear 2",
+    "segments that end in a sum": CHECKPOINTED_BLOCKS,
     "one attention that stores its scores": (
         "input tokens=64;embedding 128 vocabulary=500;attention heads=4 fused=no;linear 100"
     ),
@@ -84,6 +94,19 @@ CASES = (  # every model, setting and kind of layer once at least; the whole tab
     ("vgg-16", 8, EVERYTHING),
     ("mlp", 128, Training(dtype="bf16")),
     *(("784-2048-10", 8, Training(optimizer=optimizer)) for optimizer in OPTIMIZERS),
+)
+EXACT = 0.01  # one rule each, which nothing else in the model hides
+EXACT_CASES = (
+    ("pool of the data", Training(accumulation=4)),
+    ("mean of what nothing else keeps", Training(mixed="bf16")),
+    ("segments that end in a sum", Training(checkpoints=3)),
+)
+REAL_CASES = (  # fake tensors are never added in place, real ones are
+    (TIED, Training()),
+    (TIED, Training(accumulation=2)),
+    (TIED, Training(mixed="bf16")),
+    (TIED, Training(mixed="bf16", accumulation=2)),
+    ("input 784;linear 2048;relu;linear 2048;relu;linear 10", Training(mixed="bf16")),
 )
 PASTED_CASES = (
     ("one attention that stores its scores", Training()),
@@ -125,3 +148,21 @@ def test_a_language_model_peaks_where_torch_does():
 
     assert ratio == pytest.approx(1, abs=TOLERANCE)
     assert same_parameters
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "setup"), EXACT_CASES, ids=str)
+def test_a_rule_of_autograd_that_nothing_hides_is_exact(name, setup):
+    ratio, _ = compared(model_of_text(PASTED[name]), 32, setup)
+
+    assert ratio == pytest.approx(1, abs=EXACT)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("layers", "setup"), REAL_CASES, ids=str)
+def test_real_tensors_take_what_we_say(layers, setup):
+    model = model_of_text(layers)
+
+    found = training_memory(model, 4, setup).total_bytes
+
+    assert found / allocated_peak(model, 4, setup) == pytest.approx(1, abs=EXACT)

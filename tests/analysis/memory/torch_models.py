@@ -5,12 +5,14 @@ as a GPU computes them, and what autocast computes in fp32 on a GPU is cast by h
 """
 
 from contextlib import ExitStack
+from itertools import accumulate
 from unittest import mock
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
+from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint_sequential
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}
@@ -227,28 +229,50 @@ def tracked_peak(model, batch, setup):
     with FakeTensorMode(), ExitStack() as stack:
         for name in INITIALIZERS:
             stack.enter_context(mock.patch(f"torch.nn.init.{name}", lambda tensor, *_, **__: tensor))
-        builder = Builder(model.layers, in_place=not setup.checkpoints)  # no segment may begin in place
-        tokens = builder.shape[0] if model.tokens else 0
-        if setup.tokens:
-            builder.shape, tokens = (setup.tokens, *builder.shape[1:]), setup.tokens
-        shape, reads_tokens = builder.shape, len(builder.shape) == 1 and tokens
-        made = _made_in(DTYPES[setup.dtype], builder)
-        micro = batch // setup.accumulation
-        data = torch.zeros(micro, *shape, dtype=torch.long) if reads_tokens else torch.empty(micro, *shape)
-        data = data if reads_tokens else data.to(DTYPES[setup.dtype])
-        labels = torch.zeros((micro, tokens) if tokens else (micro,), dtype=torch.long)
+        made, data, labels = _model_and_batch(model, batch, setup)
         optimizer = OPTIMIZERS[setup.optimizer](made.parameters())
         tracker = MemTracker()
         tracker.track_external(made, optimizer, data, labels)
         with tracker:
             for _ in range(2):
-                for _ in range(setup.accumulation):
-                    tracker.reset_mod_stats()
-                    _loss(made, data, labels, setup).backward()
-                optimizer.step()
-                optimizer.zero_grad(set_to_none=True)
+                _step(made, data, labels, optimizer, setup, before=tracker.reset_mod_stats)
         peak = next(iter(tracker.get_tracker_snapshot("peak").values()))
         return peak["Total"], sum(weight.numel() for weight in made.parameters()), peak
+
+
+def allocated_peak(model, batch, setup):
+    """Return the bytes of the peak of a training step with real tensors, by the allocations that the profiler sees."""
+    made, data, labels = _model_and_batch(model, batch, setup)
+    optimizer = OPTIMIZERS[setup.optimizer](made.parameters())
+    _step(made, data, labels, optimizer, setup)
+    states = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
+    there = sum(tensor.nbytes for tensor in (*made.parameters(), *made.buffers(), *states, data, labels))
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        _step(made, data, labels, optimizer, setup)
+    events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    allocated = accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns()))
+    return there + max(allocated)
+
+
+def _model_and_batch(model, batch, setup):
+    builder = Builder(model.layers, in_place=not setup.checkpoints)  # no segment may begin in place
+    tokens = builder.shape[0] if model.tokens else 0
+    if setup.tokens:
+        builder.shape, tokens = (setup.tokens, *builder.shape[1:]), setup.tokens
+    shape, reads_tokens = builder.shape, len(builder.shape) == 1 and tokens
+    made = _made_in(DTYPES[setup.dtype], builder)
+    micro = batch // setup.accumulation
+    data = torch.zeros(micro, *shape, dtype=torch.long) if reads_tokens else torch.empty(micro, *shape)
+    data = data if reads_tokens else data.to(DTYPES[setup.dtype])
+    return made, data, torch.zeros((micro, tokens) if tokens else (micro,), dtype=torch.long)
+
+
+def _step(made, data, labels, optimizer, setup, before=lambda: None):
+    for _ in range(setup.accumulation):
+        before()
+        _loss(made, data, labels, setup).backward()
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
 
 
 def _made_in(dtype, builder):

@@ -77,6 +77,12 @@ def test_a_broadcast_axis_has_stride_0_and_cannot_be_written_to():
         evaluate("x = 1x3; x.expand(2, 3)[:] = 5")
 
 
+def test_squeeze_takes_each_axis_once_as_torch_does():
+    assert evaluate("x = 2x1x3x1; x.squeeze((1, -1))").shape == (2, 3)
+    with pytest.raises(StepRefused, match="each axis once"):
+        evaluate("x = 2x1x3x1; x.squeeze((1, -3))")
+
+
 def test_the_notebooks_product_has_new_storage():
     chain = evaluate("x = 1000x500; y = 500x200; x.matmul(y)")
 

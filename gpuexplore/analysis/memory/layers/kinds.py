@@ -86,7 +86,8 @@ def _conv(tape: Tape, layer: LayerLike, value: Value) -> Value:
     weight = tape.weight(out * channels // groups * kernel**2)
     biases = [tape.weight(out)] if layer.settings["bias"] else []
     narrow = tape.cast(value, "narrow")
-    return tape.record([narrow], (out, height, width), How(keeps="inputs", weights=[weight, *biases], is_product=True))
+    how = How(keeps="inputs", weights=[weight, *biases], is_product=True, keeps_weights=True)
+    return tape.record([narrow], (out, height, width), how)
 
 
 def _linear_to(tape: Tape, value: Value, features: int, *, bias: bool, tied: bool = False) -> Value:
@@ -113,7 +114,8 @@ def _max_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
 
 def _avg_pool(tape: Tape, layer: LayerLike, value: Value) -> Value:
     channels, _, _ = _map_of(value)
-    return tape.record([value], (channels, layer.sizes[0], layer.sizes[0]), How(keeps="inputs"))
+    shape = (channels, layer.sizes[0], layer.sizes[0])
+    return tape.record([value], shape, How(keeps="nothing" if layer.sizes[0] == 1 else "inputs"))
 
 
 def _keep_output(tape: Tape, _: LayerLike, value: Value) -> Value:
@@ -258,7 +260,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "max_pool": Kind(
             "max_pool 3 stride=2 padding=0", "its input and the place of each maximum", _max_pool, (1,), _WINDOW
         ),
-        "avg_pool": Kind("avg_pool 1 (the size of the result)", "its input", _avg_pool, (1,)),
+        "avg_pool": Kind(
+            "avg_pool 1 (the size of the result)", "its input; nothing for a result of size 1: a mean", _avg_pool, (1,)
+        ),
         "flatten": Kind("flatten", "nothing", _flatten),
         "batch_norm": Kind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
         "layer_norm": Kind("layer_norm", "its input, a mean and a deviation a row", _layer_norm),

@@ -34,6 +34,7 @@ class Step:
         kept: buffers that stay until its backward.
         weights: places of weights whose gradients its backward makes.
         copies_weights: under autocast: a product, which computes with narrow copies of its weights.
+        keeps_copies: whether its backward needs them: that of a dense layer only for the gradient of its input.
         scratch: further memory while it runs, in either direction.
         passes_gradient: its backward hands its gradient on: no further buffer.
         in_place: the result takes the memory of the input.
@@ -45,6 +46,7 @@ class Step:
     kept: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
     copies_weights: bool = False
+    keeps_copies: bool = True
     scratch: Size = NOTHING
     passes_gradient: bool = False
     in_place: bool = False
@@ -73,6 +75,7 @@ class How:
         extras: buffers of masks and statistics it makes and keeps.
         weights: places of its weights.
         is_product: autocast computes it in the narrow dtype.
+        keeps_weights: as a convolution does, even where its input has no gradient.
         itemsize: bytes of an element of the result; None for the widest of the inputs.
         scratch_elements: of the result's dtype, per sample, in use while it runs.
         passes_gradient, in_place: as of `Step`.
@@ -82,6 +85,7 @@ class How:
     extras: Sequence[int] = ()
     weights: Sequence[int] = ()
     is_product: bool = False
+    keeps_weights: bool = False
     itemsize: int | None = None
     scratch_elements: int = 0
     passes_gradient: bool = False
@@ -153,7 +157,8 @@ class Tape:
             shape: of the result, without the batch.
             how: what it keeps, its weights, and whether it works in place.
         """
-        needs = bool(how.weights) or any(self.buffers[value.buffer].needs_gradient for value in inputs)
+        input_needs = any(self.buffers[value.buffer].needs_gradient for value in inputs)
+        needs = bool(how.weights) or input_needs
         itemsize = how.itemsize or max(value.itemsize for value in inputs)
         result = self._value(tuple(shape), itemsize, needs_gradient=needs)
         read = tuple(value.buffer for value in inputs)
@@ -166,6 +171,7 @@ class Tape:
                 kept=(*kept, *how.extras) if needs else (),
                 weights=tuple(how.weights),
                 copies_weights=how.is_product and self.narrow_itemsize is not None,
+                keeps_copies=how.keeps_weights or input_needs,
                 scratch=Size(0, how.scratch_elements * itemsize),
                 passes_gradient=how.passes_gradient,
                 in_place=how.in_place,
