@@ -29,6 +29,15 @@ def check_text(what: str, text: str, separators: str = "", *, most: int | None =
     _check_length(what, text, LONGEST_LIST if separators else LONGEST_TEXT)
     for value in re.split(f"[{separators}]", text) if separators else ():
         _check_length(what, value, LONGEST_TEXT)
+    check_characters(what, text)
+
+
+def check_characters(what: str, text: str) -> None:
+    """Accept `text` of any length, when it can be stored and shown.
+
+    Raises:
+        InvalidInput: names the first character that cannot.
+    """
     if found := _UNUSABLE.search(text):
         raise InvalidInput.of(what, found.group(), "characters that can be shown")
 

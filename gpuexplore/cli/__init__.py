@@ -56,6 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_process()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words[0] if words else "")
+    for word in words:
+        if word.startswith("--") and word.endswith("=--"):  # argparse makes an empty list of it
+            parser.error(f"argument {word.removesuffix('=--')}: invalid value: '--': expected a value")
     chosen = parser.parse_args(words)
     try:
         return _command(chosen.command).execute(chosen)

@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.lessons.figure import LARGEST, SIZE, TIME, WORK, Figure, combined, exact, is_less, mapped, raised
+from gpuexplore.lessons.figure import (
+    LARGEST,
+    SIZE,
+    TIME,
+    WORK,
+    Figure,
+    combined,
+    exact,
+    format_figure,
+    is_less,
+    mapped,
+    raised,
+)
 
 LONGEST = 400  # characters
 DEEPEST = 20
@@ -26,6 +38,7 @@ FUNCTIONS: Mapping[str, Callable[[float], float]] = {
     "sqrt": math.sqrt,
     "log": math.log,
 }
+KEEP_UNITS = ("ceil", "floor", "round")
 CHOICES: Mapping[str, Callable[..., Figure]] = {"min": min, "max": max}
 COMPARISONS: Mapping[type, Callable[[float, float], bool]] = {
     ast.Lt: operator.lt,
@@ -93,9 +106,9 @@ def parse(text: str, guesses: tuple[str, ...] = ()) -> Expression:
         raise InvalidInput.of("expression", f"{len(text):,} characters", f"at most {LONGEST}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
+        _check(tree, guesses, DEEPEST)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InvalidInput.of("expression", text, "arithmetic like time(size=1024) / time(size=512)") from error
-    _check(tree, guesses, DEEPEST)
     return Expression(text.strip(), tree)
 
 
@@ -174,6 +187,8 @@ class _Evaluation:
         (sign,), (right,) = node.ops, node.comparators
         left_value, right_value = self.of(node.left), self.of(right)
         if isinstance(left_value, str) or isinstance(right_value, str):
+            if not isinstance(sign, ast.Eq | ast.NotEq):
+                raise InvalidInput.of("comparison of texts", ast.unparse(node), "== and !=")
             return (left_value == right_value) == isinstance(sign, ast.Eq)
         if not (isinstance(left_value, Figure) and isinstance(right_value, Figure)):
             raise InvalidInput.of("comparison", ast.unparse(node), "two numbers, or two texts")
@@ -182,11 +197,16 @@ class _Evaluation:
     def _call(self, node: ast.Call) -> Value:
         name = _name(node.func)
         if name in FUNCTIONS:
-            return mapped(FUNCTIONS[name], self._figure(node.args[0]))
+            return mapped(FUNCTIONS[name], self._figure(node.args[0]), keeps_unit=name in KEEP_UNITS)
         if name in CHOICES:
-            figures = [self._figure(argument) for argument in node.args]
-            return CHOICES[name](figures, key=lambda figure: figure.value)
+            return _chosen(name, [self._figure(argument) for argument in node.args])
         return self.names.quantity(name, _selectors(node))
+
+
+def _chosen(name: str, figures: list[Figure]) -> Figure:
+    if len({figure.dimension for figure in figures}) > 1:
+        raise InvalidInput(f"{name} of {', '.join(map(format_figure, figures))}: the units differ")
+    return CHOICES[name](figures, key=lambda figure: figure.value)
 
 
 def _compared(left: Figure, right: Figure, sign: ast.cmpop) -> bool | None:

@@ -24,6 +24,10 @@ SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.
 Style = Literal["number", "percent"]
 
 
+class Undefined(InvalidInput):
+    """Arithmetic that has no result for these values, e.g. a division by what may be zero."""
+
+
 class Dimension(NamedTuple):
     """Powers of the units a quantity is made of; all zero for a plain number."""
 
@@ -77,12 +81,13 @@ def combined(sign: str, left: Figure, right: Figure) -> Figure:
     """Return `left` + - * or / `right`; the interval holds every combination of the two.
 
     Raises:
-        InvalidInput: the units do not go together, or it is divided by what may be zero.
+        InvalidInput: the units do not go together.
+        Undefined: it is divided by what may be zero, or the result is too large.
     """
     if sign in "+-" and left.dimension != right.dimension:
         raise InvalidInput(f"{format_figure(left)} {sign} {format_figure(right)}: the units differ")
     if sign == "/" and right.low <= 0 <= right.high:
-        raise InvalidInput(f"{format_figure(left)} / {format_figure(right)}: divides by what may be zero")
+        raise Undefined(f"{format_figure(left)} / {format_figure(right)}: divides by what may be zero")
     ends = [SIGNS[sign](a, b) for a, b in product((left.low, left.high), (right.low, right.high))]
     power = {"*": 1, "/": -1}.get(sign)
     dimension = left.dimension if power is None else left.dimension.times(right.dimension, power)
@@ -99,20 +104,38 @@ def raised(base: Figure, power: Figure) -> Figure:
 
     Raises:
         InvalidInput: the power is too large, no whole number where there is a unit, or has an interval or a unit.
+        Undefined: there is no such power of these values, or it is too large.
     """
     small = power.is_exact and power.dimension == PLAIN and abs(power.value) <= LARGEST_POWER
     if not small or (base.dimension != PLAIN and power.value != int(power.value)):
         raise InvalidInput.of("power", format_figure(power), f"numbers from -{LARGEST_POWER} to {LARGEST_POWER}")
     if base.low <= 0 and (power.value < 0 or power.value != int(power.value)):
-        raise InvalidInput.of("base", format_figure(base), "numbers above 0 for such a power")
-    ends = [base.low**power.value, base.high**power.value, *([0.0] if base.low <= 0 <= base.high else [])]
+        raise Undefined(f"{format_with_interval(base)}: such a power is of numbers above 0")
+    try:
+        value, low, high = (end**power.value for end in (base.value, base.low, base.high))
+    except OverflowError as error:
+        raise _too_large() from error
+    ends = [low, high, *([0.0] if base.low <= 0 <= base.high else [])]
     dimension = Dimension(*(int(part * power.value) for part in base.dimension))
-    return _bounded(_joined(Figure(base.value**power.value, min(ends), max(ends), dimension), base))
+    return _bounded(_joined(Figure(value, min(ends), max(ends), dimension), base))
 
 
-def mapped(function: Callable[[float], float], figure: Figure) -> Figure:
-    """Return a rising or falling `function` of a figure, e.g. `math.ceil`."""
-    ends = (function(figure.low), function(figure.high))
+def mapped(function: Callable[[float], float], figure: Figure, *, keeps_unit: bool = True) -> Figure:
+    """Return a rising or falling `function` of a figure, e.g. `math.ceil`.
+
+    Args:
+        keeps_unit: whether what it gives has the figure's unit; where not, the figure must have none.
+
+    Raises:
+        InvalidInput: the figure has a unit, which the function does not keep.
+        Undefined: the function has no value somewhere in the interval, e.g. the logarithm of 0.
+    """
+    if not keeps_unit and figure.dimension != PLAIN:
+        raise InvalidInput.of(f"argument of {function.__name__}", format_figure(figure), "numbers without a unit")
+    try:
+        ends = (function(figure.low), function(figure.high))
+    except ValueError as error:
+        raise Undefined(f"{function.__name__} of {format_with_interval(figure)}: has no value") from error
     return replace(figure, value=function(figure.value), low=min(ends), high=max(ends))
 
 
@@ -136,8 +159,12 @@ def _joined(made: Figure, *of: Figure) -> Figure:
 
 def _bounded(figure: Figure) -> Figure:
     if not all(math.isfinite(end) and abs(end) <= LARGEST for end in (figure.low, figure.value, figure.high)):
-        raise InvalidInput(f"the result is beyond {LARGEST:g}")
+        raise _too_large()
     return figure
+
+
+def _too_large() -> Undefined:
+    return Undefined(f"the result is beyond {LARGEST:g}")
 
 
 FORMATS: Mapping[Dimension, Callable[[float], str]] = {

@@ -14,8 +14,10 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.blocks import BLOCKS, CANNOT_TELL, NO_IDEA, Block, Check, Guess, Instructor, Keep, Say, block_of
 from gpuexplore.lessons.expression import Expression, parse
 from gpuexplore.lessons.prose import Prose
+from gpuexplore.typed_text import check_characters, check_text
 
 LARGEST_BYTES = 200_000
+LONGEST_MINUTES = 600
 MOST_STEPS = len(ascii_lowercase)
 FENCE = "+++"
 BLOCK = re.compile(r"```(\S*)\s*")
@@ -89,10 +91,15 @@ def read_lesson(path: Path) -> Lesson:
         InvalidInput: names the file, the line, what is wrong there and what is accepted.
     """
     try:
-        size = path.stat().st_size
-        if size > LARGEST_BYTES:
-            raise InvalidInput.of(f"{path.name}: file", f"{size:,} bytes", f"at most {LARGEST_BYTES:,}")
-        text = path.read_text(encoding="utf-8")
+        if path.is_fifo():  # would wait for whoever writes into it
+            raise InvalidInput.of(f"{path.name}: file", "a pipe", "files of text")
+        with path.open("rb") as file:  # a device has no size that could be asked for
+            written = file.read(LARGEST_BYTES + 1)
+        if len(written) > LARGEST_BYTES:
+            raise InvalidInput.of(
+                f"{path.name}: file", f"more than {LARGEST_BYTES:,} bytes", f"at most {LARGEST_BYTES:,}"
+            )
+        text = written.decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -107,6 +114,8 @@ def parse_lesson(text: str, name: str, file: str = "lesson") -> Lesson:
         InvalidInput: as `read_lesson`.
     """
     lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        check_characters(f"{file}, line {number}", line)
     header, body = _front_matter(lines, file)
     steps = _steps(lines, body, file)
     if not steps and not header.get("borrows"):
@@ -139,12 +148,22 @@ def _front_matter(lines: Sequence[str], file: str) -> tuple[Mapping[str, Any], i
             raise InvalidInput.of(f"{file}, line 1: {key}", value, f"a value of type {kind.__name__}")
         if isinstance(value, list) and not all(isinstance(part, str) for part in value):
             raise InvalidInput.of(f"{file}, line 1: {key}", value, "a list of texts")
+        if isinstance(value, str):
+            _check_heading(f"{file}, line 1: {key}", value)
     missing = [key for key in REQUIRED if key not in found]
     if missing:
         raise InvalidInput(f"{file}, line 1: front matter lacks {', '.join(missing)}")
+    if not 1 <= found["minutes"] <= LONGEST_MINUTES:
+        raise InvalidInput.of(f"{file}, line 1: minutes", found["minutes"], f"1 to {LONGEST_MINUTES}")
     if Prose.of(found["title"] + found["question"]).expressions:
         raise InvalidInput(f"{file}, line 1: title and question hold no figures")
     return found, ends[1] + 1
+
+
+def _check_heading(what: str, text: str) -> None:
+    if not text.strip():
+        raise InvalidInput.of(what, text, "a text that says something")
+    check_text(what, text)
 
 
 def _steps(lines: Sequence[str], body: int, file: str) -> tuple[Step, ...]:
@@ -201,7 +220,7 @@ def _prose(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tu
 def _toml(lines: Sequence[str], file: str, line: int) -> dict[str, Any]:
     try:
         return tomllib.loads("\n".join(lines))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also of a number of thousands of digits
         raise InvalidInput(f"{file}, line {line}: no TOML: {error}") from error
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.lessons.blocks import CANNOT_TELL, NO_IDEA, UNITS, Check, Guess, Say
 from gpuexplore.lessons.expression import Value, evaluate, figure_of, parse
-from gpuexplore.lessons.figure import Dimension, Figure, exact, format_with_interval
+from gpuexplore.lessons.figure import LARGEST, Dimension, Figure, Undefined, exact, format_with_interval
 from gpuexplore.lessons.format import Step
 from gpuexplore.lessons.quantities import StepNames
 from gpuexplore.model import Origin
@@ -20,6 +20,8 @@ WIDE = 1.5  # a measured interval whose ends differ by so much decides nothing, 
 WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
+LARGEST_GUESS = LARGEST / max(UNITS.values())  # expressions can compute with it in every unit
+UNKNOWN = (NotFound, Undefined)  # what it is made of was not measured, or came out so that it has no value
 
 
 class Outcome(StrEnum):
@@ -72,9 +74,11 @@ def read_guess(guess: Guess, typed: str) -> str | None:
             raise InvalidInput.of("guess", text[:LONGEST], options)
         return text
     number = read_number(THOUSANDS.sub("", text)) if len(text) <= LONGEST else None
-    if number is None or number < 0:
+    if number is None or not 0 <= number <= LARGEST_GUESS:
         unit = f" in {guess.unit}" if guess.unit else ""
-        raise InvalidInput.of("guess", text[:LONGEST], f"numbers from 0{unit}, like 2.5 or 1e6, or {NO_IDEA!r}")
+        raise InvalidInput.of(
+            "guess", text[:LONGEST], f"numbers from 0 to {LARGEST_GUESS:.0e}{unit}, like 2.5 or 1e6, or {NO_IDEA!r}"
+        )
     return f"{number:.12g}"
 
 
@@ -93,7 +97,7 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
     given = _given(step.guesses.get(check.guess), answers.get(check.guess))
     try:
         return _judged(check, given, names)
-    except NotFound as error:
+    except UNKNOWN as error:
         return Judged(Outcome.NOT_MEASURED, why=str(error))
 
 
@@ -137,7 +141,7 @@ def _holds(say: Say, step: Step, names: StepNames) -> bool:
         return True
     try:
         return evaluate(parse(say.when, tuple(step.guesses)), names) is True
-    except NotFound:
+    except UNKNOWN:
         return False
 
 
@@ -277,6 +281,6 @@ def _in_unit_of(check: Check, value: Value, names: StepNames) -> Value:
         return value
     try:
         dimension: Dimension = figure_of(parse(text), names).dimension
-    except NotFound:
+    except UNKNOWN:
         return value
     return exact(value.value, dimension)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.lessons.expression import Expression, Names, Value, evaluate, parse
-from gpuexplore.lessons.figure import Figure, format_figure, format_with_interval
+from gpuexplore.lessons.figure import Figure, Undefined, format_figure, format_with_interval
 
 PLACE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 HTML = re.compile(r"<[A-Za-z/!?][^\n]{0,40}")
@@ -39,7 +39,7 @@ class Prose:
         return tuple(piece[0] for piece in self.pieces if not isinstance(piece, str))
 
     def said(self, names: Names) -> str:
-        """Return the text with its figures; a dash where one was not measured."""
+        """Return the text with its figures; a dash where one was not measured, or has no value."""
         return "".join(piece if isinstance(piece, str) else _said(*piece, names) for piece in self.pieces)
 
     @property
@@ -55,7 +55,7 @@ def _figure(text: str) -> tuple[Expression, bool]:
 def _said(expression: Expression, with_interval: bool, names: Names) -> str:
     try:
         return _words(evaluate(expression, names), with_interval)
-    except NotFound:
+    except (NotFound, Undefined):
         return UNKNOWN
 
 

@@ -1,6 +1,7 @@
 """Whether every expression of a step means something: tried on made-up figures, before anything is measured."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from gpuexplore.analysis.utilization.rates import byte_count, flop_count
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
@@ -44,14 +45,25 @@ def rehearse(step: Step, devices: Sequence[Device], file: str) -> int:
     Raises:
         InvalidInput: one of them names what the step does not measure or compute, or mixes units; with file and line.
     """
-    names = StepNames(tuple(_rows(step, devices)), facts_of(devices))
+    names = StepNames(tuple(_rows(step, devices, file)), facts_of(devices))
     check: Check | None = None
     for line, part in step.parts:
         check = part if isinstance(part, Check) else check
         for expression in expressions(part, tuple(step.guesses)):
-            _try(expression, part, _known(step, names, check), f"{file}, line {line}")
+            value = _try(expression, part, partial(_known, step, names, check), f"{file}, line {line}")
+            if expression.text in _conditions(part) and isinstance(value, Figure | str):
+                raise InvalidInput.of(f"{file}, line {line}: condition", expression.text, "what is true or false")
     tasks_of(step, devices)
     return len(step.of(Check))
+
+
+def _conditions(part: Prose | Block) -> tuple[str, ...]:
+    """Return the texts of a part that have to be true or false."""
+    if isinstance(part, Check):
+        found = (*part.choice.values(), part.reach)
+    else:
+        found = (part.when,) if isinstance(part, Say) else ()
+    return tuple(text.strip() for text in found)
 
 
 def _known(step: Step, names: StepNames, check: Check | None) -> StepNames:
@@ -60,13 +72,14 @@ def _known(step: Step, names: StepNames, check: Check | None) -> StepNames:
     return with_outcome(known, Judged(Outcome.RIGHT))
 
 
-def _try(expression: Expression, part: Prose | Block, names: StepNames, place: str) -> Value:
+def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNames], place: str) -> Value:
     try:
+        names = known()
         if isinstance(part, Check) and part.reach:
             return _try_rows(expression, names)
         return evaluate(expression, names)
     except NotFound as error:
-        if isinstance(part, Say) and not names.rows:
+        if isinstance(part, Say) and not known().rows:
             return None
         accepted = "what the step measures or computes"
         raise InvalidInput(f"{place}: {expression.text!r}: {error}; accepted is {accepted}") from error
@@ -80,18 +93,25 @@ def _try_rows(expression: Expression, names: StepNames) -> Value:
     return evaluate(expression, StepNames((Row(labels, _figures(1, 1)),), names.facts))
 
 
-def _rows(step: Step, devices: Sequence[Device]) -> Iterator[Row]:
-    for block in step.of(Run, Mistake, Train, *COMPUTED):
-        if isinstance(block, Run):
-            yield from _run_rows(block, devices)
-        elif isinstance(block, Mistake):
-            yield from _mistake_rows(block)
-        elif isinstance(block, Train):
-            yield from made_up_rows(block)
-        else:
-            yield from computed_rows(block, devices)
-        if isinstance(block, Tensor) and block.read:
-            yield from _read_rows(block)
+def _rows(step: Step, devices: Sequence[Device], file: str) -> Iterator[Row]:
+    for line, part in step.parts:
+        try:
+            yield from _rows_of(part, devices)
+        except GpuExploreError as error:
+            raise InvalidInput(f"{file}, line {line}: {error}") from error
+
+
+def _rows_of(part: Prose | Block, devices: Sequence[Device]) -> Iterator[Row]:
+    if isinstance(part, Run):
+        yield from _run_rows(part, devices)
+    elif isinstance(part, Mistake):
+        yield from _mistake_rows(part)
+    elif isinstance(part, Train):
+        yield from made_up_rows(part)
+    elif isinstance(part, COMPUTED):
+        yield from computed_rows(part, devices)
+    if isinstance(part, Tensor) and part.read:
+        yield from _read_rows(part)
 
 
 def _run_rows(block: Run, devices: Sequence[Device]) -> Iterator[Row]:

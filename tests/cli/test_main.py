@@ -158,7 +158,18 @@ def test_file_in_a_missing_folder_is_refused_before_anything_is_measured(command
     assert f"folder {str(out.parent)[:60]!r}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [[], ["fly"], ["run"], ["record", "matmul"], ["run", "matmul", "--sise", "8"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["fly"],
+        ["run"],
+        ["record", "matmul"],
+        ["run", "matmul", "--sise", "8"],
+        ["memory", "gpt2", "--batch=--"],
+        ["train", "--steps=--"],
+    ],
+)
 def test_unknown_words_are_unusable_arguments(words, capsys):
     with pytest.raises(SystemExit) as end:
         main(words)

@@ -76,3 +76,25 @@ def test_a_quantity_that_the_step_does_not_measure_is_named_with_its_line(folder
 
     with pytest.raises(InvalidInput, match=r"mine.md, line 12: 'time\(size=512\)': .*was not measured"):
         rehearse(step, DEVICES, "mine.md")
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ('```check\nguess = "a"\nexact = "1 / 0"\n```\n', "mine.md, line 10: '1 / 0': .*divides by what may be zero"),
+        ('```check\nguess = "a"\nexact = "1 + 1 * s"\n```\n', r"mine.md, line 10: '1 \+ 1 \* s': .*units differ"),
+        ('```say\nwhen = "a + 1"\ntext = "x"\n```\n', r"mine.md, line 10: condition 'a \+ 1': .*true or false"),
+        ('```run\noperation = "nope"\n```\n', "mine.md, line 10: operation 'nope': accepted are matmul"),
+        ('```memory\nmodel = "gpt2"\nbatch = 0\n```\n', "mine.md, line 10: batch '0': accepted are whole numbers"),
+    ],
+)
+def test_what_a_check_finds_is_named_with_its_line(folder, block, message):
+    check = '```check\nguess = "a"\nexact = "1"\n```\n' if block.startswith("```say") else ""
+    text = f'{OWN}```guess\nid = "a"\nask = "?"\n```\n{check}{block}'
+    (folder / "mine.md").write_text(text)
+    (step,) = lesson_at(folder / "mine.md").steps
+
+    with pytest.raises(
+        InvalidInput, match=message.replace("line 10", f"line {text[: text.index(block)].count(chr(10)) + 1}")
+    ):
+        rehearse(step, DEVICES, "mine.md")

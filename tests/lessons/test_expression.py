@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.lessons.expression import LONGEST, evaluate, figure_of, parse
-from gpuexplore.lessons.figure import SIZE, TIME, Figure, exact, format_figure, format_with_interval
+from gpuexplore.lessons.figure import SIZE, TIME, Figure, Undefined, exact, format_figure, format_with_interval
 from gpuexplore.lessons.quantities import Row, StepNames
 
 TIMES = {"512": Figure(1e-3, 0.9e-3, 1.1e-3, TIME), "1024": Figure(8e-3, 7.8e-3, 8.2e-3, TIME)}
@@ -83,9 +83,31 @@ def test_mixed_units_are_refused():
         value("time(size=512) < 1")
 
 
-def test_a_division_by_what_may_be_zero_is_refused():
-    with pytest.raises(InvalidInput, match="may be zero"):
-        value("1 / (time(size=512) - time(size=512))")
+@pytest.mark.parametrize("text", ["sqrt(4 * s)", "log(time(size=512))", "min(1 * s, 1 * B)", "max(1, 2 * FLOP)"])
+def test_what_has_no_meaning_with_a_unit_is_refused(text):
+    with pytest.raises(InvalidInput, match=r"numbers without a unit|units differ"):
+        value(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 / (time(size=512) - time(size=512))", "may be zero"),
+        ("log(0)", "log of 0: has no value"),
+        ("sqrt((time(size=512) - time(size=512)) / s)", r"sqrt of 0 \(-2.00e-04 to 2.00e-04\): has no value"),
+        ("((1e-30 ** 8) ** -8)", r"beyond 1e\+30"),
+        ("(0 - 2) ** 0.5", "-2: such a power is of numbers above 0"),
+    ],
+)
+def test_arithmetic_without_a_result_is_no_error_of_its_own_kind(text, message):
+    with pytest.raises(Undefined, match=message):
+        value(text)
+
+
+def test_texts_are_the_same_or_not_and_have_no_order():
+    assert value("bound(size=512) != 'compute'") is True
+    with pytest.raises(InvalidInput, match="accepted are == and !="):
+        value("bound(size=512) < 'memory'")
 
 
 def test_a_quantity_that_several_results_have_must_be_narrowed_down():
@@ -128,6 +150,7 @@ def test_what_was_not_measured_says_so():
         "\x00",
         "(" * 60 + "1" + ")" * 60 + "+",
         "-" * 50 + "1",
+        "~" * 390 + "1",
     ],
 )
 def test_nothing_else_is_accepted(text):

@@ -1,5 +1,8 @@
 """A lesson is read as it was written; what is wrong is named with its file and line."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from gpuexplore.errors import InvalidInput
@@ -45,6 +48,11 @@ def test_a_heading_inside_a_block_begins_no_step():
         ("+++\ntitle = \n+++\n## a", "mine.md, line 2: no TOML"),
         (FRONT.replace("minutes", "hours") + "## a", "front matter 'hours': accepted are title"),
         (FRONT.replace("minutes = 3\n", "") + "## a", "lacks minutes"),
+        (FRONT.replace("= 3", "= 0") + "## a", "mine.md, line 1: minutes '0': accepted are 1 to 600"),
+        (FRONT.replace("= 3", f"= {'1' * 5000}") + "## a", "mine.md, line 2: no TOML: .*4300 digits"),
+        (FRONT.replace('"Twice"', '" "') + "## a", "mine.md, line 1: title ' ': accepted are a text"),
+        (FRONT.replace("Twice", "x" * 201) + "## a", "mine.md, line 1: title '201 characters'.*at most 200"),
+        (FRONT + "## a\nNever \x00 seen", r"mine.md, line 7 '.x00': accepted are characters that can be shown"),
         (FRONT, "no step"),
         (FRONT + "Text first.\n## a", "mine.md, line 6 'Text first.'.*a step first"),
         (WHOLE + "```gess\nid = 1\n```", "mine.md, line 24: block 'gess': accepted are guess, run"),
@@ -80,7 +88,8 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
     path.write_text("+++\n" + "x" * 10_000_000)
 
     with pytest.raises(
-        InvalidInput, match=rf"huge.md: file '10,000,004 bytes': accepted are at most {LARGEST_BYTES:,}"
+        InvalidInput,
+        match=rf"huge.md: file 'more than {LARGEST_BYTES:,} bytes': accepted are at most {LARGEST_BYTES:,}",
     ):
         read_lesson(path)
 
@@ -97,3 +106,22 @@ def test_markdown_signs_that_are_no_html_are_kept():
     lesson = parse_lesson(FRONT + "## a\nWhen 3 < 4 and x > 2, `a < b`.", "mine")
 
     assert lesson.steps[0].of(Prose)[0].blank == "When 3 < 4 and x > 2, `a < b`."
+
+
+def test_a_file_of_an_editor_on_windows_is_a_lesson(tmp_path):
+    path = tmp_path / "mine.md"
+    path.write_bytes(b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())
+
+    assert read_lesson(path).title == "Twice"
+
+
+def test_a_file_without_end_is_not_read_to_its_end():
+    with pytest.raises(InvalidInput, match=f"zero: file 'more than {LARGEST_BYTES:,} bytes'"):
+        read_lesson(Path("/dev/zero"))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "mine.md")
+
+    with pytest.raises(InvalidInput, match=r"mine.md: file 'a pipe': accepted are files of text"):
+        read_lesson(tmp_path / "mine.md")

@@ -177,9 +177,11 @@ def test_says_belong_to_the_check_before_them():
     assert [found.said for found in judged_by(step, StepNames(), {"guess": "1"}).checks] == ["one", "two"]
 
 
-@pytest.mark.parametrize("typed", ["soon", "nan", "1e999", "-1", "inf", "\uff11", "1" * 61, "__import__('os')"])
+@pytest.mark.parametrize(
+    "typed", ["soon", "nan", "1e999", "1e300", "-1", "inf", "\uff11", "1" * 61, "__import__('os')"]
+)
 def test_a_guess_that_is_no_number_is_refused_with_what_is_accepted(typed):
-    with pytest.raises(InvalidInput, match=r"numbers from 0 in ms, like 2\.5 or 1e6"):
+    with pytest.raises(InvalidInput, match=r"numbers from 0 to 1e\+18 in ms, like 2\.5 or 1e6"):
         read_guess(Guess("guess", "?", "ms"), typed)
 
 
@@ -210,5 +212,16 @@ def test_commas_between_thousands_are_read(typed, read):
 
 @pytest.mark.parametrize("typed", ["12,5", "0,02", "1,2345", ","])
 def test_a_decimal_comma_is_refused_and_not_dropped(typed):
-    with pytest.raises(InvalidInput, match="accepted are numbers from 0 in ms"):
+    with pytest.raises(InvalidInput, match=r"accepted are numbers from 0 to \S+ in ms"):
         read_guess(Guess("guess", "How long?", "ms"), typed)
+
+
+def test_a_truth_that_has_no_value_was_not_measured_and_its_figure_is_a_dash():
+    never = '```say\nwhen = "1 / guess > 0 * 1 / s"\ntext = "never"\n```\n'
+    says = never + '```say\ntext = "It is {{ 1 / (time() - 0.01 * s) }}."\n```\n'
+    step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "1 / (time() - 0.01 * s)"\n```\n' + says)
+
+    (found,) = judged_by(step, names(), {"guess": "0"}).checks
+
+    assert (found.judged.outcome, found.said) == (Outcome.NOT_MEASURED, "It is —.")
+    assert "divides by what may be zero" in found.judged.why

@@ -63,6 +63,18 @@ def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reas
     assert "broken.md, line 1: front matter" in texts(app.warning)
 
 
+@pytest.mark.parametrize("view", ["learner", "instructor"])
+@pytest.mark.parametrize("block", ['train\nmodel = "nope"\nbatch = 3', 'memory\nmodel = "nope"\nbatch = 3'])
+def test_a_step_that_asks_for_what_there_is_not_says_so_and_the_others_go_on(page, block, view):
+    own_folder().mkdir()
+    (own_folder() / "mine.md").write_text(f"{NEW}```{block}\n```\n## Second\nMore.\n")
+    app = page("lessons", lesson="mine", view=view)
+
+    assert not app.exception
+    assert "model 'nope': accepted are" in texts(app.error)
+    assert "Second" in texts(app.markdown) if view == "instructor" else "Skip this step" in buttons(app)
+
+
 def test_an_unknown_lesson_in_a_link_is_named_and_the_list_is_shown(page):
     app = page("lessons", lesson="cooking")
 
@@ -85,7 +97,7 @@ def test_a_guess_that_is_no_number_is_named_and_nothing_is_queued(page, store, t
     app.text_input[0].set_value(typed)
     next(button for button in app.button if button.label.startswith("Run")).click().run()
 
-    assert "accepted are numbers from 0 in ms" in texts(app.error)
+    assert "accepted are numbers from 0 to 1e+18 in ms" in texts(app.error)
     assert app.text_input[0].value == typed
     assert store.queue_length() == 0
 

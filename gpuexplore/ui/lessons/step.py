@@ -49,11 +49,12 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
     key = f"{lesson.name}.{step.letter}"
     try:
         tasks = tasks_of(step, devices)
+        names = names_of(step, devices, {}, tasks)
     except GpuExploreError as error:
         show_problem(error)
         return
     st.subheader(f"{step.letter}. {plain(step.title)}", anchor=False)
-    _show_before(step, names_of(step, devices, {}, tasks))
+    _show_before(step, names)
     if answer is None:
         _ask(lesson, step, tasks, key)
         return

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.lessons.blocks import CANNOT_TELL, Guess, Instructor
 from gpuexplore.lessons.evidence import names_of
 from gpuexplore.lessons.format import Lesson, Step
@@ -21,6 +22,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import table_of
+from gpuexplore.ui.url_widgets import show_problem
 
 SINCE = timedelta(hours=6)
 LOOKS = 7
@@ -59,7 +61,10 @@ def _draw(lesson: Lesson) -> None:
     hours = round(SINCE.total_seconds() / 3600)
     st.markdown(f"## {people} {'learner' if people == 1 else 'learners'} in the last {hours} hours")
     for step in lesson.steps:
-        _show_step(step, [answer for answer in answers if answer.step == step.letter])
+        try:
+            _show_step(step, [answer for answer in answers if answer.step == step.letter])
+        except GpuExploreError as error:  # a step of one's own lesson asks for what there is not: the others go on
+            show_problem(error)
 
 
 def _since(lesson: Lesson) -> tuple[Answer, ...]:

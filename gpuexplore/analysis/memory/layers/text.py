@@ -62,7 +62,7 @@ def read_layers_file(path: str) -> tuple[Layer, ...]:
         InvalidInput: it cannot be read, is too long, or a line is no layer; says which line of which file.
     """
     try:
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).open(encoding="utf-8-sig") as file:
             text = file.read(LONGEST_LIST + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"

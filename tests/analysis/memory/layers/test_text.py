@@ -141,3 +141,10 @@ def test_the_syntax_of_a_kind_is_an_example_of_it(name):
     text = KINDS[name].syntax.partition(" (")[0].partition(", or")[0]
 
     assert parse_layers(f"input 8;{text}")[1].kind == name
+
+
+def test_a_file_of_an_editor_on_windows_is_read(tmp_path):
+    path = tmp_path / "net.txt"
+    path.write_bytes("\ufeffinput 8\r\nlinear 4\r\n".encode())
+
+    assert [layer.kind for layer in read_layers_file(str(path))] == ["input", "linear"]
