@@ -201,3 +201,12 @@ def test_a_fixed_option_is_right_whatever_was_measured():
     assert [judge(check, step, {"which": answer}, StepNames()).outcome for answer in ("torch", "numpy", None)] == [
         Outcome.RIGHT, Outcome.OFF, Outcome.NO_GUESS,
     ]  # fmt: skip
+
+
+def test_a_say_whose_figures_were_not_measured_is_passed_over():
+    check = '```check\nguess = "guess"\nexact = "2"\n```\n'
+    says = '```say\ntext = "It took {{ time() }}."\n```\n```say\ntext = "Two."\n```\n'
+    step = step_of(f'```guess\nid = "guess"\nask = "?"\n```\n{check}{says}')
+
+    assert judged_by(step, StepNames(), {"guess": "2"}).checks[0].said == "Two."
+    assert judged_by(step, names(), {"guess": "2"}).checks[0].said == "It took 10.0 ms."
