@@ -86,7 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
     engine = LocalEngine(devices)
     told = []
     try:
-        engine.warm(devices[0])
+        devices = _warmed(engine, devices)
         own: list[Row] = []
         for step in steps:
             told.append(_step(step, devices, engine, own))
@@ -98,6 +98,11 @@ def _run(arguments: argparse.Namespace) -> int:
         print_json({"lesson": _about(lesson), "steps": told})
     guessed = [check for step in told for check in step["checks"] if check["guess"]]
     return EXIT_FAILED if any(check["outcome"] == Outcome.NOT_MEASURED for check in guessed) else EXIT_OK
+
+
+def _warmed(engine: LocalEngine, devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Return `devices`, the CPU with its peaks, which a step may name before it has measured anything."""
+    return (engine.warm(devices[0]), *devices[1:])
 
 
 def _step(step: Step, devices: Sequence[Device], engine: LocalEngine, own: list[Row]) -> dict[str, Any]:
@@ -174,7 +179,7 @@ def _print(arguments: argparse.Namespace) -> int:
         devices = discover()
         engine = LocalEngine(devices)
         try:
-            engine.warm(devices[0])
+            devices = _warmed(engine, devices)
             steps = [
                 judged_step(step, devices, tasks, measured=measure(tasks, engine))
                 for step in lesson.steps
