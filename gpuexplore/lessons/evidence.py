@@ -127,10 +127,15 @@ def _recorded(block: Run) -> Iterator[Result]:
     first = None
     for recording, result in recorded_results():
         case = result.case
-        fits = case.operation == operation.name and case.shape in shapes and case.dtype in dtypes and result.measurement
+        fits = case.operation == operation.name and case.shape in shapes and case.dtype in dtypes and _is_of_gpu(result)
         if fits and case.implementation in names and (first or recording.name) == recording.name:
             first = recording.name
             yield result
+
+
+def _is_of_gpu(result: Result) -> bool:
+    device = result.environment.device if result.environment else None
+    return device is not None and device.kind == "cuda" and result.measurement is not None
 
 
 Rows = Callable[[Any, Any], Iterable[Row]]

@@ -200,6 +200,10 @@ def formatter(figure: Figure) -> Callable[[float], str]:
 def _plain(value: float) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{value:,.0f}"
-    if 1e-3 <= abs(value) < 1e6:
-        return f"{round_significant(value):,.10g}"
-    return f"{value:.2e}"
+    if not 1e-3 <= abs(value) < 1e6:
+        digits, exponent = f"{value:.2e}".split("e")
+        return f"{digits}e{int(exponent)}"
+    rounded = round_significant(value)
+    if math.isclose(rounded, value, rel_tol=1e-9):
+        return f"{rounded:,.10g}"
+    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"

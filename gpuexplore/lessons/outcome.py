@@ -102,12 +102,12 @@ def judge(check: Check, step: Step, answers: Mapping[str, str | None], names: St
 
 
 def say_after(check: Check, step: Step, names: StepNames) -> Say | None:
-    """Return the first `say` behind a check whose condition holds; None where none does.
+    """Return the first `say` behind a check whose condition holds and whose figures are known, or None.
 
     Args:
         names: with the outcome of the check, and the guesses.
     """
-    return next((say for say in says_of(step, check) if _holds(say, step, names)), None)
+    return next((say for say in says_of(step, check) if _holds(say, step, names) and say.text.is_known(names)), None)
 
 
 def says_of(step: Step, check: Check) -> tuple[Say, ...]:

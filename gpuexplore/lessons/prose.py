@@ -42,6 +42,15 @@ class Prose:
         """Return the text with its figures; a dash where one was not measured, or has no value."""
         return "".join(piece if isinstance(piece, str) else _said(*piece, names) for piece in self.pieces)
 
+    def is_known(self, names: Names) -> bool:
+        """Return whether each of its figures was measured or can be computed."""
+        try:
+            for expression in self.expressions:
+                evaluate(expression, names)
+        except (NotFound, Undefined):
+            return False
+        return True
+
     @property
     def blank(self) -> str:
         """The text with a gap for each figure, as it is printed before anything was measured."""

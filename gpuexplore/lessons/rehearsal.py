@@ -1,14 +1,28 @@
 """Whether every expression of a step means something: tried on made-up figures, before anything is measured."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from gpuexplore.analysis.utilization.rates import byte_count, flop_count
 from gpuexplore.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Mistake, Run, Say, Tensor, Train
+from gpuexplore.lessons.blocks import COMPUTED, Block, Check, Guess, Mistake, Predict, Run, Say, Tensor, Train
 from gpuexplore.lessons.evidence import QUANTITY_OF, computed_rows
 from gpuexplore.lessons.expression import Expression, Value, evaluate
-from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, Figure, exact
+from gpuexplore.lessons.figure import (
+    BANDWIDTH,
+    INTENSITY,
+    PLAIN,
+    RATE,
+    SIZE,
+    TIME,
+    WORK,
+    Dimension,
+    Figure,
+    exact,
+    format_figure,
+)
 from gpuexplore.lessons.format import Step, expressions
 from gpuexplore.lessons.outcome import Judged, Outcome, with_guesses, with_outcome
 from gpuexplore.lessons.prose import Prose
@@ -36,6 +50,16 @@ MEASURED: Mapping[str, Dimension] = {
     "speedup": PLAIN,
     "error": PLAIN,
 }
+# Of the units of guesses; all others are of plain numbers.
+DIMENSIONS: Mapping[str, Dimension] = {
+    **dict.fromkeys(("ns", "µs", "us", "ms", "s"), TIME),
+    **dict.fromkeys(("FLOP", "MFLOP", "GFLOP", "TFLOP"), WORK),
+    **dict.fromkeys(("FLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"), RATE),
+    **dict.fromkeys(("B", "bytes", "kB", "MB", "GB"), SIZE),
+    **dict.fromkeys(("MB/s", "GB/s", "TB/s"), BANDWIDTH),
+    "FLOP/byte": INTENSITY,
+    "samples/s": PLAIN.times(TIME, -1),
+}
 TEXTS: Mapping[str, str] = {"bound": "memory", "support": "native"}
 
 
@@ -50,10 +74,14 @@ def rehearse(step: Step, devices: Sequence[Device], file: str) -> int:
     for line, part in step.parts:
         check = part if isinstance(part, Check) else check
         for expression in expressions(part, tuple(step.guesses)):
-            value = _try(expression, part, partial(_known, step, names, check), f"{file}, line {line}")
+            place = f"{file}, line {line}"
+            value = _try(expression, part, partial(_known, step, names, check), place)
             if expression.text in _conditions(part) and isinstance(value, Figure | str):
-                raise InvalidInput.of(f"{file}, line {line}: condition", expression.text, "what is true or false")
-    tasks_of(step, devices)
+                raise InvalidInput.of(f"{place}: condition", expression.text, "what is true or false")
+            if isinstance(part, Check) and isinstance(value, Figure):
+                _check_unit(part, step.guesses[part.guess], value, place)
+    with _placed(f"{file}, step {step.letter}"):
+        tasks_of(step, devices)
     return len(step.of(Check))
 
 
@@ -64,6 +92,24 @@ def _conditions(part: Prose | Block) -> tuple[str, ...]:
     else:
         found = (part.when,) if isinstance(part, Say) else ()
     return tuple(text.strip() for text in found)
+
+
+@contextmanager
+def _placed(place: str) -> Iterator[None]:
+    """Say where a lesson is wrong."""
+    try:
+        yield
+    except GpuExploreError as error:
+        raise InvalidInput(f"{place}: {error}") from error
+
+
+def _check_unit(check: Check, guess: Guess, truth: Figure, place: str) -> None:
+    """Refuse a truth that has not the unit of the guess, like a number without B for a guess in MB."""
+    dimension = DIMENSIONS.get(guess.unit, PLAIN)
+    if truth.dimension != dimension:
+        text, unit = check.exact or check.near, guess.unit or "a number without unit"
+        accepted = f"what is in the unit of the guess ({unit}): numbers get theirs from s, B and FLOP"
+        raise InvalidInput(f"{place}: {text!r} comes out as {format_figure(truth)}; accepted is {accepted}")
 
 
 def _known(step: Step, names: StepNames, check: Check | None) -> StepNames:
@@ -95,10 +141,8 @@ def _try_rows(expression: Expression, names: StepNames) -> Value:
 
 def _rows(step: Step, devices: Sequence[Device], file: str) -> Iterator[Row]:
     for line, part in step.parts:
-        try:
-            yield from _rows_of(part, devices)
-        except GpuExploreError as error:
-            raise InvalidInput(f"{file}, line {line}: {error}") from error
+        with _placed(f"{file}, line {line}"):
+            yield from tuple(_rows_of(part, devices))
 
 
 def _rows_of(part: Prose | Block, devices: Sequence[Device]) -> Iterator[Row]:
@@ -108,10 +152,19 @@ def _rows_of(part: Prose | Block, devices: Sequence[Device]) -> Iterator[Row]:
         yield from _mistake_rows(part)
     elif isinstance(part, Train):
         yield from made_up_rows(part)
+    elif isinstance(part, Predict):
+        yield from _predicted_rows(part, devices)
     elif isinstance(part, COMPUTED):
         yield from computed_rows(part, devices)
     if isinstance(part, Tensor) and part.read:
         yield from _read_rows(part)
+
+
+def _predicted_rows(block: Predict, devices: Sequence[Device]) -> Iterator[Row]:
+    """Yield predictions; for a device of this machine whose peaks were never measured, with made-up figures."""
+    own = block.gpu in {device.id.rpartition("/")[2] for device in devices}
+    for row in computed_rows(block, devices):
+        yield replace(row, figures={**row.figures, **_figures(1, 1)}, missing="") if own and row.missing else row
 
 
 def _run_rows(block: Run, devices: Sequence[Device]) -> Iterator[Row]:

@@ -68,6 +68,8 @@ class World:
         self.spread = random.choice(SPREADS)
         self.is_disturbed = random.random() < 0.2
         self.is_failing = random.random() < 0.05
+        self.pace = random.choice((1, 1, 1, 20))  # of a CPU on which all takes longer
+        self.losses = (2.3, 2.3 * self.factor(), 2.3 * self.factor())
 
     def factor(self, wildness=None):
         return math.exp(self.random.gauss(0, self.wildness if wildness is None else wildness))
@@ -84,14 +86,17 @@ class World:
         rate = 0.5 * peak.flop_per_s if peak else 1e10
         work_s = operation.flop_count(case.shape) / rate
         move_s = operation.byte_count(case.shape, dtype_named(case.dtype)) / on.bandwidth.bytes_per_s
-        seconds = (max(work_s, move_s) + OVERHEAD_S.get(case.implementation, 1e-6)) * self.factor()
+        pace = self.pace if on.kind == "cpu" else 1
+        seconds = (max(work_s, move_s) + OVERHEAD_S.get(case.implementation, 1e-6)) * pace * self.factor()
         samples = tuple(seconds * (1 + self.spread * self.random.uniform(-1, 1)) for _ in range(21))
-        slow_last = (*samples[:-1], samples[-1] * self.random.choice((1, 1, 30)))
+        quick = 0.1 if self.random.random() < 0.2 else 1  # of a few calls, which moves the mean and not the median
+        slow = self.random.choice((1, 1, 30))
+        uneven = (*(quick * sample for sample in samples[:5]), *samples[5:-1], slow * samples[-1])
         flags = [Flag("contended", "x")] if self.is_disturbed else []
         flags += [Flag("emulated", "x")] if case.dtype not in on.native else []
         error = self.random.choice((1e-8, 1e-6, 1e-3, 4e-3, 0.1))
         environment = Environment(on, "2026-01-02T00:00:00Z", "1", None, "3.12", "linux", {})
-        measurement = Measurement(slow_last, first_call_s=seconds * self.factor(2))
+        measurement = Measurement(uneven, first_call_s=seconds * self.factor(2))
         accuracy = Accuracy(error if case.options.data != "ones" else self.random.choice((0.0, error)), 1.0)
         return Result(case, Status.OK, None, measurement, accuracy, tuple(flags), environment)
 
@@ -100,8 +105,10 @@ class World:
         ratio, wrong = self.factor(2) * self.random.choice((1, 10)), self.random.random()
         right = 10 ** self.random.uniform(-6, 3) if found.quantity not in ("share", "count") else wrong
         text = "inf" if name == "fp16-overflow" and self.random.random() < 0.5 else None
-        width = self.random.choice((0.0, 0.01, 1.5))
+        width = self.random.choice((0.0, 0.01, 0.15, 1.5))
         values = (None if text else right * ratio, right)
+        if found.quantity == "error" and self.random.random() < 0.3:
+            values = (0.0, right)
         if found.quantity == "share":
             values = tuple(self.random.choice((0.0, 0.01, 0.5)) for _ in values)
         if found.quantity == "count":
@@ -164,9 +171,8 @@ class World:
         scaled = name == "fp16"
         scale = self.random.choice((1, 1, 4))
         phases = tuple(PhaseTime(phase, self.timing(1e-3)) for phase in ("forward", "backward", "optimizer"))
-        losses = (2.3, 2.3 * self.factor(), 2.3 * self.factor())
         return ModeReport(
-            name, losses=tuple(loss * (1 + 10 ** self.random.uniform(-6, 0)) for loss in losses),
+            name, losses=tuple(loss * (1 + 10 ** self.random.uniform(-6, 0)) for loss in self.losses),
             step_s=self.timing(1e-2), phases=phases, samples_per_s=1e4, mfu=self.random.random(), ratio=self.timing(1),
             zero_gradients=((1, shares[0]),), first_call_s=0.1, error=10 ** self.random.uniform(-8, -1),
             scales=((0, 65536.0), (3, 65536.0 / scale)) if scaled else (), skipped_steps=int(scale > 1),

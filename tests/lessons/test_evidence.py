@@ -1,15 +1,19 @@
 """What a step knows: measured here, or in its place recorded, published or predicted, each labelled."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.lessons import evidence
 from gpuexplore.lessons.evidence import names_of
 from gpuexplore.lessons.expression import evaluate, parse
 from gpuexplore.lessons.format import parse_lesson
 from gpuexplore.lessons.quantities import facts_of
 from gpuexplore.lessons.work import tasks_of
 from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
-from gpuexplore.model import Flag
+from gpuexplore.model import Accuracy, Flag
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, failed, ok
 from tests.lessons.conftest import DEVICES
@@ -134,3 +138,19 @@ def test_a_claim_has_its_verdict():
 def test_what_cannot_be_measured_is_named(text, message):
     with pytest.raises(InvalidInput, match=message):
         known(text)
+
+
+def test_an_error_is_not_doubted_for_what_disturbed_the_time():
+    accurate = replace(ok(1e-3, flags=[Flag("contended", "x")]), accuracy=Accuracy(1e-6, 1e-3))
+    names = known(RUN, [ok(2e-3, implementation="numpy"), accurate])
+
+    assert value("time(impl='torch')", names).doubts == {"contended"}
+    assert value("error(impl='torch')", names).doubts == frozenset()
+
+
+def test_a_recording_of_a_cpu_does_not_stand_in_for_a_gpu(monkeypatch):
+    recorded = [(SimpleNamespace(name="r"), ok(1e-3)), (SimpleNamespace(name="r"), ok(2e-3, on="cuda:0"))]
+    monkeypatch.setattr(evidence, "recorded_results", lambda: iter(recorded))
+    names = known('```run\noperation = "matmul"\nsize = "100"\nimpl = "torch"\ndevice = "gpu"\n```\n')
+
+    assert (value("time()", names).value, value("time()", names).sources) == (2e-3, {"recorded"})

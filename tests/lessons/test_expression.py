@@ -68,8 +68,13 @@ def test_a_comparison_of_intervals_that_overlap_is_neither_true_nor_false(text, 
         (exact(12e6, SIZE), "12.0 MB"),
         (exact(33_554_432), "33,554,432"),
         (exact(0.0833), "0.0833"),
-        (exact(3e-7), "3.00e-07"),
+        (exact(3e-7), "3.00e-7"),
         (exact(0.634, style="percent"), "63.4 %"),
+        (exact(0.25), "0.25"),
+        (exact(1.2004), "1.20"),
+        (exact(0.99976), "1.00"),
+        (exact(12.04), "12.0"),
+        (exact(1234.5), "1,230"),
     ],
 )
 def test_a_figure_is_said_in_its_unit(figure, words):
@@ -94,7 +99,7 @@ def test_what_has_no_meaning_with_a_unit_is_refused(text):
     [
         ("1 / (time(size=512) - time(size=512))", "may be zero"),
         ("log(0)", "log of 0: has no value"),
-        ("sqrt((time(size=512) - time(size=512)) / s)", r"sqrt of 0 \(-2.00e-04 to 2.00e-04\): has no value"),
+        ("sqrt((time(size=512) - time(size=512)) / s)", r"sqrt of 0 \(-2.00e-4 to 2.00e-4\): has no value"),
         ("((1e-30 ** 8) ** -8)", r"beyond 1e\+30"),
         ("(0 - 2) ** 0.5", "-2: such a power is of numbers above 0"),
     ],

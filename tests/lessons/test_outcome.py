@@ -216,12 +216,21 @@ def test_a_decimal_comma_is_refused_and_not_dropped(typed):
         read_guess(Guess("guess", "How long?", "ms"), typed)
 
 
-def test_a_truth_that_has_no_value_was_not_measured_and_its_figure_is_a_dash():
+def test_a_truth_that_has_no_value_was_not_measured_and_what_would_say_it_is_passed_over():
     never = '```say\nwhen = "1 / guess > 0 * 1 / s"\ntext = "never"\n```\n'
-    says = never + '```say\ntext = "It is {{ 1 / (time() - 0.01 * s) }}."\n```\n'
+    says = never + '```say\ntext = "It is {{ 1 / (time() - 0.01 * s) }}."\n```\n```say\ntext = "Look again."\n```\n'
     step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "1 / (time() - 0.01 * s)"\n```\n' + says)
 
     (found,) = judged_by(step, names(), {"guess": "0"}).checks
 
-    assert (found.judged.outcome, found.said) == (Outcome.NOT_MEASURED, "It is —.")
+    assert (found.judged.outcome, found.said) == (Outcome.NOT_MEASURED, "Look again.")
     assert "divides by what may be zero" in found.judged.why
+
+
+def test_a_say_whose_figures_were_not_measured_is_passed_over():
+    check = '```check\nguess = "guess"\nexact = "2"\n```\n'
+    says = '```say\ntext = "It took {{ time() }}."\n```\n```say\ntext = "Two."\n```\n'
+    step = step_of(f'```guess\nid = "guess"\nask = "?"\n```\n{check}{says}')
+
+    assert judged_by(step, StepNames(), {"guess": "2"}).checks[0].said == "Two."
+    assert judged_by(step, names(), {"guess": "2"}).checks[0].said == "It took 10.0 ms."

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.expression import figure_of, parse
 from gpuexplore.lessons.figure import BANDWIDTH, TIME, format_figure
 from gpuexplore.lessons.format import parse_lesson
@@ -9,6 +10,7 @@ from gpuexplore.lessons.judged_step import judged_by
 from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.lessons.quantities import Row, StepNames
 from gpuexplore.lessons.rehearsal import rehearse
+from tests.analysis.made import device
 
 LESSON = """+++
 title = "t"
@@ -62,3 +64,29 @@ def test_a_task_may_ask_for_results_of_one_kind():
     warm, cold = (Row({"cache": cache}, figures) for cache in ("warm", "cold"))
     assert judged_by(step, StepNames(), {}, [warm]).checks[0].judged.outcome is Outcome.NOT_MEASURED
     assert judged_by(step, StepNames(), {}, [warm, cold]).checks[0].judged.outcome is Outcome.RIGHT
+
+
+@pytest.mark.parametrize(("unit", "rule"), [("FLOP", "2e8"), ("GFLOP/s", "2e8 * FLOP"), ("", "2e8 * FLOP")])
+def test_a_truth_in_another_unit_than_the_guess_is_refused(unit, rule):
+    text = LESSON.replace('unit = "FLOP"', f'unit = "{unit}"').replace("2e8 * FLOP", rule)
+    (step, _) = parse_lesson(text.replace("RULE", "mfu() > 0.5"), "x").steps
+
+    with pytest.raises(InvalidInput, match=r"x, line 14: .* accepted is what is in the unit of the guess"):
+        rehearse(step, [], "x")
+
+
+@pytest.mark.parametrize("wrong", ['size = "abc"', 'size = "64"\nimpl = "cooking"'])
+def test_a_block_that_cannot_be_measured_is_named_with_its_line(wrong):
+    text = LESSON.replace("```check", f'```run\noperation = "matmul"\n{wrong}\n```\n```check', 1)
+    (step, _) = parse_lesson(text.replace("RULE", "mfu() > 0.5"), "x").steps
+
+    with pytest.raises(InvalidInput, match=r"^x, line 14: (size|implementation)"):
+        rehearse(step, [device()], "x")
+
+
+def test_a_lesson_can_be_checked_before_the_peaks_of_this_machine_were_measured():
+    block = '```predict\noperation = "matmul"\ngpu = "cpu"\nsize = "64"\n```\n'
+    peak = block + "At most {{ peak() }}, {{ peak_bandwidth() }}.\n"
+    (step, _) = parse_lesson(LESSON.replace("```guess", f"{peak}```guess", 1).replace("RULE", "mfu() > 0.5"), "x").steps
+
+    assert rehearse(step, [device(peaks=(), bandwidth=None)], "x") == 1

@@ -381,7 +381,7 @@ def test_text_before_a_guess_has_the_figures_that_need_no_measurement(page):
     app = page("lessons", lesson="what-limits-it", step="b")
 
     assert not app.exception
-    assert "This CPU computes 500 GFLOP/s at most" in texts(app.markdown)
+    assert "This CPU computes 1.00 TFLOP/s at most" in texts(app.markdown)
 
 
 def test_a_prediction_in_place_of_a_gpu_says_of_which_one_it_is(page, store):
