@@ -78,6 +78,8 @@ def _print(report: Report) -> None:
     phases = [(mode.name, *(f"{phase.name} {_time(phase.time_s)}" for phase in mode.phases)) for mode in report.modes]
     print()
     print_columns([("phases", *[""] * (len(phases[0]) - 1)), *phases])
+    if report.is_contended:
+        print(f"\ncontended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile")
     for mode in report.modes:
         _print_scaling(mode)
     if report.processes:

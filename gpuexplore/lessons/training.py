@@ -12,6 +12,7 @@ the number of classes.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpuexplore.activity import Activity, Payload
 from gpuexplore.lessons.blocks import Train
@@ -35,6 +36,9 @@ from gpuexplore.statistics import median
 
 LAST_PART = 5  # the last loss is the median of the last fifth
 HERE = frozenset({Origin.LIVE.label})
+NO_DOUBTS: frozenset[str] = frozenset()
+TIMED = ("time", "first_call", "rate", "mfu", "speedup", "phase")
+TIMED_SHARES = ("communicating", "efficiency")
 
 
 def arguments_of(block: Train) -> dict[str, str]:
@@ -63,7 +67,16 @@ def training_rows(block: Train, payload: Payload) -> Iterator[Row]:
     report = joined([payload])
     if report is None:
         return
-    yield from _rows(block, report)
+    doubts = frozenset({"contended"}) if report.is_contended else NO_DOUBTS
+    for row in _rows(block, report):
+        doubted = {name: _doubted(name, figure, row, doubts) for name, figure in row.figures.items()}
+        yield replace(row, figures=doubted)
+
+
+def _doubted(name: str, figure: Figure | str, row: Row, doubts: frozenset[str]) -> Figure | str:
+    """Return a figure that rests on a clock with `doubts`; others are as true on a busy machine."""
+    timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
+    return replace(figure, doubts=doubts) if timed and isinstance(figure, Figure) else figure
 
 
 def untrained_row(block: Train, devices: Sequence[Device]) -> Row:

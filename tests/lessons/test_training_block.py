@@ -81,6 +81,20 @@ def test_a_step_knows_times_losses_phases_and_shares_of_each_mode():
     assert value("time(source='fp32')", names).sources == {"measured here"}
 
 
+@pytest.mark.parametrize(("share", "doubts"), [(0.3, {"contended"}), (0.05, set()), (None, set())])
+def test_times_beside_other_work_are_doubted_and_losses_are_not(share, doubts):
+    names = known(TOGETHER, report(mode(), mode("fp32 × 2"), processes=processes(), lost_cpu_share=share))
+
+    for text in (
+        "time(source='fp32')",
+        "phase(source='fp32', name='backward')",
+        "share(source='processes', name='efficiency')",
+    ):
+        assert value(text, names).doubts == doubts
+    assert value("loss(source='fp32', name='first')", names).doubts == set()
+    assert value("error(source='processes')", names).doubts == set()
+
+
 def test_a_step_knows_how_far_a_mode_is_from_the_first_and_what_its_scaler_did():
     names = known(TRAIN, report(mode(error=1e-7), fp16(losses=(0.7, 0.66, 0.5))))
 

@@ -8,7 +8,9 @@ from math import log
 import psutil
 import pytest
 
+from gpuexplore.devices import CpuTimes
 from gpuexplore.errors import Cancelled, GpuExploreError, InvalidInput
+from gpuexplore.measure import training
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.training import MODES, PRESETS, activity_of, joined, needed_bytes, perform, read_setup
 from gpuexplore.measure.training.recorder import Recorder, warm_up
@@ -222,7 +224,23 @@ def test_two_processes_learn_what_one_does_and_leave_none_behind():
     assert found.processes.reduced_bytes == 4 * 623_290
     assert found.processes.efficiency == pytest.approx(found.processes.speedup.median / 2)
     assert 0 < found.processes.communicating <= 1
+    assert 0 <= found.lost_cpu_share < 1
     assert children() <= before
+
+
+def test_what_others_took_of_the_cpu_comes_with_the_last_report(monkeypatch):
+    accounts = iter([CpuTimes(0, 0, 0, 0), CpuTimes(10.0, 8.0, 0, 5.0)])
+    monkeypatch.setattr(training, "read_cpu_times", lambda: next(accounts))
+    reports = []
+    perform(
+        {"model": "3-10-2", "steps": "6", "modes": "fp32"},
+        CPU,
+        report=reports.append,
+        cancelled=lambda: False,
+        time=Timekeeper(wait_for_idle_threads=lambda: None),
+    )
+
+    assert [found.get("lost_cpu_share") for found in reports if found["final"]] == [pytest.approx(0.3)]
 
 
 @pytest.mark.slow

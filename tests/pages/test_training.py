@@ -69,6 +69,13 @@ def test_what_came_of_it_is_shown_with_every_figure(page, observed):
     assert button(app, "Train again on cpu")
 
 
+@pytest.mark.parametrize(("share", "told"), [(0.35, True), (0.02, False)])
+def test_other_work_beside_a_training_is_told(page, observed, share, told):
+    app = page("training", activity=observed(report(lost_cpu_share=share), state=RunState.DONE))
+
+    assert ("Contended: other work took 35.0 % of the CPU" in texts(app.warning)) is told
+
+
 def test_random_labels_are_explained(page, observed):
     run_id = observed(report(data="random"), state=RunState.DONE, data="random")
     app = page("training", data="random", activity=run_id)

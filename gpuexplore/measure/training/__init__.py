@@ -10,7 +10,8 @@ last one has `final`, and is whole by itself:
   `underflow`: the share of zero gradients at a loss of 1e-5, `unscaled` and `scaled`;
 - `processes` where there are several: `speedup`, `efficiency`, `all_reduce_s`, `communicating`, `reduced_bytes` and
   `largest_loss_difference` to one process;
-- `parameters`, `flop_count`, `chance_loss`, `steps_done`, `stopped`, and the `environment`.
+- `parameters`, `flop_count`, `chance_loss`, `steps_done`, `stopped`, the `environment` and `lost_cpu_share`, which
+  others took of the CPU.
 
 This module loads no torch.
 """
@@ -22,6 +23,7 @@ from math import prod
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
+from gpuexplore.devices import cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.guard import check_memory
@@ -81,14 +83,17 @@ def perform(
     """
     setup = read_setup(arguments, most_processes(device))
     check_memory(needed_bytes(setup), free_bytes(device), device)
+    before, last = read_cpu_times(), list[Mapping[str, Any]]()
+
+    def keep_the_last(payload: Mapping[str, Any]) -> None:
+        (last.append if payload["final"] else report)(payload)
+
     if setup.processes > 1:
-        _launch(arguments, device, setup, report=report, cancelled=cancelled)
-        return
-    environment = describe_environment(device, ("torch",), threads=None)
-    turns: Any = import_module("gpuexplore.measure.training.turns")
-    recorder, stopped = turns.train(setup, device, turns.Watch(report, cancelled, time))
-    environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
-    report(recorder.last_payload(environment, stopped=stopped))
+        _launch(arguments, device, setup, report=keep_the_last, cancelled=cancelled)
+    else:
+        _train(setup, device, report=keep_the_last, cancelled=cancelled, time=time)
+    for payload in last:  # now that processes which were started count as ours
+        report({**payload, "lost_cpu_share": cpu_lost_share(before, read_cpu_times())})
 
 
 def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) -> Activity:
@@ -112,6 +117,21 @@ def needed_bytes(setup: Setup) -> int:
     copies = len(setup.modes) * (2 if setup.processes > 1 else 1) * setup.processes
     elements = sum(prod(lengths) for lengths in setup.model.contract.inputs(setup.shape)[:2])
     return copies * (BYTES_OF_A_PARAMETER * setup.model.parameters + BYTES_OF_AN_INPUT * elements)
+
+
+def _train(
+    setup: Setup,
+    device: Device,
+    *,
+    report: Callable[[Mapping[str, Any]], None],
+    cancelled: Callable[[], bool],
+    time: Timekeeper,
+) -> None:
+    environment = describe_environment(device, ("torch",), threads=None)
+    turns: Any = import_module("gpuexplore.measure.training.turns")
+    recorder, stopped = turns.train(setup, device, turns.Watch(report, cancelled, time))
+    environment = replace(environment, threads=recorder.threads, after=read_telemetry(device))
+    report(recorder.last_payload(environment, stopped=stopped))
 
 
 def _launch(arguments: Mapping[str, str], device: Device, setup: Setup, **how: Any) -> None:

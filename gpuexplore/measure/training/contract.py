@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpuexplore.measure.flags import NOISY_ABOVE
 from gpuexplore.model import Environment
 from gpuexplore.serialization import decode
 from gpuexplore.statistics import median, median_interval
@@ -139,6 +140,7 @@ class Report:
         data: `rule` or `random`; random labels cannot be predicted, so no honest loss stays below chance_loss.
         steps_done: of each mode.
         stopped: why fewer steps than asked were done; None where all were.
+        lost_cpu_share: of the machine's CPU time, what others took meanwhile; None where it is unknown or not over yet.
     """
 
     model: str
@@ -160,6 +162,12 @@ class Report:
     modes: tuple[ModeReport, ...] = ()
     processes: Processes | None = None
     environment: Environment | None = None
+    lost_cpu_share: float | None = None
+
+    @property
+    def is_contended(self) -> bool:
+        """Whether others took so much of the CPU that times cannot be trusted."""
+        return (self.lost_cpu_share or 0.0) > NOISY_ABOVE
 
     def mode(self, name: str) -> ModeReport | None:
         """Return the mode called `name`."""

@@ -100,6 +100,9 @@ def _follow(
             finished = finished or payload["final"]
             report(payload)
             heard = monotonic()
+        if finished:
+            with suppress(subprocess.TimeoutExpired):  # one that ends by itself tells what CPU time it used
+                process.wait(GRACE_S)
         if code is not None or finished:
             break
         if cancelled():

@@ -16,6 +16,7 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.training.choice import choose, gpu_count_of
 from gpuexplore.ui.training.findings import show_findings
 from gpuexplore.ui.url_widgets import device, show_problem
+from gpuexplore.units import format_percent
 
 TRAIN_ICON = ":material/model_training:"
 KNOWN_FOR = timedelta(days=30)  # after that somebody trains it again
@@ -53,6 +54,12 @@ def _draw(run: ActivityRun) -> None:
     show_findings(report, key)
     if report.stopped:
         st.info(f"{report.steps_done} of {report.steps} steps: {plain(report.stopped)}.", icon=":material/timer_off:")
+    if report.is_contended:
+        st.warning(
+            f"Contended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile. Losses are not "
+            f"touched by that; times are. Train again when nothing else runs.",
+            icon=":material/groups:",
+        )
 
 
 def _draw_charts(report: Report, key: tuple[str, int]) -> None:
