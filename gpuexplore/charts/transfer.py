@@ -102,7 +102,7 @@ def describe_first_use(parts: Sequence[StackPart]) -> str:
     return f"Time of the first use, stacked: {', '.join(told)}."
 
 
-def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven, axis_title: str) -> alt.LayerChart:
+def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_title: str) -> alt.LayerChart:
     """Return the time of a call against size on both, with intervals as bands and the break-even marked."""
     columns = ["series", "size", "value", "low", "high", "origin", "shown"]
     frame = pd.DataFrame(list(_times(points)), columns=columns)
@@ -132,11 +132,12 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven, axis_title: s
     return _sized(layers, HEIGHT + 20, describe_break_even(points, found))
 
 
-def describe_break_even(points: Sequence[SizePoint], found: BreakEven) -> str:
+def describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
     """Return the alternative text: the times at the largest size and the break-even."""
     last = points[-1]
     at = f"at size {last.size:,}: CPU {_told(last.cpu)}, GPU with transfers {_told(last.gpu)}"
-    return f"Time of one use against size; {at}; the GPU wins {break_even_words(found)}."
+    wins = f"the GPU wins {break_even_words(found)}" if found else "from which size the GPU wins is unknown"
+    return f"Time of one use against size; {at}; {wins}."
 
 
 def break_even_words(found: BreakEven) -> str:
@@ -149,8 +150,8 @@ def break_even_words(found: BreakEven) -> str:
     return f"from size {found.value:,} ({low} to {high})"
 
 
-def _mark(found: BreakEven) -> list[alt.Chart]:
-    if found.value is None:
+def _mark(found: BreakEven | None) -> list[alt.Chart]:
+    if found is None or found.value is None:
         return []
     row = {"size": found.value, "label": f"break-even {found.value:,}"}
     base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("size:Q"))

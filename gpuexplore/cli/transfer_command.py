@@ -114,7 +114,9 @@ def _columns(point: SizePoint) -> tuple[str, ...]:
     return f"{point.size:,}", cpu or "—", gpu or "—", _words(uses_that_pay(point))
 
 
-def _words(found: BreakEven) -> str:
-    """Return ``359 (193 to 2,119)``; an end that never pays says so."""
+def _words(found: BreakEven | None) -> str:
+    """Return ``359 (193 to 2,119)``; an end that never pays says so, and what nothing is known of that."""
+    if found is None:
+        return "unknown"
     value, low, high = ("never" if end is None else f"{end:,}" for end in (found.value, found.low, found.high))
     return f"{value} ({low} to {high})"

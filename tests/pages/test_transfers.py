@@ -10,6 +10,7 @@ from gpuexplore.devices.pcie import Link
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from gpuexplore.ui import session
+from gpuexplore.units import UNKNOWN
 from tests.analysis.made import device
 from tests.analysis.transfer.made import observed
 from tests.pages.conftest import OWNER, texts
@@ -45,6 +46,15 @@ def test_before_anything_is_measured_everything_is_predicted_and_says_so(page):
     assert "15.8 GB/s theoretical" in texts(app.markdown)
     assert "Nothing measured on cpu yet" in texts(app.caption)
     assert [metric.label for metric in app.metric] == ["GPU wins from size", "Uses that pay at 256", "Moving at 256"]
+
+
+def test_nothing_is_said_to_win_or_to_lose_while_the_peaks_of_this_cpu_are_unknown(page, beat):
+    beat("ready", device(peaks=(), bandwidth=None))
+    app = page("transfers")
+
+    assert [metric.value for metric in app.metric][:2] == [UNKNOWN, UNKNOWN]
+    assert "a made-up processor: unknown, for its peaks are not known yet" in texts(app.markdown)
+    assert "from which size the GPU wins is unknown" in " ".join(described(app))
 
 
 def test_the_button_queues_the_measurement(page, store):

@@ -34,17 +34,25 @@ class BreakEven:
     high: int | None
 
 
-def break_even_size(points: Sequence[SizePoint]) -> BreakEven:
+def break_even_size(points: Sequence[SizePoint]) -> BreakEven | None:
     """Return the size from which on one use on the GPU, transfers included, takes no longer than on this CPU.
 
-    From there on the GPU has to win at every larger size; between two sizes the times are straight on log scales.
+    From there on the GPU has to win at every larger size; between two sizes the times are straight on log scales. None
+    where the times of one of the two are unknown at every size.
     """
+    if all(point.cpu is None or point.gpu is None for point in points):
+        return None
     value, low, high = (_first_size(points, ends) for ends in (LIKELY, BEST, WORST))
     return BreakEven(value, low, high)
 
 
-def uses_that_pay(point: SizePoint) -> BreakEven:
-    """Return how many uses of data that are moved once, and whose result comes back once, pay for moving them."""
+def uses_that_pay(point: SizePoint) -> BreakEven | None:
+    """Return how many uses of data that are moved once, and whose result comes back once, pay for moving them.
+
+    None where one of the times is unknown.
+    """
+    if point.cpu is None or point.kernel is None or point.move is None:
+        return None
     value, low, high = (_uses(point, ends) for ends in (LIKELY, BEST, WORST))
     return BreakEven(value, low, high)
 

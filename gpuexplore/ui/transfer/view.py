@@ -8,6 +8,7 @@ from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.transfer import BreakEven, break_even_size, readings_of, uses_that_pay
 from gpuexplore.analysis.transfer.comparison import SizePoint
 from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
+from gpuexplore.analysis.transfer.span import Span
 from gpuexplore.analysis.transfer.stack import first_call_cost, stack
 from gpuexplore.charts.transfer import cpu_against_gpu, first_use, transfer_rates
 from gpuexplore.measure.transfer.contract import Observed, Reading, activity_of
@@ -199,12 +200,16 @@ def _point(asked: Asked, points: Sequence[SizePoint]) -> SizePoint:
     return next(point for point in points if point.size == asked.size)
 
 
-def _whole(found: BreakEven, never: str) -> str:
+def _whole(found: BreakEven | None, never: str) -> str:
+    if found is None:
+        return UNKNOWN
     return never if found.value is None else f"{found.value:,}"
 
 
-def _between(found: BreakEven) -> str:
+def _between(found: BreakEven | None) -> str:
     """Return the interval: what never pays in the worst case is open."""
+    if found is None:
+        return "a time is unknown"
     if found.low is None:
         return "not in the best case either"
     return f"{found.low:,} to {'never' if found.high is None else f'{found.high:,}'}"
@@ -216,12 +221,19 @@ def _span_words(point: SizePoint) -> str:
 
 
 def _origin(asked: Asked, known: Known) -> str:
-    cpu = "measured" if readings_of(known.cpu, "work") else "predicted"
-    gpu = "measured" if readings_of(known.gpu, "work") else "predicted"
+    cpu = _known_by(known.cpu, [point.cpu for point in known.points])
+    gpu = _known_by(known.gpu, [point.gpu for point in known.points])
     return (
         f"{plain(asked.cpu.title)}: {cpu}; {plain(asked.gpu.title)}: {gpu}. Filled points are measured, hollow ones "
         "predicted; bands are 95 % intervals of what is measured and 90 % prediction intervals of the rest."
     )
+
+
+def _known_by(observed: Sequence[Observed], spans: Sequence[Span | None]) -> str:
+    """Return how the times of one side are known: its peaks may not have been measured yet."""
+    if readings_of(observed, "work"):
+        return "measured"
+    return "predicted" if any(spans) else "unknown, for its peaks are not known yet"
 
 
 def _path_words(path: Path) -> str:

@@ -60,8 +60,9 @@ def test_a_gpu_that_wins_everywhere_wins_from_the_smallest_size():
 def test_unknown_times_have_no_break_even():
     unknown = [type(found)(found.size, None, *[found.there] * 3) for found in [point(4, cpu=1.0, move=1.0)]]
 
-    assert break_even_size(unknown) == BreakEven(None, None, None)
-    assert uses_that_pay(unknown[0]) == BreakEven(None, None, None)
+    assert break_even_size(unknown) is None
+    assert uses_that_pay(unknown[0]) is None
+    assert break_even_size([*unknown, point(8, cpu=1.0, move=2.0)]) == BreakEven(None, None, None)  # known, and never
 
 
 @pytest.mark.parametrize(
