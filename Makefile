@@ -16,7 +16,7 @@ PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run check test faults lint format types layers style bench kernels docs screenshots clean
+.PHONY: help run check test faults evil lint format types layers style bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -38,6 +38,9 @@ test: lint  ## lint, then every test but the long ones of faults: on WORKERS pro
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh
 	$(BIN)/pytest -q -m faults
+
+evil: $(VENV)/.dev  ## try implementations that cheat, crash or hang, by command line and queue; ten minutes
+	$(BIN)/python -m benchmarks.evil
 
 lint: style types layers  ## check format, style, types and layers
 

@@ -16,6 +16,7 @@ from gpuexplore.model import RunState
 
 Payload = Mapping[str, Any]
 LONGEST_S = 600.0
+DEVICE = "device"  # among the versions of a report: the key of what it was observed on, not only its id
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class ActivityReport:
 
     Attributes:
         payload: JSON whose form its kind decides.
-        versions: of the software that did it, by name.
+        versions: of the software that did it, by name, and under DEVICE the key of the processor.
     """
 
     payload: Payload
@@ -99,6 +100,16 @@ class ActivityRun:
     def active(self) -> bool:
         """Whether it still waits or is being done."""
         return self.state in (RunState.QUEUED, RunState.RUNNING)
+
+    @property
+    def device_key(self) -> str | None:
+        """Key of the device it was done on (`gpuexplore.devices.identity.device_key`); None where it does not say."""
+        return (self.versions or {}).get(DEVICE)
+
+    @property
+    def software(self) -> Mapping[str, str] | None:
+        """Versions of the software that did it, by name; None where nothing was observed."""
+        return self.versions and {name: version for name, version in self.versions.items() if name != DEVICE}
 
     @cached_property
     def arguments(self) -> Mapping[str, str]:

@@ -1,7 +1,9 @@
 """The Python API: the same requests, judged by the same rules, measured by the same core, in this process."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import islice
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.analysis.model import RunAnalysis
@@ -12,15 +14,21 @@ from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json
+from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.request import Request, resolve, split
+from gpuexplore.typed_text import check_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Words = str | Iterable[object]
+SETTINGS = tuple(field.name for field in fields(Request) if field.name not in ("operation", "sizes", "shapes"))
+ACCEPTED = "text, numbers, and lists of them"
+MOST_WORDS = 1000  # of a list
+BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,7 @@ class Outcome:
         Raises:
             InvalidInput: the run has no such baseline, or there is no such kind of peak.
         """
+        _name("baseline", baseline, empty=True), _name("peak", peak, empty=True)
         return analyze(self.results, comparison_for(self.experiment, baseline, peak))
 
     def to_pandas(self, baseline: str = "", peak: str = "") -> "pd.DataFrame":
@@ -65,13 +74,15 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
         shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
         **settings: `dtypes`, `implementations`, `devices` (names or lists of names), `cache`, `data`,
             `threads`, `budget` (seconds of sampling for one case) and `block` (``16,16``, of CUDA kernels).
+            Fresh processes (`repeat`) are for `gpuexplore run` and the app: this one measures in its own.
 
     Raises:
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
         TypeError: an unknown setting.
     """
-    texts = {name: _text(value) for name, value in settings.items()}
-    request = Request(operation=operation, sizes=_text(sizes), shapes=_text(shapes, ";"), **texts)
+    texts = _texts("run", SETTINGS, settings)
+    name = _name("operation", operation)
+    request = Request(operation=name, sizes=_text("sizes", sizes), shapes=_text("shapes", shapes, ";"), **texts)
     here = discover()
     experiment = resolve(request, [device.id for device in here])
     check_limits(experiment, here)
@@ -95,15 +106,27 @@ def predict(
         InvalidInput: something asked for does not exist; names it and what is accepted.
         TypeError: an unknown argument.
     """
-    texts = {name: _text(value) for name, value in further.items()}
-    asked = Question(operation, _text(gpus), sizes=_text(sizes), shapes=_text(shapes, ";"), **texts)
+    texts = _texts("predict", ("dtypes", "implementation"), further)
+    if not texts.get("dtypes", "given"):
+        del texts["dtypes"]  # as where nothing is given
+    asked = Question(
+        _name("operation", operation),
+        _text("gpus", gpus),
+        sizes=_text("sizes", sizes),
+        shapes=_text("shapes", shapes, ";"),
+        **texts,
+    )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     return list(predictions(asked, here))
 
 
 def specs(name: str) -> dict[str, Any]:
-    """Return the peaks of an accelerator by its driver name, as `gpuexplore specs NAME --json` does."""
-    return peaks_json(name)
+    """Return the peaks of an accelerator by its driver name, as `gpuexplore specs NAME --json` does.
+
+    Raises:
+        InvalidInput: the name is no text.
+    """
+    return peaks_json(_name("name", name))
 
 
 def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ...]:
@@ -118,10 +141,49 @@ def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ..
     return tuple(results[case] for case in experiment.cases())
 
 
-def _text(value: Words | float | None, separator: str = ",") -> str:
-    """Return names, numbers or text as the text a user would type."""
+def _texts(function: str, accepted: Iterable[str], given: Mapping[str, Words | float | None]) -> dict[str, str]:
+    """Return the settings as the text a user would type."""
+    for name in given:
+        if name not in accepted:
+            raise TypeError(f"{function}() has no setting {name!r}: accepted are {', '.join(accepted)}")
+    return {name: _text(name, value) for name, value in given.items()}
+
+
+def _name(what: str, value: str, *, empty: bool = False) -> str:
+    """Return a name as it was given.
+
+    Raises:
+        InvalidInput: it is no text, or none that can be shown.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput.of(what, value, "names, as text")
+    check_text(what, value)
+    if not value.strip() and not empty:
+        raise InvalidInput.of(what, value, "names, as text")
+    return value
+
+
+def _text(what: str, value: Words | float | None, separator: str = ",") -> str:
+    """Return names, numbers or text as the text a user would type.
+
+    Raises:
+        InvalidInput: it is something else, or a list of something else.
+    """
     if value is None:
         return ""
-    if isinstance(value, str | int | float):
-        return str(value)
-    return separator.join(map(str, value))
+    if isinstance(value, str | Real):
+        return _word(what, value)
+    if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | memoryview | Mapping):
+        raise InvalidInput.of(what, value, ACCEPTED)
+    words = list(islice(value, MOST_WORDS + 1))
+    if len(words) > MOST_WORDS:
+        raise InvalidInput.of(what, f"more than {MOST_WORDS} of them", f"at most {MOST_WORDS}")
+    return separator.join(_word(what, word) for word in words)
+
+
+def _word(what: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | Real):
+        raise InvalidInput.of(what, value, ACCEPTED)
+    if isinstance(value, int) and abs(value) >= BEYOND:
+        raise InvalidInput.of(what, value, "numbers of fewer digits")
+    return str(value)

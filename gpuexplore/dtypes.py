@@ -56,6 +56,20 @@ class DType:
         """Largest relative error of rounding one number to the nearest: 2**-p."""
         return 2.0**-self.significand_bits
 
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest number with all significand bits."""
+        return float(self._limits.smallest_normal)
+
+    @property
+    def underflow(self) -> float:
+        """Largest error of rounding a number below the normal ones, which may become 0 but in fp16, that has few."""
+        return float(self._limits.smallest_subnormal if self.largest else self._limits.smallest_normal)
+
+    @property
+    def _limits(self) -> Any:
+        return np.finfo(self.storage if self.storage.kind == "f" else np.float32)
+
     def round(self, values: npt.NDArray[np.floating[Any]]) -> Stored:
         """Return `values` rounded to nearest even in this format, in its storage."""
         if not self.cut_from_fp32:

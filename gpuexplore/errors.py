@@ -11,11 +11,15 @@ GpuExploreError
 └── StoreUnavailable    the database cannot be used now: its text says why, and what helps
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries
 CANCELLED_BY_ADMIN = "cancelled by an administrator"
 CANCELLED = "the run was cancelled"  # the reason of each of its cases
+
+# What a module is called where it is installed from, and the extra that brings it: the others come with gpuexplore.
+DISTRIBUTIONS: Mapping[str, str] = {"pynvml": "nvidia-ml-py", "yaml": "PyYAML", "psycopg": "psycopg[binary]"}
+EXTRAS: Mapping[str, str] = {"dask": "dask", "distributed": "dask", "psycopg": "postgresql"}
 
 
 class GpuExploreError(Exception):
@@ -29,7 +33,14 @@ class InvalidInput(GpuExploreError):
     def of(cls, what: str, value: object, accepted: Iterable[object] | str) -> "InvalidInput":
         """Return the error for one bad value, e.g. ``dtype 'fp8': accepted are fp64, fp32``."""
         listed = accepted if isinstance(accepted, str) else ", ".join(str(value) for value in accepted)
-        return cls(f"{what} {str(value)[:60]!r}: accepted are {listed}")
+        return cls(f"{what} {_shown(value)[:60]!r}: accepted are {listed}")
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value)
+    except (ValueError, RecursionError):  # a whole number of more digits than Python writes; a list within itself
+        return f"a very large {type(value).__name__}"
 
 
 class Unsupported(GpuExploreError):
@@ -58,3 +69,13 @@ class DeviceLost(GpuExploreError):
 
 class StoreUnavailable(GpuExploreError):
     """The database cannot be used now; the text is one sentence that says why and what helps."""
+
+
+def not_installed(error: ImportError) -> str:
+    """Return which package is missing, and how to install it."""
+    module = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or module in ("", __package__):
+        return str(error)
+    name, extra = DISTRIBUTIONS.get(module, module), EXTRAS.get(module)
+    whole = f"gpuexplore[{extra}]" if extra else "gpuexplore"
+    return f"{module} is not installed: pip install '{name}', or all of '{whole}'"

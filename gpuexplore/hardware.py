@@ -1,5 +1,6 @@
 """What a processor is: who it is, and how fast it could be at most. Import these values from `gpuexplore.model`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +35,27 @@ class CacheRoof:
     level: int
     size_bytes: int
     bandwidth: Bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRoofs:
+    """What one thread of a CPU reaches while the other cores are idle.
+
+    Attributes:
+        peaks: compute peaks; a dtype and unit without a row is unknown.
+        bandwidth: of memory, with streaming stores.
+        ordinary_stores: the same with ordinary stores, which read each line before they write it.
+        caches: levels whose bandwidth was measured, the fastest first.
+    """
+
+    peaks: tuple[Peak, ...] = ()
+    bandwidth: Bandwidth | None = None
+    ordinary_stores: Bandwidth | None = None
+    caches: tuple[CacheRoof, ...] = ()
+
+    def peak(self, dtype: str, unit: Unit) -> Peak | None:
+        """Return the peak of `dtype` on `unit`; None when unknown, never a neighbour's."""
+        return _peak(self.peaks, dtype, unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +98,13 @@ class Device:
         native: dtypes with arithmetic units of their own; others are emulated.
         spec_key: row of accelerators.csv that was matched and trusted.
         peaks: compute peaks; a dtype and unit without a row is unknown.
+        bandwidth: of memory; of a CPU with streaming stores, which go past the caches.
         caches: levels whose bandwidth was measured, the fastest first.
         notes: what a reader should know about these figures, a sentence each.
         identity: what tells it from others of its name; None where nothing is known, as in results of earlier versions.
+        ordinary_stores: of a CPU, memory bandwidth with ordinary stores: each line is read before it is written
+            (write-allocate), which is not counted. None where it was not measured.
+        one_thread: of a CPU, what one thread reaches alone; None where it was not measured.
     """
 
     id: str
@@ -98,6 +124,8 @@ class Device:
     caches: tuple[CacheRoof, ...] = ()
     notes: tuple[str, ...] = ()
     identity: Identity | None = None
+    ordinary_stores: Bandwidth | None = None
+    one_thread: ThreadRoofs | None = None
 
     @property
     def title(self) -> str:
@@ -119,4 +147,8 @@ class Device:
 
     def peak(self, dtype: str, unit: Unit) -> Peak | None:
         """Return the peak of `dtype` on `unit`; None when unknown, never a neighbour's."""
-        return next((peak for peak in self.peaks if (peak.dtype, peak.unit) == (dtype, unit)), None)
+        return _peak(self.peaks, dtype, unit)
+
+
+def _peak(peaks: Iterable[Peak], dtype: str, unit: Unit) -> Peak | None:
+    return next((peak for peak in peaks if (peak.dtype, peak.unit) == (dtype, unit)), None)

@@ -9,16 +9,18 @@ from enum import StrEnum
 from math import isfinite
 from typing import Literal
 
+from gpuexplore.accuracy import Accuracy, WorstElement
 from gpuexplore.errors import InvalidInput
-from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, Unit
-from gpuexplore.statistics import check_samples, median, median_interval, quantile
-from gpuexplore.timed import Condition, Contrast, Phase, PhaseName
+from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
+from gpuexplore.timed import Condition, Contrast, Measurement, Phase, PhaseName
+from gpuexplore.typed_text import LONGEST_REASON, readable
 
 __all__ = [
     "CACHE_MODES",
     "DATA_MODES",
     "DEFAULT_BUDGET_S",
     "LARGEST_BUDGET_S",
+    "MOST_PROCESSES",
     "SCHEMA_VERSION",
     "Accuracy",
     "Bandwidth",
@@ -48,7 +50,9 @@ __all__ = [
     "Shape",
     "Status",
     "Telemetry",
+    "ThreadRoofs",
     "Unit",
+    "WorstElement",
 ]
 
 SCHEMA_VERSION = 1
@@ -57,12 +61,27 @@ CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
 DataMode = Literal["normal", "zeros", "ones"]
 FlagName = Literal[
-    "noisy", "contended", "throttled", "emulated", "over_peak", "launch_bound", "cold", "warm", "truncated", "simulated"
+    "noisy",
+    "contended",
+    "contention_unknown",
+    "drifted",
+    "throttled",
+    "emulated",
+    "over_peak",
+    "over_physical_peak",
+    "launch_bound",
+    "leaks",
+    "cold",
+    "warm",
+    "truncated",
+    "simulated",
 ]
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
+UNREADABLE = "the reason cannot be shown"
 DEFAULT_BUDGET_S = 0.1
 LARGEST_BUDGET_S = 60.0
+MOST_PROCESSES = 60
 
 
 class Status(StrEnum):
@@ -148,6 +167,7 @@ class Options:
         threads: CPU threads of every library; None is one per physical core.
         budget_s: seconds of sampling for one case (see `gpuexplore.measure.timing`).
         block: threads of a block along x, y, z of our CUDA kernels; None is each kernel's own default.
+        repeat: in how many fresh processes the case is measured; one: in whichever there is.
     """
 
     cache: CacheMode | None = None
@@ -155,6 +175,7 @@ class Options:
     threads: int | None = None
     budget_s: float = DEFAULT_BUDGET_S
     block: tuple[int, ...] | None = None
+    repeat: int = 1
 
     def __post_init__(self) -> None:
         if self.cache is not None and self.cache not in CACHE_MODES:
@@ -165,6 +186,8 @@ class Options:
             raise InvalidInput.of("threads", self.threads, "1 to 1024")
         if not (isfinite(self.budget_s) and 0 < self.budget_s <= LARGEST_BUDGET_S):
             raise InvalidInput.of("budget", self.budget_s, f"above 0, up to {LARGEST_BUDGET_S:g} seconds")
+        if not 1 <= self.repeat <= MOST_PROCESSES:
+            raise InvalidInput.of("repeat", self.repeat, f"1 to {MOST_PROCESSES} processes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,66 +238,6 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """Raw samples in seconds per call, in the order of the rounds, and the first call apart.
-
-    Sample i of every implementation of a group comes from round i, so ratios can be paired.
-    """
-
-    samples_s: tuple[float, ...]
-    first_call_s: float
-    batch: int = 1
-    contrasts: tuple[Contrast, ...] = ()
-    phases: tuple[Phase, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_samples(self.samples_s)
-
-    @property
-    def median_s(self) -> float:
-        """Median seconds per call."""
-        return median(self.samples_s)
-
-    @property
-    def p20_s(self) -> float:
-        """20th percentile, seconds."""
-        return quantile(self.samples_s, 0.2)
-
-    @property
-    def p80_s(self) -> float:
-        """80th percentile, seconds."""
-        return quantile(self.samples_s, 0.8)
-
-    @property
-    def iqr_s(self) -> float:
-        """Interquartile range, seconds."""
-        return quantile(self.samples_s, 0.75) - quantile(self.samples_s, 0.25)
-
-    @property
-    def ci95_s(self) -> tuple[float, float] | None:
-        """95 % interval of the median by order statistics, seconds; None under six samples."""
-        return median_interval(self.samples_s)
-
-    @property
-    def min_s(self) -> float:
-        """Fastest sample, seconds: never a headline, it flatters noisy implementations."""
-        return min(self.samples_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """norm(out - reference) / norm(reference) in float64, and what was allowed."""
-
-    relative_error: float | None  # None: the output held NaN or infinity, so no norm exists
-    tolerance: float
-
-    @property
-    def within(self) -> bool:
-        """Whether the output may be called right."""
-        return self.relative_error is not None and self.relative_error <= self.tolerance
-
-
-@dataclass(frozen=True, slots=True)
 class Flag:
     """A condition that a reader must know of, with the evidence for it."""
 
@@ -284,13 +247,18 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """The device's state at one moment; None is unknown."""
+    """The device's state at one moment; None is unknown.
+
+    Attributes:
+        probe_flop_per_s: of a loop of multiply-adds on one core of a CPU, which takes about a millisecond.
+    """
 
     clock_hz: float | None = None
     temperature_c: float | None = None
     power_w: float | None = None
     throttle_reasons: tuple[str, ...] = ()
     foreign_processes: int | None = None
+    probe_flop_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +281,11 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one case."""
+    """What became of one case.
+
+    Attributes:
+        seed: of the random numbers it computed with; another in each run.
+    """
 
     case: Case
     status: Status
@@ -322,12 +294,15 @@ class Result:
     accuracy: Accuracy | None = None
     flags: tuple[Flag, ...] = ()
     environment: Environment | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) != (self.measurement is not None):
             raise InvalidInput(f"a measurement exists with status ok and only then, not with {self.status}")
         if (self.status is Status.OK) == bool(self.reason):
             raise InvalidInput(f"status {self.status} needs {'no' if self.status is Status.OK else 'a'} reason")
+        if self.reason is not None:  # words of whatever failed, which may be no text at all
+            object.__setattr__(self, "reason", readable(self.reason, LONGEST_REASON) or UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True)

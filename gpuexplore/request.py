@@ -39,6 +39,7 @@ class Request:
         threads: CPU threads.
         budget: seconds of sampling for one case.
         block: threads of a block of our CUDA kernels, ``16,16``; empty: each kernel's default.
+        repeat: in how many fresh processes each case is measured; empty: in the one that is there.
     """
 
     operation: str = "matmul"
@@ -52,6 +53,7 @@ class Request:
     threads: str = ""
     budget: str = f"{DEFAULT_BUDGET_S:g}"
     block: str = ""
+    repeat: str = ""
 
 
 # the short names of the command line and the URL
@@ -67,6 +69,7 @@ SHORT_NAMES: Mapping[str, str] = {
     "threads": "threads",
     "budget": "budget",
     "block": "block",
+    "repeat": "repeat",
 }
 
 # the fields that hold lists, with what separates their values
@@ -114,6 +117,7 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
         "threads": lambda: Options(threads=_threads(request.threads)),
         "budget": lambda: Options(budget_s=_budget(request.budget)),
         "block": lambda: _check_block(request, operation),
+        "repeat": lambda: Options(repeat=_repeat(request.repeat)),
     }
     return _problems(checks)
 
@@ -351,14 +355,21 @@ def _known_devices(text: str, known: tuple[str, ...]) -> None:
 
 
 def _options(request: Request) -> Options:
-    given: dict[str, Any] = {"cache": request.cache or None, "data": request.data}
+    own: dict[str, Any] = {"cache": request.cache or None, "data": request.data, "threads": _threads(request.threads)}
     return Options(
-        **given, threads=_threads(request.threads), budget_s=_budget(request.budget), block=_block(request.block)
+        **own,
+        budget_s=_budget(request.budget),
+        block=_block(request.block),
+        repeat=_repeat(request.repeat),
     )
 
 
 def _threads(text: str) -> int | None:
     return _whole_number("threads", text.strip()) if text.strip() else None
+
+
+def _repeat(text: str) -> int:
+    return _whole_number("repeat", text.strip()) if text.strip() else 1
 
 
 def _block(text: str) -> tuple[int, ...] | None:

@@ -1,10 +1,11 @@
-"""What is timed beside a case: the same call under another condition, and the parts of a call."""
+"""What is timed of a case, and beside it: the same call under another condition, and the parts of a call."""
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.statistics import check_samples, median, median_interval
+from gpuexplore.statistics import check_samples, interval_of_few, median, median_interval, quantile, widened
 
 Condition = Literal["cold", "warm", "graph"]
 PhaseName = Literal["forward", "backward", "optimizer"]
@@ -50,3 +51,82 @@ class Phase(_Timed):
     name: PhaseName
     samples_s: tuple[float, ...] = ()
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Raw samples in seconds per call, in the order of the rounds, and the first call apart.
+
+    Sample i of every implementation of a group comes from round i, so ratios can be paired.
+
+    Attributes:
+        processes: how many of the samples each of several fresh processes took, in that order; empty: one took all.
+        between_processes: half width, in natural logarithms, of the interval around the median of many processes that
+            holds the median of 95 % of them, as it was measured on this machine; None is unknown.
+    """
+
+    samples_s: tuple[float, ...]
+    first_call_s: float
+    batch: int = 1
+    contrasts: tuple[Contrast, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    processes: tuple[int, ...] = ()
+    between_processes: float | None = None
+
+    def __post_init__(self) -> None:
+        check_samples(self.samples_s)
+        if self.processes and (min(self.processes) < 1 or sum(self.processes) != len(self.samples_s)):
+            raise InvalidInput.of("samples of each process", self.processes, f"{len(self.samples_s)} together")
+
+    @property
+    def median_s(self) -> float:
+        """Median seconds per call; of several processes, the median of theirs."""
+        return median(self.process_medians_s)
+
+    @property
+    def process_medians_s(self) -> tuple[float, ...]:
+        """Median seconds per call of each process."""
+        return tuple(map(median, self.by_process()))
+
+    def by_process(self) -> tuple[tuple[float, ...], ...]:
+        """Return the samples of each process, seconds."""
+        ends = tuple(accumulate(self.processes or (len(self.samples_s),)))
+        return tuple(self.samples_s[start:end] for start, end in zip((0, *ends), ends, strict=False))
+
+    @property
+    def p20_s(self) -> float:
+        """20th percentile, seconds."""
+        return quantile(self.samples_s, 0.2)
+
+    @property
+    def p80_s(self) -> float:
+        """80th percentile, seconds."""
+        return quantile(self.samples_s, 0.8)
+
+    @property
+    def iqr_s(self) -> float:
+        """Interquartile range, seconds."""
+        return quantile(self.samples_s, 0.75) - quantile(self.samples_s, 0.25)
+
+    @property
+    def ci95_s(self) -> tuple[float, float] | None:
+        """95 % interval of the median, seconds; None under six samples.
+
+        It holds for this run alone unless `covers_processes`.
+        """
+        if len(self.processes) > 1:
+            return interval_of_few(self.process_medians_s)
+        within = median_interval(self.samples_s)
+        if within is None or self.between_processes is None:
+            return within
+        return widened(within, self.median_s, self.between_processes)
+
+    @property
+    def covers_processes(self) -> bool:
+        """Whether `ci95_s` also covers what changes from one process to the next."""
+        return len(self.processes) > 1 or self.between_processes is not None
+
+    @property
+    def min_s(self) -> float:
+        """Fastest sample, seconds: never a headline, it flatters noisy implementations."""
+        return min(self.samples_s)

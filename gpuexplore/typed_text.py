@@ -8,9 +8,13 @@ import re
 from gpuexplore.errors import InvalidInput
 
 LONGEST_TEXT = 200  # characters of a text, or of each value of a list
+LONGEST_REASON = 500  # characters of what a library said when it failed
 LONGEST_LIST = 64 * LONGEST_TEXT  # characters of a list
 # Control characters, but for tabs and line ends; and halves of a surrogate pair, which no database stores.
 _UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_TERMINAL_COMMANDS = re.compile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|[@-Z\\\\-_])")  # ECMA-48
+_TURNS_TEXT_ROUND = re.compile("[\u202a-\u202e\u2066-\u2069]")  # what follows is read from right to left
+REPLACEMENT = "\ufffd"
 
 
 def check_text(what: str, text: str, separators: str = "", *, most: int | None = None) -> None:
@@ -40,6 +44,20 @@ def check_characters(what: str, text: str) -> None:
     """
     if found := _UNUSABLE.search(text):
         raise InvalidInput.of(what, found.group(), "characters that can be shown")
+
+
+def readable(text: str, longest: int | None = None) -> str:
+    """Return `text` of a program as it can be stored, sent and shown anywhere.
+
+    Commands to a terminal are left out, every other character that cannot be shown becomes a sign that says so.
+
+    Args:
+        text: anything, bytes that were no text among it.
+        longest: characters to keep.
+    """
+    kept = text if longest is None else text[: 2 * longest]
+    shown = _UNUSABLE.sub(REPLACEMENT, _TURNS_TEXT_ROUND.sub("", _TERMINAL_COMMANDS.sub("", kept)))
+    return shown[:longest]
 
 
 def _check_length(what: str, text: str, longest: int) -> None:

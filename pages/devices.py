@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS, search
-from gpuexplore.ui.devices.accelerators import show_accelerators
+from gpuexplore.ui.devices.accelerators import show_accelerators, show_notes
 from gpuexplore.ui.devices.card import show_device
 from gpuexplore.ui.devices.own_peaks import edit_own_peaks
 from gpuexplore.ui.glossary import page_help
@@ -47,9 +47,10 @@ query = query if query and is_usable("q", query) else ""
 found = search(query)
 if found:
     show_accelerators(found)
+    show_notes(found)
     st.caption(
         f"{len(found)} of {len(ACCELERATORS)}. Dense peaks per device: fp64 and fp32 of the vector units; tf32, bf16 "
-        "and fp16 of the matrix units, accumulating in fp32. A dash: no such unit, or the datasheet lists no rate."
+        "and fp16 of the matrix units, accumulating in fp32. A dash: no such unit, or its rate is unknown."
     )
 else:
     st.info(

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from itertools import count
 
 import altair as alt
 import pytest
 
 import gpuexplore as gx
+from gpuexplore.api import SETTINGS
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.devices.cpu_ceiling.cache import save_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
@@ -144,3 +146,34 @@ def test_predictions_are_those_of_the_command_line():
     assert fp32.low_s < fp32.time_s < fp32.high_s
     with pytest.raises(InvalidInput, match="gpu 'Abacus'"):
         gx.predict("matmul", ["Abacus"], sizes=[64])
+
+
+UNUSABLE = [b"matmul", {"a": 1}, object(), [None], [[8]], [True], True, 2 + 1j, print, 10**5000, count()]
+
+
+@pytest.mark.parametrize(
+    "value", [None, 1, 1.5, [], ["matmul"], "", "nul \x00", *UNUSABLE], ids=lambda value: type(value).__name__
+)
+def test_a_name_that_is_none_is_refused_by_its_own(value):
+    for use in (gx.specs, gx.run, lambda name: gx.predict(name, "t4", sizes=8)):
+        with pytest.raises(InvalidInput, match=r"(name|operation) ['\"].*: accepted are"):
+            use(value)
+
+
+@pytest.mark.parametrize("setting", ["sizes", "shapes", *SETTINGS])
+def test_setting_of_a_wrong_type_is_named_with_the_accepted_ones(setting):
+    for value in UNUSABLE:
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+            gx.run("vector_add", **{setting: value})
+
+
+@pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes", "implementation"])
+def test_what_is_predicted_is_named_where_it_is_of_a_wrong_type(setting):
+    for value in UNUSABLE:
+        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):
+            gx.predict("matmul", **{"gpus": "t4", "sizes": 8} | {setting: value})
+
+
+def test_setting_that_does_not_exist_is_named_with_those_that_do():
+    with pytest.raises(TypeError, match=r"run\(\) has no setting 'baseline': accepted are dtypes, implementations, "):
+        gx.run("matmul", baseline="numpy")

@@ -19,6 +19,7 @@ from gpuexplore.model import (
     RunState,
     Shape,
     Status,
+    WorstElement,
 )
 
 SHAPE = Shape.of(m=2, k=3)
@@ -113,6 +114,16 @@ def test_accuracy_is_within_up_to_its_tolerance(error, within):
     assert Accuracy(error, 1e-6).within == within
 
 
+@pytest.mark.parametrize(
+    ("value", "allowed", "share"), [(1.5, 1.0, 0.5), (3.0, 1.0, 2.0), (1.5, 0.0, float("inf")), (1.0, 0.0, 0.0)]
+)
+def test_one_element_that_is_further_off_than_allowed_makes_an_output_wrong(value, allowed, share):
+    worst = WorstElement("element [0]", value, 1.0, allowed)
+
+    assert worst.share == share
+    assert Accuracy(1e-9, 1e-6, worst).within == (share <= 1)
+
+
 @pytest.mark.parametrize("status", list(Status))
 def test_measurement_exists_with_ok_and_only_then_and_a_reason_with_all_others(status):
     ok = status is Status.OK
@@ -148,3 +159,33 @@ def test_values_are_frozen_and_hashable(value):
     assert hash(value) == hash(replace(value))
     with pytest.raises(FrozenInstanceError):
         setattr(value, next(iter(value.__slots__)), None)
+
+
+def test_the_median_of_several_processes_is_that_of_their_medians():
+    measurement = Measurement((1.0, 1.0, 1.0, 1.0, 1.0, 3.0, 5.0), 1.0, processes=(5, 1, 1))
+
+    assert measurement.process_medians_s == (1.0, 3.0, 5.0)
+    assert measurement.median_s == 3.0
+    assert measurement.covers_processes
+    low, high = measurement.ci95_s
+    assert low < 1.0
+    assert high > 5.0
+
+
+def test_what_changes_between_processes_widens_the_interval_of_one():
+    alone = Measurement((1.0,) * 10, 1.0)
+    known = Measurement((1.0,) * 10, 1.0, between_processes=0.1)
+
+    assert (alone.ci95_s, alone.covers_processes) == ((1.0, 1.0), False)
+    assert known.ci95_s == pytest.approx((0.9048, 1.1052), abs=1e-4)
+    assert known.covers_processes
+
+
+def test_samples_of_processes_must_add_up():
+    with pytest.raises(InvalidInput, match=r"samples of each process .* accepted are 3 together"):
+        Measurement((1.0,) * 3, 1.0, processes=(2, 2))
+
+
+def test_processes_asked_for_are_bounded():
+    with pytest.raises(InvalidInput, match="repeat '61': accepted are 1 to 60 processes"):
+        Options(repeat=61)

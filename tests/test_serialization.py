@@ -26,6 +26,7 @@ from gpuexplore.model import (
     Shape,
     Status,
     Telemetry,
+    WorstElement,
 )
 from gpuexplore.serialization import decode, encode
 
@@ -56,7 +57,7 @@ OK = Result(
     CASE,
     Status.OK,
     measurement=Measurement((1.0, 2.0), 3.0, batch=7),
-    accuracy=Accuracy(1e-3, 1e-2),
+    accuracy=Accuracy(1e-3, 1e-2, WorstElement("element [1, 4]", 1.5, 1.25, 0.5)),
     flags=(Flag("noisy", "50 %"), Flag("cold", "2 MiB")),
     environment=ENVIRONMENT,
 )
@@ -100,6 +101,7 @@ def test_unknown_keys_are_ignored_and_missing_ones_take_their_default():
     del data["options"]
 
     assert decode(Case, data) == Case("matmul", CASE.shape, "bf16", "torch", "cuda:0")
+    assert decode(Accuracy, {"relative_error": 1e-3, "tolerance": 1e-2}) == Accuracy(1e-3, 1e-2, worst=None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, _lower_rank, median, median_interval, quantile
+from gpuexplore.statistics import (
+    SMALLEST_SAMPLE_WITH_INTERVAL,
+    _lower_rank,
+    interval_of_few,
+    median,
+    median_interval,
+    quantile,
+    student_t,
+    widened,
+)
 
 SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200)
 
@@ -65,3 +74,30 @@ def test_interval_holds_the_median_and_lies_within_the_samples(samples):
     low, high = median_interval(samples)
 
     assert min(samples) <= low <= median(samples) <= high <= max(samples)
+
+
+@pytest.mark.parametrize(("degrees", "expected"), [(1, 12.706), (2, 4.303), (20, 2.086), (30, 2.042), (120, 1.980)])
+def test_students_t_is_that_of_the_tables(degrees, expected):
+    assert student_t(degrees) == pytest.approx(expected, rel=2e-3)
+
+
+def test_one_value_has_no_interval_and_six_have_their_order_statistics():
+    assert interval_of_few([1.0]) is None
+    assert interval_of_few([6.0, 1.0, 5.0, 2.0, 4.0, 3.0]) == (1.0, 6.0)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_intervals_of_few_values_cover_what_they_scatter_around(count):
+    generator = np.random.default_rng(count)
+    intervals = [interval_of_few(list(np.exp(generator.normal(0, 0.1, count)))) for _ in range(2000)]
+
+    covered = sum(low <= 1 <= high for low, high in intervals) / len(intervals)
+
+    assert 0.935 < covered < 0.985
+
+
+def test_a_second_uncertainty_widens_an_interval_as_independent_ones_add():
+    low, high = widened((np.exp(-0.03), np.exp(0.03)), 1.0, 0.04)
+
+    assert (low, high) == pytest.approx((np.exp(-0.05), np.exp(0.05)))
+    assert widened((2.0, 2.0), 2.0, 0.0) == (2.0, 2.0)

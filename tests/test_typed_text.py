@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.request import Request, resolve
-from gpuexplore.typed_text import LONGEST_TEXT, check_text
+from gpuexplore.typed_text import LONGEST_TEXT, check_text, readable
 
 MOST = 64
 
@@ -47,3 +47,10 @@ def test_a_list_that_nobody_counts_has_a_length():
 def test_no_field_of_a_request_takes_it(field, text):
     with pytest.raises(InvalidInput, match=f"{field} '.*': accepted are (at most 200|characters that can be shown)"):
         resolve(Request(**{field: text}), ["cpu"])
+
+
+def test_words_of_a_program_lose_commands_to_the_terminal_and_show_what_is_no_text():
+    words = "a\x1b[31mred\x1b[0m \x00 \ud800 \x1b]0;title\x07b\u202ec\x9bd\n\te"
+
+    assert readable(words) == "ared \ufffd \ufffd bc\ufffdd\n\te"
+    assert readable("x" * 10**6, 500) == "x" * 500

@@ -25,6 +25,9 @@ DiagnosisKind = Literal[
     "compute_bound",
     "memory_bound",
     "cache_bound",
+    "nominal_flops",
+    "converted",
+    "one_thread",
     "no_peak",
     "wave_tail",
     "too_few_threads",
@@ -34,6 +37,7 @@ DiagnosisKind = Literal[
     "contended",
     "noisy",
 ]
+DISTURBANCES: frozenset[Literal["throttled", "contended", "noisy"]] = frozenset({"throttled", "contended", "noisy"})
 Severity = Literal["explains", "doubt", "wrong"]
 
 
@@ -105,14 +109,19 @@ class Speedup:
 
     Attributes:
         baseline: what it is compared with, for a reader.
+        ratio: of the medians.
         ci95: 95 % interval of the ratio; None under six samples.
-        paired: whether the ratio was taken round by round.
+        paired: whether both were sampled in the same rounds.
+        covers_processes: whether the interval also covers what changes from one process to the next.
+        by_round: the median of the ratios round by round, where it disagrees with `ratio`; None where it does not.
     """
 
     baseline: str
     ratio: float
     ci95: tuple[float, float] | None
     paired: bool
+    covers_processes: bool = False
+    by_round: float | None = None
 
     @property
     def distinct(self) -> bool:
@@ -154,6 +163,23 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class ImplementationLimits:
+    """What an implementation can reach on its device, by the threads and the stores it uses; None is unknown.
+
+    Attributes:
+        peak: of its arithmetic and its mix of instructions.
+        memory: bandwidth of the memory for its mix of reads and writes.
+        serving: of what delivers its data: the smallest cache that holds them, else memory.
+        one_thread: whether these are of one of several cores.
+    """
+
+    peak: Peak | None
+    memory: Bandwidth | None
+    serving: Bandwidth | None
+    one_thread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AnalyzedResult:
     """One result and what follows from it; None is unknown or not applicable.
 
@@ -167,8 +193,8 @@ class AnalyzedResult:
         mfu: fraction of `peak` that was reached, 0 to 1; above 1 is above the peak.
         bandwidth_utilization: fraction of `bandwidth`; None when a cache delivered the data.
         above_peak, above_bandwidth: why the fraction is above 1, where it is.
-        default_peak, default_bandwidth: what bounds it, whatever it is compared with.
-        serving_bandwidth: of what delivers its data: the smallest cache that holds them, else memory.
+        default_peak, default_bandwidth: those of its device, whatever it is compared with.
+        limits: what its implementation can reach of them, which bounds it.
         cache_resident_reason: why memory bandwidth does not bound it: its data stay in a cache.
         bound: what limits it at best.
         speedup: over the baseline of the run.
@@ -192,7 +218,7 @@ class AnalyzedResult:
     above_bandwidth: str | None
     default_peak: Peak | None
     default_bandwidth: Bandwidth | None
-    serving_bandwidth: Bandwidth | None
+    limits: ImplementationLimits
     cache_resident_reason: str | None
     bound: Bound | None
     speedup: Speedup | None
@@ -245,6 +271,11 @@ class AnalyzedResult:
         if self.bytes_per_s is None or self.default_bandwidth is None or self.cache_resident_reason:
             return None
         return self.bytes_per_s / self.default_bandwidth.bytes_per_s
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether something else decided its time as well, so that no limit follows from it."""
+        return any(flag.name in DISTURBANCES for flag in self.result.flags)
 
     def flag(self, name: FlagName) -> Flag | None:
         """Return the flag called `name`; None when the result does not carry it."""

@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
@@ -51,16 +48,20 @@ class Backend(Protocol):
         """Return a contiguous copy on `device` of `values`, which are in the storage of `dtype`."""
         ...
 
+    def load(self, array: Any, values: Stored) -> None:
+        """Overwrite `array`, which `to_device` made, with `values` of the same shape and storage."""
+        ...
+
+    def stored(self, array: Any, dtype: DType) -> Stored:
+        """Return what `array` holds, bit by bit, in host memory, after the work on it is done; perhaps a view of it."""
+        ...
+
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Any:
         """Return an uninitialised array of `shape` for outputs."""
         ...
 
     def poison(self, array: Any) -> None:
         """Fill `array` with NaN, so that an element that is never written shows."""
-        ...
-
-    def to_host(self, array: Any, dtype: DType) -> npt.NDArray[np.float64]:
-        """Return `array` as float64 on the host, after the work on it is done."""
         ...
 
     def synchronize(self, device: str) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
@@ -65,9 +64,15 @@ def poison(array: Any) -> None:
     array.fill(np.nan)
 
 
-def to_host(array: Any, dtype: DType) -> npt.NDArray[np.float64]:
-    """Return `array`, which holds `dtype`, as float64 in host memory."""
-    return dtype.widen(array.get())
+def load(array: Any, values: Stored) -> None:
+    """Overwrite `array` with `values`."""
+    array.set(np.ascontiguousarray(values))
+
+
+def stored(array: Any, dtype: DType) -> Stored:
+    """Return a copy of `array` in host memory."""
+    copied: Stored = array.get()
+    return copied
 
 
 def synchronize(device: str) -> None:

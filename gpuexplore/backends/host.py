@@ -10,7 +10,7 @@ import numpy.typing as npt
 import gpuexplore
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.timer import Call, Clock, HostTimer
-from gpuexplore.dtypes import DType
+from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Environment
 
 LIBRARIES = ("numpy", "numba", "llvmlite", "numba-cuda", "torch")  # what activities are done with
@@ -43,9 +43,14 @@ def driver_facts(device: str) -> DriverFacts:
     return DriverFacts()
 
 
-def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a C-contiguous copy of `values`."""
-    return np.array(values, order="C", copy=True)
+def load(array: npt.NDArray[Any], values: Stored) -> None:
+    """Overwrite `array` with `values`."""
+    array.view(values.dtype)[...] = values
+
+
+def stored(array: npt.NDArray[Any], dtype: DType) -> Stored:
+    """Return `array` in the storage of `dtype`: the same memory."""
+    return array.view(dtype.storage)
 
 
 def synchronize(device: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends import host
+from gpuexplore.backends import host, host_memory
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Device
@@ -20,6 +20,8 @@ DEVICE_KINDS: tuple[str, ...] = ("cpu",)
 KERNEL_TYPES: Mapping[np.dtype, np.dtype] = {np.dtype(np.float16): np.dtype(np.int16)}
 
 driver_facts = host.driver_facts
+load = host.load
+stored = host.stored
 synchronize = host.synchronize
 timer = host.timer
 flusher = host.flusher
@@ -41,22 +43,17 @@ def unsupported(dtype: DType, device: Device) -> str | None:
 
 def to_device(values: Stored, dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return a contiguous copy in the type the kernels take."""
-    return host.copy_of(values).view(_kernel_type(dtype))
+    return host_memory.copy_of(values).view(_kernel_type(dtype))
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return an uninitialised array in the type the kernels take."""
-    return np.empty(shape, _kernel_type(dtype))
+    return host_memory.empty(shape, _kernel_type(dtype))
 
 
 def poison(array: npt.NDArray[Any]) -> None:
     """Fill `array` with NaN; all bits but the sign are a NaN in both 16-bit formats."""
     array.fill(0x7FFF if array.dtype.kind in "iu" else np.nan)
-
-
-def to_host(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[np.float64]:
-    """Return `array`, which holds `dtype`, as float64."""
-    return dtype.widen(array.view(dtype.storage))
 
 
 def set_threads(count: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends import host
+from gpuexplore.backends import host, host_memory
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Device, Environment
@@ -22,6 +22,8 @@ AVX512_NAMES = frozenset({"X86_V4", "AVX512F", "AVX512_SKX"})  # what NumPy call
 AVX512_KERNELS = ("skylakex", "cooperlake", "sapphirerapids")
 
 driver_facts = host.driver_facts
+load = host.load
+stored = host.stored
 synchronize = host.synchronize
 timer = host.timer
 flusher = host.flusher
@@ -44,22 +46,17 @@ def unsupported(dtype: DType, device: Device) -> str | None:
 
 def to_device(values: Stored, dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return a contiguous copy."""
-    return host.copy_of(values).view(_numpy_dtype(dtype))
+    return host_memory.copy_of(values).view(_numpy_dtype(dtype))
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> npt.NDArray[Any]:
     """Return an uninitialised array."""
-    return np.empty(shape, _numpy_dtype(dtype))
+    return host_memory.empty(shape, _numpy_dtype(dtype))
 
 
 def poison(array: npt.NDArray[Any]) -> None:
     """Fill `array` with NaN."""
     array.fill(np.nan)
-
-
-def to_host(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[np.float64]:
-    """Return `array` as float64."""
-    return array.astype(np.float64)
 
 
 def set_threads(count: int) -> None:

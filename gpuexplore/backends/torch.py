@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gpuexplore.backends import host
+from gpuexplore.backends import host, host_memory
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock, EventTimer, HostTimer, Timer
@@ -48,16 +47,30 @@ def to_device(values: Stored, dtype: DType, device: str) -> Any:
     """Return a contiguous tensor of `dtype` on `device`; bf16 crosses as its bits."""
     import torch
 
-    kept = host.copy_of(values)
-    tensor = torch.from_numpy(kept.view(np.int16) if kept.dtype.itemsize == 2 else kept)
-    return tensor.view(getattr(torch, dtype.array_name)).to(_torch_device(device))
+    return _as_integers(host_memory.copy_of(values)).view(getattr(torch, dtype.array_name)).to(_torch_device(device))
+
+
+def load(array: Any, values: Stored) -> None:
+    """Overwrite `array` with `values`."""
+    array.detach().copy_(_as_integers(np.ascontiguousarray(values)).view(array.dtype))
+
+
+def stored(array: Any, dtype: DType) -> Stored:
+    """Return what `array` holds; bf16 crosses as its bits."""
+    import torch
+
+    here = array.detach().cpu()
+    bits: Stored = (here.view(torch.int16) if dtype.itemsize_bytes == 2 else here).numpy().view(dtype.storage)
+    return bits
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     """Return an uninitialised tensor."""
     import torch
 
-    return torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_torch_device(device))
+    if _is_cuda(device):
+        return torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_torch_device(device))
+    return _as_integers(host_memory.empty(shape, dtype.storage)).view(getattr(torch, dtype.array_name))
 
 
 def poison(array: Any) -> None:
@@ -72,14 +85,6 @@ def take_over(out: Any, result: Any) -> None:
     allocation is timed; torch hands out on each call what the call before gave back.
     """
     out.set_(result)
-
-
-def to_host(array: Any, dtype: DType) -> npt.NDArray[np.float64]:
-    """Return `array` as float64 in host memory."""
-    import torch
-
-    copied: npt.NDArray[np.float64] = array.to(torch.float64).cpu().numpy()
-    return copied
 
 
 def synchronize(device: str) -> None:
@@ -159,6 +164,13 @@ def slow_product(dtype: DType, environment: Environment) -> str | None:
     if "AMD" in environment.device.name:
         return "MKL, which computes it for torch, stays on AVX2 on an AMD CPU; OpenBLAS (numpy) can be faster there"
     return "MKL computes it for torch; MKL_VERBOSE=1 prints the vectors and threads it uses"
+
+
+def _as_integers(values: Stored) -> Any:
+    """Return a tensor over the memory of `values`; those of 16 bits, which torch may have no type for, as integers."""
+    import torch
+
+    return torch.from_numpy(values.view(np.int16) if values.dtype.itemsize == 2 else values)
 
 
 def _is_cuda(device: str) -> bool:

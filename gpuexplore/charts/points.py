@@ -140,7 +140,9 @@ def _contrast_said(contrast: Contrast) -> str:
 
 def _interval(measurement: Measurement) -> str:
     found = measurement.ci95_s
-    return format_interval(found, format_seconds) if found else "too few samples"
+    if found is None:
+        return "too few samples"
+    return format_interval(found, format_seconds) + ("" if measurement.covers_processes else ", within this run")
 
 
 def _listed(names: Iterable[str]) -> str:

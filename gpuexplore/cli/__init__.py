@@ -11,11 +11,13 @@ from importlib import import_module
 from typing import Protocol, cast
 
 import gpuexplore
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.cli.streams import give_up_unwritable, prepare_streams, say
+from gpuexplore.errors import GpuExploreError, not_installed
 from gpuexplore.measure import prepare_process
 
 COMMANDS: Mapping[str, str] = {
     "run": "measure an operation and print what it means",
+    "repeatability": "how far the times of one process lie from those of the next, on this machine",
     "devices": "what this machine has, and its peaks",
     "list": "operations, implementations and dtypes, and which go together",
     "specs": "peaks of an accelerator by name, or of all of them",
@@ -53,27 +55,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 when all is OK or skipped with a reason, 1 when a case failed, 2 for unusable arguments.
     """
+    prepare_streams()
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except (GpuExploreError, ImportError, OSError, KeyboardInterrupt) as error:
+        return _explained(error)
+    finally:
+        give_up_unwritable()
+
+
+def _run(words: Sequence[str]) -> int:
     prepare_process()
-    words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(words[0] if words else "")
     for word in words:
         if word.startswith("--") and word.endswith("=--"):  # argparse makes an empty list of it
             parser.error(f"argument {word.removesuffix('=--')}: invalid value: '--': expected a value")
-    chosen = parser.parse_args(words)
     try:
+        chosen = parser.parse_args(words)
         return _command(chosen.command).execute(chosen)
-    except GpuExploreError as error:
-        print(f"gpuexplore: {error}", file=sys.stderr)
-        return EXIT_UNUSABLE
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        sys.stderr.close()
+    finally:
+        sys.stdout.flush()  # here, where it can still be told that it was not written
+
+
+def _explained(error: BaseException) -> int:
+    """Say in a line why the command ends, and return its exit code."""
+    if isinstance(error, BrokenPipeError):  # the reader of a pipe has seen enough
         return EXIT_OK
-    except OSError as error:  # a full disk, a file that may not be read
-        print(f"gpuexplore: {error}", file=sys.stderr)
+    if isinstance(error, KeyboardInterrupt):
+        say("gpuexplore: interrupted")
         return EXIT_FAILED
-    except KeyboardInterrupt:
-        print("gpuexplore: interrupted", file=sys.stderr)
-        return EXIT_FAILED
+    say(f"gpuexplore: {not_installed(error) if isinstance(error, ImportError) else error}")
+    return EXIT_UNUSABLE if isinstance(error, GpuExploreError) else EXIT_FAILED
 
 
 def _parser(wanted: str) -> argparse.ArgumentParser:

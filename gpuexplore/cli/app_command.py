@@ -2,8 +2,12 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import gpuexplore
@@ -22,7 +26,26 @@ def execute(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
     if not LAUNCHER.exists():
         raise NotFound(f"{LAUNCHER.name} is not beside the package: serve the app from a checkout, with make run")
+    if find_spec("streamlit") is None:
+        raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
-    return subprocess.run(command, cwd=LAUNCHER.parent, env=environment, check=False).returncode
+    with _interrupt_ignored():  # by the server while it is loading, which would say so over many lines
+        server = subprocess.Popen(command, cwd=LAUNCHER.parent, env=environment)
+    try:
+        return server.wait()
+    except KeyboardInterrupt:
+        server.terminate()
+        server.wait()
+        raise
+
+
+@contextmanager
+def _interrupt_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C, here and in what is started inside until it decides for itself."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

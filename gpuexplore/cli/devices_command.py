@@ -4,7 +4,7 @@ import argparse
 
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.model import Device
+from gpuexplore.model import Device, ThreadRoofs
 from gpuexplore.serialization import encode
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
@@ -12,7 +12,7 @@ from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `devices`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--measure", action="store_true", help="measure the CPU's peaks now (about two seconds)")
+    parser.add_argument("--measure", action="store_true", help="measure the CPU's peaks now (about three seconds)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -31,14 +31,20 @@ def execute(arguments: argparse.Namespace) -> int:
 def _print_device(device: Device) -> None:
     cores = "unknown" if device.cores is None else device.cores
     print(f"{device.id}  {device.title}  {cores} cores  {format_bytes(device.memory_bytes)}")
-    for peak in device.peaks:
-        rate = format_flop_per_s(peak.flop_per_s)
-        print(f"  {peak.dtype:5} {peak.unit:7} {rate:>14}  {peak.kind}: {peak.source}")
-    if device.bandwidth:
-        rate = format_bytes_per_s(device.bandwidth.bytes_per_s)
-        print(f"  memory        {rate:>14}  {device.bandwidth.kind}: {device.bandwidth.source}")
-    for cache in device.caches:
-        rate = format_bytes_per_s(cache.bandwidth.bytes_per_s)
-        print(f"  L{cache.level} cache      {rate:>14}  {cache.bandwidth.kind}: {cache.bandwidth.source}")
+    _print_roofs(device)
+    if device.one_thread and device.cores != 1:
+        print("  one thread:")
+        _print_roofs(device.one_thread)
     for note in device.notes:
         print(f"  {note}")
+
+
+def _print_roofs(roofs: Device | ThreadRoofs) -> None:
+    for peak in roofs.peaks:
+        rate = format_flop_per_s(peak.flop_per_s)
+        print(f"  {peak.dtype:5} {peak.unit:7} {rate:>14}  {peak.kind}: {peak.source}")
+    named = [("memory", roofs.bandwidth), ("memory", roofs.ordinary_stores)]
+    named += [(f"L{cache.level} cache", cache.bandwidth) for cache in roofs.caches]
+    for name, bandwidth in named:
+        if bandwidth:
+            print(f"  {name:13} {format_bytes_per_s(bandwidth.bytes_per_s):>14}  {bandwidth.kind}: {bandwidth.source}")

@@ -30,6 +30,7 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X[,Y]",
         help="threads of a block of our CUDA kernels (default: their own)",
     )
+    add("--repeat", default="", metavar="N", help="measure in N fresh processes: the interval covers what these change")
 
 
 def request_from(arguments: argparse.Namespace, operation: str) -> Request:
@@ -46,4 +47,5 @@ def request_from(arguments: argparse.Namespace, operation: str) -> Request:
         threads=arguments.threads,
         budget=arguments.budget,
         block=arguments.block,
+        repeat=arguments.repeat,
     )

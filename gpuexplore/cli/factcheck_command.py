@@ -11,10 +11,10 @@ from gpuexplore.analysis.fact_check.measured import experiments
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import exit_code, print_columns, print_json
+from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.run_command import measure, save
 from gpuexplore.devices import discover
 from gpuexplore.model import Device, Result
-from gpuexplore.store import open_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print each claim with its verdict, and the evidence of one row; with `--measure` after measuring."""
     asked, devices = claims_of(arguments.row) if arguments.row else claims(), discover()
     results = _measured(asked, devices) if arguments.measure else ()
-    known = _known(devices)
+    known = measured_here(devices)
     judged = [judge(claim, known) for claim in asked]
     if arguments.json:
         print_json({"claims": [_json(judgement) for judgement in judged]})
@@ -55,12 +55,6 @@ def _measured(asked: Sequence[Claim], devices: Sequence[Device]) -> tuple[Result
         save(experiment, measured)
         results += measured
     return tuple(results)
-
-
-def _known(devices: Sequence[Device]) -> tuple[Result, ...]:
-    """Return what was measured on this machine, the newest of each device first."""
-    with open_store() as store:
-        return tuple(result for device in devices for _, result in store.measured_results(device))
 
 
 def _json(judgement: Judgement) -> dict[str, Any]:

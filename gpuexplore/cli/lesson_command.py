@@ -175,7 +175,7 @@ def _print_step(told: dict[str, Any]) -> None:
 def _where(devices: Sequence[Device]) -> str:
     """Return the machine, the day and the versions, as answers on paper have to say them."""
     versions = ", ".join(f"{name} {version}" for name, version in installed_versions().items())
-    return f"{', '.join(device.name for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
+    return f"{', '.join(device.title for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
 
 
 def _print(arguments: argparse.Namespace) -> int:

@@ -3,12 +3,14 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.streams import takes_every_sign
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.units import format_seconds
@@ -18,7 +20,7 @@ FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status
 
 def print_json(value: Any) -> None:
     """Print `value` as indented, strict JSON."""
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=not takes_every_sign()))
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
@@ -84,7 +86,8 @@ class ProgressLine:
     def _write(self, text: str, *, last: bool = False) -> None:
         line = f"[{self._done}/{self._total}] {text}"
         end = "\n" if last or not self._is_terminal else ""
-        print(f"\r\x1b[K{line}" if self._is_terminal else line, end=end, file=sys.stderr, flush=True)
+        with suppress(OSError):  # nobody can be told; the measurement goes on
+            print(f"\r\x1b[K{line}" if self._is_terminal else line, end=end, file=sys.stderr, flush=True)
 
 
 def _point(case: Case) -> str:

@@ -9,12 +9,11 @@ from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predi
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.own_results import measured_here
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.model import Device, Result
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.request import split
-from gpuexplore.store import open_store
 from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_seconds, format_work_rate
 
 
@@ -41,7 +40,7 @@ def execute(arguments: argparse.Namespace) -> int:
         implementation=arguments.impl,
     )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
-    found = predictions(asked, here, _own_results(here))
+    found = predictions(asked, here, measured_here(here)[::-1])  # newest last
     if arguments.json:
         print_json({"predictions": [prediction_json(prediction) for prediction in found]})
     else:
@@ -49,16 +48,10 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _own_results(here: Sequence[Device]) -> tuple[Result, ...]:
-    """Return what was measured on these devices, newest last."""
-    with open_store() as store:
-        return tuple(result for device in here for _, result in reversed(store.measured_results(device)))
-
-
 def prediction_json(prediction: Prediction) -> dict[str, Any]:
     """Return one entry of what `gpuexplore predict --json` prints."""
     return {
-        "gpu": prediction.device.name,
+        "gpu": prediction.device.title,
         "operation": prediction.case.operation,
         "shape": dict(prediction.case.shape.axes),
         "dtype": prediction.case.dtype,

@@ -17,6 +17,7 @@ import gpuexplore
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
+from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import turn
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
@@ -141,6 +142,11 @@ def _check(path: Path) -> int:
         print(f"gpuexplore: {error}", file=sys.stderr)
         return EXIT_FAILED
     print("\n".join(_summary(recording)))
+    if missing := recording.missing:
+        first = missing[0]
+        words = f"{first.operation} {first.shape} {first.dtype} {first.implementation} on {first.device}"
+        say(f"gpuexplore: {path.name}: {len(missing)} cases of its header have no result, {words} the first of them")
+        return EXIT_FAILED
     return EXIT_OK
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuexplore.analysis.model import AnalyzedResult, Context, RunAnalysis
@@ -13,20 +13,34 @@ from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code, print_columns, print_json, print_summary
+from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import discover
+from gpuexplore.errors import InvalidInput, not_installed
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.sweep import groups_of
-from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import resolve
-from gpuexplore.store import open_store
 from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
 
 OWNER = "command line"
+FILE_TYPES = (".json", ".csv", ".parquet")  # those of charts.export, which takes pandas to import
+INTERRUPTED = "interrupted before it was measured"
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, when something was measured already.
+
+    Attributes:
+        results: one of every case; those that were not measured are CANCELLED.
+    """
+
+    def __init__(self, results: Sequence[Result]) -> None:
+        super().__init__()
+        self.results = tuple(results)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,41 +53,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peak", default="", metavar="KIND", help=f"MFU relative to one of {kinds} (default: the device's)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(EXPORTS)}")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(FILE_TYPES)}")
     parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
-    if arguments.out:
-        check_writable(arguments.out, EXPORTS)
+    export = _exporter(arguments.out) if arguments.out else None
     devices = discover()
     experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
     check_limits(experiment, devices)
     comparison = comparison_for(experiment, arguments.baseline, arguments.peak)
     earlier = () if arguments.no_save else _earlier([device for device in devices if device.id in experiment.devices])
-    results = measure(experiment, devices)
+    try:
+        results = measure(experiment, devices)
+    except Interrupted as interrupted:
+        results = interrupted.results
     analysis = analyze(results, comparison, Context(earlier=earlier))
-    if arguments.out:
-        arguments.out.write_bytes(export(arguments.out.suffix, experiment, analysis))
-    if arguments.json:
-        print_json(run_report(experiment, analysis))
-    else:
-        _print_table(analysis)
-    if not arguments.no_save:  # last: should the database fail now, the results are printed
-        save(experiment, results)
+    try:
+        if export:
+            arguments.out.write_bytes(export(arguments.out.suffix, experiment, analysis))
+        if arguments.json:
+            print_json(run_report(experiment, analysis))
+        else:
+            _print_table(analysis)
+        sys.stdout.flush()  # before the run is kept: should the database fail now, the results are printed,
+    finally:  # and should nobody read what is printed, they are kept
+        if not arguments.no_save:
+            save(experiment, results)
     return exit_code(results)
 
 
 def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, ...]:
-    """Return the results of every case, each device measured in a process of its own."""
+    """Return the results of every case, each device measured in a process of its own.
+
+    Raises:
+        Interrupted: by Ctrl-C, when something was measured already.
+    """
     results: dict[Case, Result] = {}
     progress = ProgressLine(len(experiment.cases()))
 
     def take(event: Case | Result) -> None:
-        progress.show(event)
         if isinstance(event, Result):
             results[event.case] = event
+        progress.show(event)
 
     engine = LocalEngine(devices)
     try:
@@ -83,22 +106,45 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
                 engine.warm(device)
         for group in groups_of(experiment.cases()):
             engine.measure(group, take, lambda: False)
+    except KeyboardInterrupt as error:
+        if not results:
+            raise
+        say(f"gpuexplore: interrupted: {len(results)} of {len(experiment.cases())} cases were measured")
+        raise Interrupted([_result_of(case, results) for case in experiment.cases()]) from error
     finally:
         engine.close()
     return tuple(results[case] for case in experiment.cases())
 
 
+def _result_of(case: Case, results: Mapping[Case, Result]) -> Result:
+    return results.get(case) or Result(case, Status.CANCELLED, INTERRUPTED)
+
+
+def _exporter(path: Path) -> Callable[[str, Experiment, RunAnalysis], bytes]:
+    """Return what writes the file: better missing before measuring than after."""
+    check_writable(path, FILE_TYPES)
+    from gpuexplore.charts.export import export
+
+    return export
+
+
 def _earlier(devices: Sequence[Device]) -> tuple[Result, ...]:
     """Return the best that was measured on these devices before; a database that fails does so before measuring."""
+    try:
+        from gpuexplore.store import open_store
+    except ModuleNotFoundError as error:
+        raise InvalidInput(f"{not_installed(error)}; or measure with --no-save") from error
     with open_store() as store:
         return best_of(result for device in devices for _, result in store.measured_results(device))
 
 
 def save(experiment: Experiment, results: Sequence[Result]) -> None:
     """Keep a run for the app, and say where it is to be found."""
+    from gpuexplore.store import open_store
+
     with open_store() as store:
         run_id = store.record(experiment, OWNER, results=results)
-    print(f"Saved: in the app, add ?run={run_id} to the address", file=sys.stderr)
+    say(f"Saved: in the app, add ?run={run_id} to the address")
 
 
 def _print_table(analysis: RunAnalysis) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import peaks_json, search
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s
+from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,14 @@ def _print_spec(spec: dict[str, Any]) -> None:
         near = ", ".join(row.name for row in search(spec["query"])[:5])
         print(f"{spec['query'][:60]!r} is no accelerator of the table. {f'Near: {near}.' if near else ''}".rstrip())
         return
-    print(f"{spec['key']}  {spec['kind']}, confidence {spec['confidence']}")
+    print(f"{spec['key']}  {format_bytes(spec['memory_bytes'])} memory, confidence {spec['confidence']}")
     for dtype, peak in spec["peaks"].items():
-        print(f"  {dtype:5} {peak['unit']:7} {format_flop_per_s(peak['flop_per_s']):>14}  {peak['source']}")
-    print(f"  memory        {format_bytes_per_s(spec['bandwidth_bytes_per_s']):>14}")
+        rate = format_flop_per_s(peak["flop_per_s"])
+        print(f"  {dtype:5} {peak['unit']:7} {rate:>14}  {peak['kind']:9}  {peak['source']}")
+    if spec["bandwidth_kind"]:
+        rate = format_bytes_per_s(spec["bandwidth_bytes_per_s"])
+        print(f"  memory        {rate:>14}  {spec['bandwidth_kind']:9}  {spec['bandwidth_source']}")
+    if spec["notes"]:
+        print(f"  notes: {spec['notes']}")
+    if spec["same_driver_name"]:
+        print(f"  a driver gives the same name to {', '.join(spec['same_driver_name'])}")

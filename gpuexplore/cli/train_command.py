@@ -80,6 +80,8 @@ def _print(report: Report) -> None:
     print_columns([("phases", *[""] * (len(phases[0]) - 1)), *phases])
     if report.is_contended:
         print(f"\ncontended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile")
+    if report.is_contention_unknown:
+        print("\ncontention unknown: the system does not tell what other work took of the CPU meanwhile")
     for mode in report.modes:
         _print_scaling(mode)
     if report.processes:

@@ -13,17 +13,18 @@ from gpuexplore.devices.accelerators import (
     native_dtypes,
     peaks_of,
     row_of,
-    trusted,
 )
+from gpuexplore.devices.cpu import memory_by_sysconf
 from gpuexplore.devices.cpu_ceiling.cache import ensure_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.devices.cpu_times import CpuLoss, CpuTimes, cpu_loss, cpu_lost_share, read_cpu_times
 from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
 from gpuexplore.devices.nvml import is_cut_into_instances
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
-from gpuexplore.devices.telemetry import CpuTimes, cpu_lost_share, free_gpu_bytes, governor, read, read_cpu_times
+from gpuexplore.devices.telemetry import free_gpu_bytes, governor, read
 
 __all__ = [
     "ACCELERATORS",
@@ -31,11 +32,13 @@ __all__ = [
     "CACHES_OVERFLOWN",
     "Accelerator",
     "Ceiling",
+    "CpuLoss",
     "CpuTimes",
     "accelerator_named",
     "as_device",
     "bandwidth_of",
     "cache_directory",
+    "cpu_loss",
     "cpu_lost_share",
     "data_directory",
     "device_named",
@@ -47,6 +50,7 @@ __all__ = [
     "governor",
     "is_cut_into_instances",
     "match",
+    "memory_by_sysconf",
     "native_dtypes",
     "peaks_json",
     "peaks_of",
@@ -55,5 +59,4 @@ __all__ = [
     "row_of",
     "search",
     "target_named",
-    "trusted",
 ]

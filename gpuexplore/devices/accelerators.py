@@ -1,6 +1,7 @@
 """The table of known accelerators: one row of accelerators.csv each, SI units inside, unknown is None.
 
-A row is found by the name its driver reports, never by a part of it: "L4" is in "L40S".
+A row is found by the name its driver reports, never by a part of it: "L4" is in "L40S". Where one name is given to
+several cards, the driver's other facts choose: see `variants.py`.
 """
 
 import csv
@@ -8,12 +9,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from types import MappingProxyType
 
 from gpuexplore.devices.peaks import PEAK_FIELDS, RATE_FIELDS, Rate, peaks_from
 from gpuexplore.dtypes import FORMATS
-from gpuexplore.model import Bandwidth, Device, Peak
+from gpuexplore.model import Bandwidth, Device, Peak, PeakKind
 
-MEMORY_TOLERANCE = 0.12  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
+DERIVATIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "formula": "{rate_class} rate x multiprocessors x clock, from {url}",
+        "sparse": "half of what the vendor prints with sparsity, {url}",
+        "board": "what the vendor prints for the whole board, per device, {url}",
+        "memory": "memory data rate x bus width, from {url}",
+        "reported": "as others report it, the vendor prints none: {url}",
+    }
+)
+BANDWIDTH_FIELD = "memory_bandwidth_gbs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +33,13 @@ class Accelerator:
 
     Attributes:
         match_regex: anchored pattern of the driver names.
+        pci_ids: vendor and device, `10de:1f82`, where cards of one name differ in it; empty where they do not.
         compute_capability: CUDA's number, or the architecture name other vendors use.
         rate_class: row of flop_per_clock.csv.
         multiprocessors: streaming multiprocessors, compute units, Xe-cores or Apple cores.
         tensor_clock_hz: clock the datasheet rates the matrix peaks at, where it is another than the boost clock.
         rates: dense FLOP/s (int8: operations/s) by column; a column that is not there is no unit.
-        derived: columns that no datasheet lists: rate x multiprocessors x clock.
+        derived: how each figure was found that its document does not print, by column: a key of DERIVATIONS.
         confidence: `low`, `medium` or `high`; `notes` say why.
     """
 
@@ -35,6 +47,7 @@ class Accelerator:
     name: str
     driver_names: tuple[str, ...]
     match_regex: str
+    pci_ids: tuple[str, ...]
     vendor: str
     architecture: str
     chip: str
@@ -54,7 +67,7 @@ class Accelerator:
     pcie_bytes_per_s: float | None
     link_bytes_per_s: float | None
     rates: Mapping[str, float] = field(hash=False)
-    derived: frozenset[str]
+    derived: Mapping[str, str] = field(hash=False)
     source_url: str
     confidence: str
     notes: str
@@ -68,11 +81,18 @@ def _whole(text: str, scale: int = 1) -> int | None:
     return round(float(text) * scale) if text else None
 
 
+def _derivation(entry: str) -> tuple[str, str]:
+    """Return column and derivation of `bf16_tensor=sparse`; without a word it is the formula."""
+    column, _, how = entry.partition("=")
+    return column, how or "formula"
+
+
 def _accelerator(row: Mapping[str, str]) -> Accelerator:
     return Accelerator(
         **{name: row[name] for name in ("key", "name", "match_regex", "vendor", "architecture", "chip")},
         **{name: row[name] for name in ("compute_capability", "rate_class", "source_url", "confidence", "notes")},
         driver_names=tuple(row["driver_names"].split(";")),
+        pci_ids=tuple(filter(None, row["pci_ids"].split(";"))),
         release_year=_whole(row["release_year"]),
         devices_per_board=_whole(row["devices_per_board"]),
         multiprocessors=_whole(row["sm_count"]),
@@ -87,7 +107,7 @@ def _accelerator(row: Mapping[str, str]) -> Accelerator:
         pcie_bytes_per_s=_number(row["pcie_gbs_per_dir"], 9),
         link_bytes_per_s=_number(row["link_gbs_bidir"], 9),
         rates={name: float(f"{row[name]}e12") for name in RATE_FIELDS if row[name]},
-        derived=frozenset(filter(None, row["derived_fields"].split(";"))),
+        derived=dict(_derivation(entry) for entry in row["derived_fields"].split(";") if entry),
     )
 
 
@@ -108,24 +128,14 @@ def row_of(device: Device) -> Accelerator | None:
     return _BY_KEY.get(device.spec_key or "")
 
 
+def rows_named(driver_name: str) -> tuple[Accelerator, ...]:
+    """Return the rows of every card that its driver calls `driver_name`."""
+    return tuple(row for row in ACCELERATORS if re.fullmatch(row.match_regex, driver_name))
+
+
 def match(driver_name: str) -> Accelerator | None:
-    """Return the row of the device that its driver calls `driver_name`, or None."""
-    return next((row for row in ACCELERATORS if re.fullmatch(row.match_regex, driver_name)), None)
-
-
-def trusted(accelerator: Accelerator, multiprocessors: int | None, memory_bytes: int | None) -> str | None:
-    """Return why the row does not describe the device the driver sees, or None when it may be used.
-
-    One name is often given to several devices (the RTX 3080 with 10 and with 12 GB), so the row
-    must agree with whatever the driver states about the device.
-    """
-    known = accelerator.multiprocessors
-    if multiprocessors is not None and known is not None and multiprocessors != known:
-        return f"the driver counts {multiprocessors} multiprocessors, the table {known}"
-    size = accelerator.memory_bytes
-    if memory_bytes is not None and size is not None and abs(memory_bytes - size) > MEMORY_TOLERANCE * size:
-        return f"the driver sees {memory_bytes / 2**30:.1f} GiB of memory, the table {size / 2**30:.0f} GiB"
-    return None
+    """Return the row of the device that its driver calls `driver_name`, the first of several; None without one."""
+    return next(iter(rows_named(driver_name)), None)
 
 
 def peaks_of(accelerator: Accelerator) -> tuple[Peak, ...]:
@@ -136,17 +146,22 @@ def peaks_of(accelerator: Accelerator) -> tuple[Peak, ...]:
 def _rate(accelerator: Accelerator, name: str) -> Rate | None:
     if name not in accelerator.rates:
         return None
-    if name in accelerator.derived:
-        derivation = f"{accelerator.rate_class} rate x multiprocessors x clock, from {accelerator.source_url}"
-        return Rate(accelerator.rates[name], "formula", derivation)
-    return Rate(accelerator.rates[name], "datasheet", accelerator.source_url)
+    return Rate(accelerator.rates[name], *_basis(accelerator, name))
+
+
+def _basis(accelerator: Accelerator, name: str) -> tuple[PeakKind, str]:
+    """Return whether the vendor prints a figure, and the document, or how it was derived."""
+    if name not in accelerator.derived:
+        return "datasheet", accelerator.source_url
+    words = DERIVATIONS[accelerator.derived[name]]
+    return "formula", words.format(rate_class=accelerator.rate_class, url=accelerator.source_url)
 
 
 def bandwidth_of(accelerator: Accelerator) -> Bandwidth | None:
-    """Return the memory bandwidth of a row."""
+    """Return the memory bandwidth of a row: `datasheet` where the vendor prints it, else `formula`."""
     if accelerator.bandwidth_bytes_per_s is None:
         return None
-    return Bandwidth(accelerator.bandwidth_bytes_per_s, "datasheet", accelerator.source_url)
+    return Bandwidth(accelerator.bandwidth_bytes_per_s, *_basis(accelerator, BANDWIDTH_FIELD))
 
 
 def native_dtypes(accelerator: Accelerator) -> tuple[str, ...]:

@@ -28,6 +28,10 @@ INSTRUCTION_SETS = (
     *("avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16", "amx_int8"),
     *("asimd", "asimdhp", "asimddp", "fphp", "bf16", "i8mm", "sve", "sve2", "svebf16", "svei8mm", "sme"),
 )
+UNWATCHED = (
+    "The accounts of this system (/proc) cannot be read: whether other work used the CPU while something was measured, "
+    "and whether an implementation kept memory, is unknown."
+)
 
 
 def cpu_device(root: Path = ROOT) -> Device:
@@ -43,6 +47,7 @@ def cpu_device(root: Path = ROOT) -> Device:
         clock_hz=_khz(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
         native=native_dtypes(root),
         identity=cpu_identity(root),
+        notes=() if read_line(root / "proc/stat") else (UNWATCHED,),
     )
 
 
@@ -144,18 +149,25 @@ def _quota_cores(root: Path) -> int | None:
 
 
 def memory_bytes() -> int | None:
-    """Return the machine's memory."""
+    """Return the machine's memory; None where nothing states it."""
     try:
         import psutil
-    except ImportError:
-        return _memory_by_sysconf()
-    return int(psutil.virtual_memory().total)
+
+        return int(psutil.virtual_memory().total)
+    except (ImportError, OSError):  # a bare machine; one whose /proc cannot be read
+        return memory_by_sysconf("SC_PHYS_PAGES")
 
 
-def _memory_by_sysconf() -> int | None:
-    if not {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(getattr(os, "sysconf_names", ())):
+def memory_by_sysconf(pages: str) -> int | None:
+    """Return the bytes of so many pages as the C library states them; None where it does not.
+
+    Args:
+        pages: SC_PHYS_PAGES or SC_AVPHYS_PAGES.
+    """
+    if not {"SC_PAGE_SIZE", pages} <= set(getattr(os, "sysconf_names", ())):
         return None
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf(pages)
+    return found if found > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from gpuexplore.devices.accelerators import Accelerator, bandwidth_of, match, native_dtypes, peaks_of, trusted
+from gpuexplore.devices.accelerators import bandwidth_of, native_dtypes, peaks_of
 from gpuexplore.devices.formula import formula_bandwidth, formula_peaks, native_since
 from gpuexplore.devices.gpu_facts import GpuFacts
+from gpuexplore.devices.variants import choose
 from gpuexplore.model import Device, Identity
 
 
 def device_from(index: int, facts: GpuFacts) -> Device:
     """Return `cuda:<index>` with the peaks of its row, else of the formula, else none."""
-    row = match(facts.name)
-    doubt = _doubt(row, facts)
-    if row is None or doubt is not None:
-        return _by_formula(_plain(index, facts), facts, doubt or f"no row is called {facts.name!r}")
+    row, doubt = choose(facts)
+    if row is None:
+        return _by_formula(_plain(index, facts), facts, doubt or "no row describes it")
     return replace(
         _plain(index, facts),
         cores=facts.multiprocessors or row.multiprocessors,
@@ -23,7 +23,10 @@ def device_from(index: int, facts: GpuFacts) -> Device:
         spec_key=row.key,
         peaks=peaks_of(row),
         bandwidth=bandwidth_of(row),
-        notes=(f"Peaks are from the table's row {row.key} ({row.confidence} confidence), which no fact contradicts.",),
+        notes=(
+            f"Peaks are from the table's row {row.key} ({row.confidence} confidence), which no fact contradicts.",
+            *filter(None, (row.notes and f"Of that row: {row.notes.rstrip('.')}.",)),
+        ),
     )
 
 
@@ -47,15 +50,6 @@ def _plain(index: int, facts: GpuFacts) -> Device:
 def _identity(facts: GpuFacts) -> Identity | None:
     found = Identity(pci_id=facts.pci_id, power_limit_w=facts.power_limit_w)
     return None if found == Identity() else found
-
-
-def _doubt(row: Accelerator | None, facts: GpuFacts) -> str | None:
-    """Return why the row may not be used, or None."""
-    if row is None:
-        return None
-    if facts.sliced:
-        return "the GPU is cut into MIG instances"
-    return trusted(row, facts.multiprocessors, facts.memory_bytes)
 
 
 def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:

@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Mapping
 
 from gpuexplore.model import Device, Identity
-from gpuexplore.units import format_flop_per_s
+from gpuexplore.units import format_bytes, format_flop_per_s
 
 UnitKey = tuple[str, str | None, float | None]
 OTHER_PROCESSOR = "another processor of this name"
 CEILING_TOLERANCE = 0.15  # of two measured ceilings of one processor; Zen 4 and Zen 5 differ by 120 %
+MEMORY_TOLERANCE = 0.12  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
 FACTS: Mapping[str, str] = {  # of an identity, in words: two that are known and differ make two devices
     "vendor": "vendor",
     "family": "family",
@@ -39,6 +40,11 @@ def why_other_device(device: Device | None, other: Device) -> str | None:
         return f"it was measured on {device.title}"
     found = _unlike(device, other)
     return found and f"{OTHER_PROCESSOR}: {found}"
+
+
+def is_namesake(device: Device | None, other: Device) -> bool:
+    """Return whether `device` is another processor than `other` under the same name."""
+    return (why_other_device(device, other) or "").startswith(OTHER_PROCESSOR)
 
 
 def same_unit(device: Device | None, other: Device) -> bool:
@@ -81,8 +87,17 @@ def _agree(value: object, other: object) -> bool:
     return value is None or other is None or value == other
 
 
+def _alike_bytes(size: int | None, other: int | None) -> bool:
+    """Return whether two GPUs have the same memory, as far as both are known: ECC keeps some of it."""
+    return size is None or other is None or abs(size - other) <= MEMORY_TOLERANCE * max(size, other)
+
+
 def _unlike(device: Device, other: Device) -> str | None:
     """Return how two processors of one name differ."""
+    if not _agree(device.spec_key, other.spec_key):
+        return f"it is {device.spec_key}, not {other.spec_key}, in the table of accelerators"
+    if device.kind != "cpu" and not _alike_bytes(device.memory_bytes, other.memory_bytes):
+        return f"it has {format_bytes(device.memory_bytes)} of memory, not {format_bytes(other.memory_bytes)}"
     if not _agree(device.cores, other.cores):
         return f"it has {device.cores} cores, not {other.cores}"
     if not _agree(device.compute_capability, other.compute_capability):

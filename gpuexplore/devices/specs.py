@@ -3,7 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
-from gpuexplore.devices.accelerators import ACCELERATORS, Accelerator, as_device, match, peaks_of
+from gpuexplore.devices.accelerators import (
+    ACCELERATORS,
+    Accelerator,
+    as_device,
+    bandwidth_of,
+    match,
+    peaks_of,
+    rows_named,
+)
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device, Peak
 
@@ -49,24 +57,37 @@ def target_named(query: str, here: Iterable[Device]) -> Device:
 def peaks_json(query: str) -> dict[str, Any]:
     """Return what `gpuexplore specs NAME --json` prints; `key` is None for an unknown name.
 
-    A dtype with both units is given with its matrix unit; `kind` is `formula` only when the
-    datasheet lists none of the peaks.
+    A dtype with both units is given with its matrix unit. `kind` is that of all of them, `mixed` where the vendor
+    prints some and others are derived: each says its own. `same_driver_name` lists other rows that a driver gives the
+    same name.
     """
     row = accelerator_named(query)
-    peaks = peaks_of(row) if row else ()
+    bandwidth = bandwidth_of(row) if row else None
+    peaks = _matrix_first(peaks_of(row) if row else ())
     return {
         "query": query,
         "key": row.key if row else None,
         "kind": _kind(peaks),
-        "peaks": {peak.dtype: _peak_json(peak) for peak in _matrix_first(peaks)},
-        "bandwidth_bytes_per_s": row.bandwidth_bytes_per_s if row else None,
+        "peaks": {peak.dtype: _peak_json(peak) for peak in peaks},
+        "bandwidth_bytes_per_s": bandwidth.bytes_per_s if bandwidth else None,
+        "bandwidth_kind": bandwidth.kind if bandwidth else None,
+        "bandwidth_source": bandwidth.source if bandwidth else None,
+        "memory_bytes": row.memory_bytes if row else None,
         "confidence": row.confidence if row else None,
+        "notes": (row.notes or None) if row else None,
+        "same_driver_name": _same_driver_name(row) if row else [],
     }
 
 
-def _kind(peaks: tuple[Peak, ...]) -> str | None:
+def _same_driver_name(row: Accelerator) -> list[str]:
+    """Return the keys of other rows whose cards a driver calls the same."""
+    found = (other.key for name in row.driver_names for other in rows_named(name))
+    return [key for key in dict.fromkeys(found) if key != row.key]
+
+
+def _kind(peaks: list[Peak]) -> str | None:
     kinds = {peak.kind for peak in peaks}
-    return "datasheet" if "datasheet" in kinds else next(iter(kinds), None)
+    return "mixed" if len(kinds) > 1 else next(iter(kinds), None)
 
 
 def _matrix_first(peaks: tuple[Peak, ...]) -> list[Peak]:
@@ -75,4 +96,4 @@ def _matrix_first(peaks: tuple[Peak, ...]) -> list[Peak]:
 
 
 def _peak_json(peak: Peak) -> dict[str, Any]:
-    return {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "source": peak.source}
+    return {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "kind": peak.kind, "source": peak.source}

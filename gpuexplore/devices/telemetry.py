@@ -4,7 +4,6 @@ Everything a machine does not tell is None; nothing here raises.
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -99,38 +98,3 @@ def _cpu_temperature() -> float | None:
 def governor(root: Path = ROOT) -> str | None:
     """Return the policy that sets the CPU's clock, e.g. `performance`; None without cpufreq."""
     return read_line(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-
-
-@dataclass(frozen=True, slots=True)
-class CpuTimes:
-    """Seconds since boot, summed over all logical CPUs; `own_s` is of this process and its ended children."""
-
-    total_s: float
-    busy_s: float
-    stolen_s: float
-    own_s: float
-
-
-def read_cpu_times(root: Path = ROOT) -> CpuTimes | None:
-    """Return the CPU's time accounts now; None where there is no /proc/stat."""
-    fields = (read_line(root / "proc/stat") or "").partition("\n")[0].split()
-    if len(fields) < 9 or fields[0] != "cpu":
-        return None
-    user, nice, system, idle, waiting, interrupts, softirqs, stolen = (
-        int(field) / os.sysconf("SC_CLK_TCK") for field in fields[1:9]
-    )
-    busy = user + nice + system + interrupts + softirqs
-    return CpuTimes(busy + idle + waiting + stolen, busy, stolen, sum(os.times()[:4]))
-
-
-def cpu_lost_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None:
-    """Return the share of the machine's CPU time between two readings that went to others.
-
-    Others are other processes and, on a virtual machine, other guests (`steal`). None when it is
-    unknown or the readings are too close: the accounts tick every 10 ms.
-    """
-    if before is None or after is None or after.total_s - before.total_s < 0.1:
-        return None
-    others = (after.busy_s - before.busy_s) - (after.own_s - before.own_s)
-    lost = max(0.0, others) + after.stolen_s - before.stolen_s
-    return min(1.0, lost / (after.total_s - before.total_s))

@@ -138,16 +138,23 @@ def watch(stop: Event, url: str | None = None) -> None:
     """
     if is_external():
         return
-    keeper = Watch(url)
-    keeper.replace_other_version()
+    keeper: Watch | None = None
+    said = ""
     while True:
         try:
+            if keeper is None:
+                keeper = Watch(url)
+                keeper.replace_other_version()
             keeper.look()
-        except (OSError, InvalidInput, psutil.Error):
+        except InvalidInput as error:  # a home that cannot be used: it may be there later
+            if said != (said := str(error)):
+                LOG.error("The supervisor cannot be looked after: %s", error)
+        except (OSError, psutil.Error):
             LOG.exception("The supervisor could not be looked after; the next look is due in %g s", LOOK_S)
         if stop.wait(LOOK_S):
             break
-    keeper.stop()
+    if keeper is not None:
+        keeper.stop()
 
 
 def is_external() -> bool:

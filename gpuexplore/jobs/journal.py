@@ -48,7 +48,7 @@ class Ended:
         error: what makes the worker unusable: it could not warm up, or its CUDA context broke.
         device: the device with its ceilings, after a warm-up.
         failure: what ended an activity; the worker can be used all the same.
-        left_behind: processes that the task started and that still run.
+        left_behind: processes and threads that the task started and that still run.
     """
 
     error: str | None = None
@@ -57,7 +57,14 @@ class Ended:
     left_behind: int = 0
 
 
-Event = Begun | Case | Result | ActivityReport | Ended
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A result that stands should the worker end before it reports the case: only what a call costs is missing."""
+
+    result: Result
+
+
+Event = Begun | Case | Kept | Result | ActivityReport | Ended
 
 
 def write_task(directory: Path, task: Task) -> None:
@@ -103,6 +110,6 @@ def encode_event(event: Event) -> dict[str, Any]:
 
 def decode_event(data: dict[str, Any]) -> Event:
     """Return the event that `encode_event` turned into `data`."""
-    kinds: Sequence[type[Event]] = (Begun, Case, Result, ActivityReport, Ended)
+    kinds: Sequence[type[Event]] = (Begun, Case, Kept, Result, ActivityReport, Ended)
     kind = next(kind for kind in kinds if kind.__name__ == data["kind"])
     return decode(kind, data["value"])

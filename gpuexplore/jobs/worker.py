@@ -8,6 +8,7 @@ import ctypes
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import IO
 
 import psutil
 
-from gpuexplore.activity import ActivityReport
+from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import ensure_ceiling
-from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Task, read_task, write_event
+from gpuexplore.devices.identity import device_key
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Kept, Task, read_task, write_event
 from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.jobs.sample_limit import with_fewer_samples
 from gpuexplore.jobs.turn import TurnWord
@@ -81,7 +84,14 @@ def _children() -> set[psutil.Process]:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:  # none at all, as nearly always: 2 µs, where a list of processes takes milliseconds
         return set()
-    return {child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+    with suppress(psutil.Error, OSError):  # /proc cannot be read: then what was left behind is not noticed
+        return {child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+    return set()
+
+
+def _running() -> set[psutil.Process | threading.Thread]:
+    """Return what implementations may leave behind, at work: child processes, and threads of Python."""
+    return {*_children(), *threading.enumerate()}
 
 
 def _warm_up(task: Task) -> Ended:
@@ -90,7 +100,7 @@ def _warm_up(task: Task) -> Ended:
         ready = ensure_ceiling(task.device)
         resolve_name(task.runner).warm_up(ready)
     except Exception as error:
-        LOG.exception("Warming up %s failed", task.device.id)
+        _log(error, f"Warming up {task.device.id} failed")
         return Ended(describe_error(error))
     return Ended(device=ready)
 
@@ -98,7 +108,8 @@ def _warm_up(task: Task) -> Ended:
 def _perform_activity(task: Task, directory: Path, journal: IO[str]) -> Ended:
     """Do what no sweep of an operation is; what goes wrong in it is its own failure."""
     assert task.activity is not None
-    children, failure, versions = _children(), None, installed_versions()
+    children, failure = _children(), None
+    versions = {**installed_versions(), DEVICE: device_key(task.device)}
     try:
         resolve_name(task.runner).perform(
             dict(task.activity.arguments),
@@ -108,7 +119,7 @@ def _perform_activity(task: Task, directory: Path, journal: IO[str]) -> Ended:
             time=Timekeeper(undisturbed=Rounds().beside_no_page),
         )
     except Exception as error:
-        LOG.exception("%s failed", task.activity)
+        _log(error, f"{task.activity} failed")
         failure = describe_error(error)
     broken = failure if failure and breaks_context(failure, task.device) else None
     return Ended(broken, failure=failure, left_behind=len(_children() - children))
@@ -120,11 +131,11 @@ def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
     Where a case breaks the CUDA context, and with it this process, it is the last one the journal tells of, and has
     no result.
     """
-    children, reporter = _children(), _Reporter(task, TurnWord(directory), journal)
+    before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
     error = _measure_group(task, reporter, cancelled=(directory / CANCEL).exists)
     for case in tuple(reporter.left):
         reporter.report(failed(case, error) if error else Result(case, Status.ERROR, UNREPORTED))
-    return Ended(reporter.context_error, left_behind=len(_children() - children))
+    return Ended(reporter.context_error, left_behind=len(_running() - before))
 
 
 class _Reporter:
@@ -142,12 +153,25 @@ class _Reporter:
         self._indices = {case: index for index, case in enumerate(task.cases)}
         self._turn = turn
         self._journal = journal
+        self._process = os.getpid()
 
     def begin_turn(self, case: Case, expected_s: float | None = None) -> None:
+        self._end_twin()
         if case in self._indices:  # others are called while one of these is finished: the cost of a call is sampled
             self._turn.begin(self._indices[case], expected_s)
 
+    def _end_twin(self) -> None:
+        """End this process where it is a copy of the worker that an implementation made: both would report."""
+        if os.getpid() != self._process:
+            os._exit(0)
+
+    def keep(self, result: Result) -> None:
+        self._end_twin()
+        if result.case in self.left:
+            write_event(self._journal, Kept(with_fewer_samples(result)))
+
     def report(self, event: Case | Result) -> None:
+        self._end_twin()
         if self.context_error is not None:
             return
         if isinstance(event, Case):
@@ -165,16 +189,22 @@ class _Reporter:
 
 def _measure_group(task: Task, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> Exception | None:
     """Return what ended the runner before it was done."""
-    time = Timekeeper(undisturbed=Rounds().beside_no_page, begin_turn=reporter.begin_turn)
+    time = Timekeeper(undisturbed=Rounds().beside_no_page, begin_turn=reporter.begin_turn, keep=reporter.keep)
     try:
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
         resolve_name(task.runner).measure_group(
             task.cases, ready, report=reporter.report, cancelled=cancelled, time=time
         )
     except Exception as error:
-        LOG.exception("Measuring %s failed", task.cases[0].group)
+        _log(error, f"Measuring {task.cases[0].group} failed")
         return error
     return None
+
+
+def _log(error: Exception, what: str) -> None:
+    """Log an error with where it arose; not what was raised on purpose, or by a package that is missing."""
+    purposeful = isinstance(error, GpuExploreError | ModuleNotFoundError)
+    LOG.error("%s: %s", what, describe_error(error), exc_info=None if purposeful else error)
 
 
 if __name__ == "__main__":

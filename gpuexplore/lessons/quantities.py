@@ -31,7 +31,14 @@ from gpuexplore.lessons.figure import (
 from gpuexplore.model import Case, Device, Measurement, Origin
 from gpuexplore.operations import operation_named
 
-DOUBTS = ("noisy", "contended", "throttled", "over_peak")  # flags after which a guess is not called wrong
+DOUBTS = (
+    "noisy",
+    "contended",
+    "drifted",
+    "throttled",
+    "over_peak",
+    "over_physical_peak",
+)  # flags after which a guess is not called wrong
 WARP = 32
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 

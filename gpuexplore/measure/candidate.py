@@ -20,12 +20,15 @@ from gpuexplore.operations.contract import Implementation, Operation, Phased
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
 
 
+Inputs = tuple[Stored, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A `run` with its output, its timer and its flush; `run` alone is what is timed.
 
     `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
-    can be called on their own.
+    can be called on their own; `inputs` are the arrays that `run` reads.
     """
 
     case: Case
@@ -37,6 +40,7 @@ class Candidate:
     timer: Timer
     flush: Call | None
     phases: Mapping[PhaseName, Call] = field(default_factory=dict)
+    inputs: tuple[Any, ...] = ()
 
     def first_call_s(self, clock: Clock) -> float:
         """Return seconds of one call until the device is done."""
@@ -50,12 +54,26 @@ class Candidate:
         self.backend.poison(self.out)
         self.backend.synchronize(self.case.device)
 
+    def load(self, values: Inputs) -> None:
+        """Overwrite the inputs with `values`: what was built on them computes with others from now on."""
+        for array, wanted in zip(self.inputs, values, strict=True):
+            self.backend.load(array, wanted)
+        self.backend.synchronize(self.case.device)
+
+    def holds(self, values: Inputs) -> bool:
+        """Return whether the inputs still hold `values`, bit by bit."""
+        return all(
+            np.array_equal(_bits(self.backend.stored(array, self.dtype)), _bits(wanted))
+            for array, wanted in zip(self.inputs, values, strict=True)
+        )
+
     def output(self) -> npt.NDArray[np.float64]:
         """Return the output as float64 on the host."""
-        return self.backend.to_host(self.out, self.dtype)
+        return self.dtype.widen(self.backend.stored(self.out, self.dtype))
 
 
-Inputs = tuple[Stored, ...]
+def _bits(array: Stored) -> npt.NDArray[np.unsignedinteger[Any]]:
+    return array.view(f"uint{8 * array.dtype.itemsize}")
 
 
 def build_candidate(case: Case, operation: Operation, device: Device, *, inputs: Inputs, clock: Clock) -> Candidate:
@@ -75,12 +93,13 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     chosen = {"block": case.options.block} if case.options.block else {}
-    run = build(tuple(backend.to_device(array, dtype, case.device) for array in inputs), out, dtype, **chosen)
+    there = tuple(backend.to_device(array, dtype, case.device) for array in inputs)
+    run = build(there, out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
     timer = backend.timer(case.device, clock)
     if isinstance(run, Phased):
-        return Candidate(case, device, backend, dtype, run.run, out, timer, flush, run.phases)
-    return Candidate(case, device, backend, dtype, run, out, timer, flush)
+        return Candidate(case, device, backend, dtype, run.run, out, timer, flush, run.phases, there)
+    return Candidate(case, device, backend, dtype, run, out, timer, flush, inputs=there)
 
 
 def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:

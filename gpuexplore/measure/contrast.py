@@ -32,7 +32,7 @@ def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
         try:
             graph = candidate.backend.capture(candidate.run, candidate.case.device, GRAPH_CALLS)
         except Exception as error:  # some calls cannot be captured: the case's own samples stand
-            yield Contrast("graph", reason=describe_error(error)[:500])
+            yield Contrast("graph", reason=describe_error(error))
             return
         if graph is not None:
             replayed = sample_alone(

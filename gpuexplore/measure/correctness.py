@@ -19,10 +19,12 @@ import numpy as np
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.scales import NEGLIGIBLE
 
 SAFETY_FACTOR = 4.0
-BLOCK_ELEMENTS = 1 << 18  # 2 MB in float64: a cache holds it
-NEGLIGIBLE = 1e-12  # of the whole output: what is smaller is a zero that float64 missed, and has no scale of its own
+FEW = 256  # elements: the norm of more differs from that of their terms by a few percent
+CANCELLED_ABOVE = 4.0  # times the norm: the terms of no operation are as large where they do not
+BLOCK_ELEMENTS = 1 << 15  # 256 KB in float64: a core's cache holds what is compared and the differences
 
 
 def tolerance(operation: Operation, shape: Shape, dtype: DType) -> float:
@@ -41,7 +43,14 @@ def summed_error(dtype: DType) -> float:
     return SAFETY_FACTOR * DTYPES[dtype.accumulate].unit_roundoff
 
 
-def check(out: Array, parts: tuple[tuple[Any, Array], ...], allowed: float, leeways: Sequence[float] = ()) -> Accuracy:
+def check(
+    out: Array,
+    parts: tuple[tuple[Any, Array], ...],
+    allowed: float,
+    leeways: Sequence[float] = (),
+    *,
+    scales: Sequence[Any] = (),
+) -> Accuracy:
     """Return the relative error of `out` over the one of the reference `parts` that it is least within.
 
     Args:
@@ -49,15 +58,19 @@ def check(out: Array, parts: tuple[tuple[Any, Array], ...], allowed: float, leew
         parts: pairs of an index into it and the expected values there.
         allowed: the largest relative error of any part.
         leeways: norms of the error that each part may have besides; empty: none.
+        scales: the sizes of the terms of each part's elements, which broadcast against it. Where they cancel, which a
+            few elements may by chance, its error is relative to them. Empty: nothing cancels.
     """
-    norms = [float(np.linalg.norm(expected)) for _, expected in parts]
-    scales = [_scale(norm, hypot(*norms)) for norm in norms]
-    errors = [
-        _relative_error(out[index], expected, scale) for (index, expected), scale in zip(parts, scales, strict=True)
+    norms = [hypot(*(_norm(expected[rows]) for rows in row_blocks(expected))) for _, expected in parts]
+    sizes = [_scale(norm, hypot(*norms)) for norm in norms]
+    sizes = [
+        _cancelled(size, expected.size, np.asarray(scale))
+        for size, (_, expected), scale in zip(sizes, parts, scales or [0.0] * len(parts), strict=True)
     ]
+    errors = [_relative_error(out[index], expected, size) for (index, expected), size in zip(parts, sizes, strict=True)]
     known = [error for error in errors if error is not None]
-    limits = [allowed + leeway / scale for leeway, scale in zip(leeways or [0.0] * len(parts), scales, strict=True)]
-    if len(known) < len(errors) or not _all_finite(out):
+    limits = [allowed + leeway / size for leeway, size in zip(leeways or [0.0] * len(parts), sizes, strict=True)]
+    if len(known) < len(errors) or not _all_finite(out, parts):
         return Accuracy(None, max(limits))
     return Accuracy(*max(zip(known, limits, strict=True), key=lambda pair: pair[0] / pair[1]))
 
@@ -66,11 +79,30 @@ def describe(accuracy: Accuracy) -> str:
     """Return why an output is incorrect."""
     if accuracy.relative_error is None:
         return "the output holds NaN or infinity: elements were never written, or overflowed"
+    worst = accuracy.worst
+    if accuracy.relative_error <= accuracy.tolerance and worst and worst.share > 1:
+        difference = abs(worst.value - worst.expected)
+        return (
+            f"{worst.where} is {worst.value:.6g} where {worst.expected:.6g} is expected: off by {difference:.2g}, "
+            f"rounding explains at most {worst.allowed:.2g}"
+        )
     return f"relative error {accuracy.relative_error:.2g}, rounding explains at most {accuracy.tolerance:.2g}"
 
 
-def _all_finite(out: Array) -> bool:
-    return all(bool(np.isfinite(out[rows]).all()) for rows in _row_blocks(out))
+def row_blocks(array: Array) -> Iterator[Any]:
+    """Yield indices of successive rows: differences of a gigabyte would cost more to allocate than to compute."""
+    if array.size <= BLOCK_ELEMENTS or not array.ndim:
+        yield ...
+        return
+    step = max(1, BLOCK_ELEMENTS * len(array) // array.size)
+    yield from (slice(start, start + step) for start in range(0, len(array), step))
+
+
+def _all_finite(out: Array, parts: Sequence[tuple[Any, Array]]) -> bool:
+    """Return whether the elements are finite that `parts`, whose norms say so of their own, leave out."""
+    if sum(expected.size for _, expected in parts) == out.size:
+        return True
+    return all(bool(np.isfinite(out[rows]).all()) for rows in row_blocks(out))
 
 
 def _scale(norm: float, whole: float) -> float:
@@ -78,17 +110,19 @@ def _scale(norm: float, whole: float) -> float:
     return (norm if norm > NEGLIGIBLE * whole else whole) or 1.0
 
 
+def _cancelled(size: float, elements: int, scale: Array) -> float:
+    """Return what the error of a part is relative to: its size, or that of its terms where they cancelled."""
+    terms = _norm(scale) * (elements / max(1, scale.size)) ** 0.5
+    return max(size, terms) if elements <= FEW or terms > CANCELLED_ABOVE * size else size
+
+
 def _relative_error(out: Array, expected: Array, scale: float) -> float | None:
     with np.errstate(all="ignore"):  # a wrong output may overflow: its error is then unknown
-        norms = [float(np.linalg.norm(out[rows] - expected[rows])) for rows in _row_blocks(expected)]
-        error = hypot(*norms) / scale
+        error = hypot(*(_norm(out[rows] - expected[rows]) for rows in row_blocks(expected))) / scale
     return error if np.isfinite(error) else None
 
 
-def _row_blocks(array: Array) -> Iterator[Any]:
-    """Yield indices of successive rows: differences of a gigabyte would cost more to allocate than to compute."""
-    if array.size <= BLOCK_ELEMENTS or not array.ndim:
-        yield ...
-        return
-    step = max(1, BLOCK_ELEMENTS * len(array) // array.size)
-    yield from (slice(start, start + step) for start in range(0, len(array), step))
+def _norm(array: Array) -> float:
+    """Return the norm, without the threads of BLAS: waking them takes longer than the sum of a block."""
+    flat = np.ravel(array)
+    return float(np.sqrt(np.einsum("i,i->", flat, flat)))

@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass
 
+from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.candidate import cache_mode, flush_bytes
-from gpuexplore.model import Case, Device, Environment, Flag, Measurement
+from gpuexplore.measure.contention import contention
+from gpuexplore.measure.guard import element_count
+from gpuexplore.model import CacheRoof, Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.units import format_bytes, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 NOISY_ABOVE = 0.10
 LAUNCH_BOUND_BELOW = 3.0
+DRIFTED_BY = 1.1  # benchmarks/README.md has how far two probes of a quiet machine differ
 THROTTLED_BELOW = 0.75
+LEAK_BYTES = 2**25  # what libraries may take once, for buffers of their own
 FAR_ABOVE = 1.2  # times a rated peak: more than boards boost
-FAR_ABOVE_A_CEILING = 2.0  # a loop of ours, measured again when it is passed, can miss the most, though not by half
+FAR_ABOVE_A_CEILING = 1.25  # a loop of ours, measured again when it is passed: a clock that fell, a core that was taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +29,16 @@ class Measured:
         measurement: its samples.
         environment: the device and its state before and after.
         overhead_s: seconds of a call on one element; None when it was not measured.
-        lost_cpu_share: share of the CPU that others took meanwhile; None when unknown.
+        losses: what others took of the CPU meanwhile, by window; none where nobody looked.
+        grown_bytes: by which the process grew during the samples.
     """
 
     case: Case
     measurement: Measurement
     environment: Environment
     overhead_s: float | None
-    lost_cpu_share: float | None
+    losses: tuple[CpuLoss, ...] = ()
+    grown_bytes: int = 0
 
 
 def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
@@ -42,11 +49,14 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
     found = (
         _cache(case, device),
         _noisy(measurement),
-        _contended(environment, measured.lost_cpu_share),
+        contention(environment, measured.losses),
         _throttled(environment),
+        _drifted(environment),
         _emulated(dtype, device) if flop_count else None,
         _over_peak(flop_count / measurement.median_s, implementation, dtype, device),
+        _over_physical_peak(measured, operation, dtype),
         _launch_bound(measurement, measured.overhead_s),
+        _leaks(measured, element_count(operation, case.shape) * dtype.itemsize_bytes),
     )
     return tuple(flag for flag in found if flag)
 
@@ -58,11 +68,9 @@ def _cache(case: Case, device: Device) -> Flag:
     return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{assumed}")
 
 
-def condition_flags(
-    measurement: Measurement, environment: Environment, lost_cpu_share: float | None
-) -> tuple[Flag, ...]:
-    """Return the flags that need no operation: noisy, contended and throttled."""
-    found = (_noisy(measurement), _contended(environment, lost_cpu_share), _throttled(environment))
+def condition_flags(measurement: Measurement, environment: Environment, loss: CpuLoss) -> tuple[Flag, ...]:
+    """Return the flags that need no operation: noisy, throttled, and what is known of others."""
+    found = (_noisy(measurement), contention(environment, [loss]), _throttled(environment))
     return tuple(flag for flag in found if flag)
 
 
@@ -73,15 +81,6 @@ def _noisy(measurement: Measurement) -> Flag | None:
     return Flag("noisy", f"the middle half of the samples spreads over {format_percent(share)} of the median")
 
 
-def _contended(environment: Environment, lost_cpu_share: float | None) -> Flag | None:
-    others = environment.after.foreign_processes
-    if others:
-        return Flag("contended", f"{others} other process{'es' if others > 1 else ''} used {environment.device.id}")
-    if lost_cpu_share is not None and lost_cpu_share > NOISY_ABOVE:
-        return Flag("contended", f"other work took {format_percent(lost_cpu_share)} of the CPU meanwhile")
-    return None
-
-
 def _throttled(environment: Environment) -> Flag | None:
     reasons = environment.after.throttle_reasons
     if reasons:
@@ -90,6 +89,19 @@ def _throttled(environment: Environment) -> Flag | None:
     if environment.device.kind == "cpu" or not boost_hz or not held_hz or held_hz >= THROTTLED_BELOW * boost_hz:
         return None
     return Flag("throttled", f"the clock fell to {format_percent(held_hz / boost_hz)} of the boost clock")
+
+
+def _drifted(environment: Environment) -> Flag | None:
+    """Return the flag of a core that computed at another speed after the samples than before them."""
+    before, after = environment.before.probe_flop_per_s, environment.after.probe_flop_per_s
+    if not before or not after or max(before, after) <= DRIFTED_BY * min(before, after):
+        return None
+    share = format_percent(after / before)
+    return Flag(
+        "drifted",
+        f"the same loop of multiply-adds ran at {share} of the rate after the samples: the clock changed or a "
+        "neighbour came or went",
+    )
 
 
 def _emulated(dtype: DType, device: Device) -> Flag | None:
@@ -110,6 +122,36 @@ def _over_peak(flop_per_s: float, implementation: Implementation, dtype: DType, 
         f"{format_flop_per_s(flop_per_s)} is above the peak of {format_flop_per_s(peak.flop_per_s)} ({peak.source}); "
         f"likelier {'the measurement is wrong' if far_off else likelier}",
     )
+
+
+def _over_physical_peak(measured: Measured, operation: Operation, dtype: DType) -> Flag | None:
+    """Return the flag of a rate that a CPU cannot reach, whatever its clock: not all of the work was done, or timed."""
+    device, median_s = measured.environment.device, measured.measurement.median_s
+    implementation = operation.implementation_named(measured.case.implementation)
+    peak = implementation.peak(device, dtype.name)
+    flop_per_s = operation.flop_count(measured.case.shape) / median_s
+    if peak and peak.kind == "measured_ceiling" and flop_per_s > FAR_ABOVE_A_CEILING * peak.flop_per_s:
+        evidence = f"{format_flop_per_s(flop_per_s)}, and the measured ceiling is {format_flop_per_s(peak.flop_per_s)}"
+        return Flag("over_physical_peak", f"{evidence} ({peak.source}): not all of the work was done, or timed")
+    roof = fastest_cache(device)
+    bytes_per_s = operation.byte_count(measured.case.shape, dtype) / median_s
+    if roof and bytes_per_s > FAR_ABOVE_A_CEILING * roof.bandwidth.bytes_per_s:
+        most = format_bytes_per_s(roof.bandwidth.bytes_per_s)
+        evidence = f"{format_bytes_per_s(bytes_per_s)}, and the fastest cache gives {most}"
+        return Flag("over_physical_peak", f"{evidence}: not all of the work was done, or timed")
+    return None
+
+
+def fastest_cache(device: Device) -> CacheRoof | None:
+    """Return the fastest cache of `device`; None where none was measured."""
+    return max(device.caches, key=lambda cache: cache.bandwidth.bytes_per_s, default=None)
+
+
+def _leaks(measured: Measured, arrays_bytes: int) -> Flag | None:
+    """Return the flag of a process that grew by more than once and again what a call could keep for the next one."""
+    if measured.grown_bytes <= LEAK_BYTES + 2 * arrays_bytes:
+        return None
+    return Flag("leaks", f"the process grew by {format_bytes(measured.grown_bytes)} during the samples")
 
 
 def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | None:

@@ -1,8 +1,8 @@
 """What the cases of one group share: operation, dtype, device, inputs and reference."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.measure.candidate import Candidate, build_candidate
@@ -10,7 +10,8 @@ from gpuexplore.measure.cuda_context import cause_of
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.failure import failed
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.inputs import SEED, Reference, make_inputs
+from gpuexplore.measure.untouched import Untouched
 from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
@@ -18,7 +19,12 @@ from gpuexplore.operations.contract import Operation
 
 @dataclass(frozen=True)
 class Group:
-    """What the cases of one `measure_group` call share."""
+    """What the cases of one `measure_group` call share.
+
+    Attributes:
+        time: of the process that measures; what a case changes there shows when its turn ends.
+        untouched: how the process was before anything was built.
+    """
 
     operation: Operation
     dtype: DType
@@ -27,16 +33,23 @@ class Group:
     environment: Environment
     data: DataMode
     time: Timekeeper
+    seed: int = SEED
+    untouched: Untouched = field(default_factory=partial(Untouched, None))
 
     @cached_property
     def checked_reference(self) -> Reference:
         """The reference every implementation is checked against: always on random data."""
-        return self._reference("normal")
+        return self._reference("normal", self.seed)
+
+    @cached_property
+    def other_reference(self) -> Reference:
+        """A reference on other random data, for calls between and after the timed ones."""
+        return self._reference("normal", self.seed + 1)
 
     @cached_property
     def timed_reference(self) -> Reference:
         """The reference for the data that are timed: the same object unless zeros or ones were asked for."""
-        return self.checked_reference if self.data == "normal" else self._reference(self.data)
+        return self.checked_reference if self.data == "normal" else self._reference(self.data, self.seed)
 
     def build(self, case: Case, shape: Shape, inputs: tuple[Stored, ...]) -> Candidate:
         """Return the implementation of `case` built on `inputs` of `shape`."""
@@ -45,24 +58,26 @@ class Group:
 
     def inputs(self, shape: Shape, data: DataMode = "normal") -> tuple[Stored, ...]:
         """Return inputs of `shape` in this group's dtype."""
-        return make_inputs(self.operation, shape, self.dtype, data)
+        return make_inputs(self.operation, shape, self.dtype, data, seed=self.seed)
 
     def failed(self, case: Case, error: Exception) -> Result:
         """Return the result of a case that ended with `error`."""
-        return failed(case, cause_of(error, case, self.device), self.environment)
+        return replace(failed(case, cause_of(error, case, self.device), self.environment), seed=self.seed)
 
-    def _reference(self, data: DataMode) -> Reference:
-        return Reference(self.operation, self.dtype, self.inputs(self.shape, data))
+    def _reference(self, data: DataMode, seed: int) -> Reference:
+        inputs = make_inputs(self.operation, self.shape, self.dtype, data, seed=seed)
+        return Reference(self.operation, self.dtype, inputs, seed)
 
 
-def open_group(cases: Sequence[Case], device: Device, time: Timekeeper) -> Group:
-    """Return what `cases`, which agree in `Case.group`, share."""
+def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: int = SEED) -> Group:
+    """Return what `cases`, which agree in `Case.group`, share; `seed` decides the numbers they compute with."""
     first = cases[0]
     if any(case.group != first.group for case in cases):
         raise ValueError("the cases of a group differ in more than the implementation")
     operation = operation_named(first.operation)
     backends = [operation.implementation_named(case.implementation).backend for case in cases]
     threads = first.options.threads or device.cores
+    untouched = Untouched(threads)
     return Group(
         operation=operation,
         dtype=dtype_named(first.dtype),
@@ -70,5 +85,7 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper) -> Group
         device=device,
         environment=describe_environment(device, backends, threads),
         data=first.options.data,
-        time=time,
+        time=replace(time, isolate_core=untouched.guarding(time.isolate_core)),
+        untouched=untouched,
+        seed=seed,
     )

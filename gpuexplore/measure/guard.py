@@ -16,6 +16,8 @@ MIN_CALLS = 10  # one first call, three to warm up, six samples for a 95 % inter
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
 MIN_PROBE_S = 5e-3
 FLOAT64_BYTES = 8
+REFERENCES = 2  # for the values that are timed, and for others
+VALUES_KEPT = 3  # those two, and what no call has seen
 
 
 def limit_s(case: Case) -> float:
@@ -40,9 +42,9 @@ def element_count(operation: Operation, shape: Shape) -> int:
 
 
 def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, device: Device) -> int:
-    """Return the bytes of the arrays of one case on `device`; the CPU also holds the float64 reference."""
-    host_copy = FLOAT64_BYTES if device.kind == "cpu" else 0
-    return element_count(operation, shape) * (itemsize_bytes + host_copy)
+    """Return the bytes of the arrays of one case on `device`; the CPU also holds what they are checked with."""
+    host_copies = VALUES_KEPT * itemsize_bytes + REFERENCES * FLOAT64_BYTES if device.kind == "cpu" else 0
+    return element_count(operation, shape) * (itemsize_bytes + host_copies)
 
 
 def check_memory(needed: int, free: int | None, device: Device) -> None:

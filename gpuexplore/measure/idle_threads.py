@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.measure.cpu_affinity import isolate_core
-from gpuexplore.model import Case
+from gpuexplore.model import Case, Result
 
 SLICE_S = 200e-6  # the least wait before a round: short, yet ten times what waking up costs
 IDLE_SHARE = 0.3
@@ -38,6 +38,10 @@ def ignore_turn(case: Case, expected_s: float | None) -> None:
     """Tell nobody whose turn it is."""
 
 
+def keep_nothing(result: Result) -> None:
+    """Trust that the process lives on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timekeeper:
     """The clock, and what keeps other threads away from a measurement; tests pass their own.
@@ -50,6 +54,8 @@ class Timekeeper:
             yields what tells the CPU seconds that it used all the same.
         begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
             when it is checked and finished: whoever waits for it then knows what hangs.
+        keep: gets a result that lacks only the cost of a call on one element, before that is measured: should the
+            process end or hang meanwhile, it stands.
     """
 
     clock: Clock = time.perf_counter_ns
@@ -57,3 +63,4 @@ class Timekeeper:
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
     undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
     begin_turn: Callable[[Case, float | None], None] = ignore_turn
+    keep: Callable[[Result], None] = keep_nothing

@@ -1,10 +1,13 @@
 """How much memory a device has free right now."""
 
 import os
+from pathlib import Path
 
-from gpuexplore.devices import free_gpu_bytes
+from gpuexplore.devices import free_gpu_bytes, memory_by_sysconf
 from gpuexplore.model import Device
 
+STATM = Path("/proc/self/statm")  # pages: of the address space, resident, ...
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 USABLE_SHARE = 0.9  # allocators and the driver need the rest
 
 
@@ -14,6 +17,15 @@ def free_bytes(device: Device) -> int | None:
     return None if free is None else int(free * USABLE_SHARE)
 
 
+def resident_bytes() -> int:
+    """Return the memory this process holds; 0 where the system does not tell, which a note on the device says."""
+    try:
+        with STATM.open(encoding="ascii") as file:
+            return int(file.read().split()[1]) * PAGE_BYTES
+    except OSError:
+        return 0
+
+
 def _free_device_bytes(device: Device) -> int | None:
     return free_gpu_bytes(device.uuid) if device.uuid else None
 
@@ -21,8 +33,7 @@ def _free_device_bytes(device: Device) -> int | None:
 def _free_host_bytes() -> int | None:
     try:
         from psutil import virtual_memory
-    except ModuleNotFoundError:  # a bare GPU machine
-        names = os.sysconf_names
-        known = "SC_AVPHYS_PAGES" in names and "SC_PAGE_SIZE" in names
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else None
-    return int(virtual_memory().available)
+
+        return int(virtual_memory().available)
+    except (ModuleNotFoundError, OSError):  # a bare GPU machine; one whose /proc cannot be read
+        return memory_by_sysconf("SC_AVPHYS_PAGES")

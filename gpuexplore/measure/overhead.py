@@ -3,6 +3,8 @@
 It is sampled like any case: a single batch, taken while another library's threads spin, took a hundred times too long.
 """
 
+import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from gpuexplore.measure.group import Group
@@ -10,14 +12,28 @@ from gpuexplore.measure.timing import WARM_UP_S, sample_alone, warm_up
 from gpuexplore.model import Case, Shape
 from gpuexplore.statistics import median
 
-_known: dict[tuple[str, str, str, str, int | None], float] = {}
+LOG = logging.getLogger(__name__)
+EXPECTED_S = 2.0  # with what may have to be compiled again
+_known: dict[tuple[str, str, str, str, int | None], float | None] = {}
 
 
-def call_overhead_s(case: Case, group: Group) -> float:
-    """Return seconds of a call on one element; measured once per implementation, dtype and process."""
+def call_overhead_s(case: Case, group: Group, *, before: Callable[[], object] = lambda: None) -> float | None:
+    """Return seconds of a call on one element; measured once per implementation, dtype and process.
+
+    None where one element has no meaning, as for a network that pools, or cannot be called: the case itself was right.
+
+    Args:
+        before: called when it has to be measured: who is called on one element may never come back.
+    """
     key = (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
     if key not in _known:
-        _known[key] = _measured_s(case, group)
+        before()
+        group.time.begin_turn(case, EXPECTED_S)
+        try:
+            _known[key] = _measured_s(case, group)
+        except Exception as error:
+            LOG.info("%s of %s cannot be called on one element: %s", case.implementation, case.operation, error)
+            _known[key] = None
     return _known[key]
 
 

@@ -14,8 +14,6 @@ from gpuexplore.measure.prepare import checked
 from gpuexplore.measure.timing import Sampling, sample_alone
 from gpuexplore.model import Phase, PhaseName
 
-MOST_REASON = 500  # characters
-
 
 def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
     """Return the phases that the operation names, each with its samples or why it has none."""
@@ -31,7 +29,7 @@ def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
         timed = tuple(_timed(wanted, candidate, sampling.call_s / len(wanted), group))
         checked(candidate, group, group.timed_reference)
     except Exception as error:  # the whole call was right, and its samples stand
-        return tuple(Phase(name, reason=describe_error(error)[:MOST_REASON]) for name in wanted)
+        return tuple(Phase(name, reason=describe_error(error)) for name in wanted)
     return timed
 
 

@@ -10,7 +10,8 @@ from math import inf
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure import first_call_cost
 from gpuexplore.measure.candidate import Candidate, unsupported
-from gpuexplore.measure.correctness import check, describe, tolerance
+from gpuexplore.measure.correctness import describe
+from gpuexplore.measure.elements import judge
 from gpuexplore.measure.failure import IncorrectOutput
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.guard import (
@@ -64,10 +65,10 @@ def checked(candidate: Candidate, group: Group, reference: Reference) -> Accurac
     """Return the accuracy of the candidate's output.
 
     Raises:
-        IncorrectOutput: the output is further from the reference than rounding explains.
+        IncorrectOutput: the output, or an element of it, is further from the reference than rounding explains.
     """
-    allowed = tolerance(group.operation, group.shape, group.dtype)
-    accuracy = check(candidate.output(), reference.parts, allowed, reference.leeways)
+    group.untouched.check()
+    accuracy = judge(candidate.output(), reference, group.shape)
     if not accuracy.within:
         raise IncorrectOutput(describe(accuracy), accuracy)
     return accuracy

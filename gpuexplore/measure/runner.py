@@ -4,13 +4,14 @@
 sampled in turns. It raises nothing for a case: whatever goes wrong becomes its status and reason.
 """
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from random import Random
 
-from gpuexplore.devices import CpuTimes, cpu_lost_share, read_cpu_times
-from gpuexplore.devices import read as read_telemetry
+from gpuexplore.devices.cpu_ceiling.probe import clock_probe
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure import first_call_cost
@@ -24,12 +25,16 @@ from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.overhead import call_overhead_s
 from gpuexplore.measure.phases import take_phases
 from gpuexplore.measure.prepare import Prepared, checked, prepare
-from gpuexplore.measure.timing import plan_rounds, sample_in_rounds
+from gpuexplore.measure.repeatability import between_processes
+from gpuexplore.measure.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
+from gpuexplore.measure.timing import MIN_SAMPLES, ROUND_SAMPLES, Sampling, plan_rounds, sample_in_rounds
+from gpuexplore.measure.watch import Watch
 from gpuexplore.model import Case, Device, Measurement, Result, Status
 from gpuexplore.operations import OPERATIONS
 
 Report = Callable[[Case | Result], None]
 TIMEKEEPER = Timekeeper()
+SEEDS = 2**32
 WARM_UP_DTYPES = ("fp32", "bf16", "fp16")
 
 
@@ -50,26 +55,29 @@ def measure_group(
         cancelled: polled between rounds; what is not done then is reported as CANCELLED.
         time: the clock, the wait for idle pool threads, and who is told whose turn it is.
     """
-    group = open_group(cases, device, time)
+    watch = Watch(device, time.wait_for_idle_threads)
+    group = open_group(cases, device, time, secrets.randbelow(SEEDS))
+    random = Random(group.seed)
     ready: dict[Case, Prepared] = {}
     for case in cases:
         report(case)
         try:
             ready[case] = _prepared(case, group, cancelled)
+            _plan_spot_check(ready[case].sampling, group, random)
         except Exception as error:
             report(group.failed(case, error))
     plan_rounds([prepared.sampling for prepared in ready.values()])
-    before = read_cpu_times()
+    watch.begin_samples()
 
     def settle(case: Case, error: Exception | None) -> None:
         prepared = ready.pop(case)
-        time.begin_turn(case, None)
-        report(group.failed(case, error) if error else _finish(case, prepared, group, before))
+        group.time.begin_turn(case, None)
+        report(group.failed(case, error) if error else _finish(case, prepared, group, watch))
 
     sample_in_rounds(
         {case: prepared.sampling for case, prepared in ready.items()},
-        time=time,
-        random=Random(len(cases)),
+        time=group.time,
+        random=random,
         cancelled=lambda: cancelled() or is_broken(device),
         settle=settle,
     )
@@ -84,28 +92,57 @@ def _prepared(case: Case, group: Group, cancelled: Callable[[], bool]) -> Prepar
     return prepare(case, group)
 
 
-def _finish(case: Case, prepared: Prepared, group: Group, before: CpuTimes | None) -> Result:
+def _plan_spot_check(sampling: Sampling, group: Group, random: Random) -> None:
+    """Have a round on other values and single calls checked between the samples, when no implementation can know."""
+    sampling.spot_check = partial(check_single_calls, sampling.candidate, group)
+    sampling.other_values = partial(on_other_values, sampling.candidate, group)
+    sampling.rounds_before_spot_check = random.randrange(1, MIN_SAMPLES // ROUND_SAMPLES)
+
+
+def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Result:
     """Return the result of a settled case; the output of its timed calls is checked once more."""
     sampling = prepared.sampling
     try:
-        after = read_telemetry(group.device)  # at once: a GPU that idles while outputs are checked lowers its clock
+        after = watch.state()
         contrasts = take_contrasts(sampling, group)
         checked(sampling.candidate, group, group.timed_reference)
+        check_single_calls(sampling.candidate, group)
         phases = take_phases(sampling, group)
-        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts, phases)
-        lost_cpu_share = cpu_lost_share(before, read_cpu_times())
-        overhead_s = call_overhead_s(case, group) if measurement.median_s < SHORT_CALL_S else None
+        measurement = Measurement(
+            tuple(sampling.samples_s),
+            sampling.first_call_s,
+            sampling.calls,
+            contrasts,
+            phases,
+            between_processes=between_processes(case, group.device),
+        )
+        check_finished(sampling.candidate, measurement.median_s)
+        check_reuse(sampling.candidate, group, measurement.median_s)
+        losses = watch.losses()
         device = with_fair_ceiling(sampling.candidate, measurement)
-        environment = replace(group.environment, device=device, after=after)
-        measured = Measured(case, measurement, environment, overhead_s, lost_cpu_share)
-        flags = find_flags(measured, group.operation, group.dtype)
+        environment = watch.described(group.environment, device, after)
+        measured = Measured(case, measurement, environment, None, losses, sampling.grown_bytes)
+        if measurement.median_s < SHORT_CALL_S:
+            keep = partial(_keep, measured, prepared, group)
+            measured = replace(measured, overhead_s=call_overhead_s(case, group, before=keep))
+        return _result(measured, prepared, group)
     except Exception as error:
         return group.failed(case, error)
-    return Result(case, Status.OK, None, measurement, prepared.accuracy, flags, environment)
+
+
+def _keep(measured: Measured, prepared: Prepared, group: Group) -> None:
+    group.time.keep(_result(measured, prepared, group))
+
+
+def _result(measured: Measured, prepared: Prepared, group: Group) -> Result:
+    flags = find_flags(measured, group.operation, group.dtype)
+    accuracy, environment = prepared.accuracy, measured.environment
+    return Result(measured.case, Status.OK, None, measured.measurement, accuracy, flags, environment, group.seed)
 
 
 def warm_up(device: Device) -> None:
     """Run every implementation that `device` supports once on one element, so that the first user need not wait."""
+    clock_probe()
     for case in _smallest_cases(device):
         group = open_group([case], device, TIMEKEEPER)
         candidate = group.build(case, case.shape, group.inputs(case.shape))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpuexplore.devices import cpu_lost_share, read_cpu_times
+from gpuexplore.devices import cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
@@ -89,7 +89,7 @@ def measure_strided_read(
     ready = [(reader, warmed(reader.candidate, reader.check, time)) for reader in readers(layout, device, time.clock)]
     sample_all([sampling for _, sampling in ready], cancelled, time)
     environment = replace(environment, after=read_telemetry(device))
-    lost_cpu_share = cpu_lost_share(before, read_cpu_times())
+    loss = cpu_loss(before, read_cpu_times())
     for reader, _ in ready:
         reader.check()
     measured = {reader.name: measurement_of(sampling) for reader, sampling in ready}
@@ -101,8 +101,7 @@ def measure_strided_read(
         "threads": 1,
         "cache": "warm" if ready[0][0].candidate.flush is None else "cold",
         "readings": {
-            name: _told(measurement, layout)
-            | {"flags": encode(condition_flags(measurement, environment, lost_cpu_share))}
+            name: _told(measurement, layout) | {"flags": encode(condition_flags(measurement, environment, loss))}
             for name, measurement in measured.items()
         },
         "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 
 from gpuexplore.devices import device_named
+from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.runner import Report, measure_group
 from gpuexplore.model import Case, Device, Experiment
 
@@ -28,7 +29,12 @@ def sweep(
         devices: those of this machine.
         report: called with cases and results, as by `measure_group`.
         turn: returns the lock of a device, which is held while a group is measured on it.
+
+    Raises:
+        InvalidInput: fresh processes are asked for.
     """
+    if experiment.options.repeat > 1:
+        raise InvalidInput.of("repeat", experiment.options.repeat, "1 here; `gpuexplore run` starts fresh processes")
     for group in groups_of(experiment.cases()):
         device = device_named(group[0].device, devices)
         with turn(device):

@@ -15,15 +15,17 @@ caches cold: torch's product of 32 x 32 takes 800, 4, 1.3 times as long, after t
 of 1024 x 1024 takes 18 % longer. They count towards the budget.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from math import ceil
 from random import Random
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.measure.candidate import Candidate
 from gpuexplore.measure.guard import limit_s
 from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.memory import resident_bytes
 from gpuexplore.model import Case
 from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, median, median_interval
 
@@ -62,7 +64,13 @@ class _Take:
 
 @dataclass(slots=True)
 class Sampling:
-    """The samples of one candidate while they are taken."""
+    """The samples of one candidate while they are taken.
+
+    Attributes:
+        spot_check: called once between two rounds, after `rounds_before_spot_check` of them.
+        other_values: inside it, a round that does not count computes with other values; checks its output at the end.
+        grown_bytes: by which this process grew during its rounds.
+    """
 
     candidate: Candidate
     call_s: float
@@ -73,6 +81,10 @@ class Sampling:
     spent_s: float = 0.0
     span_s: float = 0.0
     started_ns: int | None = None
+    spot_check: Call | None = None
+    other_values: Callable[[], AbstractContextManager[None]] = nullcontext
+    rounds_before_spot_check: int = 0
+    grown_bytes: int = 0
 
     @property
     def round_s(self) -> float:
@@ -82,14 +94,34 @@ class Sampling:
     def take_round(self, time: Timekeeper) -> None:
         """Add one round of samples, with other libraries' threads asleep and the library's own awake."""
         self.started_ns = time.clock() if self.started_ns is None else self.started_ns
-        time.wait_for_idle_threads()
-        takes: list[_Take] = []
-        while not takes or (takes[-1].is_disturbed and sum(take.lasted_s for take in takes) < AGAIN_S):
-            takes.append(self._take(time))
-        best = min(takes, key=lambda take: take.disturbed_s)
+        taken: list[_Take] = []
+        for values in self._values_of_round(time):
+            with values():  # one line for both: a call must not tell from its stack whether it is checked
+                taken.append(self._best_take(time))
+        best = taken[-1]
         self.samples_s += best.samples_s
         self.spent_s += best.lasted_s
         self.span_s = (time.clock() - self.started_ns) * 1e-9
+
+    def _values_of_round(self, time: Timekeeper) -> Iterator[Callable[[], AbstractContextManager[None]]]:
+        """Yield what a round computes with: once, before the values that are timed, others."""
+        self.rounds_before_spot_check -= 1
+        if self.spot_check is not None and self.rounds_before_spot_check == -1:
+            time.begin_turn(self.candidate.case, None)  # making and comparing values may take longer than a round
+            yield self.other_values
+            time.begin_turn(self.candidate.case, None)
+            self.spot_check()
+        yield nullcontext
+
+    def _best_take(self, time: Timekeeper) -> "_Take":
+        """Take the samples of a round, again where it was disturbed; return the least disturbed ones."""
+        time.wait_for_idle_threads()
+        before_bytes = resident_bytes()
+        takes: list[_Take] = []
+        while not takes or (takes[-1].is_disturbed and sum(take.lasted_s for take in takes) < AGAIN_S):
+            takes.append(self._take(time))
+        self.grown_bytes += resident_bytes() - before_bytes
+        return min(takes, key=lambda take: take.disturbed_s)
 
     def _take(self, time: Timekeeper) -> "_Take":
         with time.undisturbed(self.round_s) as disturbed_s, time.isolate_core():

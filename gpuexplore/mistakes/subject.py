@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.measure.candidate import Candidate
-from gpuexplore.measure.correctness import check, describe, tolerance
+from gpuexplore.measure.correctness import describe
+from gpuexplore.measure.elements import judge
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
 from gpuexplore.measure.inputs import Reference
@@ -117,7 +118,6 @@ def flag_of(
         measurement=Measurement(samples_s, first_call_s=samples_s[0]),
         environment=environment or subject.environment,
         overhead_s=overhead_s,
-        lost_cpu_share=None,
     )
     for flag in find_flags(measured, subject.group.operation, subject.group.dtype):
         if flag.name == name:
@@ -146,8 +146,7 @@ def accuracy_of(subject: Subject, reference: Reference) -> Accuracy:
     """Return the accuracy of the subject's output after one call, by the check of every result."""
     subject.candidate.poison()
     subject.candidate.run()
-    allowed = tolerance(subject.group.operation, subject.case.shape, subject.group.dtype)
-    return check(subject.candidate.output(), reference.parts, allowed)
+    return judge(subject.candidate.output(), reference, subject.case.shape)
 
 
 def with_data(subject: Subject, reference: Reference) -> Subject:

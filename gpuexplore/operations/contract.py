@@ -43,6 +43,9 @@ class Implementation:
         rung: a step of a kernel ladder, measured when asked for by name and not by default.
         optional: its library is an extra: measured when asked for by name and not by default.
         geometry: how a CUDA kernel of ours covers its output; None for everything else.
+        one_thread: dtypes in which it uses one thread of a CPU, however many there are.
+        one_thread_up_to: elements of its largest array up to which its library stays on one thread in every dtype.
+        streaming_stores: whether it writes large arrays past the caches of a CPU; ordinary stores read each line first.
     """
 
     name: str
@@ -61,6 +64,9 @@ class Implementation:
     rung: bool = False
     optional: bool = False
     geometry: Geometry | None = None
+    one_thread: tuple[str, ...] = ()
+    one_thread_up_to: int = 0
+    streaming_stores: bool = False
 
     @property
     def hand_written(self) -> bool:
@@ -87,6 +93,10 @@ class Implementation:
     def peak(self, device: Device, dtype: str) -> Peak | None:
         """Return the compute peak this implementation is compared with, or None when it is unknown."""
         return device.peak(*self.computes_in(dtype, device))
+
+    def uses_one_thread(self, dtype: str, elements: int) -> bool:
+        """Return whether a CPU computes it on one thread when arrays are in `dtype`, the largest of `elements`."""
+        return dtype in self.one_thread or elements <= self.one_thread_up_to
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why it has no code for `dtype` on `device`, or None when it has."""
@@ -180,6 +190,8 @@ class Operation:
         flop_count: floating-point operations, a multiply-add counted as 2.
         reference: the right answer in float64 from float64 inputs.
         reduction_length: terms summed into one output element.
+        scale: the size of what each element was summed of, from the expected output and the inputs: what its roundings
+            are relative to beside its own size. It broadcasts against the output.
         implementations: every way we compute it, the baseline first.
         examples: shapes whose costs were worked out by hand, at least one.
         products: the matrix products in it, which matrix units can compute; None: it has none.
@@ -187,6 +199,8 @@ class Operation:
         problem: why a shape has no meaning although every axis is within its limit, or None.
         halved: a shape of the same proportions for a cheaper trial.
         samples: parts of a large product to check: (index into the output, inputs that give that part).
+        linear: axes of the last input and of the output along which the output is linear in it: where only samples are
+            checked one by one, sums along this axis check all the others.
         prepared: what random normal, zero or one arrays become before they are rounded, e.g. weights scaled by powers
             of two, which is exact in every dtype.
         quantities: where each quantity lies in an output that holds several; each is checked by its own norm.
@@ -199,6 +213,10 @@ class Operation:
         awkward: lengths of the axes at which implementations are tested; empty: those of its number of axes.
         simulated: the same for CUDA kernels in the simulator, which is slow: one element, and a block's work and one
             more along each axis; empty: those of its number of axes.
+        nominal_flops: whether the FLOPs of a shape are a convention: an exponential, a root or a division counts as one
+            though it takes several instructions. No compute limit follows from such a count.
+        multiply_adds: whether multiplications and additions come in pairs, as peaks count them; alone, they can reach
+            half of a peak.
     """
 
     name: str
@@ -214,6 +232,7 @@ class Operation:
     flop_count: Callable[[Shape], int]
     reference: Callable[..., Array]
     reduction_length: Callable[[Shape], int]
+    scale: Callable[..., Array | float]
     implementations: tuple[Implementation, ...]
     examples: tuple[Example, ...]
     products: Callable[[Shape], tuple[Product, ...]] | None = None
@@ -221,6 +240,7 @@ class Operation:
     problem: Callable[[Shape], str | None] = lambda _: None
     halved: Callable[[Shape], Shape] = lambda shape: shape.scaled(0.5)
     samples: Callable[[Arrays, np.random.Generator], tuple[tuple[tuple[slice | Array, ...], Arrays], ...]] | None = None
+    linear: tuple[int, int] | None = None
     prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = lambda arrays: arrays
     quantities: Callable[[Arrays], tuple[slice, ...]] | None = None
     roundings: Callable[[Shape], int] = lambda _: 1
@@ -229,6 +249,8 @@ class Operation:
     across_kinks: Callable[[Arrays, float, float], tuple[Array, Array] | None] | None = None
     awkward: tuple[Lengths, ...] = ()
     simulated: tuple[Lengths, ...] = ()
+    nominal_flops: Callable[[Shape], bool] = lambda _: False
+    multiply_adds: bool = True
 
     @property
     def vendor_library(self) -> Implementation:
@@ -253,6 +275,15 @@ class Operation:
         """Return the bytes moved at least: each input read once, each output written once."""
         elements = sum(prod(array) for array in (*self.inputs(shape), self.output(shape)))
         return elements * dtype.itemsize_bytes
+
+    def largest_array(self, shape: Shape) -> int:
+        """Return the elements of the largest input or output."""
+        return max(prod(array) for array in (*self.inputs(shape), self.output(shape)))
+
+    def written_share(self, shape: Shape) -> float:
+        """Return the share of `byte_count` that is written."""
+        written = prod(self.output(shape))
+        return written / (written + sum(prod(array) for array in self.inputs(shape)))
 
     def size_of(self, shape: Shape) -> int | None:
         """Return the one number `shape` stands for, e.g. 512 for a square product; None for other shapes."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.scales import of_rows, own_size
 
 
 def element_wise(*, operands: int, flops_per_element: int, **own: Any) -> Operation:
@@ -24,6 +25,7 @@ def element_wise(*, operands: int, flops_per_element: int, **own: Any) -> Operat
         "output": tuple,
         "flop_count": lambda shape: flops_per_element * prod(shape),
         "reduction_length": lambda _: 1,
+        "scale": own_size,
     }
     return Operation(**usual | own)
 
@@ -46,5 +48,6 @@ def row_wise(*, flops_per_element: int, vectors: int = 0, reduces: bool = False,
         "output": lambda shape: tuple(shape)[: 1 if reduces else 2],
         "flop_count": lambda shape: flops_per_element * prod(shape),
         "reduction_length": lambda shape: shape["n"],
+        "scale": of_rows,
     }
     return Operation(**usual | own)

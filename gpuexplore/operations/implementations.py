@@ -6,13 +6,22 @@ Each takes the file in the operation's folder and a sentence about it; whatever 
 from collections.abc import Mapping
 from typing import Any
 
+from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations.contract import WIDENED, Implementation
+
+EVERY_DTYPE = tuple(DTYPES)
+TORCH_GRAIN = 32768  # elements that one thread takes at least, at::internal::GRAIN_SIZE of ATen/Parallel.h
 
 
 def by_numpy(module: str, about: str, **own: Any) -> Implementation:
     """Return NumPy's row: what computes in 16 bits is widened to fp32."""
     return _row("numpy", module, about, {"arithmetic": WIDENED} | own)
+
+
+def by_numpy_alone(module: str, about: str, **own: Any) -> Implementation:
+    """Return the row of NumPy where it uses one thread in every dtype: everything but BLAS."""
+    return by_numpy(module, about, one_thread=EVERY_DTYPE, **own)
 
 
 def by_numba_cpu(module: str, about: str, **own: Any) -> Implementation:
@@ -28,6 +37,11 @@ def by_numba_cuda(module: str, about: str, geometry: Geometry, **own: Any) -> Im
 def by_torch(module: str, about: str, **own: Any) -> Implementation:
     """Return torch's row."""
     return _row("torch", module, about, own)
+
+
+def by_torch_in_grains(module: str, about: str, **own: Any) -> Implementation:
+    """Return torch's row where TensorIterator does the work: up to a grain of elements on one thread of a CPU."""
+    return by_torch(module, about, one_thread_up_to=TORCH_GRAIN, **own)
 
 
 def by_torch_variants(**own: Any) -> tuple[Implementation, ...]:

@@ -4,7 +4,8 @@ import numpy as np
 
 from gpuexplore.operations.contract import Array, Arrays
 
-CHECK_WHOLE_UP_TO = 2**28  # multiply-adds: a float64 reference of this size takes a few milliseconds
+CHECK_WHOLE_UP_TO = 2**30  # multiply-adds: a float64 reference of this size takes some tens of milliseconds
+MOST_ELEMENTS = 2**26  # of an output that is checked element by element
 BLOCK = 32  # no tile of any kernel is smaller than a fraction of this
 FEWEST_LINES = 16
 EVERY = slice(None)
@@ -20,13 +21,10 @@ def lines(length: int, generator: np.random.Generator) -> Array:
 
 
 def parts_of_product(inputs: Arrays, generator: np.random.Generator) -> Parts:
-    """Return rows and columns of (..., m, k) @ (..., k, n) that together cross every tile and edge."""
+    """Return rows of (..., m, k) @ (..., k, n) that together cross every tile and edge."""
     a, b = inputs
     every = (EVERY,) * (a.ndim - 2)
-    if a.size * b.shape[-1] <= CHECK_WHOLE_UP_TO:
+    if a.size * b.shape[-1] <= CHECK_WHOLE_UP_TO and a.size // a.shape[-1] * b.shape[-1] <= MOST_ELEMENTS:
         return (((*every, EVERY, EVERY), inputs),)
-    rows, columns = lines(a.shape[-2], generator), lines(b.shape[-1], generator)
-    return (
-        ((*every, rows, EVERY), (a[..., rows, :], b)),
-        ((*every, EVERY, columns), (a, b[..., columns])),
-    )
+    rows = lines(a.shape[-2], generator)
+    return (((*every, rows, EVERY), (a[..., rows, :], b)),)

@@ -18,11 +18,13 @@ import numpy as np
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Phased, Product
+from gpuexplore.operations.scales import of_gradients
 
 Lengths = tuple[int, ...]
 Forward = Callable[..., tuple[float, Any]]  # from batch, targets and parameters to the loss and what backward needs
 Backward = Callable[[Any], Sequence[Array]]  # from that to the gradients
 Build = Callable[[Sequence[Any], Any, DType], Phased]
+FEW_SAMPLES = 64  # more do not cancel by chance
 RATE = 0.125  # of optimizers: larger than in training, so that 16-bit weights show what was added to them
 MOST_FLOPS = 2**41  # the float64 reference of a larger step would take minutes
 TOO_LARGE = "a step has at most 2.2e12 FLOPs, so that it can be checked"
@@ -42,6 +44,24 @@ def places(parameters: Sequence[Lengths]) -> tuple[slice, ...]:
 def quantities(inputs: Arrays) -> tuple[slice, ...]:
     """Return where the loss and each gradient lie in the output, from batch, targets and parameters."""
     return places([parameter.shape for parameter in inputs[2:]])
+
+
+def gradient_scale(reference: Callable[..., Array]) -> Callable[..., Array]:
+    """Return what tells the sizes of what the loss and each gradient of a step were summed of.
+
+    Of few samples all may cancel: probabilities less targets, where these are right, and one sample's share with
+    another's. Gradients for targets of zero are those of the probabilities alone, and what differs that of the targets.
+    """
+
+    def scale(expected: Array, batch: Array, targets: Array, *parameters: Array) -> Array:
+        shapes, terms = [parameter.shape for parameter in parameters], expected
+        if targets.size // targets.shape[-1] <= FEW_SAMPLES:
+            apart = reference(batch, np.zeros_like(targets), *parameters)
+            terms = np.sqrt(np.square(expected) + np.square(apart) + np.square(expected - apart))
+            terms[0] = max(1.0, expected[0])  # of a logarithm of a sum less a logit
+        return of_gradients(terms, places(shapes), [(1,), *shapes])
+
+    return scale
 
 
 def views(out: Any, parameters: Sequence[Lengths]) -> list[Any]:

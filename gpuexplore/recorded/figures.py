@@ -3,7 +3,7 @@
 from gpuexplore.dtypes import FORMATS, dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.correctness import tolerance
-from gpuexplore.model import Device, Experiment, Result, Shape
+from gpuexplore.model import Device, Experiment, Result, Shape, ThreadRoofs
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
@@ -35,21 +35,30 @@ def check_shape(shape: Shape, operation: Operation) -> None:
 def check_device(device: Device) -> None:
     """Raise when a figure of `device` is not above zero, or a peak is of an unknown format."""
     found = [(name, getattr(device, name)) for name in ("cores", "memory_bytes", "cache_bytes", "clock_hz")]
-    found += [(f"{peak.unit} peak of {peak.dtype}", peak.flop_per_s) for peak in device.peaks]
-    found += [("bandwidth", device.bandwidth.bytes_per_s)] if device.bandwidth else []
-    found += [(f"bandwidth of level {cache.level}", cache.bandwidth.bytes_per_s) for cache in device.caches]
-    found += [(f"size of level {cache.level}", cache.size_bytes) for cache in device.caches]
+    found += [figure for roofs in (device, device.one_thread) if roofs for figure in _figures(roofs)]
     for name, value in found:
         if value is not None and value <= 0:
             raise InvalidInput.of(f"{name} of {device.id}", value, "numbers above 0; null where it is unknown")
-    for peak in device.peaks:
+    for peak in (*device.peaks, *(device.one_thread.peaks if device.one_thread else ())):
         if peak.dtype not in FORMATS:
             raise InvalidInput.of(f"peak of {device.id}", peak.dtype, FORMATS)
+
+
+def _figures(roofs: Device | ThreadRoofs) -> list[tuple[str, float]]:
+    """Return the rates and sizes of a device, or of one thread of it, by name."""
+    found: list[tuple[str, float]] = [(f"{peak.unit} peak of {peak.dtype}", peak.flop_per_s) for peak in roofs.peaks]
+    found += [("bandwidth", roofs.bandwidth.bytes_per_s)] if roofs.bandwidth else []
+    found += [("bandwidth with ordinary stores", roofs.ordinary_stores.bytes_per_s)] if roofs.ordinary_stores else []
+    found += [(f"bandwidth of level {cache.level}", cache.bandwidth.bytes_per_s) for cache in roofs.caches]
+    found += [("level of a cache", cache.level) for cache in roofs.caches]
+    return found + [(f"size of level {cache.level}", cache.size_bytes) for cache in roofs.caches]
 
 
 def check_result(result: Result) -> None:
     """Raise when a result contradicts itself: called OK with an error beyond its tolerance, or with a negative time."""
     accuracy, measurement = result.accuracy, result.measurement
+    if result.seed is not None and result.seed < 0:
+        raise InvalidInput.of("seed", result.seed, "whole numbers from 0")
     if accuracy and not (accuracy.tolerance >= 0 and (accuracy.relative_error or 0.0) >= 0):
         raise InvalidInput.of("accuracy", accuracy.relative_error, "errors and tolerances from 0")
     if measurement is None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpuexplore.model import Experiment, Progress, Result, Run, RunState
+from gpuexplore.model import Case, Experiment, Progress, Result, Run, RunState
 from gpuexplore.recorded.provenance import Provenance
 
 RUN_PREFIX = "recorded-"  # the ids of the store have no hyphen
@@ -35,6 +35,12 @@ class Recording:
     def date(self) -> str:
         """The day it was recorded, UTC."""
         return self.provenance.recorded_utc.partition("T")[0]
+
+    @property
+    def missing(self) -> tuple[Case, ...]:
+        """The cases that were asked for and have no result, as when the recording was interrupted."""
+        found = {result.case for result in self.results}
+        return tuple(case for experiment in self.experiments for case in experiment.cases() if case not in found)
 
     def results_of(self, operation: str) -> tuple[Result, ...]:
         """Return the results of one operation, in the order of its cases."""

@@ -14,11 +14,12 @@ from gpuexplore.model import SCHEMA_VERSION, Case, Device, Environment, Experime
 from gpuexplore.recorded.figures import check_device, check_names, check_result
 from gpuexplore.recorded.provenance import Provenance, missing_provenance
 from gpuexplore.recorded.recording import Recording
-from gpuexplore.serialization import decode
+from gpuexplore.serialization import decode_strictly
 
 SAME_AS_IN_THE_HEADER = (
     *("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity"),
 )
+MOST_DIGITS = 300  # a floating-point number has no more
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
@@ -40,7 +41,7 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
     results: dict[Case, Result] = {}
     for number, line in enumerate(others, start=2):
         with _named(f"{path.name}, line {number}"):
-            result = decode(Result, _parsed(line))
+            result = decode_strictly(Result, _parsed(line))
             _check_case(result.case, asked, results)
             check_result(result)
             _check_environment(result, provenance, now)
@@ -65,12 +66,18 @@ def _named(place: str) -> Iterator[None]:
 
 def _parsed(line: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(line, parse_constant=_finite, parse_float=_finite)
+        value = json.loads(line, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{line.strip()[:40]!r} is no JSON object that ends on this line: {error.msg}") from error
     if not isinstance(value, Mapping):
         raise InvalidInput("this is no JSON object")
     return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise InvalidInput.of("number", text, f"those of up to {MOST_DIGITS} digits")
+    return int(text)
 
 
 def _finite(text: str) -> float:
@@ -81,12 +88,12 @@ def _finite(text: str) -> float:
 
 
 def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[Experiment, ...]]:
-    if line.get("schema_version") != SCHEMA_VERSION:
+    if line.get("schema_version") is True or line.get("schema_version") != SCHEMA_VERSION:
         raise InvalidInput.of("schema_version", line.get("schema_version"), [SCHEMA_VERSION])
     missing = missing_provenance(line)
     if missing:
         raise InvalidInput(f"without provenance no number is shown; missing: {', '.join(missing)}")
-    provenance = decode(Provenance, line)
+    provenance = decode_strictly(Provenance, line)
     check_commit(provenance.commit)
     ids = [device.id for device in provenance.devices]
     if len(set(ids)) != len(ids):
@@ -105,7 +112,7 @@ def check_commit(commit: str) -> None:
 
 
 def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[Experiment, ...]:
-    found = decode(tuple[Experiment, ...], line.get("experiments") or ())
+    found = decode_strictly(tuple[Experiment, ...], line.get("experiments") or ())
     if not found:
         raise InvalidInput("no experiments: without them the results cannot be told from a selection")
     names = [experiment.operation for experiment in found]

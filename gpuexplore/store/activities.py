@@ -1,6 +1,6 @@
 """Activities as their owners see them: submit, look. They are cancelled as runs are."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -58,13 +58,20 @@ def running_activities(database: Database) -> tuple[ActivityRun, ...]:
         return tuple(_decodable(connection.execute(wanted)))
 
 
-def newest_activity(database: Database, activity: Activity, since_utc: str) -> ActivityRun | None:
-    """Return the newest one that was done as `activity` asks for it since then, whatever did it; None without one."""
+def newest_activity(
+    database: Database, activity: Activity, since_utc: str, *, device_keys: Collection[str] | None = None
+) -> ActivityRun | None:
+    """Return the newest one that was done as `activity` asks for it since then, whoever asked; None without one.
+
+    Args:
+        device_keys: only what was done on a device with one of these; None is on any device of that id.
+    """
     wanted = select(RUNS).where(RUNS.c.kind == activity.kind, RUNS.c.state == RunState.DONE)
     wanted = wanted.where(RUNS.c.finished_utc >= since_utc).order_by(RUNS.c.number.desc())
     with database.reading() as connection:
-        found = next((run for run in _decodable(connection.execute(wanted)) if run.activity == activity), None)
-    return load_activity(database, found.id) if found else None
+        found = [run for run in _decodable(connection.execute(wanted)) if run.activity == activity]
+    loaded = (load_activity(database, run.id) for run in found)
+    return next((run for run in loaded if device_keys is None or run.device_key in device_keys), None)
 
 
 def to_activity_run(row: Row[Any], payloads: tuple[Payload, ...] = ()) -> ActivityRun:

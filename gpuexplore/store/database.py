@@ -121,6 +121,11 @@ class Database:
         finally:
             self._one_writer.release()
 
+    def epoch_s(self) -> float:
+        """Return seconds since 1970 by the database's clock."""
+        with self.reading(snapshot=False) as connection:
+            return seconds_since_1970(connection)
+
     def now(self) -> str:
         """Return the time as the tables hold it."""
         return self.clock().isoformat(timespec="microseconds")

@@ -49,4 +49,4 @@ def _size(work: Experiment | Activity) -> dict[str, Any]:
     if isinstance(work, Activity):
         return {"kind": work.kind, "total": 1, "estimated_s": work.expected_s}
     cases = len(work.cases())
-    return {"kind": EXPERIMENT, "total": cases, "estimated_s": cases * work.options.budget_s}
+    return {"kind": EXPERIMENT, "total": cases, "estimated_s": cases * work.options.repeat * work.options.budget_s}

@@ -1,15 +1,17 @@
 """Text as every database takes it: PostgreSQL refuses NUL, and no encoding has half of a surrogate pair."""
 
+import re
 from typing import Any
 
 from sqlalchemy import Dialect, Text, TypeDecorator
 
 REPLACEMENT = "\ufffd"
+_REFUSED = re.compile("[\0\ud800-\udfff]")
 
 
 def storable(text: str) -> str:
     """Return `text` with signs that no database takes replaced by ones that show it."""
-    return text.encode("utf-8", "replace").decode().replace("\0", REPLACEMENT)
+    return _REFUSED.sub(REPLACEMENT, text)
 
 
 class StorableText(TypeDecorator[str]):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from math import exp, sqrt
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from gpuexplore.analysis.speedup import (
 )
 from gpuexplore.model import Measurement
 from tests.analysis.made import case, failed, ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 
 SAMPLES = st.lists(st.floats(1e-6, 1.0), min_size=6, max_size=40).map(lambda values: Measurement(tuple(values), 1.0))
 
@@ -31,8 +33,42 @@ def test_rounds_are_paired_so_drift_cancels():
     assert found.ci95 == pytest.approx((3, 3))
 
 
-def test_only_rounds_that_both_have_count():
-    assert paired_speedup(measured(1.0), measured(4.0, 100.0, 100.0), "numpy").ratio == 4
+def test_interval_is_of_the_rounds_that_both_have():
+    longer = measured(*[4.0] * 6, *[5.0] * 5)
+    found = paired_speedup(measured(*[1.0] * 6), longer, "numpy")
+    assert (found.ratio, found.ci95, found.by_round) == (4, (4, 4), None)
+
+
+def test_speedup_is_the_ratio_of_medians_and_tells_where_the_rounds_disagree():
+    this = measured(*[1.0] * 6, *[2.0] * 5)
+    other = measured(*[3.0] * 5, *[2.0] * 6)
+    found = paired_speedup(this, other, "numpy")
+    assert found.ratio == 2
+    assert found.by_round is None
+
+    apart = paired_speedup(measured(*[1.0] * 8, *[2.0] * 3), measured(*[3.0] * 8, *[9.0] * 13), "numpy")
+    assert (apart.ratio, apart.by_round) == (9, 3)
+    assert apart.ci95 == (3, 9)
+
+
+def test_interval_covers_processes_only_where_both_know_how_these_differ():
+    narrow, wide = measured(*[1.0] * 6), measured(*[1.04] * 6)
+    known = [replace(measurement, between_processes=0.05) for measurement in (narrow, wide)]
+
+    within, between = paired_speedup(narrow, wide, "numpy"), paired_speedup(*known, "numpy")
+
+    assert (within.covers_processes, within.distinct) == (False, True)
+    assert (between.covers_processes, between.distinct) == (True, False)
+    assert between.ci95 == pytest.approx((1.04 * exp(-0.05 * sqrt(2)), 1.04 * exp(0.05 * sqrt(2))))
+    assert not paired_speedup(known[0], wide, "numpy").covers_processes
+
+
+def test_pooled_measurements_are_paired_process_by_process():
+    this = Measurement((1.0,) * 4 + (2.0,) * 4 + (1.5,) * 4, 1.0, processes=(4, 4, 4))
+    found = paired_speedup(this, replace(this, samples_s=tuple(3 * value for value in this.samples_s)), "numpy")
+    assert found.ratio == pytest.approx(3)
+    assert found.ci95 == pytest.approx((3, 3))
+    assert found.covers_processes
 
 
 def test_fewer_than_six_pairs_have_no_interval():
@@ -129,7 +165,8 @@ def test_results_73_times_apart_are_no_tie_though_their_samples_overlap():
 
 def test_medians_far_apart_are_no_tie_though_most_rounds_are_equal():
     fast, slow = sampled(1, 1, 1, 1, 9, 9, 9), sampled(1, 1, 1, 9, 9, 9, 9, implementation="numpy")
-    assert speedup(slow, fast).ratio == 1
+    assert speedup(slow, fast).ratio == pytest.approx(1 / 9)
+    assert not speedup(slow, fast).distinct
     assert (fast.measurement.median_s, slow.measurement.median_s) == (1, 9)
     assert not is_tie(slow, fast)
 
@@ -145,3 +182,19 @@ def test_medians_close_to_each_other_are_no_tie_when_their_intervals_are_apart()
     fast, slow = ok(1e-3, spread=1e-3, dtype="bf16"), ok(1.05e-3, spread=1e-3)
     assert is_separable(slow, fast)
     assert not is_tie(slow, fast)
+
+
+def test_a_baseline_of_another_processor_of_the_same_name_is_not_paired_and_is_named():
+    numpy, torch = ok(4e-3, implementation="numpy"), ok(1e-3)
+    alike = speedups([measured_on(ZEN_4, numpy), measured_on(ZEN_4, torch)], "numpy")[case()]
+    taken_over = speedups([measured_on(ZEN_5, numpy), measured_on(ZEN_4, torch)], "numpy")[case()]
+
+    assert (alike.baseline, alike.paired) == ("numpy", True)
+    assert (taken_over.baseline, taken_over.paired) == ("numpy on AMD EPYC (Zen 5)", False)
+
+
+def test_a_recorded_baseline_is_named_by_its_processor_where_its_id_is_this_ones():
+    recorded = measured_on(ZEN_5, ok(4e-3, implementation="numpy"))
+    found = speedups([measured_on(ZEN_4, ok())], "numpy", [recorded])[case()]
+
+    assert found.baseline == "numpy on AMD EPYC (Zen 5)"

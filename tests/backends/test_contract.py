@@ -72,7 +72,7 @@ def test_values_come_back_from_the_device_as_they_were_rounded(name, dtype):
     backend, stored = load_backend(name), dtype.round(VALUES)
     assert backend.unsupported(dtype, CPU) is None
 
-    back = backend.to_host(backend.to_device(stored, dtype, "cpu"), dtype)
+    back = dtype.widen(backend.stored(backend.to_device(stored, dtype, "cpu"), dtype))
 
     assert back.dtype == np.float64
     np.testing.assert_array_equal(back, dtype.widen(stored))
@@ -87,11 +87,22 @@ def test_device_array_is_a_copy_in_c_order(name, dtype):
     array = backend.to_device(stored, dtype, "cpu")
     stored[:] = 0
 
-    np.testing.assert_array_equal(backend.to_host(array, dtype), dtype.widen(dtype.round(VALUES.T)))
+    np.testing.assert_array_equal(dtype.widen(backend.stored(array, dtype)), dtype.widen(dtype.round(VALUES.T)))
     if hasattr(array, "flags"):
         assert array.flags.c_contiguous
     elif hasattr(array, "is_contiguous"):
         assert array.is_contiguous()
+
+
+@EACH_HERE
+@EACH_DTYPE
+def test_array_can_be_loaded_with_other_values(name, dtype):
+    backend, stored = load_backend(name), dtype.round(VALUES)
+    array = backend.to_device(dtype.round(np.zeros_like(VALUES)), dtype, "cpu")
+
+    backend.load(array, stored)
+
+    np.testing.assert_array_equal(backend.stored(array, dtype).view(np.uint8), stored.view(np.uint8))
 
 
 @EACH_HERE
@@ -102,8 +113,8 @@ def test_poison_leaves_nan_everywhere(name, dtype):
 
     backend.poison(array)
 
-    assert backend.to_host(array, dtype).shape == (3, 5)
-    assert np.isnan(backend.to_host(array, dtype)).all()
+    assert dtype.widen(backend.stored(array, dtype)).shape == (3, 5)
+    assert np.isnan(dtype.widen(backend.stored(array, dtype))).all()
 
 
 @EACH_HERE
@@ -300,9 +311,9 @@ values = np.array([[0.0, 1.0, -2.5], [1 / 3, 7.0, 65504.0]])
 for dtype in (row for row in DTYPES.values() if not row.matrix_only):
     stored = dtype.round(values)
     array = backend.to_device(stored.T, dtype, "cuda:0")
-    kept = bool((backend.to_host(array, dtype) == dtype.widen(stored).T).all())
+    kept = bool((dtype.widen(backend.stored(array, dtype)) == dtype.widen(stored).T).all())
     backend.poison(array)
-    found[dtype.name] = [kept, bool(np.isnan(backend.to_host(array, dtype)).all())]
+    found[dtype.name] = [kept, bool(np.isnan(dtype.widen(backend.stored(array, dtype))).all())]
 backend.flusher("cuda:0", 1000)()
 backend.set_threads(1)
 backend.synchronize("cuda:0")

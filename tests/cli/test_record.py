@@ -97,6 +97,15 @@ def test_check_sums_a_file_up(tmp_path, capsys):
     ]
 
 
+def test_check_refuses_a_file_that_lacks_cases_of_its_header(tmp_path, capsys):
+    path = made.write(tmp_path / "cut.jsonl", made.lines()[:-2])
+
+    assert main(["record", "--check", str(path)]) == EXIT_FAILED
+    told = capsys.readouterr()
+    assert "6 of 8 cases" in told.out
+    assert "cut.jsonl: 2 cases of its header have no result, " in told.err
+
+
 def test_check_refuses_a_file_without_provenance(tmp_path, capsys):
     path = made.write(tmp_path / "made.jsonl", made.lines()[1:])
 

@@ -269,3 +269,13 @@ def test_what_only_tells_runs_on_a_bare_machine_too(repository, words):
 
     assert done.returncode == EXIT_OK, done.stderr
     assert strict.loads(done.stdout)
+
+
+def test_what_a_library_prints_below_python_is_no_part_of_the_json(answered, monkeypatch):
+    monkeypatch.setenv("ONEDNN_VERBOSE", "1")
+
+    code, told = answered(
+        "run", "matmul", "--size", "64", "--dtype", "bf16", "--impl", "torch", *TINY[-4:], "--json", "--no-save"
+    )
+
+    assert (code, len(told["results"])) == (EXIT_OK, 1)

@@ -5,13 +5,20 @@ import json
 
 import pytest
 
+from gpuexplore.analysis.model import DISTURBANCES
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.charts.export import export
 from tests.compatibility.conftest import DATA
 
-SENTENCES = ("sentence", "evidence", "reason")  # the words may get better
+# a speedup was the median of the ratios round by round: now it is the ratio of the medians
+MEANS_MORE = {"sentence", "evidence", "reason", "speedup", "diagnosis"}  # the words may get better
+LIMITS = {"launch_bound", "compute_bound", "memory_bound", "cache_bound"}  # not told of a disturbed result any more
+NEW = {"one_thread", "converted", "nominal_flops"}
+NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
+NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "by_round", "repeat"}
+NEW_KEYS |= {"probe_flop_per_s", "worst"}
 
 
 @pytest.fixture
@@ -42,12 +49,20 @@ def test_every_value_of_the_report_is_where_it_was(run):
     before = json.loads((DATA / "report.json").read_text(encoding="utf8"))
     now = json.loads(json.dumps(run_report(run.experiment, analyzed(run))))
     found = dict(leaves(now))
-    expected = {path: value for path, value in leaves(before) if path[-1] not in SENTENCES}
+    expected = {path: value for path, value in leaves(before) if not set(path) & MEANS_MORE}
 
     assert {path: found.get(path, "missing") for path in expected} == expected
-    assert all(
-        {"comparison", "summary", "bound", "identity", "phases"} & set(path) for path in keys(now) - keys(before)
-    )
+    assert all(NEW_KEYS & set(path) for path in keys(now) - keys(before))
+
+
+def test_diagnoses_are_those_of_before_but_for_the_limits_of_disturbed_results(run):
+    before = json.loads((DATA / "report.json").read_text(encoding="utf8"))["results"]
+    now = json.loads(json.dumps(run_report(run.experiment, analyzed(run))))["results"]
+    for old, new in zip(before, now, strict=True):
+        found = {diagnosis["kind"] for diagnosis in old["diagnosis"]}
+        gone = LIMITS if {flag["name"] for flag in old["flags"]} & DISTURBANCES else set()
+        assert {diagnosis["kind"] for diagnosis in new["diagnosis"]} - NEW == found - gone
+        assert all(diagnosis.keys() == old["diagnosis"][0].keys() for diagnosis in new["diagnosis"])
 
 
 def test_every_column_of_the_table_is_there_with_its_values(run):
@@ -56,8 +71,11 @@ def test_every_column_of_the_table_is_there_with_its_values(run):
     table = export(".csv", run.experiment, analyzed(run)).decode("utf8")
     now = list(csv.DictReader(table.splitlines()))
 
-    assert [{name: row.get(name, "missing") for name in before[0]} for row in now] == before
+    kept = [{name: value for name, value in row.items() if "speedup" not in name} for row in before]
+    assert [{name: row.get(name, "missing") for name in kept[0]} for row in now] == kept
     assert {name for name in now[0].keys() - before[0].keys() if not name.startswith("phase_")} == {
         "bound",
+        "ci95_covers_processes",
         "diagnosis",
+        "process_count",
     }

@@ -1,16 +1,30 @@
 """What every row of the table of accelerators fulfils: each check returns the rows that do not, and how."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import fields
 from itertools import pairwise
 
-from gpuexplore.devices.accelerators import Accelerator, native_dtypes, peaks_of
-from gpuexplore.devices.formula import RATE_CLASSES, classes_of, formula_peaks
+from gpuexplore.devices.accelerators import (
+    BANDWIDTH_FIELD,
+    DERIVATIONS,
+    Accelerator,
+    bandwidth_of,
+    native_dtypes,
+    peaks_of,
+    read_table,
+)
+from gpuexplore.devices.formula import RATE_CLASSES, SLOWED_FIELDS, classes_of, formula_peaks
+from gpuexplore.devices.peaks import PEAK_FIELDS
 from gpuexplore.dtypes import FORMATS
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
 NUMBERS = [field.name for field in fields(Accelerator) if field.type in (int | None, float | None)]
+VENDORS_DOCUMENTS = (
+    r"https://([a-z-]+\.)?(nvidia|amd|intel|apple)\.com/|https://github\.com/NVIDIA/"
+    r"|https://d1\.awsstatic\.com/product-marketing/ec2/NVIDIA_AWS_A10G_DataSheet"  # by NVIDIA, for a card of AWS alone
+)
+MATRIX_CLOCK = (*SLOWED_FIELDS, "fp8_tensor_fp16acc_or_mx", "fp4_tensor", "int8_tensor_tops")
 # Within 1 %, the digits makers print, peaks rise as precision falls; these are built otherwise.
 BUILT_OTHERWISE = {
     ("mi100", "matrix", "bf16"): "CDNA1 runs bf16 at half the fp16 rate",
@@ -24,14 +38,88 @@ def repeated_keys(rows):
     return {key: count for key, count in Counter(row.key for row in rows).items() if count > 1}
 
 
+def repeated_names(rows):
+    """Return the display names that more than one row has, and the cards of one name that no fact tells apart."""
+    owners = defaultdict(list)
+    for row in rows:
+        for called in (row.name.casefold(), *((name, *told_apart_by(row)) for name in row.driver_names)):
+            owners[called].append(row.key)
+    return {(called, *keys): len(keys) for called, keys in owners.items() if len(keys) > 1}
+
+
+def told_apart_by(row):
+    """Return what a driver states that tells a card from others of its name."""
+    return (row.memory_bytes, row.multiprocessors, row.bandwidth_bytes_per_s, row.pci_ids)
+
+
 def wrongly_matched(rows):
-    """Return the driver names that match another row than their own, or none: {(name, its key): keys matched}."""
+    """Return the driver names that match not their own row, or one of another name: {(name, its key): keys matched}."""
     matched = {
         (name, row.key): [other.key for other in rows if re.fullmatch(other.match_regex, name)]
         for row in rows
         for name in row.driver_names
     }
-    return {(name, key): keys for (name, key), keys in matched.items() if keys != [key]}
+    owners = {name: [row.key for row in rows if name in row.driver_names] for name, _ in matched}
+    return {(name, key): keys for (name, key), keys in matched.items() if keys != owners[name]}
+
+
+def _figures(row):
+    """Return the columns of a row that hold a rate or the bandwidth, by the name of the column in the file."""
+    bandwidth = {BANDWIDTH_FIELD: row.bandwidth_bytes_per_s} if row.bandwidth_bytes_per_s else {}
+    return {**row.rates, **bandwidth}
+
+
+def _printed(row):
+    entry = next(entry for entry in read_table("accelerators.csv") if entry["key"] == row.key)
+    return set(filter(None, entry["vendor_printed_fields"].split(";")))
+
+
+def undeclared_figures(rows):
+    """Return the figures that are called both printed and derived, or neither, or derived in no way that is known."""
+    found = {}
+    for row in rows:
+        printed, derived = _printed(row), set(row.derived)
+        wrong = (printed & derived) | (set(_figures(row)) ^ (printed | derived))
+        wrong |= {name for name, how in row.derived.items() if how not in DERIVATIONS}
+        found |= {row.key: wrong} if wrong else {}
+    return found
+
+
+def printed_elsewhere(rows):
+    """Return the rows that call a figure printed whose document is not the vendor's."""
+    return {
+        row.key: row.source_url
+        for row in rows
+        if set(_figures(row)) - set(row.derived) and not re.match(VENDORS_DOCUMENTS, row.source_url)
+    }
+
+
+def wrong_kinds(rows):
+    """Return the peaks and bandwidths whose kind says other than the row's derivations."""
+    columns = {(found.dtype, found.unit): found for found in PEAK_FIELDS}
+    wrong = set()
+    for row in rows:
+        for peak in peaks_of(row):
+            column = columns[peak.dtype, peak.unit]
+            name = column.field if column.field in row.rates else column.fallback
+            wrong |= {(row.key, name)} if (peak.kind == "formula") != (name in row.derived) else set()
+        bandwidth = bandwidth_of(row)
+        if bandwidth and (bandwidth.kind == "formula") != (BANDWIDTH_FIELD in row.derived):
+            wrong.add((row.key, BANDWIDTH_FIELD))
+    return dict.fromkeys(wrong)
+
+
+def off_their_derivation(rows, within=0.0015):
+    """Return the computed rates that rate x multiprocessors x clock does not give, with the ratio."""
+    classes = {rate_class.name: rate_class for rate_class in RATE_CLASSES}
+    ratios = {}
+    for row in rows:
+        for name in (name for name, how in row.derived.items() if how == "formula" and name in row.rates):
+            matrix_clock = row.tensor_clock_hz if name in MATRIX_CLOCK else None
+            rate = classes[row.rate_class].rate(name) or 0.0
+            computed = rate * row.multiprocessors * (matrix_clock or row.boost_clock_hz)
+            ratios[row.key, name] = computed / row.rates[name]
+    return {key: ratio for key, ratio in ratios.items() if abs(ratio - 1) > within}
 
 
 def not_above_zero(rows):

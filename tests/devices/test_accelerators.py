@@ -4,12 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.devices.accelerators import ACCELERATORS, match, peaks_of, trusted
+from gpuexplore.devices.accelerators import ACCELERATORS, bandwidth_of, match, peaks_of
 from tests.devices.table_checks import (
     falling_peaks,
     not_above_zero,
+    off_their_derivation,
     peaks_without_rate_or_document,
+    printed_elsewhere,
     repeated_keys,
+    repeated_names,
+    undeclared_figures,
+    wrong_kinds,
     wrong_native_dtypes,
     wrongly_matched,
 )
@@ -37,7 +42,7 @@ def test_the_table_holds_each_device_under_a_key_of_its_own():
     assert repeated_keys(ACCELERATORS) == {}
 
 
-def test_every_driver_name_matches_its_own_row_and_no_other():
+def test_every_driver_name_matches_its_own_row_and_no_other_but_cards_of_that_name():
     assert wrongly_matched(ACCELERATORS) == {}
 
 
@@ -103,21 +108,63 @@ def test_native_dtypes_are_those_with_a_peak():
     assert wrong_native_dtypes(ACCELERATORS) == {}
 
 
-def test_a_row_is_trusted_when_the_driver_agrees_or_says_nothing():
-    row = match("NVIDIA GeForce RTX 3080")
-    assert row
-    assert trusted(row, 68, 10 * 2**30) is None
-    assert trusted(row, None, None) is None
+def test_names_and_cards_are_unique():
+    assert repeated_names(ACCELERATORS) == {}
 
 
-def test_a_device_that_shares_the_name_is_told_apart_by_memory_and_multiprocessors():
-    row = match("NVIDIA GeForce RTX 3080")
-    assert row
-    assert "12.0 GiB" in (trusted(row, None, 12 * 2**30) or "")
-    assert "70 multiprocessors" in (trusted(row, 70, 10 * 2**30) or "")
+def test_every_figure_is_either_printed_by_the_vendor_or_says_how_it_was_derived():
+    assert undeclared_figures(ACCELERATORS) == {}
 
 
-def test_memory_kept_by_ecc_does_not_cost_trust():
-    row = match("NVIDIA A10G")
-    assert row
-    assert trusted(row, 80, 23028 * 2**20) is None
+def test_only_the_vendors_own_documents_print_a_figure():
+    assert printed_elsewhere(ACCELERATORS) == {}
+
+
+def test_no_peak_or_bandwidth_is_called_a_datasheets_that_its_row_calls_derived():
+    assert wrong_kinds(ACCELERATORS) == {}
+
+
+def test_what_is_computed_is_what_the_rate_the_multiprocessors_and_the_clock_give():
+    assert off_their_derivation(ACCELERATORS) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [
+        ("h20", "fp32"),
+        ("l40s", "fp16_tensor"),
+        ("b200-sxm-180gb", "memory_bandwidth_gbs"),
+        ("h200-sxm-141gb", "bf16_tensor"),
+        ("rtx-5090", "fp8_tensor"),
+        ("mi355x", "fp4_tensor"),
+    ],
+)
+def test_figures_that_once_were_called_printed_are_derived(key, field):
+    row = next(row for row in ACCELERATORS if row.key == key)
+
+    assert field in row.derived
+
+
+@pytest.mark.parametrize(
+    ("key", "dtype", "words"),
+    [
+        ("l40s", "bf16", "ada-pro rate x multiprocessors x clock, from https://www.nvidia.com"),
+        ("l4", "bf16", "half of what the vendor prints with sparsity, https://www.nvidia.com"),
+        ("mi250", "bf16", "what the vendor prints for the whole board, per device, https://www.amd.com"),
+        ("h20", "bf16", "as others report it, the vendor prints none: https://www.tomshardware.com"),
+    ],
+)
+def test_a_derived_peak_says_how(key, dtype, words):
+    row = next(row for row in ACCELERATORS if row.key == key)
+    peak = next(peak for peak in peaks_of(row) if (peak.dtype, peak.unit) == (dtype, "matrix"))
+
+    assert peak.kind == "formula"
+    assert words in peak.source
+
+
+def test_a_bandwidth_says_whether_its_vendor_prints_it():
+    kinds = {row.key: bandwidth_of(row) for row in ACCELERATORS}
+
+    assert (kinds["h200-sxm-141gb"].kind, kinds["h200-sxm-141gb"].bytes_per_s) == ("datasheet", 4800e9)
+    assert kinds["b200-sxm-180gb"].kind == "formula"
+    assert kinds["b200-sxm-180gb"].source.startswith("memory data rate x bus width, from https://")

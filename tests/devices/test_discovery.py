@@ -11,7 +11,8 @@ from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
 CPU = Device("cpu", "cpu", "a CPU")
 A100 = FakeGpu("NVIDIA A100-SXM4-40GB", "GPU-aaaa-1", 40 * 2**30, cores=6912)
-ODD = FakeGpu("NVIDIA GeForce RTX 3080", "GPU-bbbb-2", 12 * 2**30, cores=8960, capability=(8, 6), bus_bits=384)
+# A card with twice the memory chips, as it is sold second hand under the same name.
+ODD = FakeGpu("NVIDIA GeForce RTX 3080", "GPU-bbbb-2", 20 * 2**30, cores=8704, capability=(8, 6), bus_bits=320)
 NAMELESS = FakeGpu("NVIDIA Graphics Device", "GPU-cccc-3", 8 * 2**30, capability=(99, 0), sm_mhz=None)
 SMI = """GPU-aaaa-1, NVIDIA A100-SXM4-40GB, 40960, 8.0, 1410, 1215, 580.65.06, 0x20B010DE, 400.00
 GPU-dddd-4, NVIDIA Thing, [N/A], [N/A], [N/A], [N/A], 580.65.06, [N/A], [N/A]
@@ -43,6 +44,11 @@ def test_a_known_gpu_gets_its_row():
     assert "row a100-sxm4-40gb" in gpu.notes[0]
 
 
+def test_a_gpu_has_the_notes_of_its_row():
+    gpu = found(replace(A100, name="NVIDIA A100-PCIE-40GB"))[1]
+    assert gpu.notes[1] == "Of that row: same printed peaks as SXM but 250 W: measured 234-253."
+
+
 def test_a_gpu_says_who_it_is():
     gpu = found(replace(A100, pci_device=0x20B010DE, milliwatts=350_000))[1]
     assert gpu.identity == Identity(pci_id="10de:20b0", power_limit_w=350.0)
@@ -52,9 +58,10 @@ def test_a_gpu_says_who_it_is():
 def test_a_row_that_the_driver_contradicts_gives_way_to_the_formula():
     gpu = found(ODD)[1]
     assert gpu.spec_key is None
-    assert gpu.peak("bf16", "matrix").flop_per_s == 512 * 70 * 1410e6
+    assert gpu.peak("bf16", "matrix").flop_per_s == 512 * 68 * 1410e6
     assert gpu.bandwidth.kind == "formula"
-    assert "70 multiprocessors, the table 68" in gpu.notes[0]
+    assert "rtx-3080-10gb: the driver sees 20.0 GiB of memory, the table 10 GiB" in gpu.notes[0]
+    assert "rtx-3080-12gb: the driver counts 68 multiprocessors, the table 70" in gpu.notes[0]
 
 
 def test_a_gpu_that_nothing_describes_has_no_peaks_and_says_why():

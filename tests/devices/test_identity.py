@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.devices.identity import device_key, same_device, same_unit, unit_key, why_other_device
+from gpuexplore.devices.identity import device_key, is_namesake, same_device, same_unit, unit_key, why_other_device
 from gpuexplore.model import Device, Identity
 from gpuexplore.serialization import decode, encode
 from tests.analysis.made import device
@@ -120,3 +120,26 @@ def test_board_of_another_compute_capability_is_another_device_without_a_row():
 def test_name_for_a_reader_says_the_microarchitecture_once():
     assert (ZEN_4.title, ZEN_5.title, OLD_ZEN_4.title) == ("AMD EPYC (Zen 4)", "AMD EPYC (Zen 5)", "AMD EPYC")
     assert replace(ZEN_4, name="AMD Zen 4 engineering sample").title == "AMD Zen 4 engineering sample"
+
+
+def test_cards_of_one_name_with_rows_of_their_own_are_two_devices():
+    small, large = (replace(GPU, spec_key=key) for key in ("rtx-4060-ti", "rtx-4060-ti-16gb"))
+
+    reason = "it is rtx-4060-ti, not rtx-4060-ti-16gb, in the table of accelerators"
+    assert why_other_device(small, large) == OTHER + reason
+    assert is_namesake(small, large)
+
+
+def test_cards_without_a_row_are_told_apart_by_their_memory_but_for_what_ecc_keeps():
+    plain, ecc, half = (replace(GPU, spec_key=None, memory_bytes=round(size * 2**30)) for size in (16, 15, 8))
+
+    assert same_device(plain, ecc)
+    assert why_other_device(half, plain) == OTHER + "it has 8.00 GiB of memory, not 16.0 GiB"
+    assert same_device(replace(ZEN_4, memory_bytes=2**33), replace(ZEN_4, memory_bytes=2**35))
+
+
+def test_namesake_is_another_processor_of_the_same_name_only():
+    assert is_namesake(ZEN_5, ZEN_4)
+    assert not is_namesake(ZEN_4, ZEN_4)
+    assert not is_namesake(GPU, ZEN_4)
+    assert not is_namesake(None, ZEN_4)

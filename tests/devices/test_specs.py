@@ -1,5 +1,7 @@
 """Looking accelerators up by what a person types."""
 
+from collections import Counter
+
 import pytest
 
 from gpuexplore.devices import ACCELERATORS, match, peaks_json, search, target_named
@@ -18,20 +20,39 @@ def test_processors_of_one_name_are_told_apart_by_their_titles():
 
 def test_specs_have_exactly_the_promised_form():
     specs = peaks_json("NVIDIA A100-SXM4-80GB")
-    assert list(specs) == ["query", "key", "kind", "peaks", "bandwidth_bytes_per_s", "confidence"]
+    names = ["query", "key", "kind", "peaks", "bandwidth_bytes_per_s", "bandwidth_kind", "bandwidth_source"]
+    assert list(specs) == [*names, "memory_bytes", "confidence", "notes", "same_driver_name"]
     assert specs["kind"] == "datasheet"
     assert specs["bandwidth_bytes_per_s"] == 2039e9
     assert specs["peaks"]["bf16"]["flop_per_s"] == 312e12
-    assert all(set(spec) == {"flop_per_s", "unit", "source"} for spec in specs["peaks"].values())
+    assert all(set(spec) == {"flop_per_s", "unit", "kind", "source"} for spec in specs["peaks"].values())
 
 
 def test_an_unknown_name_has_a_null_key_and_no_peaks():
-    unknown = {"key": None, "kind": None, "peaks": {}, "bandwidth_bytes_per_s": None, "confidence": None}
-    assert peaks_json("NVIDIA L") == {"query": "NVIDIA L", **unknown}
+    specs = peaks_json("NVIDIA L")
+    assert (specs.pop("query"), specs.pop("peaks"), specs.pop("same_driver_name")) == ("NVIDIA L", {}, [])
+    assert set(specs.values()) == {None}
 
 
 def test_a_device_whose_peaks_are_all_derived_is_called_a_formula():
-    assert peaks_json("rtx-4070")["kind"] == "formula"
+    specs = peaks_json("rtx-4070")
+    assert specs["kind"] == specs["bandwidth_kind"] == "formula"
+
+
+def test_a_device_with_printed_and_derived_peaks_says_which_is_which():
+    specs = peaks_json("NVIDIA L40S")
+    kinds = {dtype: peak["kind"] for dtype, peak in specs["peaks"].items()}
+    assert specs["kind"] == "mixed"
+    assert (kinds["fp32"], kinds["tf32"], kinds["fp8"]) == ("datasheet", "datasheet", "datasheet")
+    assert (kinds["fp64"], kinds["fp16"], kinds["bf16"]) == ("formula", "formula", "formula")
+
+
+def test_specs_have_the_notes_of_the_row_and_other_cards_of_the_drivers_name():
+    specs = peaks_json("NVIDIA GeForce RTX 3080")
+    assert specs["notes"].startswith("The 12 GB card (70 SM, 912 GB/s)")
+    assert (specs["key"], specs["same_driver_name"]) == ("rtx-3080-10gb", ["rtx-3080-12gb"])
+    assert peaks_json("GeForce RTX 3080 12GB")["key"] == "rtx-3080-12gb"
+    assert peaks_json("rtx-3080-ti")["notes"] is None
 
 
 def test_a_dtype_with_vector_units_only_is_given_with_these():
@@ -59,8 +80,11 @@ def test_every_row_is_found_by_key_and_by_display_name():
 
 
 def test_every_driver_name_finds_its_row_with_and_without_its_maker():
-    assert keys_found(name for name, _ in NAMED) == dict(NAMED)
-    assert len(dict(NAMED)) == len(NAMED)
+    found = keys_found(name for name, _ in NAMED)
+    assert found == dict(reversed(NAMED)), "the first of several cards of one name"
+    others = [(name, key) for name, key in NAMED if found[name] != key]
+    assert all(key in peaks_json(name)["same_driver_name"] for name, key in others)
+    assert {name for name, _ in others} == {name for name, count in Counter(n for n, _ in NAMED).items() if count > 1}
 
 
 def test_no_laptop_slice_d_or_engineering_variant_of_any_name_is_taken_for_it():

@@ -2,8 +2,8 @@
 
 import os
 
-from gpuexplore.devices import cpu_lost_share, governor, read, read_cpu_times
-from gpuexplore.devices.telemetry import CpuTimes, read_cpu, read_gpu
+from gpuexplore.devices import governor, read
+from gpuexplore.devices.telemetry import read_cpu, read_gpu
 from gpuexplore.model import Device, Telemetry
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
@@ -53,23 +53,3 @@ def test_without_cpufreq_clock_and_governor_are_unknown(tmp_path):
 
 def test_this_machines_cpu_is_read_without_an_error():
     assert isinstance(read(Device("cpu", "cpu", "here")), Telemetry)
-
-
-def test_cpu_times_come_from_the_first_line_of_proc_stat(tmp_path):
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/stat").write_text("cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 1 2 3\n")
-    times = read_cpu_times(tmp_path)
-    tick_s = 1 / os.sysconf("SC_CLK_TCK")
-    assert times.total_s == 1000 * tick_s
-    assert (times.busy_s, times.stolen_s) == (200 * tick_s, 100 * tick_s)
-    assert read_cpu_times(tmp_path / "nowhere") is None
-
-
-def test_time_of_others_and_stolen_time_is_lost():
-    before, after = CpuTimes(10.0, 5.0, 0.0, 4.0), CpuTimes(14.0, 8.0, 0.5, 5.5)
-    assert cpu_lost_share(before, after) == (3.0 - 1.5 + 0.5) / 4.0
-
-
-def test_readings_too_close_or_missing_say_nothing():
-    one = CpuTimes(10.0, 5.0, 0.0, 4.0)
-    assert cpu_lost_share(one, one) is cpu_lost_share(None, one) is cpu_lost_share(one, None) is None

@@ -376,6 +376,21 @@ def test_silent_supervisor_of_another_host_is_believed_dead_at_the_second_look(s
     assert store.load(run_id).state is RunState.QUEUED
 
 
+@pytest.mark.parametrize(("set_by_s", "state"), [(3600.0, RunState.QUEUED), (0.0, RunState.CANCELLED)])
+def test_clock_that_is_set_forward_cancels_nobodys_run(store, experiment, monkeypatch, set_by_s, state):
+    run_id = store.submit(experiment, "ada")
+    mine, databases = iter([0.0, 0.0, 5.0]), iter([1000.0, 1005.0 + set_by_s])
+    monkeypatch.setattr(type(store), "epoch_s", lambda _: next(databases))
+    housekeeping = Housekeeping(store, ME, clock=lambda: next(mine))
+
+    housekeeping.do_what_is_due()
+    with store.writing() as connection:  # away for an hour, or so it seems
+        connection.exec_driver_sql("UPDATE owners SET seen_epoch_s = seen_epoch_s - 3600")
+    housekeeping.do_what_is_due()
+
+    assert store.load(run_id).state is state
+
+
 def test_paced_question_is_asked_only_when_it_is_due():
     times, answers = iter([0.0, 0.0, 0.0, 0.5, 1.0, 1.0]), iter([False, True])
     paced = Throttled(lambda: next(answers), 1.0, clock=lambda: next(times))

@@ -6,7 +6,7 @@ import pytest
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.correctness import BLOCK_ELEMENTS, check, describe, tolerance
 from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.model import Accuracy, Shape
+from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations import OPERATIONS
 
 MATMUL, VECTOR_ADD = OPERATIONS["matmul"], OPERATIONS["vector_add"]
@@ -66,6 +66,26 @@ def test_wrong_scale_is_refused(scale):
 def test_zero_reference_is_right_when_the_output_is_zero():
     assert judged([0.0, 0.0], [0.0, 0.0]).relative_error == 0.0
     assert not judged([0.0, 1e-3], [0.0, 0.0]).within
+
+
+def test_error_of_few_elements_or_of_much_larger_terms_is_relative_to_these():
+    right = np.full((1, 2), 1e-6)
+    out, parts = right + 1e-7, ((WHOLE, right),)
+
+    assert check(out, parts, 1e-6).relative_error == pytest.approx(0.1)
+    assert check(out, parts, 1e-6, scales=[np.array([[1.0]])]).relative_error == pytest.approx(1e-7)
+    many = np.full((1, 1000), 1e-6)
+    found = [check(many + 1e-7, ((WHOLE, many),), 1.0, scales=[np.array([[size]])]) for size in (3e-6, 1e-5)]
+    assert [accuracy.relative_error for accuracy in found] == pytest.approx([0.1, 0.01])
+
+
+def test_reason_names_the_worst_element_where_the_norm_is_within():
+    accuracy = Accuracy(1e-9, 1e-6, WorstElement("element [3, 5]", 0.0, 1.25, 1e-6))
+
+    assert not accuracy.within
+    assert describe(accuracy) == (
+        "element [3, 5] is 0 where 1.25 is expected: off by 1.2, rounding explains at most 1e-06"
+    )
 
 
 def test_error_that_overflows_is_no_number_but_no_warning_either():

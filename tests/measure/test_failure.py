@@ -3,8 +3,8 @@
 import pytest
 
 from gpuexplore.errors import Cancelled, TooLarge, TooSlow, Unsupported
-from gpuexplore.measure.failure import IncorrectOutput, failed
-from gpuexplore.model import Accuracy, Status
+from gpuexplore.measure.failure import IncorrectOutput, describe_error, failed
+from gpuexplore.model import UNREADABLE, Accuracy, Result, Status
 from tests.measure.fakes import case, environment
 
 
@@ -49,3 +49,32 @@ def test_incorrect_output_keeps_how_wrong_it_was_and_no_measurement():
 
 def test_long_reason_is_cut():
     assert len(failed(case(), ValueError("x" * 10_000)).reason) == 500
+
+
+class SpeechlessError(Exception):
+    """Fails to say what it is."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ValueError("\x1b[31m\x00 half \ud800"), "ValueError: \ufffd half \ufffd"),
+        (SpeechlessError(), "SpeechlessError: SpeechlessError"),
+        (ModuleNotFoundError(name="x.y"), "x is not installed: pip install 'x', or all of 'gpuexplore'"),
+        (ModuleNotFoundError(name="dask"), "dask is not installed: pip install 'dask', or all of 'gpuexplore[dask]'"),
+    ],
+)
+def test_words_that_nobody_could_store_are_made_readable(error, reason):
+    assert failed(case(), error).reason == describe_error(error) == reason
+
+
+def test_purposeful_error_is_described_by_its_text_alone():
+    assert describe_error(TooSlow("about 9 s")) == "about 9 s"
+
+
+def test_no_result_carries_a_reason_that_cannot_be_shown():
+    assert Result(case(), Status.CRASHED, "ended \ud800").reason == "ended \ufffd"
+    assert Result(case(), Status.CRASHED, "\x1b[0m").reason == UNREADABLE

@@ -4,21 +4,25 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.flags import Measured, find_flags
-from gpuexplore.model import Peak, Shape, Telemetry
+from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, case, environment, measurement
 
 SHAPE = Shape.of(m=10, k=10, n=10)  # 2000 FLOPs
 STEADY_S = (1.0,) * 10
+QUIET = (CpuLoss(1.0, 0.0),)
 
 
-def flags(*, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, lost=None, **about):
+def flags(
+    *, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, losses=QUIET, **about
+):
     """Return the evidence of each flag by its name."""
     options = about.pop("options", {})
     one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
-    measured = Measured(one, measurement(*samples_s), environment(device, **about), overhead_s, lost)
+    measured = Measured(one, measurement(*samples_s), environment(device, **about), overhead_s, losses)
     return {flag.name: flag.evidence for flag in find_flags(measured, OPERATIONS["matmul"], DTYPES[dtype])}
 
 
@@ -28,7 +32,7 @@ def with_peak(flop_per_s, kind="datasheet", device=CPU):
 
 def test_undisturbed_measurement_has_only_its_cache_mode():
     assert set(flags()) == {"warm"}
-    assert set(flags(device=GPU)) == {"cold"}
+    assert set(flags(device=GPU, after=Telemetry(foreign_processes=0))) == {"cold"}
 
 
 def test_cold_says_how_much_was_overwritten():
@@ -54,22 +58,31 @@ def test_noisy_says_how_much():
     )
 
 
-@pytest.mark.parametrize(("count", "text"), [(1, "1 other process used cuda:0"), (2, "2 other processes used cuda:0")])
-def test_contended_by_processes_on_the_gpu(count, text):
-    assert flags(device=GPU, after=Telemetry(foreign_processes=count))["contended"] == text
+@pytest.mark.parametrize(("share", "contended"), [(0.0, False), (0.25, True)])
+def test_contended_by_work_on_the_cpu(share, contended):
+    assert ("contended" in flags(losses=(CpuLoss(1.0, share),))) is contended
 
 
-@pytest.mark.parametrize("count", [0, None])
-def test_not_contended_when_nobody_or_nothing_is_known(count):
-    assert "contended" not in flags(device=GPU, after=Telemetry(foreign_processes=count))
+def test_where_nobody_looked_for_others_it_says_so():
+    assert flags(losses=())["contention_unknown"] == "nobody looked"
 
 
-@pytest.mark.parametrize(("lost", "contended"), [(None, False), (0.0, False), (0.1, False), (0.25, True)])
-def test_contended_by_work_on_the_cpu(lost, contended):
-    found = flags(lost=lost)
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (100.0, 91.0, None),
+        (100.0, 109.0, None),
+        (100.0, 50.0, "50.0 %"),
+        (50.0, 100.0, "200 %"),
+        (None, 100.0, None),
+        (100.0, None, None),
+    ],
+)
+def test_drifted_when_the_same_loop_ran_at_another_rate(before, after, text):
+    found = flags(before=Telemetry(probe_flop_per_s=before), after=Telemetry(probe_flop_per_s=after))
 
-    assert ("contended" in found) == contended
-    assert found.get("contended", "25.0 %").count("25.0 %") == 1
+    assert ("drifted" in found) is (text is not None)
+    assert text is None or f"ran at {text} of the rate after the samples" in found["drifted"]
 
 
 @pytest.mark.parametrize(("clock_hz", "throttled"), [(None, False), (1e9, False), (0.76e9, False), (0.5e9, True)])
@@ -123,6 +136,26 @@ def test_over_peak_says_which_is_likelier_wrong(peak, kind, likelier):
     assert evidence.startswith("2.00 kFLOP/s is above the peak of ")
     assert "(a leaflet)" in evidence
     assert evidence.endswith(f"likelier {likelier}")
+
+
+@pytest.mark.parametrize(("ceiling", "above"), [(2000.0, False), (1601.0, False), (1599.0, True)])  # of 2000 FLOP/s
+def test_no_arithmetic_is_faster_than_the_measured_ceiling_by_a_quarter(ceiling, above):
+    found = flags(device=with_peak(ceiling, "measured_ceiling"))
+
+    assert ("over_physical_peak" in found) is above
+    assert "over_physical_peak" not in flags(device=with_peak(ceiling, "datasheet"))
+
+
+@pytest.mark.parametrize(("bytes_per_s", "above"), [(961.0, False), (959.0, True)])  # 3 x 100 elements of 4 B in 1 s
+def test_no_bytes_come_faster_than_from_the_fastest_cache(bytes_per_s, above):
+    caches = tuple(
+        CacheRoof(level, 2**15, Bandwidth(rate, "measured_ceiling", "")) for level, rate in ((1, bytes_per_s), (2, 1.0))
+    )
+    found = flags(device=replace(CPU, caches=caches))
+
+    assert ("over_physical_peak" in found) is above
+    if above:
+        assert found["over_physical_peak"].startswith("1.20 kB/s, and the fastest cache gives 959 B/s")
 
 
 @pytest.mark.parametrize(("overhead_s", "bound"), [(None, False), (0.1, False), (0.34, True), (1.0, True)])

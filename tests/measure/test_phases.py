@@ -12,6 +12,7 @@ from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.phases import take_phases
 from gpuexplore.measure.timing import MIN_SAMPLES, Sampling
+from gpuexplore.measure.untouched import Untouched
 from gpuexplore.model import Measurement, Phase, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import decode, encode
@@ -29,7 +30,14 @@ def taken(phases, clock):
         call.out = made.out
     reference = Reference(ADD, DTYPES["fp32"], inputs)
     time = Timekeeper(clock, lambda: None)
-    group = SimpleNamespace(operation=ADD, shape=SHAPE, dtype=DTYPES["fp32"], time=time, timed_reference=reference)
+    group = SimpleNamespace(
+        operation=ADD,
+        shape=SHAPE,
+        dtype=DTYPES["fp32"],
+        time=time,
+        timed_reference=reference,
+        untouched=Untouched(threads=None),
+    )
     return take_phases(Sampling(made, 3e-3, first_call_s=1.0), group)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.measure import first_call_cost, guard, memory, overhead, prepare, runner
+from gpuexplore.measure import first_call_cost, guard, memory, overhead, prepare, runner, timing, watch
+from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.group import open_group
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
@@ -88,9 +89,99 @@ def test_timed_calls_are_checked_too(name):
     assert results["fine"].status is Status.OK
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("alternating", "the output holds NaN"),
+        ("seldom", "the output holds NaN"),
+        ("keeping", "relative error 1"),
+        ("changing", "it changed its inputs"),
+        ("accumulating", "it changed its inputs"),
+        ("narrow", "relative error 0.000"),
+    ],
+)
+def test_what_is_right_when_it_is_called_again_and_computes_nothing_is_incorrect(name, reason):
+    _, results = measured(cases(name, "fine"))
+
+    assert results[name].status is Status.INCORRECT
+    assert results[name].reason.startswith(reason)
+    assert results["fine"].status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("asynchronous", ("the output", "relative error")),
+        ("skipping", ("relative error",)),
+        ("memorizing", ("a call takes",)),
+        ("alert", ("a call takes",)),
+    ],
+)
+def test_times_of_calls_that_leave_work_out_are_not_believed(name, reason):
+    """The clock runs, for these give themselves away by the seconds a call takes."""
+    result = measured(cases(name, shape=Shape.of(n=2**18)), time=Timekeeper())[1][name]
+
+    assert result.status is Status.INCORRECT
+    assert result.reason.startswith(reason)
+    assert result.measurement is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["once", "retiring", "precomputing", "poison-aware", "caller-aware", "stack-aware", "single-element", "stale-tail"],
+)
+def test_what_looks_who_calls_it_or_computes_in_part_is_incorrect(name):
+    _, results = measured(cases(name, "fine", shape=Shape.of(n=1000)))
+
+    assert results[name].status is Status.INCORRECT
+    assert results["fine"].status is Status.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("clock", "time.monotonic"),
+        ("norm", "numpy.linalg.norm"),
+        ("check-rewritten", "Accuracy.within"),
+        ("checks-replaced", "gpuexplore.measure."),
+        ("raising-arithmetic", "what numpy raises at"),
+        ("environment", "the environment"),
+        ("collecting", "the garbage collector"),
+        ("signals", "the handler of SIGINT"),
+    ],
+)
+def test_what_changes_the_process_is_incorrect_and_spoils_no_neighbour(name, changed):
+    _, results = measured(cases(name, "fine"))
+
+    assert results[name].status is Status.INCORRECT
+    assert results[name].reason.startswith("it changed the process it runs in: ")
+    assert changed in results[name].reason
+    assert results["fine"].status is Status.OK
+
+
+def test_plants_say_what_they_do_and_their_names_are_their_own():
+    assert len(catalogue.BUILDERS) == len(catalogue.PLANTS) > 80
+    assert all(plant.about for plant in catalogue.PLANTS)
+    assert not [plant.name for plant in catalogue.PLANTS if Status.OK in plant.statuses and plant.operation == "matmul"]
+
+
+def test_seeds_differ_from_run_to_run_and_are_kept():
+    first, second = (result_of("fine").seed for _ in range(2))
+
+    assert first != second
+    assert result_of("wrong").seed is not None
+
+
+def test_process_that_grows_with_every_call_is_flagged(monkeypatch):
+    held = iter(range(10**6))
+    monkeypatch.setattr(timing, "resident_bytes", lambda: next(held) * LEAK_BYTES)
+
+    assert "leaks" in {flag.name for flag in result_of("fine").flags}
+
+
 def test_the_state_of_the_device_is_read_before_the_timed_output_is_checked(monkeypatch):
     order, check = [], runner.checked
-    monkeypatch.setattr(runner, "read_telemetry", lambda device: order.append("read") or Telemetry(clock_hz=1e9))
+    monkeypatch.setattr(watch, "read_telemetry", lambda device: order.append("read") or Telemetry(clock_hz=1e9))
     monkeypatch.setattr(runner, "checked", lambda *about: order.append("checked") or check(*about))
 
     result = result_of("fine")
@@ -175,7 +266,7 @@ def test_case_larger_than_the_memory_is_out_of_memory_with_both_figures(monkeypa
     result = result_of("fine", shape=Shape.of(n=1000))
 
     assert result.status is Status.OUT_OF_MEMORY
-    assert result.reason == "needs 35.2 KiB, cpu has 900 B free"
+    assert result.reason == "needs 93.8 KiB, cpu has 900 B free"
 
 
 def test_dtype_without_meaning_is_unsupported_with_its_reason():
@@ -235,7 +326,7 @@ def test_cases_of_different_groups_are_refused():
 
 
 def test_short_calls_are_held_against_the_cost_of_a_call(monkeypatch):
-    monkeypatch.setattr(runner, "call_overhead_s", lambda case, group: CALL_NS * 1e-9)
+    monkeypatch.setattr(runner, "call_overhead_s", lambda case, group, before: CALL_NS * 1e-9)
 
     assert "launch_bound" in {flag.name for flag in result_of("fine").flags}
 
@@ -245,6 +336,20 @@ def test_cost_of_a_call_is_not_measured_for_long_ones(monkeypatch):
 
     assert result_of("fine").status is Status.OK
     assert overhead._known == {}
+
+
+def test_cost_of_a_call_that_cannot_be_taken_stains_no_good_result(monkeypatch):
+    tried = []
+
+    def failing(case, group):
+        tried.append(case)
+        raise ValueError("one element has no meaning")
+
+    monkeypatch.setattr(overhead, "_measured_s", failing)
+
+    assert result_of("fine").status is Status.OK
+    assert result_of("fine", shape=Shape.of(n=300)).status is Status.OK
+    assert len(tried) == 1
 
 
 def test_cost_of_a_call_is_measured_once_for_a_process():

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from gpuexplore.devices import CpuLoss
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.measure import strided_candidates, strided_read
 from gpuexplore.measure.failure import IncorrectOutput
@@ -55,7 +56,7 @@ def test_the_report_is_json_with_bytes_layout_and_environment(reported):
 
 
 def test_what_disturbed_it_is_flagged(reported, monkeypatch):
-    monkeypatch.setattr(strided_read, "cpu_lost_share", lambda *_: 0.5)
+    monkeypatch.setattr(strided_read, "cpu_loss", lambda *_: CpuLoss(1.0, 0.5))
     (report,) = reported()
 
     assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []

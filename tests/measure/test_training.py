@@ -8,7 +8,7 @@ from math import log
 import psutil
 import pytest
 
-from gpuexplore.devices import CpuTimes
+from gpuexplore.devices.cpu_times import Account, CpuTimes
 from gpuexplore.errors import Cancelled, GpuExploreError, InvalidInput
 from gpuexplore.measure import training
 from gpuexplore.measure.idle_threads import Timekeeper
@@ -229,7 +229,9 @@ def test_two_processes_learn_what_one_does_and_leave_none_behind():
 
 
 def test_what_others_took_of_the_cpu_comes_with_the_last_report(monkeypatch):
-    accounts = iter([CpuTimes(0, 0, 0, 0), CpuTimes(10.0, 8.0, 0, 5.0)])
+    accounts = iter(
+        CpuTimes(at_s, (Account(1, idle_s, 0.0, at_s, 0.01),), own_s) for at_s, idle_s, own_s in ((0, 0, 0), (10, 2, 5))
+    )
     monkeypatch.setattr(training, "read_cpu_times", lambda: next(accounts))
     reports = []
     perform(

@@ -41,7 +41,7 @@ def built(implementation, dtype, shape):
 def is_right(inputs, out, dtype, shape):
     """Return whether `out` is the product, as far as rounding allows."""
     right = Reference(MATMUL, dtype, inputs).parts
-    return check(BACKEND.to_host(out, dtype), right, tolerance(MATMUL, shape, dtype)).within
+    return check(dtype.widen(BACKEND.stored(out, dtype)), right, tolerance(MATMUL, shape, dtype)).within
 
 
 @pytest.fixture

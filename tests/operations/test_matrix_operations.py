@@ -126,7 +126,9 @@ def test_smaller_shapes_for_the_cost_guard_have_a_meaning_too(operation, shape):
     ],
     ids=lambda one: getattr(one, "name", str(one)),
 )
-def test_parts_that_are_checked_of_a_large_output_are_right_where_they_lie(operation, shape):
+def test_parts_that_are_checked_of_a_large_output_are_right_where_they_lie(monkeypatch, operation, shape):
+    for module in ("sampling", "attention", "conv2d"):
+        monkeypatch.setattr(f"gpuexplore.operations.{module}.CHECK_WHOLE_UP_TO", 2**20)
     inputs = inputs_of(operation, shape)
     whole = operation.reference(*inputs)
     parts = Reference(operation, DTYPES["fp64"], inputs).parts
@@ -185,7 +187,7 @@ def test_attention_in_16_bits_is_held_to_the_rounding_of_its_output():
     """The scores are fp32 in every implementation of ours: the length of the sums hardly matters."""
     allowed = tolerance(ATTENTION, Shape.of(b=1, h=1, s=1024, d=64), DTYPES["bf16"])
 
-    assert allowed == pytest.approx(2 * 2**-8, rel=2e-3)
+    assert allowed == pytest.approx(2 * 2**-8 * 2**0.5, rel=2e-3)  # the weights are rounded, and what they sum
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from gpuexplore.analysis.roofline.bound import intensity
 from gpuexplore.analysis.utilization.rates import bytes_per_s
 from gpuexplore.backends import load_backend
 from gpuexplore.charts.mfu import mfu_left_out
+from gpuexplore.devices import CpuLoss
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidate import unsupported
@@ -62,7 +63,7 @@ def computed(name, implementation, dtype, *values):
     backend.poison(out)
     backend.set_threads(2)
     load_build(operation, implementation)(tuple(backend.to_device(one, dtype, "cpu") for one in stored), out, dtype)()
-    return backend.to_host(out, dtype), operation.reference(*map(dtype.widen, stored))
+    return dtype.widen(backend.stored(out, dtype)), operation.reference(*map(dtype.widen, stored))
 
 
 @pytest.mark.parametrize(("implementation", "dtype"), running_here("softmax"))
@@ -167,7 +168,7 @@ def test_the_chart_of_mfu_says_why_it_is_empty():
 def test_a_copy_is_never_emulated_nor_over_a_peak():
     device = replace(MADE_UP_CPU, peaks=(Peak("fp16", "vector", 1.0, "datasheet", "a leaflet"),))
     asked = case("torch", operation="copy", dtype="fp16", shape=LARGE)
-    measured = Measured(asked, measurement(), environment(device), None, None)
+    measured = Measured(asked, measurement(), environment(device), None, (CpuLoss(1.0, 0.0),))
 
     assert [flag.name for flag in find_flags(measured, OPERATIONS["copy"], DTYPES["fp16"])] == ["warm"]
     assert bytes_per_s(copied(dtype="fp16")) == pytest.approx(4e9)

@@ -9,6 +9,8 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
+from gpuexplore.activity import DEVICE, ActivityReport
+from gpuexplore.devices.identity import device_key
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Instance
 from gpuexplore.ui import session, shared
@@ -101,6 +103,11 @@ def beat(store):
         store.heartbeat(instance, state=state, devices=devices)
 
     return reported
+
+
+def told(payload, on=None, versions=None):
+    """Return a report of an activity that was done on a device: the made one of these tests, or another."""
+    return ActivityReport(payload, {**(versions or {}), DEVICE: device_key(on or device())})
 
 
 def texts(elements):

@@ -39,10 +39,10 @@ def test_what_exists_comes_first_and_what_is_unknown_carries_a_dash(page, gpu_ru
     assert offered(page("benchmark", run=gpu_run)) == [
         "Datasheet peak (default)",
         "Datasheet peak",
-        "Peak computed from cores and clock",
+        "Derived peak",
         "Peak at the measured clock",
         "Measured peak",
-        "Best published result: —",
+        "Best published result",
         "Custom peak: —",
     ]
 
@@ -76,7 +76,10 @@ def test_a_link_with_an_unknown_kind_is_told_what_is_accepted(page, gpu_run):
 def test_an_unknown_choice_is_a_dash_with_its_reason(page, gpu_run):
     app = page("benchmark", run=gpu_run, peak="own")
     assert "MFU" not in app.dataframe[0].value
-    assert "you entered none for bf16 on NVIDIA H200: the page Devices takes one" in app.dataframe[0].value["Peak"][0]
+    assert (
+        "you entered none for bf16 on NVIDIA H100 80GB HBM3: the page Devices takes one"
+        in app.dataframe[0].value["Peak"][0]
+    )
     assert "There is no MFU relative to the custom peak" in texts(app.markdown)
     assert len(app.get("vega_lite_chart")) == 3
     assert "There is no chart of MFU" in texts(app.caption)
@@ -88,7 +91,7 @@ def test_every_known_peak_is_listed_with_its_source_or_reason(page, gpu_run):
     assert len(compute) == len(memory) == 6
     assert all(compute["Source, or why it is unknown"].str.len() > 10)
     unknown = compute[compute["Peak"] == "—"]
-    assert set(unknown["Relative to"]) == {"best published result", "custom peak"}
+    assert set(unknown["Relative to"]) == {"custom peak"}
     assert set(unknown["MFU"]) == {"—"}
 
 

@@ -3,6 +3,8 @@ import json
 import pytest
 
 from gpuexplore.devices import ACCELERATORS
+from gpuexplore.devices.cuda import device_from
+from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.ui import session
 from tests.analysis.made import device
 from tests.pages.conftest import OWNER, texts
@@ -52,6 +54,40 @@ def test_figures_of_accelerators_are_numbers_with_units_and_unknown_ones_are_mis
     assert columns["bf16"]["type_config"]["format"] == "%.4g TFLOP/s"
     assert table["tf32"].isna().any()
     assert not (table["tf32"] == 0).any()
+
+
+def test_figures_that_the_vendor_prints_nowhere_are_named_and_notes_are_shown(page):
+    table = page("devices").dataframe[-1].value.set_index("Name")
+
+    assert table.loc["L40S", "Derived"] == "fp64, bf16, fp16"
+    assert table.loc["B200 SXM (HGX)", "Derived"] == "fp64, fp32, tf32, Bandwidth"
+    assert table.loc["A100 SXM4 80GB", "Derived"] in ("", None)
+    assert table.loc["GeForce RTX 4060 Ti 8GB", "Notes"].startswith("The 16 GB card has the same driver name")
+    assert {"GeForce RTX 4060 Ti 16GB", "RTX A2000 12GB", "GeForce GTX 1650 (GDDR6)"} <= set(table.index)
+
+
+def test_notes_of_a_few_rows_are_shown_in_full(page):
+    told = texts(page("devices", q="4060 Ti").caption)
+
+    assert "GeForce RTX 4060 Ti 8GB: The 16 GB card has the same driver name" in told.replace("*", "")
+    assert "same compute and bandwidth, 165 W instead of 160 W" in told
+    assert "165 W instead of 160 W" not in texts(page("devices").caption)
+
+
+def test_a_device_that_was_found_has_the_notes_of_its_row(page, monkeypatch):
+    facts = GpuFacts("NVIDIA GeForce RTX 5060 Ti", memory_bytes=8 * 2**30, multiprocessors=36)
+    monkeypatch.setattr(session, "discover", lambda: (device(), device_from(0, facts)))
+
+    told = texts(page("devices").caption)
+    assert "Peaks are from the table's row rtx-5060-ti-8gb" in told
+    assert "Of that row: Same driver name as the 16 GB card" in told
+
+
+def test_a_device_whose_name_is_ambiguous_says_which_it_may_be(page, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (device(), device_from(0, GpuFacts("NVIDIA GeForce RTX 3060"))))
+
+    told = texts(page("devices").caption)
+    assert "the driver does not tell which of rtx-3060-12gb, rtx-3060-8gb it is" in told
 
 
 def test_a_search_narrows_the_table(page):

@@ -1,11 +1,11 @@
 import pytest
 
-from gpuexplore.activity import ActivityReport, of_kind
+from gpuexplore.activity import of_kind
 from gpuexplore.measure.provoke import ERRORS
 from gpuexplore.measure.provoke.contract import Message, Provoked
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, texts, told
 
 VIEW = "view-of-a-transpose"
 WORDS = "RuntimeError: view size is not <b>compatible</b>"
@@ -21,7 +21,7 @@ def provoked(store):
     run_id = store.submit_activity(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
     said = (Message("error", "RuntimeError", WORDS.partition(": ")[2]),)
-    store.add_observation(claim, ActivityReport(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))
+    store.add_observation(claim, told(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))
     store.finish(claim, RunState.DONE)
     return run_id
 

@@ -13,8 +13,9 @@ from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading
 from gpuexplore.model import Flag, RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device, ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 from tests.measure.made_training import mode, processes, report, timing
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, texts, told
 
 LESSON = "how-long"
 HERE = (device(memory_bytes=2**34),)
@@ -201,10 +202,10 @@ def test_an_activity_is_offered_again_only_to_the_same_versions(page, store, bea
     (task,) = tasks_of(catalog().lesson(LESSON).step("b"), HERE)
     run_id = store.submit_activity(task.work, "somebody")
     claim = store.claim("tests", {"cpu"})
-    store.add_observation(claim, ActivityReport({}, versions))
+    store.add_observation(claim, told({}, HERE[0], versions))
     store.finish(claim, RunState.DONE)
 
-    assert store.load_activity(run_id).versions == versions
+    assert store.load_activity(run_id).software == versions
     known = [label for label in buttons(page("lessons", lesson=LESSON, step="b")) if label.startswith("Use the")]
     assert bool(known) is offered
 
@@ -396,3 +397,14 @@ def test_a_prediction_in_place_of_a_gpu_says_of_which_one_it_is(page, store):
 
     assert "No GPU is here: " in said
     assert "on Tesla T4, predicted: " in said
+
+
+def test_what_another_processor_of_the_same_name_measured_is_not_offered(page, store, beat):
+    beat("ready", ZEN_5)
+    measured(store, "a", measured_on(ZEN_4, product()))
+    offered = [label for label in buttons(page("lessons", lesson=LESSON, step="a")) if label.startswith("Use the")]
+    assert offered == []
+
+    measured(store, "a", measured_on(ZEN_5, product()))
+    offered = [label for label in buttons(page("lessons", lesson=LESSON, step="a")) if label.startswith("Use the")]
+    assert len(offered) == 1

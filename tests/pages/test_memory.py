@@ -27,7 +27,7 @@ def test_a_link_restores_every_choice_of_training(page):
 
     setup = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)
     assert figures(app)[PEAK] == format_gigabytes(training_memory("alexnet", 64, setup).total_bytes)
-    assert "GeForce RTX 3060 has 12.0 GiB; reserved, as an assumption: 2 GB." in texts(app.markdown)
+    assert "GeForce RTX 3060 12GB has 12.0 GiB; reserved, as an assumption: 2 GB." in texts(app.markdown)
     assert not app.error
 
 

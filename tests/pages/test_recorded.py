@@ -7,6 +7,7 @@ import pytest
 
 from gpuexplore.model import Experiment, Peak
 from tests.analysis.made import device
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
 from tests.pages.test_benchmark import button, charts
 from tests.recorded import made
@@ -231,3 +232,19 @@ def test_a_recorded_run_says_so_on_the_page_of_kernels_too(page):
 
     assert not app.exception
     assert "on **a made-up GPU**, 2026-01-02, by a tester" in markdown(app)
+
+
+def test_a_recording_of_another_processor_of_the_same_name_beside_a_run_says_so(page, store, folder):
+    asked = made.experiment(on=("cpu",), implementations=("numpy", "torch"))
+    made.write(folder / "zen4.jsonl", made.lines(asked, told=made.provenance(ZEN_4)))
+    runs = {
+        place.title: store.record(
+            asked, OWNER, results=[measured_on(place, result) for result in made.results(asked, place)]
+        )
+        for place in (ZEN_4, ZEN_5)
+    }
+
+    said = {title: markdown(page("benchmark", run=run, **{"with": "zen4"})) for title, run in runs.items()}
+    reason = "That is another processor of this name: it is Zen 4, not Zen 5"
+    assert f"{reason}: nothing of it counts for the device of this run." in said["AMD EPYC (Zen 5)"]
+    assert "another processor" not in said["AMD EPYC (Zen 4)"]

@@ -237,3 +237,16 @@ def test_back_from_a_run_gives_the_roofline_its_choices_again_but_only_once(page
 
     assert dict(app.query_params.items()) == left
     assert LEFT not in app.session_state
+
+
+HOSTS = ("lab1", "lab2")
+
+
+def test_two_machines_on_one_database_each_show_their_own_results(page, store, beat):
+    for host, processor, size in (("lab1", ZEN_4, 600), ("lab2", ZEN_5, 700)):
+        beat("ready", processor, name=host)
+        result = measured_on(processor, ok(1e-2, size=size))
+        store.record(Experiment("matmul", (result.case.shape,), ("fp32",), ("torch",)), OWNER, results=[result])
+
+    sizes = {host: page("roofline", device=f"{host}/cpu", recorded="off").dataframe[0].value["Shape"] for host in HOSTS}
+    assert [list(sizes[host]) for host in HOSTS] == [["600 × 600 × 600"], ["700 × 700 × 700"]]

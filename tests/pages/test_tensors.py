@@ -1,12 +1,12 @@
 import pytest
 
-from gpuexplore.activity import ActivityReport, of_kind
+from gpuexplore.activity import of_kind
 from gpuexplore.analysis.tensors import evaluate
 from gpuexplore.analysis.tensors.reading import EXPECTED_S, KIND, arguments_of
 from gpuexplore.model import RunState
 from gpuexplore.ui.tensors.examples import DEFAULT, EXAMPLES
 from tests.analysis.made import device
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, texts, told
 
 LARGE = EXAMPLES["2000 × 2000"]
 BUSY = [{"name": "contended", "evidence": "other work took 60 % of the CPU meanwhile"}]
@@ -38,7 +38,7 @@ def asked(store, beat):
         if state is not None:
             claim = store.claim("tests", {"cpu"})
             if report:
-                store.add_observation(claim, ActivityReport(report))
+                store.add_observation(claim, told(report))
             store.finish(claim, state, reason=reason)
         return run_id
 

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from gpuexplore.activity import ActivityReport, of_kind
+from gpuexplore.activity import of_kind
 from gpuexplore.mistakes import EXPECTED_S, MISTAKES, activity_of
 from gpuexplore.mistakes.contract import Detection, Factor, Reading
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
+from tests.devices.processors import ZEN_4
 from tests.mistakes.made import observation
-from tests.pages.conftest import texts
+from tests.pages.conftest import texts, told
 
 DEFAULT = next(iter(MISTAKES))
 
@@ -28,7 +29,7 @@ def seen(store, asked):
     def made(name, **about):
         run_id = asked(name)
         claim = store.claim("tests", {"cpu"})
-        store.add_observation(claim, ActivityReport(encode(observation(mistake=name, **about))))
+        store.add_observation(claim, told(encode(observation(mistake=name, **about))))
         store.finish(claim, RunState.DONE)
         return run_id
 
@@ -178,3 +179,10 @@ def test_an_activity_that_is_gone_is_named(page):
     assert not app.exception
     assert "no-such-id" in texts(app.warning)
     assert app.selectbox[0].value == DEFAULT
+
+
+def test_what_another_processor_of_the_same_name_observed_is_not_shown(page, seen, beat):
+    seen("minimum")
+    beat("ready", ZEN_4)
+
+    assert "Nothing was observed here in the last hour" in texts(page("timing_mistakes", mistake="minimum").caption)

@@ -1,12 +1,11 @@
 import pytest
 
-from gpuexplore.activity import ActivityReport
 from gpuexplore.measure.training import activity_of
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from tests.analysis.made import device
 from tests.measure.made_training import fp16, mode, processes, report
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, texts, told
 
 pytestmark = pytest.mark.long
 DEFAULTS = {"model": "3-10-2", "steps": "100", "modes": "fp32,bf16", "data": "rule", "optimizer": "sgd"}
@@ -22,7 +21,7 @@ def observed(store):
         run_id = store.submit_activity(activity, OWNER)
         claim = store.claim("tests", {"cpu"})
         for one_report in reports:
-            store.add_observation(claim, ActivityReport(encode(one_report)))
+            store.add_observation(claim, told(encode(one_report)))
         if state:
             store.finish(claim, state, reason=reason)
         return run_id

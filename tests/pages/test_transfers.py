@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.activity import ActivityReport, of_kind
+from gpuexplore.activity import of_kind
 from gpuexplore.devices.pcie import Link
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
@@ -13,7 +13,7 @@ from gpuexplore.ui import session
 from gpuexplore.units import UNKNOWN
 from tests.analysis.made import device
 from tests.analysis.transfer.made import observed
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, texts, told
 
 CHARTS = {"predicted": 3, "measured": 4}
 
@@ -28,7 +28,7 @@ def measured(store):
     run_id = store.submit_activity(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
     for part in observed():
-        store.add_observation(claim, ActivityReport(encode(part)))
+        store.add_observation(claim, told(encode(part)))
     store.finish(claim, RunState.DONE)
     return run_id
 
@@ -89,7 +89,7 @@ def gpu_measured(store, monkeypatch):
     store.submit_activity(of_kind("transfer", {"operation": "matmul"}, device="cuda:0", expected_s=30.0), OWNER)
     claim = store.claim("tests", {"cuda:0"})
     for part in (replace(moves, readings=readings, link=Link(4, 16)), *others):
-        store.add_observation(claim, ActivityReport(encode(part)))
+        store.add_observation(claim, told(encode(part), gpu))
     store.finish(claim, RunState.DONE)
 
 

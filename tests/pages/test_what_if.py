@@ -217,7 +217,7 @@ def test_a_block_is_measured_with_a_run_for_each_operation(page, store):
 
 def test_a_run_that_ends_while_the_page_is_drawn_is_not_missed(page, store, monkeypatch):
     experiment = Experiment("matmul", (SQUARE,), ("fp32",), ("torch",), ("cpu",))
-    run_id = store.record(experiment, OWNER, results=[ok(1e-3, size=1000)])
+    run_id = store.record(experiment, OWNER, results=[ok(4e-3, size=1000)])
     looks = iter([0])  # the first look is from before the result came
     newest = type(store).newest_result
     monkeypatch.setattr(type(store), "newest_result", lambda self: next(looks, None) or newest(self))
@@ -228,7 +228,7 @@ def test_a_run_that_ends_while_the_page_is_drawn_is_not_missed(page, store, monk
 
 def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured(page, store):
     experiment = Experiment("matmul", (SQUARE,), ("fp32",), ("torch",), ("cpu",))
-    result = replace(ok(1e-3, size=1000), accuracy=Accuracy(1e-6, 1e-3))
+    result = replace(ok(4e-3, size=1000), accuracy=Accuracy(1e-6, 1e-3))
     store.record(experiment, OWNER, results=[result])
 
     assert not [one for one in page("what_if").button if "Measure" in one.label]
@@ -240,7 +240,7 @@ def test_nothing_is_offered_for_devices_that_are_not_here_or_once_it_is_measured
 def test_a_case_that_could_not_be_measured_says_why(page, store):
     experiment = Experiment("matmul", (SQUARE,), ("fp32", "bf16"), ("torch",), ("cpu",))
     done, slow = (case for case in experiment.cases())
-    results = [ok(1e-3, size=1000), Result(slow, Status.SKIPPED, "too slow for its budget")]
+    results = [ok(4e-3, size=1000), Result(slow, Status.SKIPPED, "too slow for its budget")]
     run_id = store.record(experiment, OWNER, results=results)
     app = page("what_if", **ALONE, device="cpu", shape="1000", dtype="fp32,bf16", measuring=run_id)
 

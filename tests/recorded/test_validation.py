@@ -307,3 +307,52 @@ def test_devices_that_share_an_id_are_refused(tmp_path):
     written = made.lines()
     written[0]["devices"] = [*written[0]["devices"], *written[0]["devices"]]
     assert "line 1: devices repeat: cuda:0, cuda:0" in refused(tmp_path, written)
+
+
+def measured(**values):
+    """Return the lines of a good recording, with values of its first measurement replaced."""
+    written = made.lines()
+    number = next(i for i, line in enumerate(written) if line.get("measurement"))
+    written[number] = written[number] | {"measurement": written[number]["measurement"] | values}
+    return written
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"samples_s": ["1e-6"] * 30}, "samples_s: text '1e-6': accepted are numbers"),
+        ({"samples_s": "111111"}, "samples_s: text '111111': accepted are lists"),
+        ({"samples_s": [True] * 30}, "samples_s: truth value 'True': accepted are numbers"),
+        ({"samples_s": [None]}, "samples_s: null 'None': accepted are numbers"),
+        ({"samples_s": [10**299 * 100]}, "number '1000"),
+        ({"samples_s": [-1.0] * 30}, "each a positive number of seconds"),
+        ({"first_call_s": "1"}, "first_call_s: text '1': accepted are numbers"),
+        ({"batch": True}, "truth value 'True': accepted are whole numbers"),
+    ],
+)
+def test_figures_of_a_wrong_type_are_refused(tmp_path, values, text):
+    assert text in refused(tmp_path, measured(**values))
+
+
+def test_numbers_that_nothing_can_hold_are_refused_by_their_length(tmp_path):
+    path = made.write(tmp_path / "bad.jsonl")
+    for digits in ("9" * 5000, "1e400", "NaN"):
+        path.write_text(path.read_text().replace('"schema_version": 1', f'"schema_version": {digits}', 1))
+        with pytest.raises(InvalidInput, match=r"bad\.jsonl, line 1: number "):
+            validate(path)
+        made.write(path)
+
+
+def test_cache_of_a_level_below_one_is_refused(tmp_path):
+    device = made.lines()[0]["devices"][0]
+    bandwidth = {"bytes_per_s": 1e12, "kind": "measured_ceiling", "source": "a loop"}
+    caches = [{"level": -1, "size_bytes": 32768, "bandwidth": bandwidth}]
+
+    assert "level of a cache" in refused(tmp_path, changed(1, devices=[device | {"caches": caches}]))
+
+
+def test_recording_tells_the_cases_it_lacks(tmp_path):
+    whole, cut = (validate(made.write(tmp_path / "made.jsonl", made.lines()[:end])) for end in (None, -2))
+
+    assert whole.missing == ()
+    assert cut.missing == whole.experiments[0].cases()[-2:]

@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from gpuexplore.activity import ActivityReport, of_kind
+from gpuexplore.activity import DEVICE, ActivityReport, of_kind
+from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import RunState
+from tests.devices.processors import ZEN_4, ZEN_5
 
 MISTAKE = of_kind("mistake", {"name": "first-call"}, expected_s=3.0)
 
@@ -101,3 +103,26 @@ def test_oldest_one_that_asks_for_the_same_and_goes_on_is_found(store, claim, ex
 def test_unknown_kind_is_refused_by_name():
     with pytest.raises(InvalidInput, match="activity 'nap': accepted are mistake"):
         of_kind("nap", {})
+
+
+def test_what_another_processor_of_the_same_name_did_is_not_the_newest_here(store, claim):
+    since = store.now()
+    ours, theirs, unknown = ({DEVICE: device_key(ZEN_5)}, {DEVICE: device_key(ZEN_4)}, {})
+    ids = []
+    for versions in (ours, theirs, unknown):
+        ids.append(store.submit_activity(MISTAKE, "ada"))
+        done = claim()
+        store.add_observation(done, ActivityReport({}, versions))
+        store.finish(done, RunState.DONE)
+
+    assert store.newest_activity(MISTAKE, since).id == ids[2]
+    assert store.newest_activity(MISTAKE, since, device_keys={device_key(ZEN_5)}).id == ids[0]
+    assert store.newest_activity(MISTAKE, since, device_keys=set()) is None
+
+
+def test_processor_of_an_activity_is_told_apart_from_its_software(store, claim):
+    run_id = store.submit_activity(MISTAKE, "ada")
+    store.add_observation(claim(), ActivityReport({}, {"torch": "2.13.0", DEVICE: device_key(ZEN_4)}))
+
+    found = store.load_activity(run_id)
+    assert (found.device_key, found.software) == (device_key(ZEN_4), {"torch": "2.13.0"})

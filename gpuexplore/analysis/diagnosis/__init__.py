@@ -4,12 +4,20 @@ from collections.abc import Callable
 
 from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
 from gpuexplore.analysis.diagnosis.disturbances import contended, noisy, throttled
-from gpuexplore.analysis.diagnosis.formats import emulated, tf32
+from gpuexplore.analysis.diagnosis.formats import converted, emulated, tf32
 from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
 from gpuexplore.analysis.diagnosis.impossible import over_bandwidth, over_peak
-from gpuexplore.analysis.diagnosis.limits import cache_bound, compute_bound, launch_bound, memory_bound, no_peak
+from gpuexplore.analysis.diagnosis.limits import (
+    cache_bound,
+    compute_bound,
+    launch_bound,
+    memory_bound,
+    no_peak,
+    nominal_flops,
+    one_thread,
+)
 from gpuexplore.analysis.diagnosis.outcome import not_measured
-from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind
+from gpuexplore.analysis.model import DISTURBANCES, AnalyzedResult, Diagnosis, DiagnosisKind
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
 RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance before what would explain it undisturbed
@@ -24,6 +32,9 @@ RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance 
     compute_bound,
     memory_bound,
     cache_bound,
+    nominal_flops,
+    converted,
+    one_thread,
     no_peak,
     wave_tail,
     too_few_threads,
@@ -31,7 +42,7 @@ RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance 
     transfer_dominates,
     noisy,
 )
-DISTURBANCE_KINDS: frozenset[DiagnosisKind] = frozenset({"throttled", "contended", "noisy"})
+DISTURBANCE_KINDS: frozenset[DiagnosisKind] = DISTURBANCES
 
 
 def diagnose(analyzed: AnalyzedResult) -> tuple[Diagnosis, ...]:

@@ -20,7 +20,7 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     peak, share, environment = analyzed.default_peak, analyzed.default_mfu, analyzed.result.environment
     if environment is None or peak is None or share is None or share >= SLOW_BELOW:
         return None
-    if environment.device.kind != CPU or not _is_large_product(analyzed, peak) or analyzed.flag("contended"):
+    if environment.device.kind != CPU or not _is_large_product(analyzed, peak) or analyzed.disturbed:
         return None  # a library whose threads wait for others is not to blame
     library = load_backend(analyzed.implementation.backend)
     cause = library.slow_product(dtype_named(analyzed.result.case.dtype), environment)
@@ -40,8 +40,8 @@ def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
     if environment is None or environment.device.kind != CPU or analyzed.median_s is None:
         return None
     threads, cores = environment.threads, environment.device.cores
-    if threads is None or cores is None or threads >= cores:
-        return None
+    if threads is None or cores is None or threads >= cores or analyzed.limits.one_thread:
+        return None  # what uses one thread of many does so with more, too
     sentence = (
         f"{analyzed.label} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
     )

@@ -7,20 +7,29 @@ from gpuexplore.units import format_percent
 
 def throttled(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the device slowed itself down."""
-    means = "was measured while something held its clock down: let the device cool, or raise or reset its limits"
+    means = (
+        "was measured while something held its clock down, so its limit is not told: let the device cool, or raise or "
+        "reset its power limits"
+    )
     return _by_flag(analyzed, "throttled", means)
 
 
 def contended(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that others used the device."""
     return _by_flag(
-        analyzed, "contended", "overlapped with other work on the device: measure again when nothing else runs"
+        analyzed,
+        "contended",
+        "overlapped with other work on the device, so its limit is not told: measure again when nothing else runs",
     )
 
 
 def noisy(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the samples lie far apart."""
-    found = _by_flag(analyzed, "noisy", "varies from call to call: end other programs, or measure with a larger budget")
+    found = _by_flag(
+        analyzed,
+        "noisy",
+        "varies from call to call, so its limit is not told: end other programs, and repeat it with a larger budget",
+    )
     measurement = analyzed.result.measurement
     if found is None or measurement is None or measurement.ci95_s is None:
         return found

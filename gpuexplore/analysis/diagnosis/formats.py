@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, Speedup
 from gpuexplore.analysis.speedup import ratio
+from gpuexplore.analysis.utilization.utilization import arithmetic_of
 from gpuexplore.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.model import Device, Result
-from gpuexplore.units import format_flop_per_s, format_percent, format_ratio, format_seconds
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
 
 WORTH_A_SENTENCE = 1.2
+CLOSE_TO_A_LIMIT = 0.75
 
 
 def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -21,13 +23,48 @@ def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     units = f"{device.name} has units for {', '.join(device.native) or 'none of our dtypes'}"
     slower = slower_than_native(analyzed)
     if slower is None:
-        return Diagnosis("emulated", f"{analyzed.label} is emulated: {why}.", f"{_time(analyzed.result)}; {units}")
+        costs = ", and converting limits it" if _is_far_from_limits(analyzed) else ""
+        return Diagnosis(
+            "emulated", f"{analyzed.label} is emulated{costs}: {why}.", f"{_time(analyzed.result)}; {units}"
+        )
     times, fast = slower
     sentence = (
         f"{case.implementation} takes {format_ratio(times.ratio)} as long in {case.dtype} as in {fast.case.dtype}"
     )
     figures = f"{_time(analyzed.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
     return Diagnosis("emulated", f"{sentence}: {why}.", f"{figures}; {units}")
+
+
+def converted(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that an implementation computes a native dtype in another one, where its limits do not explain its time."""
+    if not is_converted(analyzed) or analyzed.flag("emulated") or analyzed.disturbed:
+        return None
+    if not _is_far_from_limits(analyzed):
+        return None
+    dtype, _ = arithmetic_of(analyzed.result)
+    sentence = (
+        f"{analyzed.case.implementation} computes {analyzed.case.dtype} in {dtype} here, and converting takes part of "
+        f"its time: how near it came to a limit of {dtype} says little."
+    )
+    rates = f"{format_flop_per_s(analyzed.flop_per_s)}, {format_bytes_per_s(analyzed.bytes_per_s)}"
+    return Diagnosis("converted", sentence, rates)
+
+
+def is_converted(analyzed: AnalyzedResult) -> bool:
+    """Return whether its numbers are converted before and after arithmetic: emulated, or widened by its library."""
+    if not analyzed.flop_count:
+        return False
+    return analyzed.flag("emulated") is not None or arithmetic_of(analyzed.result)[0] != analyzed.case.dtype
+
+
+def _is_far_from_limits(analyzed: AnalyzedResult) -> bool:
+    """Return whether neither the cost of a call nor a limit that it comes close to explains its time."""
+    rates = (
+        (analyzed.flop_per_s, analyzed.limits.peak.flop_per_s if analyzed.limits.peak else None),
+        (analyzed.bytes_per_s, analyzed.limits.serving.bytes_per_s if analyzed.limits.serving else None),
+    )
+    known = [rate / most for rate, most in rates if rate is not None and most is not None]
+    return analyzed.bound != "overhead" and bool(known) and max(known) < CLOSE_TO_A_LIMIT
 
 
 def slower_than_native(analyzed: AnalyzedResult) -> tuple[Speedup, Result] | None:

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from gpuexplore.analysis.diagnosis.limits import CLOSE_TO_A_PEAK as NEAR
+from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT as NEAR
 from gpuexplore.analysis.kernels.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.devices import row_of
@@ -19,7 +19,7 @@ GPU = "cuda"
 def wave_tail(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the last wave of blocks leaves much of the GPU idle, unless the result is near a limit all the same."""
     device = analyzed.device
-    if device is None or device.kind != GPU or not device.cores or analyzed.median_s is None:
+    if device is None or device.kind != GPU or not device.cores or analyzed.median_s is None or analyzed.disturbed:
         return None
     if (
         analyzed.bound == "overhead"

@@ -3,7 +3,11 @@
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.plausibility import exceeds_bandwidth_of_any_cache, exceeds_peak_at_any_clock
+from gpuexplore.analysis.utilization.plausibility import (
+    exceeds_bandwidth_of_any_cache,
+    exceeds_fastest_cache,
+    exceeds_peak_at_any_clock,
+)
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
 
 ONLY_LAUNCHED = "only the launch was timed; wait for the device before stopping the clock"
@@ -36,10 +40,10 @@ def over_bandwidth(analyzed: AnalyzedResult) -> Diagnosis | None:
         f"{format_bytes(analyzed.byte_count)} in {format_seconds(analyzed.median_s)} are "
         f"{format_bytes_per_s(analyzed.bytes_per_s)}, against {format_bytes_per_s(over.bytes_per_s)}"
     )
-    if over is default and exceeds_bandwidth_of_any_cache(result, over):
+    if over is default and (exceeds_bandwidth_of_any_cache(result, over) or exceeds_fastest_cache(result)):
         label = PEAK_SOURCES[over.kind].bandwidth_label
         sentence = f"{analyzed.label} is far above the {label}, {_measurement_is_wrong(analyzed)}."
-        return Diagnosis("over_bandwidth", sentence, f"{evidence}; no cache can hold it", "wrong")
+        return Diagnosis("over_bandwidth", sentence, f"{evidence}; no cache explains it", "wrong")
     sentence = f"{analyzed.label} reached {why_above_bandwidth(result, over)}"
     return Diagnosis("over_bandwidth", sentence, evidence, "doubt")
 

@@ -1,9 +1,16 @@
-"""What bounds a result on the roofline, how near it came to that limit, and what would help."""
+"""What bounds a result on the roofline, how near it came to that limit, and what would help.
 
+Nothing is said of a result that something else disturbed. A factor is given only where the limit is one: FLOPs that are
+a convention have none, and conversions stand before it.
+"""
+
+from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, is_converted
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofline.bound import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.analysis.utilization.rates import has_nominal_flops
 from gpuexplore.analysis.utilization.utilization import arithmetic_of
+from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
@@ -13,15 +20,17 @@ from gpuexplore.units import (
     format_seconds,
 )
 
-CLOSE_TO_A_PEAK = 0.75
-FAR_FROM_A_PEAK = 0.25
+FAR_FROM_A_LIMIT = 0.25
+VISIBLY_BELOW = 0.99
+MORE_BY_THREADS = 1.2  # times what one core reaches: less is no reason to write a parallel program
 FEWER_BYTES = "fewer bytes would help, by a narrower dtype or several steps in one pass"
+ONE_CORE = "what one core can do"
 
 
 def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the call itself takes most of the time."""
     flag = analyzed.flag("launch_bound")
-    if flag is None:
+    if flag is None or analyzed.disturbed:
         return None
     sentence = (
         f"{analyzed.label} is launch-bound: the call itself takes a good part of its time, so larger sizes gain most."
@@ -31,37 +40,77 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that arithmetic limits it, and how near it is to the peak."""
-    peak, fraction = analyzed.default_peak, analyzed.default_mfu
-    if analyzed.bound != "compute" or peak is None or fraction is None or fraction > 1:
+    peak, fraction = analyzed.limits.peak, compute_fraction(analyzed)
+    if analyzed.bound != "compute" or peak is None or (analyzed.default_mfu or 0.0) > 1:
         return None
-    label = f"the {PEAK_SOURCES[peak.kind].label}"
-    near = _near("compute-bound", fraction, label, beyond="a narrower dtype or a faster device would help")
+    if fraction is None or _unexplained(analyzed, fraction):
+        return None
+    whole = analyzed.default_peak.flop_per_s / peak.flop_per_s if analyzed.default_peak else 1.0
+    beyond = _by_threads(analyzed, whole) or "a narrower dtype or a faster device would help"
+    label = _peak_label(analyzed)
+    near = _near(analyzed, "compute-bound", fraction, label, beyond=beyond)
     rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
-    evidence = f"{rates} ({label}), {format_percent(fraction)}; {_place(analyzed)}"
-    return Diagnosis("compute_bound", f"{analyzed.label} {near}.", evidence)
+    return Diagnosis("compute_bound", near, f"{rates} ({label}), {format_percent(fraction)}; {_place(analyzed)}")
 
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that memory limits it, and how near it is to the bandwidth."""
-    fraction, bandwidth = analyzed.default_bandwidth_utilization, analyzed.default_bandwidth
-    if analyzed.bound != "memory" or bandwidth is None or fraction is None or fraction > 1:
+    memory, fraction = analyzed.limits.memory, serving_fraction(analyzed)
+    if analyzed.bound != "memory" or memory is None or (analyzed.default_bandwidth_utilization or 0.0) > 1:
         return None
-    near = _near("memory-bound", fraction, "the memory bandwidth", beyond=FEWER_BYTES)
-    rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(bandwidth.bytes_per_s)}"
-    return Diagnosis("memory_bound", f"{analyzed.label} {near}.", f"{rates}; {_place(analyzed)}")
+    if fraction is None or _unexplained(analyzed, fraction):
+        return None
+    near = _near(analyzed, "memory-bound", fraction, _memory_label(analyzed), beyond=_fewer_bytes(analyzed))
+    rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(memory.bytes_per_s)}"
+    return Diagnosis("memory_bound", near, f"{rates}{_of_the_device(analyzed)}; {_place(analyzed)}")
 
 
 def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
-    if analyzed.bound != "cache":
+    if analyzed.bound != "cache" or analyzed.disturbed:
         return None
-    rate, most, resident = analyzed.bytes_per_s, analyzed.serving_bandwidth, analyzed.cache_resident_reason
+    rate, most, resident = analyzed.bytes_per_s, analyzed.limits.serving, analyzed.cache_resident_reason
     if rate is None or most is None:
-        sentence = f"{analyzed.label} is served by caches: {resident}; with cold caches it would be."
+        sentence = f"{analyzed.label} is served by caches: {resident}."
         return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_place(analyzed)}")
-    near = _near("cache-bound", rate / most.bytes_per_s, "the cache's bandwidth", beyond=FEWER_BYTES)
+    fraction = rate / most.bytes_per_s
+    if _unexplained(analyzed, fraction):
+        return None
+    label = ONE_CORE if analyzed.limits.one_thread else _serving_label(analyzed)
+    near = _near(analyzed, "cache-bound", fraction, label, beyond=_fewer_bytes(analyzed))
     evidence = f"{format_bytes_per_s(rate)} of {format_bytes_per_s(most.bytes_per_s)}; {resident}; {_place(analyzed)}"
-    return Diagnosis("cache_bound", f"{analyzed.label} {near}.", evidence)
+    return Diagnosis("cache_bound", near, evidence)
+
+
+def nominal_flops(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that FLOPs which are a convention tell no limit, and what share of the bandwidth was reached."""
+    fraction, serving = serving_fraction(analyzed), analyzed.limits.serving
+    if not has_nominal_flops(analyzed.case) or fraction is None or serving is None or analyzed.bound == "overhead":
+        return None
+    said = analyzed.bound in ("memory", "cache") and fraction >= CLOSE_TO_A_LIMIT
+    if analyzed.disturbed or said or fraction > FAR_ABOVE_A_CEILING or is_converted(analyzed):
+        return None
+    sentence = (
+        f"{analyzed.label} {_alone(analyzed, ' and')}reaches {format_percent(fraction)} of {_serving_label(analyzed)}; "
+        "how much faster it could be is unknown, as its FLOPs are a convention."
+    )
+    rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(serving.bytes_per_s)}"
+    counted = "an exponential, a root or a division counts as one FLOP and takes several instructions"
+    return Diagnosis("nominal_flops", sentence, f"{rates}; {counted}")
+
+
+def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that it ran on one of several cores, of which no limit is known."""
+    limits, device = analyzed.limits, analyzed.device
+    if not limits.one_thread or limits.peak or limits.memory or device is None or analyzed.median_s is None:
+        return None
+    if analyzed.disturbed or analyzed.bound == "overhead":
+        return None
+    sentence = (
+        f"{analyzed.label} runs on one thread, and what one core reaches was not measured with it: how near it came to "
+        "its limit is unknown."
+    )
+    return Diagnosis("one_thread", sentence, f"the peaks of this device are of {device.cores or 'all'} cores")
 
 
 def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -73,19 +122,99 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("no_peak", sentence, f"its arithmetic is in {dtype} on {unit} units")
 
 
-def _near(limit: str, fraction: float, of: str, *, beyond: str) -> str:
-    """Return how near a fraction is to its limit, and what would help: less work near it, another kernel far below."""
+def compute_fraction(analyzed: AnalyzedResult) -> float | None:
+    """Return the fraction of the peak that its implementation can reach; None where one of both is unknown."""
+    rate, peak = analyzed.flop_per_s, analyzed.limits.peak
+    return rate / peak.flop_per_s if rate is not None and peak else None
+
+
+def serving_fraction(analyzed: AnalyzedResult) -> float | None:
+    """Return the fraction of what memory, or the cache that holds its data, can deliver to its implementation."""
+    rate, serving = analyzed.bytes_per_s, analyzed.limits.serving
+    return rate / serving.bytes_per_s if rate is not None and serving else None
+
+
+def _unexplained(analyzed: AnalyzedResult, fraction: float) -> bool:
+    """Return whether a limit does not explain this result: disturbed, above it, or stopped by something before it."""
+    if analyzed.disturbed or fraction > FAR_ABOVE_A_CEILING:
+        return True
+    return fraction < CLOSE_TO_A_LIMIT and (has_nominal_flops(analyzed.case) or is_converted(analyzed))
+
+
+def _near(analyzed: AnalyzedResult, limit: str, fraction: float, of: str, *, beyond: str) -> str:
+    """Return how near a fraction is to its limit, and what would help, or how much the limit allows.
+
+    Far below there is no factor: a call and what else takes its time would stay, so it could not come to the limit.
+    """
     reached, gain = f"{format_percent(fraction)} of {of}", f"it would be {format_ratio(1 / fraction)} as fast"
-    if fraction >= CLOSE_TO_A_PEAK:
-        return f"is {limit} and close to the limit, {reached}: {beyond}"
-    if fraction >= FAR_FROM_A_PEAK:
-        return f"is {limit} and reaches {reached}: at the limit {gain}"
-    return f"should be {limit}, but reaches only {reached}: most of its time goes elsewhere, and at the limit {gain}"
+    if fraction >= CLOSE_TO_A_LIMIT:
+        return f"{analyzed.label} {_alone(analyzed)}is {limit} and close to the limit, {reached}: {beyond}."
+    if fraction >= FAR_FROM_A_LIMIT:
+        return f"{analyzed.label} {_alone(analyzed)}is {limit} and reaches {reached}: at the limit {gain}."
+    return (
+        f"{analyzed.label} {_alone(analyzed)}should be {limit}, but reaches only {reached}: most of its time goes "
+        "elsewhere."
+    )
+
+
+def _alone(analyzed: AnalyzedResult, joined: str = ",") -> str:
+    return f"runs on one thread{joined} " if analyzed.limits.one_thread else ""
+
+
+def _by_threads(analyzed: AnalyzedResult, whole: float) -> str | None:
+    """Return the advice to use more cores, where they reach `whole` times what one does."""
+    if not analyzed.limits.one_thread or whole < MORE_BY_THREADS:
+        return None
+    declared = analyzed.case.dtype in analyzed.implementation.one_thread
+    return "several threads can do more" if declared else "its library uses several threads for larger arrays"
+
+
+def _fewer_bytes(analyzed: AnalyzedResult) -> str:
+    device, whole = analyzed.device, MORE_BY_THREADS
+    if device and device.bandwidth and device.one_thread and device.one_thread.bandwidth and analyzed.bound == "memory":
+        whole = device.bandwidth.bytes_per_s / device.one_thread.bandwidth.bytes_per_s
+    return _by_threads(analyzed, whole) or FEWER_BYTES
+
+
+def _peak_label(analyzed: AnalyzedResult) -> str:
+    peak = analyzed.limits.peak
+    if analyzed.limits.one_thread or peak is None:
+        return ONE_CORE
+    half = "" if analyzed.operation.multiply_adds else "half "
+    without = "" if analyzed.operation.multiply_adds else ", which counts multiply-adds"
+    return f"{half}the {PEAK_SOURCES[peak.kind].label}{without}"
+
+
+def _memory_label(analyzed: AnalyzedResult) -> str:
+    if analyzed.limits.one_thread:
+        return ONE_CORE
+    return f"the memory bandwidth{' with ordinary stores' if _is_lowered(analyzed) else ''}"
+
+
+def _serving_label(analyzed: AnalyzedResult) -> str:
+    if analyzed.limits.one_thread:
+        return f"the {'cache' if analyzed.cache_resident_reason else 'memory'} bandwidth of one core"
+    return "the cache's bandwidth" if analyzed.cache_resident_reason else _memory_label(analyzed)
+
+
+def _of_the_device(analyzed: AnalyzedResult) -> str:
+    """Return the fraction of the whole memory bandwidth, where the limit is another one."""
+    share = analyzed.default_bandwidth_utilization
+    if share is None or not _is_lowered(analyzed):
+        return ""
+    threads = " of all cores" if analyzed.limits.one_thread else ""
+    return f", {format_percent(share)} of the memory bandwidth{threads} with streaming stores"
+
+
+def _is_lowered(analyzed: AnalyzedResult) -> bool:
+    """Return whether its threads or its stores reach visibly less than the memory bandwidth of the device."""
+    whole, memory = analyzed.default_bandwidth, analyzed.limits.memory
+    return whole is not None and memory is not None and memory.bytes_per_s < VISIBLY_BELOW * whole.bytes_per_s
 
 
 def _place(analyzed: AnalyzedResult) -> str:
     """Return where it stands on the roofline of what delivers its data, as far as the roofs are known."""
-    peak, bandwidth = analyzed.default_peak, analyzed.serving_bandwidth
+    peak, bandwidth = analyzed.limits.peak, analyzed.limits.serving
     place = f"intensity {format_intensity(analyzed.intensity)}"
     if peak is None or bandwidth is None:
         return place

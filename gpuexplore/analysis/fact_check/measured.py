@@ -5,8 +5,9 @@ claim is about, and on that very card where the claim names one. Where the 95 % 
 was expected, the check decides nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from gpuexplore.analysis.fact_check.cards import CARDS, NOT_NAMED
 from gpuexplore.analysis.fact_check.check import Check, MeasuredQuantity, Side
@@ -16,6 +17,7 @@ from gpuexplore.analysis.speedup import ratio
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.rates import flop_count, shape_label
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
+from gpuexplore.devices.identity import same_device
 from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, FlagName, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_flop_per_s, format_multiple, format_percent
@@ -52,9 +54,8 @@ class Outcome:
 
 def outcome(check: Check, claim: Claim, results: Sequence[Result]) -> Outcome:
     """Return what `results`, the newest first, say about a check of a claim."""
-    found = [_newest(results, side, check, claim) for side in check.sides]
-    measured = [result for result in found if result is not None]
-    value = MEASURED[check.quantity].of(measured) if len(measured) == len(found) else None
+    measured = _newest_together(results, check, claim)
+    value = MEASURED[check.quantity].of(measured) if measured else None
     expected, subject = interval_of(check.expected), _subject(check)
     if value is None or expected is None:
         return Outcome(None, f"Not measured here: {subject}{_on_card(claim, check)}")
@@ -93,19 +94,38 @@ def _is_named(claim: Claim) -> bool:
     return bool(claim.card) and claim.card != NOT_NAMED
 
 
-def _newest(results: Sequence[Result], side: Side, check: Check, claim: Claim) -> Result | None:
+def _newest_together(results: Sequence[Result], check: Check, claim: Claim) -> list[Result]:
+    """Return the newest result of every side, those of one kind of device on one device; empty without."""
+    for first in _fitting(results, check.sides[0], check, claim):
+        found = [first]
+        for side in check.sides[1:]:
+            fitting = _fitting(results, side, check, claim)
+            found += list(islice((result for result in fitting if _belongs(result, found)), 1))
+        if len(found) == len(check.sides):
+            return found
+    return []
+
+
+def _fitting(results: Sequence[Result], side: Side, check: Check, claim: Claim) -> Iterator[Result]:
+    """Yield the results that are of a side of a check, the newest first."""
     wanted = (check.operation, check.shape, side.dtype, side.implementation)
-    return next(
-        (
-            result
-            for result in results
-            if (result.case.operation, result.case.shape, result.case.dtype, result.case.implementation) == wanted
-            and replace(result.case.options, budget_s=DEFAULT_BUDGET_S)
-            == replace(check.options, budget_s=DEFAULT_BUDGET_S)
+    options = replace(check.options, budget_s=DEFAULT_BUDGET_S)
+    for result in results:
+        case = result.case
+        if (
+            (case.operation, case.shape, case.dtype, case.implementation) == wanted
+            and replace(case.options, budget_s=DEFAULT_BUDGET_S) == options
             and _suits(device_of(result), side, claim)
             and (_is_undisturbed(result) or not MEASURED[check.quantity].is_timed)
-        ),
-        None,
+        ):
+            yield result
+
+
+def _belongs(result: Result, others: Sequence[Result]) -> bool:
+    """Return whether a result is of the same device as those of others of its kind: names are shared by processors."""
+    device, known = device_of(result), [device_of(other) for other in others]
+    return device is not None and all(
+        other is not None and (other.kind != device.kind or same_device(other, device)) for other in known
     )
 
 

@@ -112,6 +112,7 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
     if units.support == "unsupported" or best is None:
         reason = units.reason or f"the memory bandwidth of {device.name} is not known"
         return Prediction(case, device, units.support, reason, peak=units.peak)
+    calibration = calibration.without_namesakes(device)
     regime = regime_of(case, device, units, best)
     luck = 0.0 if searched else UNSEARCHED_NOISE
     features = {**features_of(case, device, units, best), "device": calibration.device_key(device)}

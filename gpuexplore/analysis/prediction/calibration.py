@@ -19,7 +19,7 @@ from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
-from gpuexplore.devices.identity import device_key, same_device
+from gpuexplore.devices.identity import device_key, is_namesake, same_device
 from gpuexplore.dtypes import DTYPES, format_named
 from gpuexplore.model import Case, Device, Measurement, Result
 from gpuexplore.operations import operation_named
@@ -62,6 +62,17 @@ class Calibration:
     observations: Mapping[str, tuple[Observation, ...]] = field(hash=False)
     devices: tuple[Device, ...] = ()
     processes: dict[str, Process] = field(default_factory=dict, hash=False, compare=False)
+    parts: dict[tuple[Device, ...], "Calibration"] = field(default_factory=dict, hash=False, compare=False)
+
+    def without_namesakes(self, device: Device) -> "Calibration":
+        """Return what tells of `device`: nothing of other processors of its name, which are easily taken for it."""
+        left = tuple(seen for seen in self.devices if not is_namesake(seen, device))
+        if left == self.devices:
+            return self
+        if left not in self.parts:
+            kept = (seen for some in self.observations.values() for seen in some if seen.device in left)
+            self.parts[left] = calibrate(kept)
+        return self.parts[left]
 
     def seen(self, regime: Regime) -> tuple[Observation, ...]:
         """Return the observations that tell of this regime."""

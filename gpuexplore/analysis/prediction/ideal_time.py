@@ -72,7 +72,7 @@ def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]
     memory = device.bandwidth.bytes_per_s if device.bandwidth else float("inf")
     if case.options.cache == "cold" or processor_of(device) != "cpu":
         return byte_count / memory, False
-    if cache := smallest_cache(device, byte_count):
+    if cache := smallest_cache(device.caches, byte_count):
         return byte_count / cache.bandwidth.bytes_per_s, True
     return byte_count / memory, bool(device.cache_bytes and byte_count <= device.cache_bytes)
 

@@ -13,6 +13,8 @@ from gpuexplore.dtypes import format_named
 from gpuexplore.model import Device, Origin, Result, Shape
 from gpuexplore.operations import operation_named
 
+ONE_THREAD = "one thread"
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -69,7 +71,7 @@ def place(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = 
     """Return where a result stands below `roofs`; None without a measurement, or without FLOPs."""
     if analyzed.median_s is None or not analyzed.flop_per_s:
         return None
-    compute, serving = compute_roof(roofs, *arithmetic_of(analyzed.result)), serving_roof(analyzed, roofs)
+    compute, serving = _compute_roof(analyzed, roofs), serving_roof(analyzed, roofs)
     return Point(
         origin=analyzed.origin,
         run=run,
@@ -83,12 +85,34 @@ def place(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = 
         bound=analyzed.bound,
         compute=compute,
         serving=serving,
-        attainable=attainable(analyzed.intensity, compute, serving, memory_roof(roofs)),
+        attainable=attainable(analyzed.intensity, compute, serving, _memory_roof(analyzed, roofs)),
     )
 
 
+def _compute_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
+    """Return the roof of its arithmetic; that of one core where it uses no more."""
+    dtype, unit = arithmetic_of(analyzed.result)
+    peak = analyzed.limits.peak
+    if not analyzed.limits.one_thread:
+        return compute_roof(roofs, dtype, unit)
+    label = f"{dtype}, {unit} units, {ONE_THREAD}"
+    return Roof("compute", label, peak.flop_per_s, peak.kind, peak.source, dtype=dtype, unit=unit) if peak else None
+
+
+def _memory_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
+    return None if analyzed.limits.one_thread else memory_roof(roofs)
+
+
 def serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | None:
-    """Return the roof of what delivers its data: the smallest cache that keeps them, where one does, else memory."""
+    """Return the roof of what delivers its data: the smallest cache that keeps them, where one does, else memory.
+
+    That of one core where it uses no more.
+    """
+    most = analyzed.limits.serving
+    if analyzed.limits.one_thread:
+        cached = analyzed.cache_resident_reason is not None
+        label = f"{'Cache' if cached else 'Memory'}, {ONE_THREAD}"
+        return Roof("cache" if cached else "memory", label, most.bytes_per_s, most.kind, most.source) if most else None
     if analyzed.cache_resident_reason is None:
         return memory_roof(roofs)
     caches = [(roof.size_bytes, roof) for roof in roofs if roof.kind == "cache" and roof.size_bytes]

@@ -11,7 +11,9 @@ from gpuexplore.analysis.run.summary import summarize
 from gpuexplore.analysis.speedup import default_baseline, is_tie, speedups
 from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.best_results import with_measured_ceilings
+from gpuexplore.analysis.utilization.implementation_limits import implementation_limits
 from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
+from gpuexplore.analysis.utilization.plausibility import believed, is_plausible
 from gpuexplore.analysis.utilization.rates import byte_count, bytes_per_s, flop_count, flop_per_s, shapes_by_work
 from gpuexplore.analysis.utilization.utilization import (
     bandwidth_utilization,
@@ -20,7 +22,6 @@ from gpuexplore.analysis.utilization.utilization import (
     default_peak,
     device_of,
     mfu,
-    serving_bandwidth,
 )
 from gpuexplore.model import Case, Origin, Result
 
@@ -46,7 +47,7 @@ def analyze(
     context = with_measured_ceilings(context, results)
     own = _analyzed(results, comparison, context)
     beside = _analyzed(context.beside, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
-    measured = [analyzed for analyzed in own if analyzed.measurement]
+    measured = [analyzed for analyzed in own if is_plausible(analyzed.result)]
     shapes = shapes_by_work([analyzed.result for analyzed in measured])
     largest = shapes[-1] if shapes else None
     there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)
@@ -75,7 +76,7 @@ class _Shared:
 def _analyzed(
     results: Sequence[Result], comparison: Comparison, context: Context, *, elsewhere: Sequence[Result] = ()
 ) -> tuple[AnalyzedResult, ...]:
-    ratios = speedups(results, comparison.baseline, elsewhere) if comparison.baseline else {}
+    ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
     shared = _Shared(comparison, context, _device_labels(results, context.origin), _groups(results), ratios)
     return tuple(_one(result, shared) for result in results)
 
@@ -84,6 +85,7 @@ def _one(result: Result, shared: _Shared) -> AnalyzedResult:
     context, device_label = shared.context, shared.device_labels[result.case.device]
     custom = context.custom(device_of(result))
     peak, bandwidth = default_peak(result, custom.compute), default_bandwidth(result, custom.bandwidth)
+    limits = implementation_limits(result, peak, bandwidth)
     chosen_peak = reference_peak(result, shared.comparison, context)
     chosen_bandwidth = reference_bandwidth(result, shared.comparison, context)
     name = f"{result.case.implementation} in {result.case.dtype}"
@@ -104,9 +106,9 @@ def _one(result: Result, shared: _Shared) -> AnalyzedResult:
         above_bandwidth=why_above_bandwidth(result, chosen_bandwidth.peak),
         default_peak=peak,
         default_bandwidth=bandwidth,
-        serving_bandwidth=serving_bandwidth(result, bandwidth),
+        limits=limits,
         cache_resident_reason=cache_resident_reason(result),
-        bound=bound_of(result, peak, bandwidth),
+        bound=bound_of(result, limits),
         speedup=shared.speedups.get(result.case),
         siblings=shared.groups[_group(result.case)],
     )

@@ -16,6 +16,7 @@ from gpuexplore.units import format_bytes, format_seconds
 
 SECONDS_PER_CASE = 0.05  # inputs, the check and the warm-up of a small case
 SECONDS_BESIDE_BUDGET = 0.15  # the same for a large one
+SECONDS_TO_START = 3.0  # a fresh process, which loads the libraries it measures
 MEMORY_SHARE = 0.8  # the rest is for libraries, their workspaces and other processes
 MOST_CASES = 2000
 MOST_SECONDS = 3600.0
@@ -49,14 +50,16 @@ def estimate(experiment: Experiment) -> CostEstimate:
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
     runnable = [case for case in cases if reasons[case.dtype] is None]
+    repeat = experiment.options.repeat
+    starts = repeat * len({case.group for case in runnable}) if repeat > 1 else 0
     sampling_s = experiment.options.budget_s * (1 + len(operation.phases))  # each phase is sampled like the whole
     return CostEstimate(
         cases=len(cases),
         runnable=len(runnable),
         unsupported=tuple(dict.fromkeys(reason for reason in reasons.values() if reason)),
         bytes_largest=max((_bytes_needed(case) for case in runnable), default=0),
-        seconds_low=len(runnable) * SECONDS_PER_CASE,
-        seconds_high=len(runnable) * (sampling_s + SECONDS_BESIDE_BUDGET),
+        seconds_low=repeat * len(runnable) * SECONDS_PER_CASE,
+        seconds_high=repeat * len(runnable) * (sampling_s + SECONDS_BESIDE_BUDGET) + starts * SECONDS_TO_START,
         flop_total=sum(flop_count(case) for case in runnable),
     )
 

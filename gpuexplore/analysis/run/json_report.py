@@ -103,6 +103,9 @@ def _measurement(measurement: Measurement | None, analyzed: AnalyzedResult) -> d
     names = ("median_s", "p20_s", "p80_s", "iqr_s", "ci95_s", "min_s", "first_call_s", "samples_s", "batch")
     contrasts = [_contrast(other) for other in measurement.contrasts]
     return {name: encode(getattr(measurement, name)) for name in names} | {
+        "covers_processes": measurement.covers_processes,
+        "process_medians_s": list(measurement.process_medians_s),
+        "between_processes": measurement.between_processes,
         "n": len(measurement.samples_s),
         "contrasts": contrasts,
         "phases": [_phase(phase, analyzed) for phase in measurement.phases],

@@ -2,10 +2,10 @@
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Summary
 from gpuexplore.analysis.run.missing import missing_sentence
-from gpuexplore.analysis.run.summary_rules import RULES, undecided
+from gpuexplore.analysis.run.summary_rules import RULES, not_believed, undecided
 from gpuexplore.analysis.speedup import TIE_WITHIN
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 
@@ -21,8 +21,8 @@ def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
 
 def _without_measurement(analysis: RunAnalysis, running: bool) -> Summary:
     headline = "Nothing is measured yet." if running or not analysis.results else "No case could be measured."
-    missing = missing_sentence([analyzed.result for analyzed in analysis.results])
-    return Summary(headline, (missing,) if missing else ())
+    said = (not_believed(analysis), missing_sentence([analyzed.result for analyzed in analysis.results]))
+    return Summary(headline, tuple(sentence for sentence in said if sentence))
 
 
 def _leaders(analysis: RunAnalysis) -> str:
@@ -39,6 +39,8 @@ def _leaders(analysis: RunAnalysis) -> str:
 def _achieved(analyzed: AnalyzedResult) -> str:
     """Return time, rate and MFU with its peak, as far as they are known; without FLOPs the rate of memory."""
     parts = [format_seconds(analyzed.median_s)]
+    if has_nominal_flops(analyzed.case):  # a convention tells no rate
+        return ", ".join((*parts, format_bytes_per_s(analyzed.bytes_per_s)))
     rate, peak = analyzed.flop_per_s, analyzed.peak.peak
     parts.append(format_flop_per_s(rate) if rate else format_bytes_per_s(analyzed.bytes_per_s))
     if analyzed.mfu is not None and peak is not None:

@@ -11,6 +11,7 @@ from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis
 from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.analysis.speedup import is_separable, ratio
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Condition, Measurement, Phase
 from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
@@ -35,9 +36,20 @@ CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know
 
 
 def main_finding(analysis: RunAnalysis) -> str | None:
-    """Say what explains the fastest result best, or what is wrong with it; `disturbed` counts the rest."""
+    """Say what explains the fastest result best, or what is wrong with it, or why neither is known."""
     found = analysis.fastest.diagnoses if analysis.fastest else ()
-    return next((diagnosis.sentence for diagnosis in found if diagnosis.kind not in DISTURBANCE_KINDS), None)
+    first = sorted(found, key=lambda diagnosis: diagnosis.kind in DISTURBANCE_KINDS)
+    return next((diagnosis.sentence for diagnosis in first), None)
+
+
+def not_believed(analysis: RunAnalysis) -> str | None:
+    """Say which measurements are left out, because no hardware does that."""
+    left_out = [analyzed for analyzed in analysis.results if analyzed.measurement and not is_plausible(analyzed.result)]
+    found = [
+        next((diagnosis.sentence for diagnosis in analyzed.diagnoses if diagnosis.severity == "wrong"), analyzed.label)
+        for analyzed in left_out
+    ]
+    return f"{' '.join(found)} Such a time is ranked nowhere and compared with nothing." if found else None
 
 
 def unknown_peak(analysis: RunAnalysis) -> str | None:
@@ -133,7 +145,9 @@ def not_separated(analysis: RunAnalysis) -> str | None:
 def _times(found: Speedup) -> str:
     if found.ci95 is None:
         return f"about {format_ratio(found.ratio)}"
-    return f"{format_ratio(found.ratio)} (95 % interval {format_interval(found.ci95, format_ratio)})"
+    scope = "" if found.covers_processes else ", within this run"
+    by_round = f"; by the rounds {format_ratio(found.by_round)}" if found.by_round else ""
+    return f"{format_ratio(found.ratio)} (95 % interval {format_interval(found.ci95, format_ratio)}{scope}{by_round})"
 
 
 def narrow_dtype(analysis: RunAnalysis) -> str | None:
@@ -205,6 +219,7 @@ def _measurement(analyzed: AnalyzedResult) -> Measurement:
 
 RULES: tuple[SummaryRule, ...] = (
     main_finding,
+    not_believed,
     unknown_peak,
     contrast,
     phases,

@@ -72,7 +72,7 @@ def _always(reason: str) -> Callable[[Result, Peak, float], str]:
 def _datasheet(result: Result, device: Device, _: Context) -> str:
     if device.spec_key is None:
         return f"no datasheet in the table is of {device.name}"
-    return f"the datasheet of {device.name} lists no rate for {_arithmetic(result)}"
+    return f"the datasheet of {device.name} lists no dense rate for {_arithmetic(result)}"
 
 
 def _formula(result: Result, device: Device, _: Context) -> Peak | str:
@@ -160,10 +160,10 @@ _ROWS = (
     ),
     PeakSource(
         "formula",
-        "peak computed from cores and clock",
-        "memory bandwidth computed from clock and bus width",
+        "derived peak",
+        "derived memory bandwidth",
         _formula,
-        _unknown("memory clock and bus width are taken only for devices in no table"),
+        _unknown("memory clock and bus width are taken only where no datasheet states the bandwidth"),
         _above_rated,
         "the memory clock the driver states is too low",
         basis="rated",

@@ -1,12 +1,14 @@
 """Whether a rate can be: how much clocks and caches explain of what is above a limit of the hardware."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuexplore.analysis.utilization.measured_ceiling import bytes_from_memory
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rated_clock import measured_over_rated
-from gpuexplore.analysis.utilization.utilization import default_bandwidth, default_peak, mfu
-from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
+from gpuexplore.analysis.utilization.rates import byte_count
+from gpuexplore.analysis.utilization.utilization import default_bandwidth, default_peak, device_of, mfu
+from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING, fastest_cache
 from gpuexplore.model import Bandwidth, Peak, Result
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s
 
@@ -16,7 +18,13 @@ def is_plausible(result: Result) -> bool:
     peak, bandwidth = default_peak(result), default_bandwidth(result)
     above_peak = peak is not None and exceeds_peak_at_any_clock(result, peak)
     above_memory = bandwidth is not None and exceeds_bandwidth_of_any_cache(result, bandwidth)
-    return result.measurement is not None and not above_peak and not above_memory
+    impossible = above_peak or above_memory or exceeds_fastest_cache(result)
+    return result.measurement is not None and not impossible
+
+
+def believed(results: Sequence[Result]) -> list[Result]:
+    """Return the results but for those whose time cannot be."""
+    return [result for result in results if result.measurement is None or is_plausible(result)]
 
 
 def exceeds_peak_at_any_clock(result: Result, peak: Peak) -> bool:
@@ -33,6 +41,15 @@ def exceeds_bandwidth_of_any_cache(result: Result, bandwidth: Bandwidth) -> bool
     if PEAK_SOURCES[bandwidth.kind].basis != "rated" or surely is None or result.measurement is None:
         return False
     return surely / result.measurement.median_s > FAR_ABOVE * bandwidth.bytes_per_s
+
+
+def exceeds_fastest_cache(result: Result) -> bool:
+    """Return whether bytes came faster than the fastest cache of its device gives them, as it was measured."""
+    device = device_of(result)
+    roof = fastest_cache(device) if device else None
+    if roof is None or result.measurement is None:
+        return False
+    return byte_count(result.case) / result.measurement.median_s > FAR_ABOVE_A_CEILING * roof.bandwidth.bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,11 @@ def byte_count(case: Case) -> int:
     return _byte_count(case.operation, case.shape, case.dtype)
 
 
+def has_nominal_flops(case: Case) -> bool:
+    """Return whether its FLOPs are a convention, from which no compute limit follows."""
+    return operation_named(case.operation).nominal_flops(case.shape)
+
+
 @lru_cache(maxsize=MOST_COUNTS)
 def _flop_count(operation: str, shape: Shape) -> int:
     return operation_named(operation).flop_count(shape)

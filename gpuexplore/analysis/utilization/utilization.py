@@ -103,22 +103,7 @@ def cache_resident_reason(result: Result) -> str | None:
     )
 
 
-def serving_bandwidth(result: Result, memory: Bandwidth | None) -> Bandwidth | None:
-    """Return the bandwidth of what delivers its data: the smallest cache that holds them, where one does, else memory.
-
-    None where that is unknown.
-
-    Args:
-        memory: the bandwidth of the memory.
-    """
-    if not is_cache_resident(result):
-        return memory
-    device = device_of(result)
-    cache = smallest_cache(device, byte_count(result.case)) if device else None
-    return cache.bandwidth if cache else None
-
-
-def smallest_cache(device: Device, size_bytes: int) -> CacheRoof | None:
-    """Return the smallest cache with a known bandwidth that holds so many bytes; None where none does."""
-    holding = [cache for cache in device.caches if cache.size_bytes >= size_bytes]
+def smallest_cache(caches: Iterable[CacheRoof], size_bytes: int) -> CacheRoof | None:
+    """Return the smallest of `caches` with a known bandwidth that holds so many bytes; None where none does."""
+    holding = [cache for cache in caches if cache.size_bytes >= size_bytes]
     return min(holding, key=lambda cache: cache.size_bytes, default=None)

@@ -8,34 +8,36 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from gpuexplore.devices.cpu import UNWATCHED
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.directories import cache_directory
 from gpuexplore.devices.identity import device_key
-from gpuexplore.errors import GpuExploreError
-from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Unit
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
 from gpuexplore.serialization import decode, encode
 
-CEILING_VERSION = 2  # raise it when the loops change: older files are then measured again
+CEILING_VERSION = 3  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # on a machine that is never quiet
-TRIAD = "STREAM triad, its stores past the cache"
+TRIAD = "STREAM triad with streaming stores"
+ORDINARY_TRIAD = "STREAM triad with ordinary stores (their reads not counted)"
 UNITS: tuple[Unit, ...] = ("matrix", "vector")
 DOT_PRODUCT = frozenset({"bf16"})  # its instruction sums pairs of products: of no use element by element
 
 
 def load_ceiling(cpu: Device, threads: int) -> Ceiling | None:
-    """Return the ceiling saved for this CPU and thread count; None without a readable file."""
+    """Return the ceiling saved for this CPU and thread count; None without a readable file, or with another CPU's."""
     try:
-        saved = json.loads(_path(cpu, threads).read_text(encoding="utf-8"))
-        return decode(Ceiling, saved)
+        saved = decode(Ceiling, json.loads(_path(cpu, threads).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, GpuExploreError):
         return None  # it is measured again
+    return saved if (saved.device_key, saved.threads) == (device_key(cpu), threads) else None
 
 
 def save_ceiling(cpu: Device, ceiling: Ceiling) -> None:
     """Save the ceiling of `cpu` in one step, so that no other process reads half a file."""
     path = _path(cpu, ceiling.threads)
     draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(json.dumps(encode(ceiling)), encoding="utf-8")
+    draft.write_text(json.dumps(encode(replace(ceiling, device_key=device_key(cpu)))), encoding="utf-8")
     draft.replace(path)
 
 
@@ -45,7 +47,7 @@ def _path(cpu: Device, threads: int) -> Path:
 
 
 def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = False) -> Device:
-    """Return the CPU with measured peaks, measuring for about 2 s when none are saved.
+    """Return the CPU with measured peaks, measuring for about 3 s when none are saved.
 
     What was measured while others used the CPU is measured again, up to five times, and the best is kept.
     Other devices come back as they are. Call it in a measuring process: it loads a compiler.
@@ -71,7 +73,7 @@ def with_saved(device: Device, ceiling: Ceiling) -> Device:
     measured = with_ceiling(device, ceiling)
     try:
         save_ceiling(device, ceiling)
-    except OSError as error:
+    except (OSError, InvalidInput) as error:
         note = f"The ceiling could not be saved, so every process measures it again: {error}."
         return replace(measured, notes=(*measured.notes, note))
     return measured
@@ -89,6 +91,8 @@ def best_of(saved: Ceiling | None, new: Ceiling) -> Ceiling:
         caches=tuple(_best_cache(cache, saved) for cache in new.caches),
         contended=saved.contended and new.contended,
         attempts=saved.attempts + 1,
+        ordinary_bytes_per_s=max(new.ordinary_bytes_per_s or 0.0, saved.ordinary_bytes_per_s or 0.0) or None,
+        one_thread=best_of(saved.one_thread, new.one_thread) if new.one_thread else None,
     )
 
 
@@ -99,15 +103,36 @@ def _best_cache(new: CacheRoof, saved: Ceiling) -> CacheRoof:
 
 def with_ceiling(device: Device, ceiling: Ceiling) -> Device:
     """Return `device` with the peaks and the bandwidths of `ceiling`, and a note on them alone."""
-    rows = ((dtype, unit) for dtype in ("fp64", "fp32", "bf16", "fp16") for unit in UNITS)
-    peaks = (_peak(ceiling, dtype, unit) for dtype, unit in rows)
+    roofs, alone = _roofs(ceiling), ceiling if ceiling.threads == 1 else ceiling.one_thread
     return replace(
         device,
-        peaks=tuple(peak for peak in peaks if peak is not None),
-        bandwidth=Bandwidth(ceiling.bytes_per_s, "measured_ceiling", _source(TRIAD, ceiling)),
-        caches=_caches(ceiling),
-        notes=(f"Peaks were measured here: {_source('FMA loop', ceiling)}.", *_doubts(ceiling)),
+        peaks=roofs.peaks,
+        bandwidth=roofs.bandwidth,
+        ordinary_stores=roofs.ordinary_stores,
+        caches=roofs.caches,
+        one_thread=_roofs(alone) if alone else None,
+        notes=(
+            *(note for note in device.notes if note == UNWATCHED),
+            f"Peaks were measured here: {_source('FMA loop', ceiling)}.",
+            *_doubts(ceiling),
+        ),
     )
+
+
+def _roofs(ceiling: Ceiling) -> ThreadRoofs:
+    rows = ((dtype, unit) for dtype in ("fp64", "fp32", "bf16", "fp16") for unit in UNITS)
+    peaks = (_peak(ceiling, dtype, unit) for dtype, unit in rows)
+    ordinary = ceiling.ordinary_bytes_per_s
+    return ThreadRoofs(
+        peaks=tuple(peak for peak in peaks if peak is not None),
+        bandwidth=_memory(TRIAD, ceiling.bytes_per_s, ceiling),
+        ordinary_stores=_memory(ORDINARY_TRIAD, ordinary, ceiling) if ordinary else None,
+        caches=_caches(ceiling),
+    )
+
+
+def _memory(loop: str, bytes_per_s: float, ceiling: Ceiling) -> Bandwidth:
+    return Bandwidth(bytes_per_s, "measured_ceiling", _source(loop, ceiling, "up to "))
 
 
 def _caches(ceiling: Ceiling) -> tuple[CacheRoof, ...]:
@@ -125,16 +150,18 @@ def _caches(ceiling: Ceiling) -> tuple[CacheRoof, ...]:
 def _peak(ceiling: Ceiling, dtype: str, unit: Unit) -> Peak | None:
     if unit == "matrix" and dtype in ceiling.unreached:
         return None
-    if dtype in ceiling.flop_per_s and not (unit == "vector" and dtype in DOT_PRODUCT):
+    own = ceiling.flop_per_s.get(dtype, 0.0)
+    is_widened = dtype in DOT_PRODUCT and (unit == "vector" or own < ceiling.flop_per_s["fp32"])  # some CPUs' is slower
+    if own and not is_widened:
         loop = "dot-product loop" if dtype in DOT_PRODUCT else "FMA loop"
-        return Peak(dtype, unit, ceiling.flop_per_s[dtype], "measured_ceiling", _source(loop, ceiling))
+        return Peak(dtype, unit, own, "measured_ceiling", _source(loop, ceiling))
     source = _source("fp32 FMA loop", ceiling) + f" ({dtype} is widened to fp32)"
     return Peak(dtype, unit, ceiling.flop_per_s["fp32"], "measured_ceiling", source)
 
 
-def _source(loop: str, ceiling: Ceiling) -> str:
+def _source(loop: str, ceiling: Ceiling, up_to: str = "") -> str:
     threads = f"{ceiling.threads} thread{'s' if ceiling.threads > 1 else ''}"
-    return f"{loop} on {threads}, best of {ceiling.trials}, {ceiling.measured_utc[:10]}"
+    return f"{loop} on {threads}, best of {up_to}{ceiling.trials}, {ceiling.measured_utc[:10]}"
 
 
 def _doubts(ceiling: Ceiling) -> tuple[str, ...]:

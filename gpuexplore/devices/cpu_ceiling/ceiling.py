@@ -10,18 +10,21 @@ from gpuexplore.model import CacheRoof
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """The best rates short loops reached on all threads of one CPU.
+    """The best rates short loops reached on all threads of one CPU, or on one of them.
 
     Attributes:
         cpu_name: for a reader of the file; another processor may have the same.
         flop_per_s: by dtype, for those with instructions of their own.
         unreached: dtypes with a faster unit these loops do not drive (AMX tiles, Arm matrix instructions).
-        bytes_per_s: STREAM triad, three arrays counted.
+        bytes_per_s: STREAM triad, three arrays counted, with stores past the cache.
         caches: the same from each cache level that can be told apart, the nearest first.
-        trials: how many the best was taken of.
+        trials: how many the best was taken of, at most.
         measured_utc: ISO 8601.
         contended: others used the CPU meanwhile, so the true ceiling may be higher.
         attempts: measurements the best was taken of.
+        device_key: of the processor (`gpuexplore.devices.identity.device_key`); empty where it was not saved yet.
+        ordinary_bytes_per_s: the triad with ordinary stores: each line is read before it is written, not counted.
+        one_thread: the same of a thread with the other cores idle; None where `threads` is one.
     """
 
     cpu_name: str
@@ -34,10 +37,14 @@ class Ceiling:
     caches: tuple[CacheRoof, ...] = ()
     contended: bool = False
     attempts: int = 1
+    device_key: str = ""
+    ordinary_bytes_per_s: float | None = None
+    one_thread: "Ceiling | None" = None
 
     def __post_init__(self) -> None:
         rates = (*(self.flop_per_s.get(dtype) for dtype in ("fp64", "fp32")), self.bytes_per_s)
         rates = (*rates, *(cache.bandwidth.bytes_per_s for cache in self.caches))
+        rates = (*rates, *((self.ordinary_bytes_per_s,) if self.ordinary_bytes_per_s is not None else ()))
         for rate in (*rates, *self.flop_per_s.values()):
             if not isinstance(rate, float) or not (isfinite(rate) and rate > 0):
                 raise InvalidInput.of("ceiling", rate, "rates above 0, those of fp64 and fp32 always")

@@ -123,6 +123,15 @@ def triad_code(name: str, lanes: int) -> str:
     The stores go past the cache (`nontemporal`): else each line of c is read before it is written,
     and a quarter of the traffic is not counted. Both ends are multiples of 8 and the arrays aligned to 64 bytes.
     """
+    return _stream_code(name, lanes, ", !nontemporal !0")
+
+
+def ordinary_triad_code(name: str, lanes: int) -> str:
+    """Return the same code with ordinary stores, as compilers write them: each line of c is read first."""
+    return _stream_code(name, lanes, "")
+
+
+def _stream_code(name: str, lanes: int, hint: str) -> str:
     vector = f"<{lanes} x double>"
     three = ", ".join(["double 3.0"] * lanes)
     return f"""
@@ -138,7 +147,7 @@ loop:
   %va = load {vector}, ptr %pa, align {8 * lanes}
   %vb = load {vector}, ptr %pb, align {8 * lanes}
   %vc = call {vector} @llvm.fmuladd.v{lanes}f64({vector} %vb, {vector} <{three}>, {vector} %va)
-  store {vector} %vc, ptr %pc, align {8 * lanes}, !nontemporal !0
+  store {vector} %vc, ptr %pc, align {8 * lanes}{hint}
   %next = add i64 %i, {lanes}
   %more = icmp ult i64 %next, %last
   br i1 %more, label %loop, label %exit

@@ -6,9 +6,9 @@ gpuexplore is a median. Loads LLVM: import it on demand only.
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from threading import Barrier
 from time import perf_counter
@@ -27,24 +27,29 @@ from gpuexplore.devices.cpu_ceiling.loops import (
     cached_triad_code,
     loop_code,
     loops_for,
+    ordinary_triad_code,
     register_bytes,
     triad_code,
     unreached_dtypes,
 )
-from gpuexplore.devices.telemetry import cpu_lost_share, read_cpu_times
+from gpuexplore.devices.cpu_times import cpu_lost_share, read_cpu_times
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Bandwidth, CacheRoof
 from gpuexplore.units import format_bytes
 
 TRIALS = 60
+TRIALS_ALONE = 15  # of one thread, which nothing but the others of this machine disturbs
+FEWEST_STREAMS = 3
+STREAMS_S = 0.4  # for the trials of one triad: where last-level caches are huge, a single one takes a tenth of a second
 TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
 TURNS_FIRST = 10_000
 CONTENDED_SHARE = 0.1
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of a turn in the widest registers: arrays are multiples of it
-TRIADS = {"triad": triad_code, "cached_triad": cached_triad_code}
+TRIADS = {"triad": triad_code, "ordinary_triad": ordinary_triad_code, "cached_triad": cached_triad_code}
 SCRATCH_BYTES = 256  # two vector registers and room to spare
+Arrays = tuple[npt.NDArray[np.float64], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Team:
 
     threads: int
     pool: ThreadPoolExecutor
+    trials: int = TRIALS
 
     def seconds(self, part: Callable[[int], None]) -> float:
         """Return the time until every thread has done its part."""
@@ -74,7 +80,7 @@ def host_features() -> dict[str, bool]:
 
 
 def compile_loops(loops: dict[str, Loop], features: dict[str, bool]) -> Program:
-    """Return the loops and both triads as machine code for this host."""
+    """Return the loops and the triads as machine code for this host."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     lanes = register_bytes(features) // 8
@@ -99,7 +105,7 @@ def _function(engine: Any, name: str) -> Callable[..., None]:
 
 
 def measure_ceiling(threads: int) -> Ceiling:
-    """Return the best rates that `threads` threads reach, in about 2 s.
+    """Return the best rates that `threads` threads reach, in about 3 s.
 
     No more threads run than there are cores: two that take turns on one core would count it twice.
     """
@@ -108,40 +114,53 @@ def measure_ceiling(threads: int) -> Ceiling:
     program = compile_loops(loops, features)
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
-        team = Team(used, pool)
-        rates = {
-            dtype: _loop_rate(program.functions[dtype], loop.flop_count, dtype, team) for dtype, loop in loops.items()
-        }
-        bytes_per_s = _triad_rate(program.functions["triad"], team)
-        caches = _cache_roofs(program.functions["cached_triad"], team)
+        arrays = _stream_arrays(program, Team(used, pool))
+        together = _measured(program, loops, Team(used, pool), arrays)
+        alone = _measured(program, loops, Team(1, pool, TRIALS_ALONE), arrays) if used > 1 else None
+    contended = (cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE
+    return replace(_at_least(together, alone), threads=threads, one_thread=alone, contended=contended)
+
+
+def _at_least(together: Ceiling, alone: Ceiling | None) -> Ceiling:
+    """Return the ceiling of all threads, whose memory gives at least what it gives to one of them."""
+    if alone is None:
+        return together
+    ordinary = max(together.ordinary_bytes_per_s or 0.0, alone.ordinary_bytes_per_s or 0.0)
+    return replace(together, bytes_per_s=max(together.bytes_per_s, alone.bytes_per_s), ordinary_bytes_per_s=ordinary)
+
+
+def _measured(program: Program, loops: Mapping[str, Loop], team: Team, arrays: Arrays) -> Ceiling:
+    """Return the best rates of `team`."""
+    functions = program.functions
     return Ceiling(
         cpu_name=cpu_name(),
-        threads=threads,
-        flop_per_s=rates,
-        bytes_per_s=bytes_per_s,
-        trials=TRIALS,
+        threads=team.threads,
+        flop_per_s={dtype: _loop_rate(functions[dtype], loop.flop_count, dtype, team) for dtype, loop in loops.items()},
+        bytes_per_s=_stream_rate(functions["triad"], team, arrays),
+        ordinary_bytes_per_s=_stream_rate(functions["ordinary_triad"], team, arrays),
+        trials=team.trials,
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        unreached=unreached_dtypes(features),
-        caches=caches,
-        contended=(cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE,
+        unreached=unreached_dtypes(host_features()),
+        caches=_cache_roofs(functions["cached_triad"], team),
     )
 
 
 def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: Team) -> float:
     """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one turn."""
     best_s = [0.0] * team.threads
-    turns = max(TURNS_FIRST, round(TURNS_FIRST * TRIAL_S / _best_seconds(function, TURNS_FIRST, dtype)))
+    shortest_s = _best_seconds(function, TURNS_FIRST, dtype, team.trials)
+    turns = max(TURNS_FIRST, round(TURNS_FIRST * TRIAL_S / shortest_s))
 
     def part(number: int) -> None:
-        best_s[number] = _best_seconds(function, turns, dtype)
+        best_s[number] = _best_seconds(function, turns, dtype, team.trials)
 
     team.seconds(part)
     return sum(turns * flop_count / thread_s for thread_s in best_s)
 
 
-def _best_seconds(function: Callable[..., None], turns: int, dtype: str) -> float:
+def _best_seconds(function: Callable[..., None], turns: int, dtype: str, trials: int) -> float:
     sums, factors = np.zeros(SCRATCH_BYTES, dtype=np.uint8), _factors(dtype)
-    return min(_seconds(lambda: function(turns, sums.ctypes.data, factors.ctypes.data)) for _ in range(TRIALS))
+    return min(_seconds(lambda: function(turns, sums.ctypes.data, factors.ctypes.data)) for _ in range(trials))
 
 
 def _seconds(run: Callable[[], object]) -> float:
@@ -156,19 +175,26 @@ def _factors(dtype: str) -> npt.NDArray[np.generic]:
     return dtype_named(dtype).round(values)
 
 
-def _triad_rate(function: Callable[..., None], team: Team) -> float:
-    """Return the best bytes/s over arrays of four last-level caches together."""
+def _stream_arrays(program: Program, team: Team) -> Arrays:
+    """Return the arrays of a triad through memory, of four last-level caches together."""
     length = _triad_length(team.threads)
     a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
-    share = length // team.threads
-
-    def seconds(*arrays: npt.NDArray[np.float64]) -> float:
-        pointers = [array.ctypes.data for array in arrays]
-        return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
-
     for out in (a, b, c):  # the thread that writes a page first has it in its own memory
-        seconds(c, c, out)
-    return TRIAD_ARRAYS * a.nbytes / min(seconds(a, b, c) for _ in range(TRIALS))
+        _stream_seconds(program.functions["triad"], team, (c, c, out))
+    return a, b, c
+
+
+def _stream_rate(function: Callable[..., None], team: Team, arrays: Arrays) -> float:
+    """Return the best bytes/s of a triad over `arrays`."""
+    first_s = _stream_seconds(function, team, arrays)
+    more = min(team.trials, max(FEWEST_STREAMS, int(STREAMS_S / first_s)))
+    best_s = min(first_s, *(_stream_seconds(function, team, arrays) for _ in range(more)))
+    return sum(array.nbytes for array in arrays) / best_s
+
+
+def _stream_seconds(function: Callable[..., None], team: Team, arrays: Arrays) -> float:
+    pointers, share = [array.ctypes.data for array in arrays], arrays[0].size // team.threads
+    return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
 
 
 def _cache_roofs(function: Callable[..., None], team: Team) -> tuple[CacheRoof, ...]:
@@ -189,7 +215,7 @@ def _cache_roof(function: Callable[..., None], plan: CachePlan, team: Team) -> C
             together.wait()  # a level that threads share is only full of work when all of them are at it
             return _seconds(lambda: function(turns, length, *(array.ctypes.data for array in arrays)))
 
-        best_s[number] = min(trial() for _ in range(TRIALS))
+        best_s[number] = min(trial() for _ in range(team.trials))
 
     team.seconds(part)
     rate = sum(turns * TRIAD_ARRAYS * 8 * length / thread_s for thread_s in best_s)

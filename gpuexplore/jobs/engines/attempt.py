@@ -1,5 +1,6 @@
 """One attempt to carry out a task in a worker: follows its journal until it ends, or has to be ended."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +10,13 @@ from gpuexplore.activity import ActivityReport
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure, failure_of_exit, oom_kills
 from gpuexplore.jobs.engines.output import MAX_BYTES
 from gpuexplore.jobs.engines.process import Worker
-from gpuexplore.jobs.journal import CANCEL, Begun, Ended, JournalReader
+from gpuexplore.jobs.journal import CANCEL, Begun, Ended, JournalReader, Kept
 from gpuexplore.jobs.turn import Turn, TurnWord
 from gpuexplore.measure.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.units import format_seconds
 
+LOG = logging.getLogger(__name__)
 TICK_S = 0.02
 LONGEST_TICK_S = 1.0  # where more passes between two looks, this process stood still, and perhaps the worker with it
 PRINTED = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
@@ -54,6 +56,7 @@ class Attempt:
         pending: the cases without a result.
         started: those of them that the worker took up, in that order.
         statuses: of the results so far.
+        kept: results of pending cases that stand should the worker end before it reports them.
         ended: what the worker said when it was done.
 
     Args:
@@ -71,6 +74,7 @@ class Attempt:
         self.pending = list(cases)
         self.started: list[Case] = []
         self.statuses: set[Status] = set()
+        self.kept: dict[Case, Result] = {}
         self.ended: Ended | None = None
         self._cases = tuple(cases)
         self._on_event = on_event
@@ -108,6 +112,15 @@ class Attempt:
             return []
         return self.started or (self.pending if len(self.pending) == 1 else [])
 
+    def report_kept(self, worker_failure: Failure) -> bool:
+        """Report the results that stand; return whether there were any: then the failure is that of a further call."""
+        found = tuple(self.kept.values())
+        for result in found:
+            LOG.warning("%s, called on one element: %s", result.case.implementation, worker_failure.reason)
+            self._note(result)
+            self._on_event(result)
+        return bool(found)
+
     def _at_work(self, turn: Turn) -> Case | None:
         return self._cases[turn.index] if turn.count else None
 
@@ -120,6 +133,8 @@ class Attempt:
             elif isinstance(event, ActivityReport):
                 self._observed += 1
                 self._on_observation(event)
+            elif isinstance(event, Kept):
+                self.kept[event.result.case] = event.result
             else:
                 self._note(event)
                 self._on_event(_with_output_flag(event, worker))
@@ -129,6 +144,7 @@ class Attempt:
         self.started = [earlier for earlier in self.started if earlier != case]
         if isinstance(event, Result):
             self.pending.remove(case)
+            self.kept.pop(case, None)
             self.statuses.add(event.status)
         else:
             self.started.append(case)

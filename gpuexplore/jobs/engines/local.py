@@ -23,6 +23,7 @@ from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
 from gpuexplore.jobs.engines.process import DeviceProcess
 from gpuexplore.jobs.journal import Task, write_task
 from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
+from gpuexplore.jobs.pooling import pooled
 from gpuexplore.model import Case, Device, Result, Status
 
 LOG = logging.getLogger(__name__)
@@ -86,10 +87,12 @@ class LocalEngine:
             _end_all(cases, Failure(Status.UNSUPPORTED, reason), on_event)
             return
         with self._exclusive(process.device, cancelled) as acquired:
-            if acquired:
-                self._measure(process, cases, on_event=on_event, cancelled=cancelled)
-            else:
+            if not acquired:
                 _end_all(cases, CANCELLATION, on_event)
+            elif cases[0].options.repeat > 1:
+                self._measure_in_fresh_processes(process, cases, on_event=on_event, cancelled=cancelled)
+            else:
+                self._measure(process, cases, on_event=on_event, cancelled=cancelled)
 
     def perform(
         self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: IsCancelled
@@ -133,6 +136,26 @@ class LocalEngine:
             if ours:
                 self._lock.release()
 
+    def _measure_in_fresh_processes(
+        self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
+    ) -> None:
+        """Measure in as many processes as the cases ask for, and report a result of all; a failure ends its case."""
+        results: dict[Case, list[Result]] = {case: [] for case in cases}
+
+        def keep(event: Case | Result) -> None:
+            if isinstance(event, Result):
+                results[event.case].append(event)
+            else:
+                on_event(event)
+
+        for _ in range(cases[0].options.repeat):
+            left = [case for case in cases if all(result.status is Status.OK for result in results[case])]
+            if left:
+                process.discard()
+                self._measure(process, left, on_event=keep, cancelled=cancelled)
+        for found in results.values():
+            on_event(pooled(found))
+
     def _measure(
         self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
     ) -> None:
@@ -149,9 +172,12 @@ class LocalEngine:
             failure = CANCELLATION if cancelled() else self._try(process, task, attempt, cancelled)
             if failure is None:
                 continue
+            stood = attempt.report_kept(failure)
             suspects = attempt.suspects(failure)
             if failure.status is Status.CANCELLED:
                 _end_all(attempt.pending, failure, on_event)
+            elif stood:
+                to_try.append(attempt.pending)
             elif len(suspects) == 1:
                 _end_all(suspects, failure, on_event)
                 to_try.append(_without(attempt.pending, suspects))
@@ -215,7 +241,9 @@ def _is_tainted(device: Device, attempt: Attempt) -> bool:
     """Return whether a task that went well left something behind that the next one would meet."""
     left_behind = attempt.ended.left_behind if attempt.ended else 0
     if left_behind:
-        LOG.warning("%d processes were left behind on %s: they are ended with their worker", left_behind, device.id)
+        LOG.warning(
+            "%d processes or threads were left behind on %s: they are ended with their worker", left_behind, device.id
+        )
     return left_behind > 0 or (device.kind == "cuda" and bool(attempt.statuses & BREAKS_CUDA))
 
 

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import IO
 
 from gpuexplore.model import Case
+from gpuexplore.typed_text import readable
 
 LOG = logging.getLogger(__name__)
 MAX_BYTES = 64_000  # of each case
@@ -43,6 +44,6 @@ class Output:
         if before > MAX_BYTES:
             return
         name = f"{case.implementation} on {self._worker}" if case else f"the worker of {self._worker}"
-        LOG.warning("%s printed: %s", name, chunk.decode(errors="replace").rstrip())
+        LOG.warning("%s printed: %s", name, readable(chunk.decode(errors="replace")).rstrip())
         if before + len(chunk) > MAX_BYTES:
             LOG.warning("%s printed more than %d kB: the rest is dropped", name, MAX_BYTES // 1000)

@@ -4,6 +4,7 @@ Processes are known by what the kernel keeps for us, never by a number alone, wh
 meanwhile: a child's number is its own until we reap it, and all that the child started carries its mark.
 """
 
+import logging
 import os
 import secrets
 import select
@@ -22,6 +23,7 @@ from gpuexplore.jobs.engines.output import PIPE_BYTES, Output
 from gpuexplore.measure import process_settings
 from gpuexplore.model import Device
 
+LOG = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
 MARK = "GPUEXPLORE_WORKER"
 KILL_ROUNDS = 2  # what a descendant started while the first round went on is met by the second
@@ -124,9 +126,18 @@ def worker_environment(device: Device) -> Mapping[str, str]:
     }
 
 
+def _process_ids() -> list[int]:
+    """Return every process there is; none where /proc cannot be read: then what left its group lives on."""
+    try:
+        return psutil.pids()
+    except (OSError, IndexError):  # no directory; one without a process
+        LOG.warning("The system lists no processes: what a worker started outside its group is not ended with it")
+        return []
+
+
 def _marked(mark: str) -> Iterator[psutil.Process]:
     """Yield the running processes that inherited `mark`; psutil signals no other one that got such a number since."""
-    for pid in psutil.pids():
+    for pid in _process_ids():
         with suppress(psutil.Error):  # it has ended, or is another user's
             process = psutil.Process(pid)
             if process.environ().get(MARK) == mark:

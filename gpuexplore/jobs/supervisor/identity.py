@@ -43,7 +43,11 @@ def _boot() -> str:
     try:
         return BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
+        pass
+    try:
         return f"{psutil.boot_time():.0f}"
+    except (OSError, RuntimeError):  # /proc cannot be read; locks end with their processes all the same
+        return "unknown"
 
 
 def _lock_scope() -> str:

@@ -6,13 +6,14 @@ from dataclasses import replace
 from itertools import groupby
 from threading import Event
 
-from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
+from gpuexplore.errors import DeviceLost, StoreUnavailable
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.jobs.supervisor.lanes import Lanes
+from gpuexplore.measure.failure import describe_error
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.store import ActivityClaim, RunClaim, Store
 from gpuexplore.store.leases import names_of
@@ -95,7 +96,7 @@ def measure_claimed(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat, avail
         except Exception as error:
             LOG.exception("Run %s failed", run_id)
             run.book()
-            run.finish(RunState.FAILED, str(error) if isinstance(error, GpuExploreError) else _named(error))
+            run.finish(RunState.FAILED, describe_error(error))
 
 
 def device_ids(heartbeat: Heartbeat) -> frozenset[str]:
@@ -155,7 +156,3 @@ def _as_here(group: Sequence[Case], heartbeat: Heartbeat) -> dict[Case, Case]:
 
 def _names_here(heartbeat: Heartbeat) -> Mapping[str, str]:
     return {f"{heartbeat.instance.host}/{device.id}": device.id for device in heartbeat.devices}
-
-
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -15,6 +15,7 @@ from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.provoke.contract import CommonError, Message, Provoked
 from gpuexplore.model import Device
 from gpuexplore.serialization import encode
+from gpuexplore.typed_text import readable
 
 LONGEST_MESSAGE = 2000  # characters: some of CUDA's come with a manual
 ERRORS: Mapping[str, CommonError] = MappingProxyType(
@@ -147,8 +148,9 @@ def _said(run: Callable[[], None]) -> tuple[Message, ...]:
         try:
             run()
         except Exception as error:
-            ended = (Message("error", type(error).__name__, str(error)[:LONGEST_MESSAGE]),)
+            ended = (Message("error", type(error).__name__, readable(str(error), LONGEST_MESSAGE)),)
     warned = tuple(
-        Message("warning", warning.category.__name__, str(warning.message)[:LONGEST_MESSAGE]) for warning in caught
+        Message("warning", warning.category.__name__, readable(str(warning.message), LONGEST_MESSAGE))
+        for warning in caught
     )
     return warned + ended

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpuexplore.measure.flags import NOISY_ABOVE
+from gpuexplore.measure.contention import is_contended
 from gpuexplore.model import Environment
 from gpuexplore.serialization import decode
 from gpuexplore.statistics import median, median_interval
@@ -167,7 +167,12 @@ class Report:
     @property
     def is_contended(self) -> bool:
         """Whether others took so much of the CPU that times cannot be trusted."""
-        return (self.lost_cpu_share or 0.0) > NOISY_ABOVE
+        return is_contended(self.lost_cpu_share)
+
+    @property
+    def is_contention_unknown(self) -> bool:
+        """Whether it is over, and nobody knows what others took of the CPU meanwhile."""
+        return self.final and self.lost_cpu_share is None
 
     def mode(self, name: str) -> ModeReport | None:
         """Return the mode called `name`."""

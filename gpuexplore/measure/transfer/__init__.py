@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from gpuexplore.devices import cpu_lost_share, read_cpu_times
+from gpuexplore.devices import cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.pcie import link_of
 from gpuexplore.errors import Cancelled, InvalidInput
@@ -94,11 +94,11 @@ def _measured(
     ready = [(way, warmed(way.candidate, way.check, time)) for way in ways]
     sample_all([sampling for _, sampling in ready], cancelled, time)
     conditions = replace(environment, after=read_telemetry(environment.device))
-    lost_cpu_share = cpu_lost_share(before, read_cpu_times())
+    loss = cpu_loss(before, read_cpu_times())
     found = []
     for way, sampling in ready:
         way.check()
         measurement = measurement_of(sampling)
-        flags = condition_flags(measurement, conditions, lost_cpu_share)
+        flags = condition_flags(measurement, conditions, loss)
         found.append(timed(way.reading, measurement, calls=way.calls, flags=flags))
     return found

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.correctness import check, tolerance
+from gpuexplore.measure.elements import judge
 from gpuexplore.measure.group import Group
 from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
@@ -40,7 +40,7 @@ def emulated(group: Group) -> Accuracy:
     """Return the accuracy, as one of fp32, of a product whose inputs were rounded to TF32."""
     a, b = (DTYPES["tf32"].round(array) for array in group.checked_reference.inputs)
     out: Any = np.matmul(a, b).astype(np.float64)
-    return check(out, group.checked_reference.parts, tolerance(group.operation, group.shape, group.dtype))
+    return judge(out, group.checked_reference, group.shape)
 
 
 def _on_tensor_cores(subject: Subject) -> Accuracy:

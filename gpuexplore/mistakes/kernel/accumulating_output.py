@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuexplore.measure.correctness import check, tolerance
+from gpuexplore.measure.elements import judge
 from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
 from gpuexplore.model import Accuracy, Shape
@@ -44,12 +44,7 @@ def after_calls(subject: Subject) -> Accuracy:
     subject.candidate.out[...] = 0
     for _ in range(CALLS):
         subject.candidate.run()
-    group = subject.group
-    return check(
-        subject.candidate.output(),
-        group.checked_reference.parts,
-        tolerance(group.operation, subject.case.shape, group.dtype),
-    )
+    return judge(subject.candidate.output(), subject.group.checked_reference, subject.case.shape)
 
 
 MISTAKE = Mistake(

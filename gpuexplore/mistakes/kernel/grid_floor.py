@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Launch
-from gpuexplore.measure.correctness import check, tolerance
+from gpuexplore.measure.elements import judge
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
@@ -51,9 +51,7 @@ def launched(launch: Launch) -> Launched:
     for block in range(launch.blocks):
         index = _indices(block, launch)
         out[index] = inputs[0][index] + inputs[1][index]
-    accuracy = check(
-        out.astype(np.float64), Reference(operation, dtype, inputs).parts, tolerance(operation, shape, dtype)
-    )
+    accuracy = judge(out.astype(np.float64), Reference(operation, dtype, inputs), shape)
     return Launched(int(np.isnan(out).sum()), accuracy)
 
 

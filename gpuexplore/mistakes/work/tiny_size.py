@@ -21,7 +21,7 @@ def demonstrate(stage: Stage) -> Observation:
     return observe(tiny, open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage, overhead_s)
 
 
-def observe(tiny: Subject, large: Subject, stage: Stage, overhead_s: float) -> Observation:
+def observe(tiny: Subject, large: Subject, stage: Stage, overhead_s: float | None) -> Observation:
     """Compare the extrapolated time of `large` with its own; `overhead_s` is that of a call on one element."""
     times = large.flop_count / tiny.flop_count
     time_tiny = round_median(tiny, stage)

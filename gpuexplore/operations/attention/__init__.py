@@ -14,6 +14,7 @@ from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
+from gpuexplore.operations.scales import norms
 
 ROW_PER_WARP = Geometry(  # of every head
     ((128,), (64,), (256,), (512,)),
@@ -34,6 +35,18 @@ def _reference(q: Array, k: Array, v: Array) -> Array:
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         out[head] = weights @ v[head] / weights.sum(axis=1, keepdims=True)
     return out
+
+
+def _scale(expected: Array, q: Array, k: Array, v: Array) -> Array:
+    """Return the size of each row, times 1 + that of its scores: an error of a score is a relative one of a weight.
+
+    A short row may be small by chance: it counts as no less than a share of the values.
+    """
+    square, depth = np.square(expected).mean(axis=-1, keepdims=True), v.shape[-1]
+    size = np.sqrt(square + np.square(v).mean(axis=(-2, -1), keepdims=True) / depth**2)
+    scores = norms(q, axis=-1)[..., None] * norms(k, axis=-1).max(axis=-1)[..., None, None] / depth
+    scale: Array = size * (1 + scores)
+    return scale
 
 
 def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:
@@ -94,7 +107,9 @@ OPERATION = Operation(
             "one layer of GPT-2 small over its whole context, without its causal mask",
         ),
     ),
+    scale=_scale,
     samples=_samples,
+    roundings=lambda _: 2,  # the weights between the products, and the output
     awkward=((1, 1, 1, 1), (1, 2, 1, 65), (2, 3, 33, 17), (1, 1, 257, 64), (3, 1, 65, 256)),
     simulated=((1, 1, 1, 1), (1, 3, 3, 33), (2, 1, 2, 65)),
 )

@@ -14,6 +14,7 @@ from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.sampling import parts_of_product
+from gpuexplore.operations.scales import of_products
 
 TILES = Geometry(  # each of one product
     ((16, 16), (32, 32), (8, 8)),
@@ -65,6 +66,7 @@ OPERATION = Operation(
             "numpy.matmul: a BLAS call for each matrix in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in "
             "fp16",
             unit="matrix",
+            one_thread=("fp16",),
         ),
         by_numba_cpu(
             "numba_cpu_panels",
@@ -108,7 +110,9 @@ OPERATION = Operation(
     ),
     problem=_problem,
     halved=_halved,
+    scale=of_products,
     samples=parts_of_product,
+    linear=(-1, -1),
     awkward=(
         (1, 1, 1, 1, 1, 1),
         (1, 1, 1, 257, 255, 1),

@@ -21,6 +21,7 @@ from gpuexplore.operations.training import (
     cross_entropy,
     flat,
     flat_length,
+    gradient_scale,
     multiplied,
     one_hot,
     optimizer_flop_count,
@@ -172,6 +173,7 @@ OPERATION = Operation(
     problem=_problem,
     halved=_halved,
     prepared=_prepared,
+    scale=gradient_scale(_reference),
     quantities=quantities,
     roundings=lambda _: 8,  # sums, mean, logits, the error, what passes back through both, spread, and the output
     phases={

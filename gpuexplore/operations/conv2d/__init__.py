@@ -16,6 +16,7 @@ from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
+from gpuexplore.operations.scales import norms
 
 OUTPUT_PER_THREAD = Geometry(
     ((256,), (128,), (64,), (512,), (1024,)), tile=lambda block: (block[0],), domain=lambda output: (prod(output),)
@@ -33,6 +34,21 @@ def _reference(x: Array, weights: Array) -> Array:
         strip = slice(top * rows, (top + 1) * rows)
         out[image, :, strip] = np.tensordot(weights, windows[image, :, strip], axes=((1, 2, 3), (0, 3, 4)))
     return out
+
+
+def _scale(expected: Array, x: Array, weights: Array) -> Array:
+    """Return |patch|·|weights|/√terms, each patch no smaller than the usual: fast algorithms mix neighbours."""
+    reach, (height, width) = weights.shape[-1], x.shape[2:]
+    energy, pad = np.einsum("bchw,bchw->bhw", x, x), weights.shape[-1] // 2
+    wide = np.pad(energy, ((0, 0), (pad, pad), (pad, pad)))
+    for axis, length in ((1, height), (2, width)):
+        sums = np.cumsum(np.insert(wide, 0, 0, axis=axis), axis=axis)
+        wide = np.take(sums, range(reach, reach + length), axis) - np.take(sums, range(length), axis)
+    usual = energy.mean(axis=(1, 2), keepdims=True) * reach**2
+    scale: Array = np.sqrt((wide + usual)[:, None] / weights[0].size) * norms(
+        weights.reshape(len(weights), -1), axis=-1
+    ).reshape(-1, 1, 1)
+    return scale
 
 
 def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:
@@ -119,7 +135,9 @@ OPERATION = Operation(
     ),
     problem=_problem,
     halved=_halved,
+    scale=_scale,
     samples=_samples,
+    linear=(0, 1),
     awkward=(
         (1, 1, 1, 1, 1, 1),
         (1, 1, 1, 1, 1, 5),

@@ -10,7 +10,7 @@ from gpuexplore.kernels.geometry import GRID_STRIDE
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy_alone, by_torch_in_grains
 
 OPERATION = element_wise(
     name="copy",
@@ -21,7 +21,7 @@ OPERATION = element_wise(
     flops_per_element=0,
     reference=np.array,
     implementations=(  # which widen nothing, for they compute nothing
-        by_numpy("numpy_copyto", "numpy.copyto: one thread", arithmetic={}),
+        by_numpy_alone("numpy_copyto", "numpy.copyto: one thread", arithmetic={}, streaming_stores=True),
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements", arithmetic={}),
         by_numba_cuda(
             "numba_cuda_strides",
@@ -29,7 +29,7 @@ OPERATION = element_wise(
             GRID_STRIDE,
             arithmetic={},
         ),
-        by_torch("torch_copy", "Tensor.copy_", vendor_library=True),
+        by_torch_in_grains("torch_copy", "Tensor.copy_", vendor_library=True),
     ),
     examples=(Example(Shape.of(n=7), flop_count=0, fp32_bytes=4 * (7 + 7), terms=1),),
 )

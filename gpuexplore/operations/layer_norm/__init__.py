@@ -12,7 +12,14 @@ from gpuexplore.kernels.geometry import ROW_PER_BLOCK
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import row_wise
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch, by_torch_compile
+from gpuexplore.operations.implementations import (
+    by_numba_cpu,
+    by_numba_cuda,
+    by_numpy_alone,
+    by_torch,
+    by_torch_compile,
+)
+from gpuexplore.operations.scales import norms
 
 EPSILON = 1e-5
 
@@ -24,6 +31,15 @@ def _reference(x: Array, weight: Array, bias: Array) -> Array:
     return normalised
 
 
+def _scale(_: Array, x: Array, weight: Array, bias: Array) -> Array:
+    """Return the sizes of the weight and the bias that are added, the first times how large x is beside its spread."""
+    mean, length = x.mean(axis=-1, keepdims=True), x.shape[-1]
+    square = norms(x, axis=-1)[:, None] ** 2 / length
+    spread = np.sqrt(np.maximum(square - mean**2, 0) + EPSILON)
+    scale: Array = np.maximum(1, np.sqrt(square) / spread) * np.abs(weight) + np.abs(bias)
+    return scale
+
+
 OPERATION = row_wise(
     name="layer_norm",
     title="Layer normalisation",
@@ -31,9 +47,11 @@ OPERATION = row_wise(
     about="Mean, variance and scaling of each row: fast where the row stays close and the passes are fused.",
     vectors=2,
     flops_per_element=8,
+    nominal_flops=lambda _: True,
     reference=_reference,
+    scale=_scale,
     implementations=(
-        by_numpy(
+        by_numpy_alone(
             "numpy_ufuncs",
             "NumPy calls, each a pass over the matrix: one thread, 16-bit formats through an fp32 buffer",
         ),

@@ -11,6 +11,7 @@ from gpuexplore.operations.contract import Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.matmul import SQUARE_TILES
 from gpuexplore.operations.sampling import parts_of_product
+from gpuexplore.operations.scales import of_products
 
 OPERATION = Operation(
     name="linear",
@@ -31,6 +32,7 @@ OPERATION = Operation(
             "numpy_blas",
             "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
             unit="matrix",
+            one_thread=("fp16",),
         ),
         by_numba_cpu(
             "numba_cpu_panels",
@@ -58,5 +60,7 @@ OPERATION = Operation(
             "the notebook's layer where it finds no GPU, 3.4e7 FLOPs: short enough for the call to count",
         ),
     ),
+    scale=of_products,
     samples=parts_of_product,
+    linear=(-1, -1),
 )

@@ -23,6 +23,7 @@ from gpuexplore.operations.implementations import (
     by_triton,
 )
 from gpuexplore.operations.sampling import parts_of_product
+from gpuexplore.operations.scales import of_products
 
 ON_TENSOR_CORES = ("tf32", "bf16", "fp16")  # what `mma.sync` takes, of the dtypes we have
 THREAD_TILE = 8  # rows and columns of sums a thread keeps in registers
@@ -128,6 +129,7 @@ OPERATION = Operation(
             "numpy_blas",
             "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
             unit="matrix",
+            one_thread=("fp16",),
         ),
         *CPU_LADDER,
         by_numba_cpu(
@@ -164,7 +166,9 @@ OPERATION = Operation(
         Example(Shape.of(m=65536, k=65536, n=65536), flop_count=2 * 2**48, fp32_bytes=3 * 4 * 2**32, terms=65536),
     ),
     products=lambda shape: (Product(1, shape["m"], shape["n"], shape["k"]),),
+    scale=of_products,
     samples=parts_of_product,
+    linear=(-1, -1),
     presets=(
         Preset(
             "notebook-1000",

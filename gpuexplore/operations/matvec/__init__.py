@@ -11,9 +11,12 @@ from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Preset, Product
 from gpuexplore.operations.families import row_wise
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.scales import of_products
 
 ROW_PER_THREAD = Geometry(((128,), (64,), (256,), (512,), (1024,)), tile=lambda block: (block[0],))
 ROW_PER_WARP = Geometry(((256,), (128,), (64,), (512,)), tile=lambda block: (block[0] // WARP,))
+
+GEMV_GRAIN = 115_200 * 4  # elements of the matrix from which on OpenBLAS's gemv uses further threads
 
 OPERATION = row_wise(
     name="matvec",
@@ -24,9 +27,14 @@ OPERATION = row_wise(
     reduces=True,
     flops_per_element=2,
     reference=np.matmul,
+    scale=of_products,
     implementations=(
         by_numpy(
-            "numpy_blas", "numpy.matmul: OpenBLAS in fp64 and fp32, other loops for 16-bit formats", unit="matrix"
+            "numpy_blas",
+            "numpy.matmul: OpenBLAS in fp64 and fp32, other loops for 16-bit formats",
+            unit="matrix",
+            one_thread=("fp16",),
+            one_thread_up_to=GEMV_GRAIN - 1,
         ),
         by_numba_cpu(
             "numba_cpu_rows",

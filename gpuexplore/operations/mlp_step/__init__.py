@@ -20,6 +20,7 @@ from gpuexplore.operations.training import (
     cross_entropy,
     flat,
     flat_length,
+    gradient_scale,
     multiplied,
     one_hot,
     optimizer_flop_count,
@@ -163,6 +164,7 @@ OPERATION = Operation(
     problem=_problem,
     halved=_halved,
     prepared=_prepared,
+    scale=gradient_scale(_reference),
     quantities=quantities,
     roundings=lambda shape: 2 * shape["layers"] + 1,  # a sum of each layer, the gradient of each, and the output
     phases={

@@ -10,7 +10,13 @@ from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Preset
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch, by_torch_compile
+from gpuexplore.operations.implementations import (
+    by_numba_cpu,
+    by_numba_cuda,
+    by_numpy_alone,
+    by_torch_compile,
+    by_torch_in_grains,
+)
 
 OPERATION = element_wise(
     name="multiply",
@@ -23,12 +29,13 @@ OPERATION = element_wise(
     shape_of_size=lambda size: Shape.of(m=size, n=size),
     operands=2,
     flops_per_element=1,
+    multiply_adds=False,
     reference=np.multiply,
     implementations=(
-        by_numpy("numpy_ufunc", "numpy.multiply: one thread, vectorised"),
+        by_numpy_alone("numpy_ufunc", "numpy.multiply: one thread, vectorised"),
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
         by_numba_cuda("numba_cuda_elements", "a Numba CUDA kernel: one thread per element", ELEMENT_PER_THREAD),
-        by_torch("torch_elementwise", "torch.mul", vendor_library=True),
+        by_torch_in_grains("torch_elementwise", "torch.mul", vendor_library=True),
         by_torch_compile(
             "torch_compile_fused",
             "torch.compile of a product: a generated kernel behind the guards of a compiled call",

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset
-from gpuexplore.operations.implementations import by_numba_cpu, by_numpy, by_torch, by_torch_compile
+from gpuexplore.operations.implementations import by_numba_cpu, by_numpy_alone, by_torch, by_torch_compile
 from gpuexplore.operations.training import RATE
 
 MOMENTUM = 0.875
@@ -48,6 +48,14 @@ def _reference(gradients: Array, old: Array) -> Array:
     return np.stack([(1 - RATE * DECAY) * weights - update, first, second])
 
 
+def _scale(_: Array, gradients: Array, old: Array) -> Array:
+    """Return the sums of the terms' sizes: what comes of terms of which none cancels another."""
+    weights, *moments = np.abs(old)
+    return np.abs(
+        _reference(-np.abs(gradients), np.stack([weights, *(-momentum for momentum in moments[:1]), *moments[1:]]))
+    )
+
+
 OPERATION = Operation(
     name="optimizer_step",
     title="Optimizer step",
@@ -59,11 +67,15 @@ OPERATION = Operation(
     shape_of_size=lambda size: Shape.of(n=size, arrays=3),
     inputs=lambda shape: ((shape["n"],), (shape["arrays"], shape["n"])),
     output=lambda shape: (shape["arrays"], shape["n"]),
+    nominal_flops=lambda shape: shape["arrays"] == len(FLOPS),  # AdamW has a root and a division
     flop_count=lambda shape: FLOPS[shape["arrays"] - 1] * shape["n"],
     reference=_reference,
     reduction_length=lambda _: 2,
+    scale=_scale,
     implementations=(
-        by_numpy("numpy_ufuncs", "a NumPy call for each operation, a pass over the arrays each; 16 bits through fp32"),
+        by_numpy_alone(
+            "numpy_ufuncs", "a NumPy call for each operation, a pass over the arrays each; 16 bits through fp32"
+        ),
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop: every array passes through memory once"),
         by_torch("torch_elementwise", "a torch call for each operation, a kernel each", vendor_library=True),
         by_torch_compile("torch_compile_fused", "torch.compile of all operations, fused into one kernel"),

@@ -19,6 +19,7 @@ from gpuexplore.operations.training import (
     backward_of,
     flat,
     flat_length,
+    gradient_scale,
     multiplied,
     one_hot,
     optimizer_flop_count,
@@ -159,6 +160,7 @@ OPERATION = Operation(
     problem=_problem,
     halved=_halved,
     prepared=_prepared,
+    scale=gradient_scale(_reference),
     quantities=quantities,
     roundings=lambda shape: 24 * shape["layers"] + 8,  # 12 results of a block and their gradients, and the head's
     phases={

@@ -4,17 +4,29 @@ On the roofline: one multiply-add for two elements read and one written (1/6 FLO
 memory-bound at every size. J. McCalpin's STREAM, https://www.cs.virginia.edu/stream/, rates memory by it.
 """
 
+import numpy as np
+
 from gpuexplore.kernels.geometry import GRID_STRIDE
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch, by_torch_compile
+from gpuexplore.operations.implementations import (
+    by_numba_cpu,
+    by_numba_cuda,
+    by_numpy_alone,
+    by_torch_compile,
+    by_torch_in_grains,
+)
 
 FACTOR = 3.0
 
 
 def _reference(a: Array, b: Array) -> Array:
     return a + FACTOR * b
+
+
+def _scale(_: Array, a: Array, b: Array) -> Array:
+    return np.abs(FACTOR * b)
 
 
 OPERATION = element_wise(
@@ -25,9 +37,10 @@ OPERATION = element_wise(
     operands=2,
     flops_per_element=2,
     reference=_reference,
+    scale=_scale,
     reduction_length=lambda _: 2,
     implementations=(
-        by_numpy(
+        by_numpy_alone(
             "numpy_ufunc",
             "numpy.multiply, then numpy.add: one thread, two passes, 16-bit formats through an fp32 buffer",
         ),
@@ -35,7 +48,7 @@ OPERATION = element_wise(
         by_numba_cuda(
             "numba_cuda_strides", "a Numba CUDA kernel: a grid that strides through the vectors", GRID_STRIDE
         ),
-        by_torch(
+        by_torch_in_grains(
             "torch_elementwise",
             "torch.addcmul on a CPU, torch.add with alpha=3 on CUDA: one pass",
             vendor_library=True,

@@ -10,7 +10,13 @@ from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, grid_stride
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Preset
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import by_cupy, by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.implementations import (
+    by_cupy,
+    by_numba_cpu,
+    by_numba_cuda,
+    by_numpy_alone,
+    by_torch_in_grains,
+)
 
 FOUR_PER_THREAD = grid_stride(((256,), (128,), (512,), (1024,)), each=4)
 
@@ -21,9 +27,10 @@ OPERATION = element_wise(
     about="One operation for every three numbers moved: memory bandwidth decides, arithmetic waits.",
     operands=2,
     flops_per_element=1,
+    multiply_adds=False,
     reference=np.add,
     implementations=(
-        by_numpy("numpy_ufunc", "numpy.add: one thread, vectorised"),
+        by_numpy_alone("numpy_ufunc", "numpy.add: one thread, vectorised"),
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
         by_numba_cuda(
             "numba_cuda_naive",
@@ -37,7 +44,7 @@ OPERATION = element_wise(
             "a grid that strides, 16 bytes per thread at a time: fewer instructions hide more of the memory's latency",
             FOUR_PER_THREAD,
         ),
-        by_torch("torch_elementwise", "torch.add", vendor_library=True),
+        by_torch_in_grains("torch_elementwise", "torch.add", vendor_library=True),
         by_cupy("cupy_ufunc", "cupy.add: an element-wise kernel"),
     ),
     examples=(Example(Shape.of(n=7), flop_count=7, fp32_bytes=4 * (7 + 7 + 7), terms=1),),

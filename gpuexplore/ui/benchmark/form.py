@@ -21,6 +21,7 @@ RUNGS_HELP = "The steps of a kernel ladder can be chosen too; the page Kernels e
 MOST_PILLS = 6
 PRESET = "form.preset"
 BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
+REPEAT_HELP = "Measure each point in so many new processes: the interval then covers what changes between them."
 BUDGET_HELP = "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %."
 
 
@@ -56,7 +57,9 @@ def experiment_form(devices: Sequence[Device]) -> Request:
             _implementations(operation)
         with places:
             _pills("Devices", "devices", ids)
-        with st.expander("Conditions: cache, data, threads, budget, exact shapes, block", icon=":material/tune:"):
+        with st.expander(
+            "Conditions: cache, data, threads, budget, exact shapes, block, processes", icon=":material/tune:"
+        ):
             _conditions(devices)
     return settings.current()
 
@@ -147,7 +150,7 @@ def _conditions(devices: Sequence[Device]) -> None:
         )
     with budget:
         st.text_input("Budget (s)", _now("budget"), key=key("budget"), help=BUDGET_HELP)
-    shapes, block = st.columns([3, 1])
+    shapes, block, repeat = st.columns([2, 1, 1])
     with shapes:
         st.text_input(
             "Exact shapes instead of sizes",
@@ -160,6 +163,8 @@ def _conditions(devices: Sequence[Device]) -> None:
         st.text_input(
             "Block (threads)", _now("block"), key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP
         )
+    with repeat:
+        st.text_input("Fresh processes", _now("repeat"), key=key("repeat"), placeholder="none", help=REPEAT_HELP)
 
 
 def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None:

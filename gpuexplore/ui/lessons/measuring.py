@@ -8,11 +8,13 @@ from threading import Lock
 import gpuexplore
 from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.backends.host import installed_versions, version_of
+from gpuexplore.devices.identity import device_key, same_device
 from gpuexplore.errors import NotFound
 from gpuexplore.lessons.evidence import Measured
 from gpuexplore.lessons.quantities import DOUBTS
 from gpuexplore.lessons.work import Task, Work
-from gpuexplore.model import Environment, Result, Run, RunState
+from gpuexplore.model import Device, Environment, Result, Run, RunState
+from gpuexplore.ui.activity.newest import devices_of
 from gpuexplore.ui.activity.view import fetch_activity
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.run.state import changed, fetch
@@ -115,16 +117,24 @@ def _submitted(task: Task, *, join: bool) -> str | None:
 
 
 def _alike(work: Work) -> AnyRun | None:
-    return ALIKE.get((work, moment(LOOKS)), lambda: _newest_alike(work))
+    here = tuple(device for device_id in work.devices for device in devices_of(device_id))
+    return ALIKE.get((work, here, moment(LOOKS)), lambda: _newest_alike(work, here))
 
 
-def _newest_alike(work: Work) -> AnyRun | None:
+def _newest_alike(work: Work, here: Sequence[Device]) -> AnyRun | None:
+    """Return the newest run alike that was done on one of the devices `here`: machines may share a database."""
     since_utc = (datetime.now(UTC) - WITHIN).isoformat(timespec="microseconds")
     if isinstance(work, Activity):
-        done = store().newest_activity(work, since_utc)
-        return done if done and done.versions == installed_versions() else None
+        done = store().newest_activity(work, since_utc, device_keys={device_key(device) for device in here})
+        return done if done and done.software == installed_versions() else None
     run = store().newest_alike(work, since_utc)
-    return run if run and all(_is_undisturbed(result) for result in run.results) else None
+    return run if run and all(_is_undisturbed(result) and _is_of(result, here) for result in run.results) else None
+
+
+def _is_of(result: Result, here: Sequence[Device]) -> bool:
+    """Return whether a result was measured on one of the devices `here`, or has nothing that depends on where."""
+    device = result.environment.device if result.environment else None
+    return device is None or any(same_device(device, other) for other in here)
 
 
 def _is_undisturbed(result: Result) -> bool:

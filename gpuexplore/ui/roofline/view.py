@@ -70,7 +70,7 @@ def nothing_here(name: str, points: Sequence[Point]) -> str:
         if origins
         else "No result from elsewhere matches these choices."
     )
-    return f"Nothing has been measured on {name} here: peaks from the datasheet. {shown}"
+    return f"Nothing has been measured on {name} here: its peaks are those of the table of accelerators. {shown}"
 
 
 def no_run_shown(hidden: bool) -> str:

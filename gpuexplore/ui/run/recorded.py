@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.analysis.run.missing import missing_sentence
+from gpuexplore.devices.identity import is_namesake, why_other_device
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device, Origin, Result, Run
 from gpuexplore.operations import operation_named
@@ -132,11 +133,22 @@ def _beside(run: Run, recording: Recording) -> Beside:
     link = f"[its own page](?run={recorded.id})"
     devices = _devices(recording, recorded.experiment.devices)
     words = [f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; {link} has all of it."]
+    if reason := _other_processor(run, recorded):
+        words.append(f"That is {plain(reason)}: nothing of it counts for the device of this run.")
     if len(fitting) < len(every):
         words.append("Only the dtypes of this run are drawn.")
     if missing := missing_sentence(fitting):
         words.append(f"Of the recording: {missing}")
     return Beside(recording.name, tuple(fitting), " ".join(words))
+
+
+def _other_processor(run: Run, recorded: Run) -> str | None:
+    """Return how a recording's processor differs from one of this run that has its name; None where none has."""
+    here, there = (
+        [result.environment.device for result in shown.results if result.environment] for shown in (run, recorded)
+    )
+    pairs = ((its, ours) for its in dict.fromkeys(there) for ours in dict.fromkeys(here))
+    return next((why_other_device(its, ours) for its, ours in pairs if is_namesake(its, ours)), None)
 
 
 def _devices(recording: Recording, ids: Sequence[str]) -> str:

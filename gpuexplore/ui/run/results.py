@@ -6,6 +6,7 @@ import streamlit as st
 
 from gpuexplore import charts
 from gpuexplore.analysis.model import RunAnalysis
+from gpuexplore.analysis.utilization.rates import has_nominal_flops
 from gpuexplore.charts.export import EXPORTS, export
 from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.charts.speedup import speedup_left_out
@@ -83,7 +84,11 @@ def _show_charts(run: Run, analysis: RunAnalysis, rows: _Rows) -> None:
 
 def _is_memory_bound(analysis: RunAnalysis) -> bool:
     fastest = analysis.fastest
-    return fastest is not None and (fastest.bound in ("memory", "cache") or not fastest.flop_count)
+    if fastest is None or fastest.bound == "compute":
+        return False
+    counts_nothing = not fastest.flop_count or has_nominal_flops(fastest.case)
+    unknown = fastest.limits.one_thread and not fastest.operation.is_matrix_product
+    return fastest.bound in ("memory", "cache") or counts_nothing or unknown
 
 
 def _export(run: Run, analysis: RunAnalysis) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.charts.points import contrasts_said
-from gpuexplore.model import Shape
+from gpuexplore.model import Measurement, Shape
 from gpuexplore.ui.run.comparison import Drawn
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.units import UNKNOWN
@@ -31,8 +31,11 @@ UNITS = MappingProxyType(
 CONFIG: Mapping[str, Any] = MappingProxyType(
     {
         "Time": st.column_config.Column(help="Median per call"),
-        "95 % low": st.column_config.Column(help="Lower end of the 95 % interval of the median, by order statistics"),
+        "95 % low": st.column_config.Column(help="Lower end of the 95 % interval of the median"),
         "95 % high": st.column_config.Column(help="Upper end of that interval"),
+        "Covers": st.column_config.Column(
+            help="Where that interval holds: in this run alone, or in other processes too"
+        ),
         "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
         "MFU": st.column_config.Column(help="FLOP/s reached over the peak named at the right"),
         "Bound": st.column_config.Column(help="What limits it at best, by its intensity"),
@@ -86,6 +89,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "Time": analyzed.median_s,
         "95 % low": low,
         "95 % high": high,
+        "Covers": measurement and _scope(measurement),
         "Also": (contrasts_said(measurement) if measurement else "") or None,
         "Speedup": analyzed.speedup and analyzed.speedup.ratio,
         "Rate": analyzed.flop_per_s or None,
@@ -99,6 +103,13 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "Remarks": _remarks(analyzed),
         "Peak": _peak(analyzed),
     }
+
+
+def _scope(measurement: Measurement) -> str:
+    """Return where the interval of the median holds."""
+    if len(measurement.processes) > 1:
+        return f"{len(measurement.processes)} processes"
+    return "other processes" if measurement.covers_processes else "this run"
 
 
 def _remarks(analyzed: AnalyzedResult) -> str:

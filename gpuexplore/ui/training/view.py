@@ -60,6 +60,8 @@ def _draw(run: ActivityRun) -> None:
             f"touched by that; times are. Train again when nothing else runs.",
             icon=":material/groups:",
         )
+    if report.is_contention_unknown:
+        st.caption("The system does not tell what other work took of the CPU meanwhile.")
 
 
 def _draw_charts(report: Report, key: tuple[str, int]) -> None:

@@ -10,7 +10,19 @@ from gpuexplore.analysis.model import DiagnosisKind, Severity
 from gpuexplore.analysis.run.summary_rules import CARE
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Accuracy, Bandwidth, CacheRoof, Flag, Options, Peak, Result, Shape, Status, Telemetry
+from gpuexplore.model import (
+    Accuracy,
+    Bandwidth,
+    CacheRoof,
+    Flag,
+    Options,
+    Peak,
+    Result,
+    Shape,
+    Status,
+    Telemetry,
+    ThreadRoofs,
+)
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
 EMULATED = Flag("emulated", "the made-up processor has no bf16 units")
@@ -54,6 +66,34 @@ def slow_numpy(kernel="Haswell", vectors="X86_V3 X86_V4", **about):
 
 
 TWO_THIRDS_OF_THE_PEAK = ok(6.5e-4, size=600)
+ONE_CORE = ThreadRoofs(
+    peaks=(Peak("fp32", "vector", 1e11, "measured_ceiling", "one thread"),),
+    bandwidth=Bandwidth(4e10, "measured_ceiling", "one thread"),
+    ordinary_stores=Bandwidth(3e10, "measured_ceiling", "one thread"),
+    caches=(CacheRoof(1, 1000, Bandwidth(4e11, "measured_ceiling", "one thread")),),
+)
+CACHE = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
+FAST = Bandwidth(4e12, "measured_ceiling", "a test")
+CONTENDED, NOISY = Flag("contended", "other work took 40 % of the CPU"), Flag("noisy", "spreads over 20 %")
+THROTTLED, LAUNCH_BOUND = Flag("throttled", "it is hot"), Flag("launch_bound", "a call on one element takes 5 µs")
+MILLION = Shape.of(n=10**6)
+
+
+def of_two_cores(median_s, implementation="numpy", **about):
+    """Return a result of a CPU whose single cores were measured, too: 40 GB/s from memory, 30 with ordinary stores."""
+    known = {"ordinary_stores": Bandwidth(7.5e10, "measured_ceiling", "a test"), "one_thread": ONE_CORE, "cores": 2}
+    return on(ok(median_s, implementation=implementation, **about), **known)
+
+
+def added(median_s, **about):
+    """Return a vector addition of a million elements, 12 MB."""
+    return of_two_cores(median_s, operation="vector_add", shape=MILLION, **about)
+
+
+def row_wise(median_s, operation, m=10, n=10, **about):
+    """Return a row-wise operation, by default one whose data stay in the first cache."""
+    return of_two_cores(median_s, operation=operation, shape=Shape.of(m=m, n=n), **about)
+
 
 # rule: results it speaks about, with words of what it says; results it keeps silent about
 SPEAKS = {
@@ -82,7 +122,7 @@ SPEAKS = {
         (of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC), "only the launch was timed"),
         (
             of_gpu("gtx-1650", 10.4e-6, operation="matvec", shape=MATVEC, flags=[COLD]),
-            "far above the datasheet's memory bandwidth, so the measurement is wrong",
+            "far above the derived memory bandwidth, so the measurement is wrong",
         ),
         (ok(1e-7, size=30), "caches delivered part of the bytes"),
         (
@@ -91,7 +131,11 @@ SPEAKS = {
         ),
     ],
     "emulated": [
-        (ok(dtype="bf16", flags=[EMULATED]), "torch in bf16 is emulated: the made-up processor has no bf16 units."),
+        (
+            ok(dtype="bf16", flags=[EMULATED]),
+            "is emulated, and converting limits it: the made-up processor has no bf16 units.",
+        ),
+        (ok(dtype="bf16", flags=[EMULATED, LAUNCH_BOUND]), "torch in bf16 is emulated: the made-up processor has"),
         (of_gpu("t4", dtype="bf16", flags=[EMULATED]), "no bf16 units; try fp16, which has units of its own here."),
     ],
     "slow_blas": [
@@ -104,10 +148,29 @@ SPEAKS = {
         (on(ok(1e-3, size=600), name="Intel Xeon"), "MKL computes it for torch; MKL_VERBOSE=1"),
         (ok(1e-3, size=900, dtype="bf16"), "oneDNN computes this dtype"),
     ],
-    "launch_bound": [(ok(flags=[Flag("launch_bound", "a call on one element takes 5 µs")]), "is launch-bound")],
+    "launch_bound": [
+        (ok(flags=[LAUNCH_BOUND]), "is launch-bound"),
+        (ok(flags=[LAUNCH_BOUND, WARM]), "is launch-bound"),
+        (of_gpu("t4", 1e-5, operation="softmax", shape=Shape.of(m=8, n=8), flags=[LAUNCH_BOUND]), "larger sizes gain"),
+    ],
     "compute_bound": [
         (ok(5e-4, size=600), "86.4 % of the measured peak: a narrower dtype"),
         (TWO_THIRDS_OF_THE_PEAK, "reaches 66.5 % of the measured peak: at the limit it would be 1.50× as fast"),
+        (ok(5e-3, size=600), "should be compute-bound, but reaches only 8.6 % of the measured peak: most of its time"),
+        (
+            row_wise(2.5e-9, "reduce_sum"),
+            "numpy in fp32 runs on one thread, is compute-bound and close to the limit, 80.0 % of what one core can "
+            "do: several threads can do more",
+        ),
+        (
+            row_wise(2.5e-9, "reduce_sum", implementation="torch"),
+            "torch in fp32 runs on one thread, is compute-bound and close to the limit, 80.0 % of what one core can "
+            "do: its library uses several threads for larger arrays",
+        ),
+        (
+            on(row_wise(5e-10, "reduce_sum", implementation="numba-cpu"), caches=(replace(CACHE, bandwidth=FAST),)),
+            "close to the limit, 80.0 % of half the datasheet peak, which counts multiply-adds",
+        ),
     ],
     "memory_bound": [
         (ok(1.2e-7, size=30), "close to the limit, 90.0 % of the memory bandwidth: fewer bytes"),
@@ -115,9 +178,65 @@ SPEAKS = {
             ok(1.2e-6, size=30),
             "should be memory-bound, but reaches only 9.0 % of the memory bandwidth: most of its time goes elsewhere",
         ),
+        (
+            added(2e-4, implementation="torch"),
+            "is memory-bound and close to the limit, 80.0 % of the memory bandwidth with ordinary stores: fewer bytes",
+        ),
+        (
+            added(8e-4),
+            "runs on one thread, is memory-bound and reaches 50.0 % of what one core can do: at the limit it would",
+        ),
+        (added(4.2e-4), "close to the limit, 95.2 % of what one core can do: several threads can do more"),
+        (of_two_cores(4e-4, operation="copy", shape=MILLION), "reaches 50.0 % of what one core can do"),
+        (
+            row_wise(1.5e-6, "softmax", m=100, n=100, implementation="torch"),  # as many written as read: 66.7 GB/s
+            "is memory-bound and close to the limit, 80.0 % of the memory bandwidth with ordinary stores",
+        ),
     ],
-    "cache_bound": [(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is served by caches: its 10.5 KiB stay")],
-    "no_peak": [(ok(dtype="fp64"), "No peak is known for torch in fp64 here")],
+    "cache_bound": [
+        (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is served by caches: its 10.5 KiB stay"),
+        (
+            on(ok(1e-7, size=30, spec={"cache_bytes": 10**6}), caches=(CACHE,)),
+            "is cache-bound and close to the limit, 86.4 % of the cache's bandwidth: fewer bytes",
+        ),
+        (
+            of_two_cores(3e-9, operation="vector_add", shape=Shape.of(n=80)),
+            "runs on one thread, is cache-bound and close to the limit, 80.0 % of what one core can do: several",
+        ),
+    ],
+    "nominal_flops": [
+        (
+            row_wise(5e-9, "softmax"),
+            "numpy in fp32 runs on one thread and reaches 40.0 % of the cache bandwidth of one core; how much faster "
+            "it could be is unknown, as its FLOPs are a convention.",
+        ),
+        (row_wise(1e-3, "layer_norm", m=1000, n=1000, implementation="numba-cpu"), "of the memory bandwidth"),
+        (
+            of_two_cores(2e-3, operation="optimizer_step", shape=Shape.of(n=10**6, arrays=3)),
+            "of the memory bandwidth of one core",
+        ),
+    ],
+    "converted": [
+        (
+            of_two_cores(1e-2, size=600, dtype="fp16"),
+            "numpy computes fp16 in fp32 here, and converting takes part of its time",
+        ),
+        (ok(1e-2, size=600, dtype="bf16", implementation="numpy"), "says little"),
+        (added(1e-2, dtype="bf16"), "computes bf16 in fp32"),
+    ],
+    "one_thread": [
+        (
+            on(added(8e-4), one_thread=None),
+            "numpy in fp32 runs on one thread, and what one core reaches was not measured",
+        ),
+        (on(row_wise(5e-9, "softmax"), one_thread=None), "how near it came to its limit is unknown"),
+        (on(row_wise(1e-8, "reduce_sum", implementation="torch"), one_thread=None), "torch in fp32 runs on one thread"),
+    ],
+    "no_peak": [
+        (ok(dtype="fp64"), "No peak is known for torch in fp64 here"),
+        (ok(dtype="tf32"), "No peak is known for torch in tf32 here"),
+        (on(ok(), peaks=()), "No peak is known for torch in fp32 here"),
+    ],
     "wave_tail": [
         # 108 multiprocessors run 109 tiles
         (of_gpu("a100-sxm4-80gb", 2e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)), "may lose time in a last wave"),
@@ -127,26 +246,45 @@ SPEAKS = {
             "loses time in a last wave",
         ),
     ],
-    "too_few_threads": [(on(around(ok(), threads=1), cores=8), "ran on 1 of 8 cores")],
+    "too_few_threads": [
+        (on(around(ok(), threads=1), cores=8), "ran on 1 of 8 cores"),
+        (on(around(ok(flags=[CONTENDED]), threads=3), cores=4), "ran on 3 of 4 cores: ask for 4 threads"),
+        (around(added(1e-3, implementation="numba-cpu"), threads=1), "ran on 1 of 2 cores"),
+    ],
     "tf32": [
         (of_gpu("a100-sxm4-80gb", 1e-2, size=4096), "tf32 was off, as it always is in fp32 here"),
         (
             of_gpu("a100-sxm4-80gb", 2e-3, size=4096, dtype="tf32"),
             "tf32 was on: inputs keep 11 of the 24 significand bits of fp32, sums keep all",
         ),
+        (of_gpu("l4", 1e-2, size=4096), "tf32 was off, as it always is in fp32 here"),
     ],
     "transfer_dominates": [
         (
             of_gpu("gtx-1650", 4e-4, operation="matvec", shape=MATVEC),
             "would take longer than computing: keep them there",
         ),
+        (of_gpu("t4", 1e-4, operation="vector_add", shape=MILLION), "would take longer than computing"),
+        (of_gpu("a100-sxm4-80gb", 1e-5, operation="copy", shape=MILLION), "would take longer than computing"),
     ],
-    "throttled": [(ok(flags=[Flag("throttled", "the clock fell to 60 %")]), "held its clock down")],
-    "contended": [(ok(flags=[Flag("contended", "2 other processes")]), "measure again when nothing else runs")],
-    "noisy": [(ok(flags=[Flag("noisy", "spreads over 20 %")]), "varies from call to call")],
+    "throttled": [
+        (ok(flags=[Flag("throttled", "the clock fell to 60 %")]), "held its clock down"),
+        (of_gpu("t4", flags=[THROTTLED, COLD]), "let the device cool"),
+        (ok(5e-4, size=600, flags=[THROTTLED, NOISY]), "limit is not told"),
+    ],
+    "contended": [
+        (ok(flags=[Flag("contended", "2 other processes")]), "measure again when nothing else runs"),
+        (added(4.2e-4, flags=[CONTENDED]), "so its limit is not told"),
+        (of_gpu("t4", flags=[Flag("contended", "1 other process used cuda:0")]), "overlapped with other work"),
+    ],
+    "noisy": [
+        (ok(flags=[Flag("noisy", "spreads over 20 %")]), "varies from call to call"),
+        (added(4.2e-4, flags=[NOISY]), "so its limit is not told: end other programs, and repeat it"),
+        (ok(flags=[NOISY], count=1), "repeat it with a larger budget"),
+    ],
 }
 SILENT = {
-    "not_measured": [ok()],
+    "not_measured": [ok(), ok(flags=[CONTENDED, NOISY]), ok(dtype="fp64")],
     "over_peak": [ok(5e-4, size=600), ok(1e-4, size=600, dtype="fp64"), failed()],
     "over_bandwidth": [
         ok(1.2e-7, size=30),
@@ -154,7 +292,11 @@ SILENT = {
         ok(spec={"bandwidth": None}),
         failed(),
     ],
-    "emulated": [ok(dtype="bf16"), replace(ok(flags=[EMULATED]), environment=None)],
+    "emulated": [
+        ok(dtype="bf16"),
+        ok(dtype="bf16", implementation="numpy"),  # widened, on a device that has units for it
+        replace(ok(flags=[EMULATED]), environment=None),
+    ],
     "slow_blas": [
         slow_numpy(on="cuda:0"),
         on(slow_numpy(), peaks=(replace(PEAKS[0], flop_per_s=7e11),)),  # 62 % of the peak
@@ -166,10 +308,65 @@ SILENT = {
         around(ok(1e-2, size=900, dtype="bf16", implementation="numpy"), libraries={}),  # widened: no BLAS is at fault
         ok(1e-1, operation="conv2d", shape=Shape.of(b=8, c=64, h=56, w=56, o=64, r=3), implementation="numpy"),
     ],
-    "launch_bound": [ok(5e-4, size=600)],
-    "compute_bound": [ok(1e-4, size=600), ok(1.2e-7, size=30), ok(dtype="fp64"), failed()],
-    "memory_bound": [ok(5e-4, size=600), ok(1e-8, size=30), ok(1e-6, size=30, spec={"cache_bytes": 10**6})],
-    "cache_bound": [ok(1.2e-7, size=30), ok(5e-4, size=600)],
+    "launch_bound": [
+        ok(5e-4, size=600),
+        ok(flags=[LAUNCH_BOUND, NOISY]),
+        ok(flags=[LAUNCH_BOUND, CONTENDED]),
+        failed(),
+    ],
+    "compute_bound": [
+        ok(1e-4, size=600),
+        ok(1.2e-7, size=30),
+        ok(dtype="fp64"),
+        failed(),
+        *(ok(5e-4, size=600, flags=[flag]) for flag in (CONTENDED, NOISY, THROTTLED, LAUNCH_BOUND)),
+        ok(0.3, size=600, dtype="bf16", flags=[EMULATED]),  # 722 times its limit, said earlier versions
+        slow_numpy(dtype="fp16"),
+        row_wise(5e-9, "softmax"),
+        row_wise(1e-8, "layer_norm", implementation="torch"),
+        on(row_wise(2.5e-9, "reduce_sum"), one_thread=None),
+        row_wise(5e-10, "reduce_sum"),  # four times what one core can do, so it is not alone
+    ],
+    "memory_bound": [
+        ok(5e-4, size=600),
+        ok(1e-8, size=30),
+        ok(1e-6, size=30, spec={"cache_bytes": 10**6}),
+        *(added(8e-4, flags=[flag]) for flag in (CONTENDED, NOISY, THROTTLED)),
+        added(8e-4, dtype="bf16"),
+        added(8e-4, dtype="fp16", implementation="torch", flags=[EMULATED]),
+        row_wise(1e-3, "softmax", m=1000, n=1000, implementation="torch"),
+        on(added(8e-4), one_thread=None),
+    ],
+    "cache_bound": [
+        ok(1.2e-7, size=30),
+        ok(5e-4, size=600),
+        *(ok(1e-6, size=30, spec={"cache_bytes": 10**6}, flags=[flag]) for flag in (CONTENDED, NOISY, THROTTLED)),
+        row_wise(5e-9, "softmax"),
+        on(of_two_cores(3e-9, operation="vector_add", shape=Shape.of(n=80)), one_thread=None),
+    ],
+    "nominal_flops": [
+        row_wise(2.5e-9, "reduce_sum"),  # additions are what they are
+        row_wise(5e-9, "softmax", flags=[CONTENDED]),
+        row_wise(5e-9, "softmax", flags=[LAUNCH_BOUND]),
+        on(row_wise(5e-9, "softmax"), one_thread=None),
+        of_two_cores(1e-3, operation="optimizer_step", shape=Shape.of(n=10**6, arrays=1)),  # SGD has no root
+        row_wise(1.5e-6, "softmax", m=100, n=100, implementation="torch"),  # near the limit of memory
+        failed(operation="softmax", shape=Shape.of(m=10, n=20)),
+    ],
+    "converted": [
+        ok(1e-2, size=600, dtype="bf16"),  # in its own units
+        ok(5e-4, size=600, dtype="bf16", implementation="numpy"),  # near the fp32 peak all the same
+        *(of_two_cores(1e-2, size=600, dtype="fp16", flags=[flag]) for flag in (EMULATED, NOISY, LAUNCH_BOUND)),
+        of_two_cores(1e-3, operation="copy", shape=MILLION, dtype="bf16"),  # nothing is computed
+    ],
+    "one_thread": [
+        added(8e-4),
+        on(added(8e-4), one_thread=None, cores=1),
+        around(on(added(8e-4), one_thread=None), threads=1),
+        on(added(8e-4, implementation="torch"), one_thread=None),
+        on(added(8e-4, implementation="numba-cpu"), one_thread=None),
+        on(added(8e-4, flags=[NOISY]), one_thread=None),
+    ],
     "no_peak": [ok(), ok(operation="copy", shape=Shape.of(n=100), dtype="fp64"), failed(dtype="fp64")],
     "wave_tail": [
         of_gpu("a100-sxm4-80gb", 1e-2, shape=Shape.of(m=108 * 128, k=4096, n=128)),  # a full wave
@@ -177,6 +374,7 @@ SILENT = {
         of_gpu("a100-sxm4-80gb", 1e-4, operation="copy", shape=Shape.of(n=10**6)),
         on(of_gpu("a100-sxm4-80gb", 1e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)), cores=None),
         on(of_gpu("a100-sxm4-80gb", 1e-2, size=2048, implementation="numba-cuda-register"), compute_capability="6.1"),
+        of_gpu("a100-sxm4-80gb", 2e-3, shape=Shape.of(m=109 * 128, k=4096, n=128), flags=[NOISY]),
         ok(1e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)),
     ],
     "too_few_threads": [
@@ -184,6 +382,7 @@ SILENT = {
         on(ok(), cores=8),
         on(around(ok(on="cuda:0"), threads=1), cores=8),
         ok(),
+        around(added(1e-3), threads=1),  # it would use one of two as well
     ],
     "tf32": [
         ok(5e-4, size=600),
@@ -196,18 +395,18 @@ SILENT = {
         ok(4e-4, operation="matvec", shape=MATVEC),
         on(of_gpu("gtx-1650", 4e-4, operation="matvec", shape=MATVEC), spec_key=None),
     ],
-    "throttled": [ok()],
-    "contended": [ok()],
-    "noisy": [ok()],
+    "throttled": [ok(), ok(flags=[CONTENDED]), ok(flags=[NOISY])],
+    "contended": [ok(), ok(flags=[THROTTLED]), ok(flags=[NOISY])],
+    "noisy": [ok(), ok(flags=[CONTENDED]), ok(flags=[THROTTLED])],
 }
 BY_NAME = {rule.__name__: rule for rule in RULES}
 EACH_RULE = pytest.mark.parametrize("name", BY_NAME)
 
 
 @EACH_RULE
-def test_rule_has_examples_of_both_sides(name):
-    assert SPEAKS[name]
-    assert SILENT[name]
+def test_rule_has_three_positive_cases_and_three_look_alikes(name):
+    assert len(SPEAKS[name]) >= 3
+    assert len(SILENT[name]) >= 3
 
 
 @EACH_RULE
@@ -264,7 +463,7 @@ def test_result_without_environment_is_no_trouble():
 def test_what_is_wrong_comes_first_then_what_disturbed_it_then_what_explains_it_and_noise_last():
     flags = [Flag("noisy", "20 %"), Flag("contended", "2 other processes")]
     assert kinds(diagnoses(ok(1e-4, size=600, flags=flags))) == ["over_peak", "contended", "noisy"]
-    assert kinds(diagnoses(ok(5e-4, size=600, flags=flags))) == ["contended", "compute_bound", "noisy"]
+    assert kinds(diagnoses(ok(5e-4, size=600, flags=flags))) == ["contended", "noisy"]
     assert kinds(diagnoses(slow_numpy())) == ["slow_blas", "compute_bound"]
 
 
@@ -281,11 +480,10 @@ def test_evidence_of_the_roofline_has_the_ridge_point():
 
 
 def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
-    cache = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
-    (found,) = diagnoses(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(cache,)))
+    (found,) = diagnoses(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(CACHE,)))
     assert found.sentence == (
         "torch in fp32 should be cache-bound, but reaches only 8.6 % of the cache's bandwidth: "
-        "most of its time goes elsewhere, and at the limit it would be 11.6× as fast."
+        "most of its time goes elsewhere."
     )
     assert found.evidence == (
         "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the last-level cache (977 KiB), so memory bandwidth is not what "

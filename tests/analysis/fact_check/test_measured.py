@@ -12,6 +12,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Accuracy, Flag, Options, Peak, Shape
 from gpuexplore.operations import operation_named
 from tests.analysis.made import device, ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 
 CONV = Shape.of(b=1, c=3, h=224, w=224, o=64, r=3)
 MATVEC = Shape.of(m=100_000, n=100)
@@ -153,3 +154,16 @@ def test_every_check_names_what_exists():
 def test_a_check_without_a_figure_is_refused():
     with pytest.raises(InvalidInput, match="what rate has to be 'fast': accepted are figures"):
         Check("rate", "fast", "matvec", MATVEC, (Side("torch", "cuda"),))
+
+
+def test_no_ratio_is_taken_over_two_processors_of_the_same_name():
+    claim, sides = named("A3"), (Side("numpy", "cpu"), Side("torch", "cpu"))
+    check = Check("time ratio", ">1", "conv2d", CONV, sides)
+    slow, fast = (
+        convolution(seconds, "cpu", implementation=name) for seconds, name in ((9e-3, "numpy"), (1e-3, "torch"))
+    )
+    on_zen_4, on_zen_5 = ([measured_on(place, result) for result in (slow, fast)] for place in (ZEN_4, ZEN_5))
+
+    assert outcome(check, claim, on_zen_4).agrees
+    assert outcome(check, claim, [on_zen_4[0], on_zen_5[1]]).evidence.startswith("Not measured here")
+    assert outcome(check, claim, [on_zen_4[0], *on_zen_5]).agrees, "an older pair of one processor counts"

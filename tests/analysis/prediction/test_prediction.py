@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.analysis.prediction import INTERVAL, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
-from gpuexplore.analysis.prediction.calibration import from_published, from_results, published_case
+from gpuexplore.analysis.prediction.calibration import from_noted, from_published, from_results, published_case
 from gpuexplore.analysis.prediction.priors import PRIORS, components_of, prior_of
 from gpuexplore.analysis.prediction.regression import covariance
 from gpuexplore.analysis.utilization.published import PUBLISHED
@@ -15,8 +15,9 @@ from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Case, Flag, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.recorded import recorded_results
 from tests.analysis.made import case, device, ok
-from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
+from tests.devices.processors import OLD_ZEN_4, ZEN_4, ZEN_5, ceilings, measured_on
 
 NOTEBOOK = Shape.of(b=16384, d=32768, k=8192)
 HERE = calibrate()
@@ -116,6 +117,27 @@ def test_a_processor_learns_as_its_own_what_it_measured_and_not_what_another_of_
     assert spread(ZEN_4, OLD_ZEN_4) == pytest.approx(spread(ZEN_4, ZEN_4))
     assert spread(ZEN_5, ZEN_4) > 1.2 * spread(ZEN_4, ZEN_4)
     assert spread(ZEN_5, OLD_ZEN_4) > 1.2 * spread(ZEN_4, OLD_ZEN_4)
+
+
+def test_a_prediction_takes_nothing_from_another_processor_of_the_same_name():
+    own, other = from_results([ok(9e-3, size=1024)]), from_results([measured_on(ZEN_4, ok(12e-3, size=1024))])
+    asked = case(size=1024)
+
+    assert predict(asked, ZEN_5, calibrated_on((*own, *other))) == predict(asked, ZEN_5, calibrated_on(own))
+    assert predict(asked, ZEN_4, calibrated_on((*own, *other))) != predict(asked, ZEN_4, calibrated_on(own))
+
+
+def test_the_recordings_that_ship_teach_another_processor_of_their_name_nothing():
+    recorded = next(result.environment.device for _, result in recorded_results() if result.environment)
+    rate = 2.2 * recorded.peak("fp64", "matrix").flop_per_s
+    namesake = replace(recorded, identity=ZEN_5.identity, peaks=ceilings(2 * rate))
+    published = calibrated_on((*from_published(), *from_noted()))
+
+    for operation in ("matmul", "vector_add", "softmax"):
+        asked = case(operation=operation, shape=operation_named(operation).shape_of_size(1024))
+        assert predict(asked, namesake, HERE) == predict(asked, namesake, published)
+        assert "recorded" not in predict(asked, namesake, HERE).basis
+        assert "recorded" in predict(asked, recorded, HERE).basis
 
 
 def test_a_prediction_says_which_processor_of_a_name_it_is_calibrated_on():

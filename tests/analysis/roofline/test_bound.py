@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuexplore.analysis.model import ImplementationLimits
 from gpuexplore.analysis.roofline.bound import attainable_flop_per_s, bound_of, intensity, ridge_point
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
@@ -17,7 +18,7 @@ def bound(result, bandwidth=None):
 
 
 def serving(result):
-    return alone(result).serving_bandwidth
+    return alone(result).limits.serving
 
 
 def test_intensity_of_a_square_product_is_n_over_six_in_fp32():
@@ -101,9 +102,9 @@ def test_what_has_no_time_has_no_bound():
 def test_peak_and_bandwidth_alone_decide_the_bound():
     memory = Bandwidth(1e11, "datasheet", "a test")
 
-    assert bound_of(ok(size=600), PEAKS[0], memory) == "compute"
-    assert bound_of(ok(size=30), PEAKS[0], memory) == "memory"
-    assert bound_of(ok(size=600), None, memory) is None
+    assert bound_of(ok(size=600), ImplementationLimits(PEAKS[0], memory, memory)) == "compute"
+    assert bound_of(ok(size=30), ImplementationLimits(PEAKS[0], memory, memory)) == "memory"
+    assert bound_of(ok(size=600), ImplementationLimits(None, memory, memory)) is None
 
 
 def test_bound_stays_when_another_kind_of_peak_is_compared_with():

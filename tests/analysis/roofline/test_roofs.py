@@ -9,6 +9,7 @@ from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import device, failed, ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 
 CACHE = CacheRoof(1, 64_000, Bandwidth(8e11, "measured_ceiling", "triad"))
 CPU = replace(device(), caches=(CACHE,))
@@ -139,3 +140,10 @@ def test_limits_are_found_by_what_they_limit():
     assert compute_roof(found, "fp16", "matrix") is None
     assert memory_roof(found).rate == 1e11
     assert memory_roof(()) is None
+
+
+def test_results_of_another_processor_of_the_same_name_make_no_roof():
+    result = measured_on(replace(ZEN_4, peaks=(), bandwidth=None), ok(size=600))
+
+    assert len(reached(result, on_device=replace(ZEN_4, peaks=(), bandwidth=None))) == 1
+    assert reached(result, on_device=replace(ZEN_5, peaks=(), bandwidth=None)) == []

@@ -112,13 +112,27 @@ def test_siblings_are_of_one_shape_device_and_options():
 @pytest.mark.parametrize("other", [{"size": 64}, {"on": "cuda:0"}, {"cache": "cold"}, {"implementation": "numpy"}])
 def test_an_emulated_dtype_is_not_compared_across_shapes_devices_or_options(other):
     slow = analyzed(ok(0.3, dtype="bf16", flags=[EMULATED]), ok(1e-3, **other)).results[0]
-    assert "is emulated: no bf16 units" in sentence(slow, "emulated")
+    assert "is emulated, and converting limits it: no bf16 units" in sentence(slow, "emulated")
 
 
 def test_an_emulated_dtype_is_compared_within_its_shape_and_device():
     results = [ok(0.3, dtype="bf16", flags=[EMULATED]), ok(1e-3), ok(1e-6, size=64), ok(1e-5, on="cuda:0")]
     slow = analyzed(*results).results[0]
     assert sentence(slow, "emulated").startswith("torch takes 300× as long in bf16 as in fp32")
+
+
+def test_what_no_hardware_does_is_ranked_nowhere_and_compared_with_nothing():
+    slow, impossible = (
+        ok(5e-4, size=600),
+        replace(ok(1e-6, size=600), case=replace(ok(size=600).case, implementation="numpy")),
+    )
+    found = analyzed(slow, impossible)
+
+    assert [ranked.result for ranked in found.at_largest_shape] == [slow]
+    assert [result.speedup for result in found.results] == [None, None]
+    assert "takes" in found.summary.headline
+    assert "so the measurement is wrong" in " ".join(found.summary.details)
+    assert "ranked nowhere and compared with nothing" in " ".join(found.summary.details)
 
 
 def test_diagnoses_are_those_of_the_result_itself():

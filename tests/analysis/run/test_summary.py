@@ -77,13 +77,15 @@ def test_devices_are_named_where_there_are_several():
 
 def test_speedup_over_the_baseline_has_its_interval():
     found = details(ok(4e-3, implementation="numpy"), ok(1e-3))
-    assert "In fp32, torch is 4.00× (95 % interval 4.00× to 4.00×) as fast as numpy." in found
+    assert "In fp32, torch is 4.00× (95 % interval 4.00× to 4.00×, within this run) as fast as numpy." in found
 
 
 def test_a_gain_that_is_not_sure_is_said_with_its_interval():
     torch = sampled(*(2e-3, 1e-3) * 3, 1e-3)
     numpy = sampled(*(1e-3, 2e-3) * 3, 1e-3, implementation="numpy")
-    said = "In fp32, torch cannot be separated from numpy: 1.00× (95 % interval 0.500× to 2.00×) as fast."
+    said = (
+        "In fp32, torch cannot be separated from numpy: 1.00× (95 % interval 0.500× to 2.00×, within this run) as fast."
+    )
     assert said in details(torch, numpy)
 
 

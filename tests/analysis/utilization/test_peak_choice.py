@@ -20,13 +20,14 @@ from gpuexplore.devices import ACCELERATORS, as_device, match
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Peak, PeakKind, Shape, Telemetry
 from tests.analysis.made import analyzed, custom, device, ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 
 KINDS = set(get_args(PeakKind))
 CUSTOM = Peak("fp32", "matrix", 2e12, "own", "me")
 BARE = {"peaks": (), "bandwidth": None}
 
 
-def on_gpu(result, name="NVIDIA H200", *, held_hz=None, uuid="GPU-1"):
+def on_gpu(result, name="NVIDIA H100 80GB HBM3", *, held_hz=None, uuid="GPU-1"):
     """Return `result` as if it came from a GPU of the table."""
     row = match(name)
     device = replace(as_device(row), id="cuda:0", kind="cuda", name=name, uuid=uuid)
@@ -305,3 +306,11 @@ def test_an_unknown_kind_is_named_with_those_there_are():
     assert peak_kind("") is None
     with pytest.raises(InvalidInput, match="kind of peak 'best': accepted are datasheet, formula, held_clock"):
         peak_kind("best")
+
+
+def test_what_another_processor_of_the_same_name_reached_is_no_measured_peak():
+    here, there = (replace(processor, peaks=(), bandwidth=None) for processor in (ZEN_5, ZEN_4))
+    asked, large = measured_on(here, ok(1e-2, size=600)), measured_on(there, ok(2e-2, size=2048))
+
+    assert of("measured_ceiling", known_peaks(asked, measured_before(measured_on(here, large)))).peak
+    assert of("measured_ceiling", known_peaks(asked, measured_before(large))).peak is None

@@ -12,6 +12,7 @@ from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import DTYPES, FORMATS
 from gpuexplore.model import Accuracy, Options, Origin, Peak, Shape
 from tests.analysis.made import device, ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 
 SIZE = 1000
 SQUARE = Shape.of(m=SIZE, k=SIZE, n=SIZE)
@@ -258,3 +259,11 @@ def test_an_entered_time_in_an_emulated_format_is_explained_and_a_better_one_nam
         "**fp16** took 2.5 times as long as fp32: no fp16 units. **bf16** has units of its own, with a peak of "
         "1.00 TFLOP/s: it is predicted to take 500 µs to 2.00 ms."
     )
+
+
+def test_nothing_that_another_processor_of_the_same_name_did_stands_for_this_one():
+    result = measured_on(ZEN_4, ok(2e-2, size=SIZE, dtype="bf16"))
+
+    assert rows(on=ZEN_4, recorded=[result])["bf16"].origin is Origin.RECORDED
+    for known in ({"recorded": [result]}, {"measured": [result]}):
+        assert rows(on=ZEN_5, **known)["bf16"].origin is Origin.PREDICTED

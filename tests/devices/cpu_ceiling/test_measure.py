@@ -21,6 +21,7 @@ from gpuexplore.devices.cpu_ceiling.cache import (
 from gpuexplore.devices.cpu_ceiling.levels import CachePlan, plan_caches
 from gpuexplore.devices.cpu_ceiling.loops import loops_for
 from gpuexplore.devices.cpu_ceiling.measure import compile_loops, host_features, measure_ceiling
+from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, CacheRoof, Device
 from gpuexplore.serialization import encode
@@ -77,9 +78,10 @@ def test_only_the_triad_for_memory_stores_past_the_caches():
     if not features.get("avx"):
         pytest.skip("no AVX here: its stores are named otherwise")
     assembly = compile_loops({}, features).assembly
-    memory, cached = assembly.split("cached_triad:")
+    memory, rest = assembly.split("ordinary_triad:", maxsplit=1)
     assert "movntp" in memory
-    assert "movntp" not in cached
+    assert "movntp" not in rest
+    assert "cached_triad:" in rest
 
 
 def test_caches_are_filled_by_half_and_past_the_level_before():
@@ -128,14 +130,23 @@ def test_a_turn_counts_two_flops_per_multiply_add():
 
 def test_a_saved_ceiling_comes_back():
     save_ceiling(CPU, QUIET)
-    assert load_ceiling(CPU, 2) == QUIET
+    assert load_ceiling(CPU, 2) == replace(QUIET, device_key=device_key(CPU))
     assert load_ceiling(CPU, 4) is load_ceiling(replace(CPU, name="another"), 2) is None
 
 
 def test_two_processors_of_one_name_that_share_a_home_share_no_ceiling():
     save_ceiling(ZEN_4, QUIET)
 
-    assert load_ceiling(ZEN_4, 2) == load_ceiling(replace(ZEN_4, peaks=()), 2) == QUIET
+    saved = replace(QUIET, device_key=device_key(ZEN_4))
+    assert load_ceiling(ZEN_4, 2) == load_ceiling(replace(ZEN_4, peaks=()), 2) == saved
+    assert load_ceiling(ZEN_5, 2) is None
+
+
+def test_file_of_another_processor_of_this_name_is_not_read_wherever_it_came_from(home):
+    save_ceiling(ZEN_4, QUIET)
+    (written,) = (home / "cache").glob("ceiling-*.json")
+    written.rename(written.with_name(written.name.replace(device_key(ZEN_4), device_key(ZEN_5))))
+
     assert load_ceiling(ZEN_5, 2) is None
 
 
@@ -184,6 +195,36 @@ def test_a_saved_ceiling_is_not_measured_again():
 def test_a_ceiling_measured_beside_others_is_used_after_enough_attempts():
     save_ceiling(CPU, replace(QUIET, contended=True, attempts=ATTEMPTS))
     assert "busy CPU" in ensure_ceiling(CPU).notes[1]
+
+
+ALONE = replace(QUIET, threads=1, flop_per_s={"fp64": 6e10, "fp32": 1.2e11}, bytes_per_s=3e10, caches=CACHES[:1])
+
+
+def test_one_thread_has_roofs_of_its_own_and_ordinary_stores_a_bandwidth():
+    alone = replace(ALONE, ordinary_bytes_per_s=2e10)
+    save_ceiling(CPU, replace(QUIET, ordinary_bytes_per_s=4e10, one_thread=alone))
+
+    cpu = ensure_ceiling(CPU)
+
+    assert (cpu.bandwidth.bytes_per_s, cpu.ordinary_stores.bytes_per_s) == (5e10, 4e10)
+    assert cpu.peak("fp32", "vector").flop_per_s == 2e11
+    assert cpu.one_thread.peak("fp32", "vector").flop_per_s == 1.2e11
+    assert (cpu.one_thread.bandwidth.bytes_per_s, cpu.one_thread.ordinary_stores.bytes_per_s) == (3e10, 2e10)
+    assert [cache.level for cache in cpu.one_thread.caches] == [1]
+    assert "on 1 thread, best of up to 60" in cpu.one_thread.ordinary_stores.source
+
+
+def test_one_thread_of_one_is_the_same_and_unmeasured_is_unknown():
+    assert with_ceiling(CPU, ALONE).one_thread.peaks == with_ceiling(CPU, ALONE).peaks
+    assert with_ceiling(CPU, QUIET).one_thread is with_ceiling(CPU, QUIET).ordinary_stores is None
+
+
+def test_the_best_of_two_ceilings_is_taken_of_one_thread_and_of_ordinary_stores_too():
+    saved = replace(QUIET, ordinary_bytes_per_s=4e10, one_thread=replace(ALONE, bytes_per_s=3.5e10))
+    best = best_of(saved, replace(QUIET, ordinary_bytes_per_s=3e10, one_thread=ALONE))
+
+    assert (best.ordinary_bytes_per_s, best.one_thread.bytes_per_s) == (4e10, 3.5e10)
+    assert best_of(QUIET, QUIET).one_thread is best_of(QUIET, QUIET).ordinary_bytes_per_s is None
 
 
 @pytest.mark.slow
@@ -241,6 +282,13 @@ def test_peaks_say_what_was_run_for_each_dtype():
     assert "widened" in cpu.peak("bf16", "vector").source
     assert cpu.peak("fp16", "matrix").flop_per_s == cpu.peak("fp32", "matrix").flop_per_s
     assert cpu.peak("tf32", "matrix") is None
+
+
+def test_products_may_widen_where_the_dot_product_is_the_slower_way():
+    slow = replace(QUIET, flop_per_s={**QUIET.flop_per_s, "bf16": QUIET.flop_per_s["fp32"] / 2})
+    peak = with_ceiling(CPU, slow).peak("bf16", "matrix")
+    assert peak.flop_per_s == QUIET.flop_per_s["fp32"]
+    assert "bf16 is widened to fp32" in peak.source
 
 
 def test_matrix_units_that_the_loop_does_not_drive_leave_the_peak_unknown():

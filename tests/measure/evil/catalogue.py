@@ -1,31 +1,19 @@
-"""Implementations of vector addition that a measuring program must not be taken in by, and a good one.
+"""Every plant, with what has to become of it: the table that `python -m benchmarks.evil` goes through.
 
-`register` puts them beside the real ones; each is a builder as in a file of an operation's folder.
+`register` puts the plants beside the real implementations, in a process of tests or of that command.
 """
-
-import os
-import resource
-import signal
-import sys
-import time
-from dataclasses import replace
-from types import ModuleType
 
 import numpy as np
 
-import gpuexplore.operations
-from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Implementation
+from gpuexplore.model import Shape, Status
+from tests.measure.evil import ending, lazy, meddling, plant, wrong
+from tests.measure.evil.plant import HANGING_S, Plant
 
 OPERATION = "vector_add"
-LEAK_BYTES = 2**25
-LEAST_LEFT_BYTES = 2**28  # what the leaking one may add to its process before the system refuses
-LARGE = 2**20
-SLEEP_S = 0.02
-
-
-class OutOfMemoryError(RuntimeError):
-    """Named and worded as torch's."""
+SQUARE = {"operation": "matmul", "shape": Shape.of(m=256, k=256, n=256)}
+MILLION = Shape.of(n=2**20)
+OK, INCORRECT, ERROR, CRASHED = Status.OK, Status.INCORRECT, Status.ERROR, Status.CRASHED
+TIMEOUT, OUT_OF_MEMORY, SKIPPED = Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.SKIPPED
 
 
 def fine(inputs, out, dtype):
@@ -33,172 +21,105 @@ def fine(inputs, out, dtype):
     return lambda: np.add(*inputs, out=out)
 
 
-def wrong(inputs, out, dtype):
-    """Subtract."""
-    return lambda: np.subtract(*inputs, out=out)
-
-
-def partial(inputs, out, dtype):
-    """Leave the last element out, as a grid does that is rounded down."""
-    a, b = inputs
-    return lambda: np.add(a[:-1], b[:-1], out=out[:-1])
-
-
-def once(inputs, out, dtype):
-    """Work on the first call only: the later ones are very fast."""
-    left = [1]
-
-    def run():
-        if left:
-            left.pop()
-            np.add(*inputs, out=out)
-
-    return run
-
-
-def spoiled(inputs, out, dtype):
-    """Be right four times, then forget the second input."""
-    calls = []
-
-    def run():
-        calls.append(1)
-        np.add(*inputs, out=out) if len(calls) < 5 else np.copyto(out, inputs[0])
-
-    return run
-
-
-def zeros(inputs, out, dtype):
-    """Be right on zeros only, which is the data it is timed on."""
-    return lambda: out.fill(0)
-
-
-def slow(inputs, out, dtype):
-    """Sleep on large arrays."""
-
-    def run():
-        time.sleep(SLEEP_S if out.size >= LARGE else 0)
-        np.add(*inputs, out=out)
-
-    return run
-
-
-def raising(inputs, out, dtype):
-    """Raise when called."""
-
-    def run():
-        raise ValueError("illegal instruction")
-
-    return run
-
-
-def unbuildable(inputs, out, dtype):
-    """Raise when built."""
-    raise RuntimeError("does not compile")
-
-
-def tiring(inputs, out, dtype, message="tired"):
-    """Raise in the middle of the samples: built, right and warm before."""
-    calls = []
-
-    def run():
-        calls.append(1)
-        if np.isnan(out).all() and len(calls) > 3:
-            raise RuntimeError(message)
-        np.add(*inputs, out=out)
-
-    return run
-
-
-def stalling(inputs, out, dtype):
-    """Stop for good in the middle of the samples: built, right and warm before."""
-    add, calls = fine(inputs, out, dtype), []
-
-    def run():
-        calls.append(1)
-        while np.isnan(out).all() and len(calls) > 3:
-            time.sleep(0.01)
-        add()
-
-    return run
-
-
-def straying(inputs, out, dtype):
-    """Break the context of a GPU in the middle of the samples, by torch's words."""
-    return tiring(inputs, out, dtype, "CUDA error: misaligned address")
-
-
-def out_of_memory(inputs, out, dtype):
-    """Ask the GPU for more than it has."""
-
-    def run():
-        raise OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB")
-
-    return run
-
-
-def crashing(inputs, out, dtype):
-    """Touch memory that is not there."""
-    return lambda: os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def endless(inputs, out, dtype):
-    """Wait for something that never comes."""
-
-    def run():
-        while True:
-            time.sleep(0.01)
-
-    return run
-
-
-def leaking(inputs, out, dtype):
-    """Keep memory with every call, in a process that the system gives little more."""
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 no path of ours
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + LEAST_LEFT_BYTES, resource.RLIM_INFINITY))
-    kept = []
-
-    def run():
-        kept.append(np.ones(LEAK_BYTES, np.uint8))
-        np.add(*inputs, out=out)
-
-    return run
-
-
-BUILDERS = {
-    "fine": fine,
-    "wrong": wrong,
-    "partial": partial,
-    "once": once,
-    "spoiled": spoiled,
-    "zeros": zeros,
-    "slow": slow,
-    "raising": raising,
-    "unbuildable": unbuildable,
-    "tiring": tiring,
-    "stalling": stalling,
-    "straying": straying,
-    "out-of-memory": out_of_memory,
-    "crashing": crashing,
-    "endless": endless,
-    "leaking": leaking,
-}
+PLANTS = (
+    Plant(fine, (OK,)),
+    # wrong whenever they are called
+    Plant(wrong.wrong),
+    Plant(wrong.partial),
+    Plant(wrong.first_rows),
+    Plant(wrong.stale_tail),
+    Plant(wrong.zeros),
+    Plant(wrong.nan),
+    Plant(wrong.single_element, shape=MILLION),
+    Plant(wrong.sixty_one, shape=MILLION, dtype="bf16"),
+    Plant(wrong.input_as_output),
+    Plant(wrong.scaled),
+    Plant(wrong.swapped),
+    Plant(wrong.swapped_rows, **SQUARE),
+    Plant(wrong.transposed, **SQUARE),
+    Plant(wrong.returning),
+    Plant(wrong.retyped),
+    Plant(wrong.reshaped),
+    Plant(wrong.narrow),
+    Plant(wrong.bf16_product, **SQUARE),
+    Plant(wrong.fp16_sums, **SQUARE),
+    Plant(wrong.changing),
+    Plant(wrong.accumulating),
+    # right when they are looked at
+    Plant(lazy.once),
+    Plant(lazy.alternating),
+    Plant(lazy.seldom),
+    Plant(lazy.retiring),
+    Plant(lazy.brief),
+    Plant(lazy.spoiled),
+    Plant(lazy.asynchronous),
+    Plant(lazy.writing_late),
+    Plant(lazy.keeping),
+    Plant(lazy.precomputing),
+    Plant(lazy.skipping),
+    Plant(lazy.poison_aware),
+    Plant(lazy.alert),
+    Plant(lazy.caller_aware),
+    Plant(lazy.stack_aware),
+    Plant(lazy.memorizing),
+    Plant(lazy.hashing),
+    # change their process
+    Plant(meddling.clock),
+    Plant(meddling.norm),
+    Plant(meddling.finite),
+    Plant(meddling.check_rewritten),
+    Plant(meddling.checks_replaced),
+    Plant(meddling.raising_arithmetic),
+    Plant(meddling.thread_counts, beside=("torch",)),
+    Plant(meddling.environment),
+    Plant(meddling.cores),
+    Plant(meddling.collecting),
+    Plant(meddling.seeding, (OK,)),
+    Plant(meddling.moving),
+    Plant(meddling.signals),
+    Plant(meddling.closing, (OK, INCORRECT)),
+    Plant(meddling.closing_all, (OK, ERROR, CRASHED)),
+    Plant(meddling.beyond, (OK,)),
+    Plant(meddling.neighbour, (OK, INCORRECT), damages=True),
+    Plant(meddling.busy_thread, (OK, TIMEOUT), "contended", most_s=HANGING_S),
+    Plant(meddling.dozing_thread, (OK,)),
+    Plant(meddling.child, (OK, TIMEOUT), "contended", most_s=HANGING_S),
+    Plant(meddling.twin, (OK, INCORRECT, CRASHED, ERROR)),
+    # raise, end, hang, take memory, print
+    Plant(ending.raising, (ERROR,)),
+    Plant(ending.raising_at_20, (ERROR,)),
+    Plant(ending.unbuildable, (ERROR,)),
+    Plant(ending.tiring, (ERROR,)),
+    Plant(ending.straying, (ERROR,)),
+    Plant(ending.unreadable, (ERROR,)),
+    Plant(ending.speechless, (ERROR,)),
+    Plant(ending.interrupting, (ERROR, CRASHED)),
+    Plant(ending.base_exception, (ERROR, CRASHED)),
+    Plant(ending.stalling, (TIMEOUT,), most_s=HANGING_S),
+    Plant(ending.endless, (TIMEOUT,), most_s=HANGING_S),
+    Plant(ending.endless_build, (TIMEOUT,), most_s=HANGING_S),
+    Plant(ending.holding, (TIMEOUT,), most_s=HANGING_S),
+    Plant(ending.slow, (OK, SKIPPED), shape=MILLION),
+    Plant(ending.sleeping, (OK,)),
+    Plant(ending.crashing, (CRASHED,)),
+    Plant(ending.segfault, (CRASHED,)),
+    Plant(ending.terminated, (CRASHED,)),
+    Plant(ending.leaving, (CRASHED,)),
+    Plant(ending.leaving_at_one_element, (OK,)),
+    Plant(ending.endless_at_one_element, (OK,), most_s=HANGING_S),
+    Plant(ending.exit_3, (CRASHED,)),
+    Plant(ending.sys_exit, (ERROR, CRASHED)),
+    Plant(ending.out_of_memory, (OUT_OF_MEMORY,)),
+    Plant(ending.greedy, (OUT_OF_MEMORY,)),
+    Plant(ending.leaking, (OUT_OF_MEMORY, OK), "leaks", damages=True),
+    Plant(ending.growing, (OK,), "leaks"),
+    Plant(ending.printing, (OK,), "truncated"),
+    Plant(ending.chatting, (OK,), "truncated"),
+    Plant(ending.flooding, (OK,), "truncated"),
+)
+BUILDERS = {found.name: found.build for found in PLANTS}
 
 
 def register(setattr_, setitem):
-    """Add the builders, and one whose file does not exist, to vector addition.
-
-    Args:
-        setattr_: `monkeypatch.setattr`, or the built-in where the process ends with the test.
-        setitem: `monkeypatch.setitem`, or `dict.__setitem__`.
-    """
-    added = [
-        Implementation(name, f"evil_{name}", "numpy", "vector", "a test") for name in (*BUILDERS, "missing-module")
-    ]
-    real = OPERATIONS[OPERATION]
-    evil = replace(real, implementations=(*real.implementations, *added))
-    setattr_(gpuexplore.operations, "OPERATIONS", {**OPERATIONS, OPERATION: evil})
-    for name, build in BUILDERS.items():
-        module = ModuleType(f"gpuexplore.operations.{OPERATION}.evil_{name}")
-        module.build = build
-        setitem(sys.modules, module.__name__, module)
+    """Add every plant to its operation; see `plant.register`."""
+    plant.register(PLANTS, setattr_, setitem)

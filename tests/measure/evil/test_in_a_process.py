@@ -48,6 +48,40 @@ def test_crash_ends_crashed_and_the_others_are_measured(measured):
     assert results["wrong"].status is Status.INCORRECT
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("segfault", "the worker was ended by SIGSEGV"),
+        ("terminated", "the worker was ended by SIGTERM"),
+        ("interrupting", "the worker was ended by SIGINT"),
+        ("base-exception", "the worker ended with exit code 1"),
+        ("sys-exit", "the worker ended with exit code 0"),
+        ("exit-3", "the worker ended with exit code 3"),
+    ],
+)
+def test_what_ends_the_process_by_itself_is_named(measured, name, reason):
+    result = measured(name)[name]
+
+    assert (result.status, result.reason) == (Status.CRASHED, reason)
+
+
+def test_copy_of_the_worker_reports_nothing_twice(measured):
+    results = measured("twin", "fine")
+
+    assert {name: result.status for name, result in results.items()} == {"twin": Status.OK, "fine": Status.OK}
+
+
+def test_thread_that_is_left_behind_ends_with_its_worker(measured, caplog):
+    results = measured("dozing-thread", "fine")
+
+    assert {result.status for result in results.values()} == {Status.OK}
+    assert [told for told in caplog.messages if told.endswith("left behind on cpu: they are ended with their worker")]
+
+
+def test_one_that_holds_the_interpreter_ends_as_timeout(measured):
+    assert measured("holding", build_s=1.5)["holding"].status is Status.TIMEOUT
+
+
 def test_endless_one_ends_as_timeout(measured):
     result = measured("endless", build_s=1.5)["endless"]
 
@@ -68,3 +102,27 @@ def test_leaking_one_ends_out_of_memory_and_the_worker_goes_on(measured):
     assert results["leaking"].status is Status.OUT_OF_MEMORY
     assert "Unable to allocate 32.0 MiB" in results["leaking"].reason
     assert results["fine"].status is Status.OK
+
+
+def test_one_that_ends_the_process_as_if_all_were_well_is_noticed_at_once(measured):
+    result = measured("leaving", build_s=600)["leaving"]  # a limit that would stop the test first
+
+    assert (result.status, result.reason) == (Status.CRASHED, "the worker ended with exit code 0")
+
+
+@pytest.mark.parametrize("name", ["leaving-at-one-element", "endless-at-one-element"])
+def test_call_on_one_element_that_never_comes_back_takes_no_right_result_away(measured, name):
+    results = measured(name, "fine", round_s=0.5, per_round=0.2)
+
+    assert results[name].status is results["fine"].status is Status.OK
+    assert "launch_bound" not in [flag.name for flag in results[name].flags]
+    assert "launch_bound" in [flag.name for flag in results["fine"].flags]
+
+
+def test_what_is_printed_below_python_neither_floods_a_log_nor_colours_it(measured, caplog):
+    result = measured("printing")["printing"]
+
+    assert result.status is Status.OK
+    assert "truncated" in [flag.name for flag in result.flags]
+    assert sum(map(len, caplog.messages)) < 2 * 64_000
+    assert all("\x1b" not in message for message in caplog.messages)

@@ -14,6 +14,7 @@ from gpuexplore.jobs.engines.dask.cluster import LOST, Cluster, Departure, Inbox
 from gpuexplore.jobs.engines.dask.node import measure_here, perform_here
 from gpuexplore.jobs.journal import Begun, decode_event
 from gpuexplore.jobs.journal import Event as Report
+from gpuexplore.measure.failure import describe_error
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.serialization import encode
 
@@ -252,7 +253,7 @@ def _raise_failure(future: Future[Any]) -> None:
     error = future.exception()
     if isinstance(error, KilledWorker):
         raise _NodeCrashed(f"{error.last_worker.name} {LOST}")
-    raise error if isinstance(error, GpuExploreError) else GpuExploreError(f"{type(error).__name__}: {error}")
+    raise error if isinstance(error, GpuExploreError) else GpuExploreError(describe_error(error))
 
 
 def _end_all(cases: Sequence[Case], status: Status, reason: str, on_event: OnEvent) -> None:

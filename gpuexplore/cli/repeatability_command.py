@@ -1,0 +1,107 @@
+"""`gpuexplore repeatability`: how far the times of one process lie from those of the next, on this machine."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.devices import device_named, discover
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.jobs.pooling import pooled
+from gpuexplore.measure.environment import utc_now
+from gpuexplore.measure.repeatability import (
+    FEWEST_PROCESSES,
+    Repeatability,
+    save_repeatability,
+    spreads_of,
+)
+from gpuexplore.model import MOST_PROCESSES, Case, Device, Options, Result, Status
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.serialization import encode
+from gpuexplore.units import format_percent, read_whole
+
+PROCESSES = 12
+DISTURBANCES = {"contended", "throttled"}  # whoever meets them is told so by the flag
+SIZES = {"vector_add": (1_000, 20_000, 200_000, 5_000_000), "matmul": (32, 128, 256, 512, 1024)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `repeatability`."""
+    parser.add_argument("--processes", default=f"{PROCESSES}", metavar="N", help="fresh ones (default: %(default)s)")
+    parser.add_argument("--device", default="cpu", metavar="ID", help="cpu, cuda:0, .. (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Measure the same cases in fresh processes, keep what they say for later runs, and print it."""
+    count = read_whole(arguments.processes)
+    if count is None or not FEWEST_PROCESSES <= count <= MOST_PROCESSES:
+        raise InvalidInput.of("--processes", arguments.processes, f"{FEWEST_PROCESSES} to {MOST_PROCESSES}")
+    device, results = measure(device_named(arguments.device, discover()), count)
+    table = Repeatability(utc_now(), count, spreads_of(results, device))
+    if table.spreads:
+        save_repeatability(device, table)
+    if arguments.json:
+        print_json(encode(table))
+    else:
+        _print(table, results, device)
+    return EXIT_OK if table.spreads else EXIT_FAILED
+
+
+def measure(device: Device, count: int) -> tuple[Device, tuple[Result, ...]]:
+    """Return the device with its ceilings, and a result of each case that enough processes measured undisturbed."""
+    runs: list[dict[Case, Result]] = []
+    for number in range(1, count + 1):
+        print(f"process {number} of {count}", file=sys.stderr)
+        device, found = _in_a_fresh_process(device)
+        runs.append(found)
+    undisturbed = [[run[case] for run in runs if _is_undisturbed(run[case])] for case in runs[0]]
+    return device, tuple(pooled(found) for found in undisturbed if len(found) >= FEWEST_PROCESSES)
+
+
+def _is_undisturbed(result: Result) -> bool:
+    return result.status is Status.OK and not {flag.name for flag in result.flags} & DISTURBANCES
+
+
+def _in_a_fresh_process(device: Device) -> tuple[Device, dict[Case, Result]]:
+    found: dict[Case, Result] = {}
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            found[event.case] = event
+
+    engine = LocalEngine([device])
+    try:
+        ready = engine.warm(device)
+        for group in _groups(device):
+            engine.measure(group, keep, lambda: False)
+    finally:
+        engine.close()
+    return ready, found
+
+
+def _groups(device: Device) -> Iterator[list[Case]]:
+    """Yield the cases of each operation and size: one of many bytes and one of many FLOPs, from L1 to memory."""
+    for name, sizes in SIZES.items():
+        operation = OPERATIONS[name]
+        usual = [row.name for row in operation.usual if row.runs_on(device)]
+        for size in sizes:
+            shape = operation.shape_of_size(size)
+            yield [Case(name, shape, "fp32", implementation, device.id, Options()) for implementation in usual]
+
+
+def _print(table: Repeatability, results: Sequence[Result], device: Device) -> None:
+    rows = [
+        (spread.size_class, spread.library, f"±{format_percent(spread.deviation)}")
+        for spread in sorted(table.spreads, key=lambda spread: (spread.size_class, spread.library))
+    ]
+    if not rows:
+        print("Other work took the CPU all the time: nothing was learned. Try again when nothing else runs.")
+        return
+    print_columns([("arrays fit in", "library", "95 % of processes"), *rows])
+    print(
+        f"\nOf {len(results)} cases in {table.processes} processes, the least repeatable of each row. Intervals of "
+        f"later runs on {device.title} include this."
+    )

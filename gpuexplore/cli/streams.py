@@ -1,0 +1,75 @@
+"""Standard output and error as a command may find them: closed, full, or of a terminal that has few signs."""
+
+import codecs
+import io
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+SPELLED = "gpuexplore.spelled"
+SPELLINGS: Mapping[str, str] = {  # units and numbers must not lose their sense
+    "µ": "u",
+    "×": "x",
+    "·": ".",
+    "²": "2",
+    "±": "+-",
+    "–": "-",
+    "—": "-",
+    "→": "->",
+    "…": "...",
+    "’": "'",
+}
+STANDARD = (0, 1, 2)
+
+
+def prepare_streams() -> None:
+    """Have every sign printed, spelled out where the terminal lacks it, and nothing else opened as a closed stream."""
+    for descriptor in STANDARD:
+        _open_if_closed(descriptor)
+    codecs.register_error(SPELLED, _spell)
+    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=SPELLED)
+
+
+def takes_every_sign() -> bool:
+    """Return whether standard output is in an encoding of Unicode."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, if it can be."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def give_up_unwritable() -> None:
+    """Let what could not be written to a closed pipe or a full disk go: Python would try again when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError), Path(os.devnull).open("w") as nothing:
+                os.dup2(nothing.fileno(), stream.fileno())
+
+
+def _open_if_closed(descriptor: int) -> None:
+    """Open the null device as `descriptor`, or a database would get that number and what is printed."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free is this one
+
+
+def _nowhere() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedWriter(io.FileIO(os.devnull, "w")), encoding="utf-8")
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(SPELLINGS.get(sign, "?") for sign in signs), error.end

@@ -1,0 +1,78 @@
+"""Which of the cards of one driver name a device is: the RTX 3080 was sold with 10 and with 12 GB.
+
+Multiprocessors, memory, PCI id and the memory's bandwidth decide, as far as the driver states them; where several rows
+are left, the device is none of them for certain.
+"""
+
+from typing import NamedTuple
+
+from gpuexplore.devices.accelerators import Accelerator, rows_named
+from gpuexplore.devices.formula import formula_bandwidth
+from gpuexplore.devices.gpu_facts import GpuFacts
+from gpuexplore.devices.identity import MEMORY_TOLERANCE
+from gpuexplore.units import format_bytes_per_s
+
+# What vendors print is up to 2.4 % below twice clock times width (H200); the RTX 4070 with slower memory lacks 4.8 %.
+BANDWIDTH_TOLERANCE = 0.035
+SHARED_MEMORY = "LPDDR"  # of a CPU and its GPU: drivers state another clock or width
+
+
+class Choice(NamedTuple):
+    """The row that describes a device, or why none does."""
+
+    row: Accelerator | None
+    doubt: str | None
+
+
+def choose(facts: GpuFacts) -> Choice:
+    """Return the one row of this driver name that nothing the driver states contradicts."""
+    rows = rows_named(facts.name)
+    if not rows:
+        return Choice(None, f"no row is called {facts.name!r}")
+    if facts.sliced:
+        return Choice(None, "the GPU is cut into MIG instances")
+    contradictions = [(row, contradiction(row, facts)) for row in rows]
+    left = [row for row, contradicted in contradictions if contradicted is None]
+    if len(left) == 1:
+        return Choice(left[0], None)
+    if left:
+        keys = ", ".join(row.key for row in left)
+        return Choice(None, f"the name is ambiguous, and the driver does not tell which of {keys} it is")
+    return Choice(None, "; ".join(f"{row.key}: {why}" for row, why in contradictions))
+
+
+def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:
+    """Return why a row does not describe the device the driver sees, or None when it may."""
+    checks = (_other_multiprocessors, _other_memory, _other_pci_id, _other_bandwidth)
+    return next((found for check in checks if (found := check(row, facts)) is not None), None)
+
+
+def _other_multiprocessors(row: Accelerator, facts: GpuFacts) -> str | None:
+    counted, known = facts.multiprocessors, row.multiprocessors
+    if counted is None or known is None or counted == known:
+        return None
+    return f"the driver counts {counted} multiprocessors, the table {known}"
+
+
+def _other_memory(row: Accelerator, facts: GpuFacts) -> str | None:
+    seen, size = facts.memory_bytes, row.memory_bytes
+    if seen is None or size is None or abs(seen - size) <= MEMORY_TOLERANCE * size:
+        return None
+    return f"the driver sees {seen / 2**30:.1f} GiB of memory, the table {size / 2**30:.0f} GiB"
+
+
+def _other_pci_id(row: Accelerator, facts: GpuFacts) -> str | None:
+    if facts.pci_id is None or not row.pci_ids or facts.pci_id in row.pci_ids:
+        return None
+    return f"its PCI id is {facts.pci_id}, in the table {' or '.join(row.pci_ids)}"
+
+
+def _other_bandwidth(row: Accelerator, facts: GpuFacts) -> str | None:
+    """Tell memories of one size apart: the GTX 1650 was sold with GDDR5 and with GDDR6."""
+    stated, known = formula_bandwidth(facts.memory_clock_hz, facts.bus_bits), row.bandwidth_bytes_per_s
+    if stated is None or known is None or (row.memory_type or "").startswith(SHARED_MEMORY):
+        return None
+    if abs(stated.bytes_per_s - known) <= BANDWIDTH_TOLERANCE * known:
+        return None
+    rates = format_bytes_per_s(stated.bytes_per_s), format_bytes_per_s(known)
+    return f"memory clock and bus width give {rates[0]}, the table {rates[1]}"

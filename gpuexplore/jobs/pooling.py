@@ -1,0 +1,68 @@
+"""From the results of one case in several fresh processes to one: processes are what varies, not samples.
+
+Samples of one process share where its memory and threads happen to lie, so a thousand of them tell no more of that
+than one. The median of the pool is that of the processes' medians, and its interval comes from how these scatter:
+see Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuexplore.jobs.sample_limit import MAX_SAMPLES
+from gpuexplore.model import Accuracy, Flag, Measurement, Result, Status
+from gpuexplore.statistics import median
+
+
+def pooled(results: Sequence[Result]) -> Result:
+    """Return what the results of one case, each from another process, say together; one alone stays as it is.
+
+    One that is not ok stands for all: what works in some processes only is not timed.
+    """
+    if len(results) == 1:
+        return results[0]
+    for number, result in enumerate(results, 1):
+        if result.status is not Status.OK:
+            where = f"in process {number} of {result.case.options.repeat}: " if number > 1 else ""
+            return replace(result, reason=f"{where}{result.reason}")
+    first, last = results[0], results[-1]
+    environment = first.environment
+    if environment is not None and last.environment is not None:
+        environment = replace(environment, after=last.environment.after)
+    return replace(
+        first,
+        measurement=_pooled([result.measurement for result in results if result.measurement]),
+        accuracy=_worst([result.accuracy for result in results if result.accuracy]),
+        flags=_flags_of(results),
+        environment=environment,
+    )
+
+
+def _pooled(measurements: Sequence[Measurement]) -> Measurement:
+    """Return all samples in the order of the processes, and the typical first call; contrasts are the first one's."""
+    most = MAX_SAMPLES // len(measurements)
+    kept = [measurement.samples_s[:most] for measurement in measurements]
+    return replace(
+        measurements[0],
+        samples_s=tuple(sample for samples_s in kept for sample in samples_s),
+        first_call_s=median([measurement.first_call_s for measurement in measurements]),
+        processes=tuple(map(len, kept)),
+        between_processes=None,
+    )
+
+
+def _worst(accuracies: Sequence[Accuracy]) -> Accuracy | None:
+    return max(accuracies, key=lambda accuracy: (accuracy.relative_error or 0.0) / accuracy.tolerance, default=None)
+
+
+def _flags_of(results: Sequence[Result]) -> tuple[Flag, ...]:
+    """Return each flag that any process met, and where it did not apply to all, to how many."""
+    met: dict[str, list[Flag]] = {}
+    for result in results:
+        for flag in result.flags:
+            met.setdefault(flag.name, []).append(flag)
+    return tuple(
+        flags[0]
+        if len(flags) == len(results)
+        else replace(flags[0], evidence=f"in {len(flags)} of {len(results)} processes: {flags[0].evidence}")
+        for flags in met.values()
+    )

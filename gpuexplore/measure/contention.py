@@ -1,0 +1,55 @@
+"""Whether others used the device while something was measured on it: seen, not seen, or not to be known."""
+
+from collections.abc import Sequence
+
+from gpuexplore.devices import CpuLoss
+from gpuexplore.model import Environment, Flag
+from gpuexplore.units import format_percent
+
+CONTENDED_ABOVE = 0.05  # of the CPU time; benchmarks/README.md has what it finds, and on how much a quiet machine does
+WAITED_ABOVE = 0.05  # of a window, in which threads of ours waited for cores that others had
+
+
+def contention(environment: Environment, losses: Sequence[CpuLoss]) -> Flag | None:
+    """Return the flag of what others did, or of what cannot be known of them; None where they did nothing.
+
+    Args:
+        losses: of windows in which it was measured; any of them can tell.
+    """
+    others = environment.after.foreign_processes
+    if others:
+        return Flag("contended", f"{others} other process{'es' if others > 1 else ''} used {environment.device.id}")
+    known = [loss for loss in losses if loss.share is not None]
+    lost = [found for loss in known if (found := _lost(loss))]
+    if lost:
+        return Flag("contended", lost[0])
+    reasons = [] if known else [loss.reason or "nobody looked" for loss in losses[:1]] or ["nobody looked"]
+    if environment.device.kind != "cpu" and others is None:
+        reasons.append(f"the driver does not tell which other processes use {environment.device.id}")
+    return Flag("contention_unknown", "; ".join(reasons)) if reasons else None
+
+
+def is_contended(share: float | None, step: float = 0.0) -> bool:
+    """Return whether others took so much of the CPU that times cannot be trusted.
+
+    Args:
+        share: of the CPU time; None is unknown.
+        step: the step in which the share is known, so that what rounding makes of nothing does not count.
+    """
+    return share is not None and share > CONTENDED_ABOVE + step
+
+
+def _lost(loss: CpuLoss) -> str | None:
+    """Return the evidence that others disturbed; None where they did not."""
+    if is_contended(loss.share, loss.step):
+        return f"other work took {format_percent(loss.share)} of the CPU meanwhile{_preemptions(loss)}"
+    if loss.waited_share > WAITED_ABOVE:
+        waited = f"threads waited {format_percent(loss.waited_share)} of the time for cores that other work had"
+        return f"{waited}{_preemptions(loss)}"
+    return None
+
+
+def _preemptions(loss: CpuLoss) -> str:
+    if not loss.preempted:
+        return ""
+    return f", and interrupted this process {loss.preempted:,} time{'s'[: loss.preempted > 1]}"

@@ -1,0 +1,62 @@
+"""Looks at the CPU from before a group is prepared until each of its cases has settled.
+
+Two windows are judged. The samples alone may take less time than accounts need to tell anything, and a disturbance that
+began among them fills little of all that went before.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from gpuexplore.backends.timer import Call
+from gpuexplore.devices import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
+from gpuexplore.devices import read as read_telemetry
+from gpuexplore.devices.cpu_ceiling.probe import clock_probe, prepare_clock_probe
+from gpuexplore.model import Device, Environment, Telemetry
+
+
+@dataclass(slots=True)
+class Watch:
+    """Readings of the CPU's accounts and of its speed.
+
+    Attributes:
+        device: where the group is measured.
+        wait: returns when pool threads of this process sleep.
+        opened: the accounts before the group was prepared.
+        sampled: the accounts before the samples.
+        probe_flop_per_s: what the clock probe gave before the samples; None is unknown, and on GPUs, which tell clocks.
+    """
+
+    device: Device
+    wait: Call
+    opened: CpuTimes | None = field(default_factory=read_cpu_times)
+    sampled: CpuTimes | None = None
+    probe_flop_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.device.kind == "cpu":
+            prepare_clock_probe()
+
+    def begin_samples(self) -> None:
+        """Note how things stand when the samples begin."""
+        self.probe_flop_per_s = self._probe()
+        self.sampled = read_cpu_times()
+
+    def losses(self) -> tuple[CpuLoss, ...]:
+        """Return what others took of the CPU up to now, since the samples began and in all."""
+        now = read_cpu_times()
+        return cpu_loss(self.sampled, now), cpu_loss(self.opened, now)
+
+    def state(self) -> Telemetry:
+        """Return the state of the device now, at the end of the samples: an idle GPU soon lowers its clock."""
+        found = read_telemetry(self.device)
+        return replace(found, probe_flop_per_s=self._probe())
+
+    def described(self, environment: Environment, device: Device, after: Telemetry) -> Environment:
+        """Return the environment of a result: `device` with its peaks, and its state before and after the samples."""
+        before = replace(environment.before, probe_flop_per_s=self.probe_flop_per_s)
+        return replace(environment, device=device, before=before, after=after)
+
+    def _probe(self) -> float | None:
+        if self.device.kind != "cpu":
+            return None
+        self.wait()
+        return clock_probe()

@@ -1,0 +1,252 @@
+"""What a command may find when it starts or ends: no home, no terminal, no package, Ctrl-C. It says so in a line."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gpuexplore import __main__ as entry
+from gpuexplore import cli
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
+from gpuexplore.cli.run_command import INTERRUPTED, Interrupted
+from gpuexplore.model import Experiment, Result, Shape, Status
+from gpuexplore.store import open_store
+from tests.analysis.made import failed, ok
+
+RUN = ("run", "matmul", "--size", "100", "--dtype", "fp32", "--impl", "numpy,torch", "--device", "cpu")
+HOOK = """
+import os, sys
+
+MISSING = os.environ["MISSING"].split(",")
+
+
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in MISSING else self.finder.find_spec(name, path, target)
+
+
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+
+
+class Unwritable(io.StringIO):
+    """A stream that takes nothing."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def write(self, text):
+        raise self.error
+
+    def flush(self):
+        raise self.error
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_names_a_home_that_is_a_file(command, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path / "file"))
+
+    assert main([command]) == EXIT_UNUSABLE
+    told = capsys.readouterr()
+    assert told.err.startswith(f"gpuexplore: GPUEXPLORE_HOME {str(tmp_path / 'file')[:60]!r}: accepted are directories")
+    assert told.out == ""
+
+
+@pytest.mark.parametrize("home", ["/dev/null/x", "/proc/x", "~a-user-who-is-not-here/x"])
+def test_a_home_that_cannot_be_made_is_named_with_the_reason(home, monkeypatch, capsys):
+    monkeypatch.setenv("GPUEXPLORE_HOME", home)
+
+    assert main(["list"]) == EXIT_UNUSABLE
+    assert (
+        f"GPUEXPLORE_HOME '{home}': accepted are directories that can be made and written (" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["specs"],
+        ["devices"],
+        ["lesson", "list"],
+        ["memory", "gpt2"],
+        ["mistake"],
+        ["factcheck"],
+        ["tensor", "x = 4x4; y = x.t()"],
+        ["predict", "matmul", "--gpu", "t4", "--size", "8"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_terminal_of_few_signs_gets_every_line(words, monkeypatch):
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+
+    assert main(words) == EXIT_OK
+    assert len(printed.getvalue().decode("ascii").splitlines()) > 1
+
+
+def test_units_and_factors_are_spelled_out_where_their_signs_are_missing(monkeypatch):
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+    monkeypatch.setattr(run_command, "measure", lambda *_: [ok(3e-6)])
+
+    assert main([*RUN, "--no-save"]) == EXIT_OK
+    assert b"3.00 us" in printed.getvalue()
+    assert b"100 x 100" in printed.getvalue()
+
+
+def test_json_keeps_every_sign_on_a_terminal_of_few(monkeypatch):
+    printed = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
+
+    assert main(["list", "--json"]) == EXIT_OK
+    assert "→" in str(json.loads(printed.getvalue()))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(OSError(28, "No space left on device"), EXIT_FAILED), (BrokenPipeError(), EXIT_OK)]
+)
+def test_what_cannot_be_printed_is_kept_all_the_same(error, code, monkeypatch, capsys):
+    saved = []
+    monkeypatch.setattr(run_command, "measure", lambda *_: [failed()])
+    monkeypatch.setattr(run_command, "save", lambda _, results: saved.extend(results))
+    monkeypatch.setattr(sys, "stdout", Unwritable(error))
+
+    assert main(RUN) == code
+    assert saved == [failed()]
+    assert ("No space left on device" in capsys.readouterr().err) == (code == EXIT_FAILED)
+
+
+def test_a_command_without_streams_does_its_work(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+
+    assert main(["list"]) == EXIT_OK
+    for stream in (sys.stdout, sys.stderr):
+        stream.close()
+
+
+def test_interrupted_run_prints_and_keeps_what_was_measured(monkeypatch, capsys, home):
+    def measure(experiment, devices):
+        first, *others = experiment.cases()
+        raise Interrupted(
+            [Result(first, Status.SKIPPED, "slow"), *(Result(case, Status.CANCELLED, "x") for case in others)]
+        )
+
+    monkeypatch.setattr(run_command, "measure", measure)
+
+    assert main(RUN) == EXIT_FAILED
+    told = capsys.readouterr()
+    assert "skipped: slow" in told.out
+    assert "cancelled: x" in told.out
+    with open_store() as store:
+        assert [run.progress.done for run in store.history(run_command.OWNER)] == [2]
+
+
+def test_cases_that_an_interrupt_left_out_are_cancelled(monkeypatch, capsys):
+    class Engine:
+        def __init__(self, devices):
+            self.open = True
+
+        def measure(self, cases, on_event, cancelled):
+            on_event(Result(cases[0], Status.SKIPPED, "slow"))
+            raise KeyboardInterrupt
+
+        def close(self):
+            self.open = False
+
+    monkeypatch.setattr(run_command, "LocalEngine", Engine)
+    experiment = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy", "torch"), ("cpu",))
+
+    with pytest.raises(Interrupted) as caught:
+        run_command.measure(experiment, [])
+
+    assert [(result.status, result.reason) for result in caught.value.results] == [
+        (Status.SKIPPED, "slow"),
+        (Status.CANCELLED, INTERRUPTED),
+    ]
+    assert "interrupted: 1 of 2 cases were measured" in capsys.readouterr().err
+
+
+def test_interrupt_before_anything_was_measured_is_a_line(monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run_command, "measure", interrupted)
+
+    assert main([*RUN, "--no-save"]) == EXIT_FAILED
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "gpuexplore: interrupted\n")
+
+
+def test_second_interrupt_ends_the_command_without_a_word(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "main", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert entry.start() == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
+    heard = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = [
+        sys.executable,
+        "-c",
+        f"{heard}runpy.run_module('gpuexplore', run_name='__main__', alter_sys=True)",
+        *RUN,
+    ]
+    for delay_s in (0.3, 0.6, 1.2):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(delay_s)
+        process.send_signal(signal.SIGINT)
+        assert b"Traceback" not in process.communicate(timeout=60)[1]
+        assert process.returncode in (EXIT_FAILED, -signal.SIGINT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("missing", "words", "code", "told"),
+    [
+        ("sqlalchemy,alembic", "predict matmul --gpu t4 --size 8", EXIT_OK, "left out: sqlalchemy is not installed"),
+        ("sqlalchemy,alembic", "run matmul --size 8", EXIT_UNUSABLE, "or measure with --no-save"),
+        ("pandas", "run matmul --size 8 --out x.csv", EXIT_FAILED, "pandas is not installed: pip install 'pandas'"),
+        ("streamlit", "app", EXIT_FAILED, "streamlit is not installed: pip install 'streamlit'"),
+        ("torch", "transfer", EXIT_UNUSABLE, "torch is not installed: pip install 'torch'"),
+        ("altair,pandas,streamlit,sqlalchemy,alembic,torch", "devices", EXIT_OK, ""),
+    ],
+)
+def test_a_missing_package_is_named_where_it_is_needed(missing, words, code, told, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(HOOK, encoding="utf8")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuexplore", *words.split()],
+        env={**os.environ, "PYTHONPATH": path, "MISSING": missing},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,104 @@
+"""What a machine's table says of the spread between processes, and what it says nothing of."""
+
+from dataclasses import replace
+from math import exp
+
+import pytest
+
+from gpuexplore.measure.repeatability import (
+    FEWEST_PROCESSES,
+    Repeatability,
+    Spread,
+    between_processes,
+    deviation_of,
+    load_repeatability,
+    save_repeatability,
+    size_class,
+    spreads_of,
+)
+from gpuexplore.model import Bandwidth, CacheRoof, Case, Device, Measurement, Options, Result, Shape, Status
+
+BANDWIDTH = Bandwidth(1e11, "measured_ceiling", "triad")
+DEVICE = Device(
+    "cpu", "cpu", "Made CPU", cores=2, caches=(CacheRoof(1, 65_536, BANDWIDTH), CacheRoof(2, 2_097_152, BANDWIDTH))
+)
+TABLE = Repeatability(
+    "2026-11-22T00:00:00+00:00",
+    12,
+    (Spread("numpy", "L1", 0.02), Spread("torch", "L1", 0.05), Spread("numpy", "memory", 0.2)),
+)
+
+
+def case(n=1000, implementation="numpy", **options):
+    return Case("vector_add", Shape.of(n=n), "fp32", implementation, "cpu", Options(**options))
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1000, "L1"), (5461, "L1"), (5462, "L2"), (174_763, "memory")])
+def test_the_class_is_the_smallest_cache_that_holds_all_arrays(n, expected):
+    assert size_class(case(n), DEVICE) == expected
+
+
+def test_without_measured_caches_the_last_level_counts():
+    assert size_class(case(1000), Device("cuda:0", "cuda", "Made GPU", cache_bytes=1 << 20)) == "L2"
+    assert size_class(case(1000), Device("cuda:0", "cuda", "Made GPU")) == "memory"
+
+
+def test_without_a_table_nothing_is_known():
+    assert between_processes(case(), DEVICE) is None
+
+
+def test_a_table_is_kept_for_the_processor_it_was_measured_on():
+    save_repeatability(DEVICE, TABLE)
+
+    assert load_repeatability(DEVICE) == TABLE
+    assert between_processes(case(), DEVICE) == 0.02
+    assert load_repeatability(replace(DEVICE, name="Another CPU")) is None
+
+
+def test_a_library_without_a_row_gets_the_largest_of_its_class_and_a_class_without_rows_nothing():
+    save_repeatability(DEVICE, TABLE)
+
+    assert between_processes(case(implementation="numba-cpu"), DEVICE) == 0.05
+    assert between_processes(case(n=100_000), DEVICE) is None
+
+
+def test_a_table_says_nothing_of_other_thread_counts():
+    save_repeatability(DEVICE, TABLE)
+
+    assert between_processes(case(threads=2), DEVICE) == 0.02
+    assert between_processes(case(threads=1), DEVICE) is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"spreads": 3}', "\x00"])
+def test_a_table_that_cannot_be_read_is_none(home, text):
+    save_repeatability(DEVICE, TABLE)
+    next((home / "cache").glob("repeatability-*.json")).write_text(text)
+
+    assert load_repeatability(DEVICE) is None
+
+
+def test_the_least_repeatable_case_of_a_class_stands_for_it():
+    steady = [exp(0.001 * number) for number in range(FEWEST_PROCESSES)]
+    scattered = [exp(0.1 * number) for number in range(FEWEST_PROCESSES)]
+    results = [pool(case(1000), steady), pool(case(2000), scattered), pool(case(1000, "torch"), steady[:-1])]
+
+    (found,) = spreads_of(results, DEVICE)
+
+    assert found == Spread("numpy", "L1", pytest.approx(deviation_of(scattered)))
+    assert deviation_of(scattered) == pytest.approx(2.776 * 0.158114 * (6 / 5) ** 0.5, rel=1e-4)
+
+
+def test_the_deviation_holds_the_next_process():
+    logs = [-0.1, -0.05, 0.0, 0.05, 0.1]  # t of four degrees of freedom, times their deviation and sqrt(1 + 1/5)
+    assert deviation_of(list(map(exp, logs))) == pytest.approx(2.776 * 0.0790569 * 1.0954451, rel=1e-5)
+
+
+def pool(case, medians_s):
+    samples_s = tuple(seconds for seconds in medians_s for _ in range(2))
+    return Result(case, Status.OK, measurement=Measurement(samples_s, 1.0, processes=(2,) * len(medians_s)))

@@ -1,0 +1,99 @@
+"""Calls on other values and over a poisoned output tell what computes from what only looks right."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpuexplore.measure.failure import IncorrectOutput
+from gpuexplore.measure.group import open_group
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.spot_checks import check_finished, check_reuse, check_single_calls
+from gpuexplore.model import Case, Shape
+from tests.measure.fakes import CPU, FakeClock
+
+CASE = Case("vector_add", Shape.of(n=100), "fp32", "numpy", "cpu")
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def group(clock):
+    return open_group([CASE], CPU, Timekeeper(clock, lambda: None))
+
+
+@pytest.fixture
+def candidate(group):
+    found = group.build(CASE, CASE.shape, group.timed_reference.inputs)
+    found.run()
+    return found
+
+
+def test_honest_call_passes_and_leaves_the_timed_values_and_a_poisoned_output(candidate, group):
+    check_single_calls(candidate, group)
+
+    assert candidate.holds(group.timed_reference.inputs)
+    assert np.isnan(candidate.output()).all()
+
+
+def test_other_values_differ_from_the_timed_ones(group):
+    for timed, other in zip(group.timed_reference.inputs, group.other_reference.inputs, strict=True):
+        assert (timed != other).all()
+
+
+def test_inputs_that_changed_before_are_told(candidate, group):
+    candidate.inputs[0][3] += 1
+
+    with pytest.raises(IncorrectOutput, match="changed its inputs"):
+        check_single_calls(candidate, group)
+
+
+def test_output_that_is_written_late_is_told(candidate):
+    left = []
+
+    def run():
+        left.append(threading.Timer(50e-3, candidate.out.fill, (0.0,)))
+        left[-1].start()
+
+    with pytest.raises(IncorrectOutput, match="still written after its calls had returned"):
+        check_finished(replace(candidate, run=run), call_s=0.2)
+    left[-1].join()
+
+
+def test_output_that_is_written_in_time_is_not(candidate):
+    check_finished(candidate, call_s=1e-3)
+
+    assert np.isnan(candidate.output()).all()
+
+
+@pytest.mark.parametrize("fresh_s", [1e-3, 1.9e-3, 2.1e-3, 1.0])
+def test_call_that_takes_longer_on_values_it_has_not_seen_reuses_work(candidate, group, clock, fresh_s):
+    seen = []
+
+    def run():
+        values = candidate.inputs[0].tobytes()
+        clock.spend(1e-3 if values in seen else fresh_s)
+        seen.append(values)
+
+    if fresh_s < 2e-3:
+        check_reuse(replace(candidate, run=run), group, 1e-3)
+        assert candidate.holds(group.timed_reference.inputs)
+        return
+    with pytest.raises(IncorrectOutput, match="the timed calls reuse earlier work"):
+        check_reuse(replace(candidate, run=run), group, 1e-3)
+
+
+def test_one_disturbed_call_is_not_blamed_on_the_implementation(candidate, group, clock):
+    calls = []
+
+    def run():
+        calls.append(1)
+        clock.spend(1.0 if len(calls) < 4 else 1e-3)
+
+    check_reuse(replace(candidate, run=run), group, 1e-3)
+
+    assert candidate.holds(group.timed_reference.inputs)
