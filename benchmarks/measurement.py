@@ -19,7 +19,7 @@ gpuexplore's wall time is all of `measure_group`: environment, cost guard, build
 warm-up, sampling, the overhead of a call, telemetry and flags. The peers time a callable and check nothing.
 perfplot reports the minimum, the others the median.
 
-    python benchmarks/measurement.py [--repetitions N] [--slice SECONDS] [--json]
+    python -m benchmarks.measurement [--repetitions N] [--slice SECONDS] [--json]
 """
 
 import argparse

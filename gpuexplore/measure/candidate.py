@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure.driver_device import device_for
-from gpuexplore.model import CacheState, Case, Device, PhaseName
+from gpuexplore.model import Accuracy, CacheState, Case, Device, PhaseName
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Implementation, Operation, Phased
 
@@ -23,12 +23,20 @@ ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the la
 Inputs = tuple[Stored, ...]
 
 
+class Accepted(NamedTuple):
+    """An output that was found right for some inputs: the same bits are right again."""
+
+    stored: Stored
+    accuracy: Accuracy
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A `run` with its output, its timer and its flush; `run` alone is what is timed.
 
     `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
-    can be called on their own; `inputs` are the arrays that `run` reads.
+    can be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, by
+    whatever tells the inputs apart.
     """
 
     case: Case
@@ -41,6 +49,7 @@ class Candidate:
     flush: Call | None
     phases: Mapping[PhaseName, Call] = field(default_factory=dict)
     inputs: tuple[Any, ...] = ()
+    accepted: dict[int, Accepted] = field(default_factory=dict)
 
     def first_call_s(self, clock: Clock) -> float:
         """Return seconds of one call until the device is done."""
@@ -63,16 +72,21 @@ class Candidate:
     def holds(self, values: Inputs) -> bool:
         """Return whether the inputs still hold `values`, bit by bit."""
         return all(
-            np.array_equal(_bits(self.backend.stored(array, self.dtype)), _bits(wanted))
+            np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(wanted))
             for array, wanted in zip(self.inputs, values, strict=True)
         )
 
     def output(self) -> npt.NDArray[np.float64]:
         """Return the output as float64 on the host."""
-        return self.dtype.widen(self.backend.stored(self.out, self.dtype))
+        return self.dtype.widen(self.stored())
+
+    def stored(self) -> Stored:
+        """Return the output as it is stored, on the host; the next call may overwrite it."""
+        return self.backend.stored(self.out, self.dtype)
 
 
-def _bits(array: Stored) -> npt.NDArray[np.unsignedinteger[Any]]:
+def bits(array: Stored) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """Return a view of `array` by which equal means the same bits, of NaN and zero too."""
     return array.view(f"uint{8 * array.dtype.itemsize}")
 
 

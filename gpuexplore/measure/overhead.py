@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpuexplore.measure.group import Group
-from gpuexplore.measure.timing import WARM_UP_S, sample_alone, warm_up
+from gpuexplore.measure.timing import sample_alone, warm_up
 from gpuexplore.model import Case, Shape
 from gpuexplore.statistics import median
 
 LOG = logging.getLogger(__name__)
 EXPECTED_S = 2.0  # with what may have to be compiled again
+BUDGET_S = 2e-3  # of microseconds a call: some ten samples, for a figure that others are compared with by factors
 _known: dict[tuple[str, str, str, str, int | None], float | None] = {}
 
 
@@ -39,8 +40,9 @@ def call_overhead_s(case: Case, group: Group, *, before: Callable[[], object] = 
 
 def _measured_s(case: Case, group: Group) -> float:
     smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
-    candidate = replace(group.build(case, smallest, group.inputs(smallest)), flush=None)
+    brief = replace(case, options=replace(case.options, budget_s=min(BUDGET_S, case.options.budget_s)))
+    candidate = replace(group.build(brief, smallest, group.inputs(smallest)), flush=None)
     group.time.wait_for_idle_threads()
     with group.time.isolate_core():
-        call_s, _ = warm_up(candidate, group.time.clock, WARM_UP_S)
+        call_s, _ = warm_up(candidate, group.time.clock, BUDGET_S)  # its library and its core are warm already
     return median(sample_alone(candidate, call_s, group.time))

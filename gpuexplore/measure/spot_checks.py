@@ -21,7 +21,7 @@ from gpuexplore.units import format_seconds
 
 LATE_S = 2e-3  # a thread that was left to work shows within it, or within what the calls before it took
 LATEST_S = 0.2
-LATE_CALLS_S = 5e-3
+LATE_CALLS_S = 2e-3
 REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
 REUSED_SLACK_S = 5e-6
 ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
@@ -92,7 +92,9 @@ def check_finished(candidate: Candidate, call_s: float) -> None:
 
 
 def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
-    """Check that a call on values it has not seen, over a poisoned output, takes no longer than one that repeats.
+    """Check that a call on values it has not seen, over a poisoned output, takes no longer than those that were timed.
+
+    Where it does, cold caches and sleeping threads may be why: then than one as cold that repeats the one before.
 
     Args:
         candidate: built and warm, with the values in place that are timed.
@@ -104,16 +106,30 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
     """
     pairs = next(count for shortest_s, count in PAIRS.items() if call_s >= shortest_s)
     values, fresh_s, repeated_s = _unseen(group.timed_reference.inputs), 0.0, 0.0
-    for _ in range(ATTEMPTS):
+    is_as_fast = any(_is_as_fast(_fresh_s(candidate, next(values), group), call_s) for _ in range(pairs))
+    for _ in range(0 if is_as_fast else ATTEMPTS):
         fresh_s, repeated_s = _fastest(candidate, group, values, pairs)
-        if fresh_s <= REUSED_ABOVE * repeated_s + REUSED_SLACK_S:
-            candidate.load(group.timed_reference.inputs)
-            group.untouched.check()
-            return
-    raise IncorrectOutput(
-        f"a call takes {format_seconds(fresh_s)} on values it has not seen and {format_seconds(repeated_s)} where it "
-        f"repeats the one before: the timed calls reuse earlier work"
-    )
+        is_as_fast = _is_as_fast(fresh_s, repeated_s)
+        if is_as_fast:
+            break
+    if not is_as_fast:
+        raise IncorrectOutput(
+            f"a call takes {format_seconds(fresh_s)} on values it has not seen and {format_seconds(repeated_s)} where "
+            f"it repeats the one before: the timed calls reuse earlier work"
+        )
+    candidate.load(group.timed_reference.inputs)
+    group.untouched.check()
+
+
+def _is_as_fast(fresh_s: float, timed_s: float) -> bool:
+    return fresh_s <= REUSED_ABOVE * timed_s + REUSED_SLACK_S
+
+
+def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group) -> float:
+    """Return seconds of a call on values it has not seen, over a poisoned output."""
+    candidate.load(unseen)
+    candidate.poison()
+    return candidate.first_call_s(group.time.clock)
 
 
 def _fastest(candidate: Candidate, group: Group, values: Iterator[Inputs], pairs: int) -> tuple[float, float]:
@@ -122,9 +138,7 @@ def _fastest(candidate: Candidate, group: Group, values: Iterator[Inputs], pairs
     fresh, repeated = [], []
     for _ in range(pairs):
         unseen = next(values)
-        candidate.load(unseen)
-        candidate.poison()
-        fresh.append(candidate.first_call_s(group.time.clock))
+        fresh.append(_fresh_s(candidate, unseen, group))
         candidate.load(unseen)
         candidate.backend.poison(scratch)  # as long as the other one, so that threads and caches are alike
         repeated.append(candidate.first_call_s(group.time.clock))

@@ -95,42 +95,42 @@ class Sampling:
         """Add one round of samples, with other libraries' threads asleep and the library's own awake."""
         self.started_ns = time.clock() if self.started_ns is None else self.started_ns
         taken: list[_Take] = []
-        for values in self._values_of_round(time):
+        for values, samples in self._values_of_round(time):
             with values():  # one line for both: a call must not tell from its stack whether it is checked
-                taken.append(self._best_take(time))
+                taken.append(self._best_take(time, samples))
         best = taken[-1]
         self.samples_s += best.samples_s
         self.spent_s += best.lasted_s
         self.span_s = (time.clock() - self.started_ns) * 1e-9
 
-    def _values_of_round(self, time: Timekeeper) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-        """Yield what a round computes with: once, before the values that are timed, others."""
+    def _values_of_round(self, time: Timekeeper) -> Iterator[tuple[Callable[[], AbstractContextManager[None]], int]]:
+        """Yield what a round computes with and its samples: once, before the values that are timed, others for one."""
         self.rounds_before_spot_check -= 1
         if self.spot_check is not None and self.rounds_before_spot_check == -1:
             time.begin_turn(self.candidate.case, None)  # making and comparing values may take longer than a round
-            yield self.other_values
+            yield self.other_values, 1
             time.begin_turn(self.candidate.case, None)
             self.spot_check()
-        yield nullcontext
+        yield nullcontext, self.per_round
 
-    def _best_take(self, time: Timekeeper) -> "_Take":
+    def _best_take(self, time: Timekeeper, samples: int) -> "_Take":
         """Take the samples of a round, again where it was disturbed; return the least disturbed ones."""
         time.wait_for_idle_threads()
         before_bytes = resident_bytes()
         takes: list[_Take] = []
         while not takes or (takes[-1].is_disturbed and sum(take.lasted_s for take in takes) < AGAIN_S):
-            takes.append(self._take(time))
+            takes.append(self._take(time, samples))
         self.grown_bytes += resident_bytes() - before_bytes
         return min(takes, key=lambda take: take.disturbed_s)
 
-    def _take(self, time: Timekeeper) -> "_Take":
+    def _take(self, time: Timekeeper, samples: int) -> "_Take":
         with time.undisturbed(self.round_s) as disturbed_s, time.isolate_core():
             time.begin_turn(self.candidate.case, self.round_s)
             start = time.clock()
             self._wake()
             samples_s = [
                 sample
-                for _ in range(self.per_round)
+                for _ in range(samples)
                 for sample in self.candidate.timer.sample(
                     self.candidate.run, calls=self.calls, flush=self.candidate.flush
                 )

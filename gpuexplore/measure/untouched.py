@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from operator import is_
 from types import ModuleType
 from typing import Any
@@ -28,7 +29,8 @@ MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg")
 OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
 TELLING = 3  # changes that a reason names
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if hasattr(signal, "SIGALRM") else (signal.SIGINT,)
-_all, _map, _missing = all, map, object()  # ours, whatever becomes of the names
+_all, _map, _sum, _len, _missing = all, map, sum, len, object()  # ours, whatever becomes of the names
+_in_turn = chain.from_iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,13 @@ class _Names:
 
     def __init__(self, owner: ModuleType | type) -> None:
         self._owner = owner
-        self._keys, self._values = tuple(vars(owner)), tuple(vars(owner).values())
+        self._keys, self.before = tuple(vars(owner)), tuple(vars(owner).values())
+        self.now = vars(owner).values()  # as it is whenever it is looked at
 
     def restored(self) -> Iterator[str]:
         """Put back every name that stands for something else now, and yield it; names that were added stay."""
         now = vars(self._owner)
-        if len(now) == len(self._values) and _all(_map(is_, now.values(), self._values)):
-            return
-        for key, value in zip(self._keys, self._values, strict=True):
+        for key, value in zip(self._keys, self.before, strict=True):
             if now.get(key, _missing) is not value:
                 with suppress(AttributeError, TypeError):  # what Python itself keeps of a class
                     setattr(self._owner, key, value)
@@ -69,6 +70,8 @@ class Untouched:
     def __init__(self, threads: int | None) -> None:
         self._threads = threads
         self._names = [_Names(owner) for owner in _owners()]
+        self._before = tuple(_in_turn(names.before for names in self._names))
+        self._now = [names.now for names in self._names]
         self._settings = [(setting, setting.read()) for setting in _settings()]
         self._counts: dict[str, int] = {name: read() for name, (read, _) in _thread_counts().items()}
 
@@ -84,8 +87,7 @@ class Untouched:
 
     def restored(self) -> list[str]:
         """Put back what differs, and return what that was."""
-        names = [name for owner in self._names for name in owner.restored()]
-        return [*names, *self._restored_settings(), *self._restored_counts()]
+        return [*self._restored_names(), *self._restored_settings(), *self._restored_counts()]
 
     def guarding(
         self, section: Callable[[], AbstractContextManager[None]]
@@ -102,6 +104,12 @@ class Untouched:
             self.restored()
             raise
         self.check()
+
+    def _restored_names(self) -> Iterator[str]:
+        counted = _sum(_map(_len, self._now))
+        if counted != _len(self._before) or not _all(_map(is_, _in_turn(self._now), self._before)):
+            for names in self._names:
+                yield from names.restored()
 
     def _restored_settings(self) -> Iterator[str]:
         for setting, before in self._settings:

@@ -6,10 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpuexplore.measure import prepare
+from gpuexplore.measure.elements import judge
 from gpuexplore.measure.failure import IncorrectOutput
 from gpuexplore.measure.group import open_group
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.spot_checks import check_finished, check_reuse, check_single_calls
+from gpuexplore.measure.untouched import Untouched
 from gpuexplore.model import Case, Shape
 from tests.measure.fakes import CPU, FakeClock
 
@@ -38,6 +41,27 @@ def test_honest_call_passes_and_leaves_the_timed_values_and_a_poisoned_output(ca
 
     assert candidate.holds(group.timed_reference.inputs)
     assert np.isnan(candidate.output()).all()
+
+
+def test_the_same_bits_are_judged_once_and_others_each_time(candidate, group, monkeypatch):
+    judged = []
+    monkeypatch.setattr(prepare, "judge", lambda *of: judged.append(of) or judge(*of))
+    group = replace(group, untouched=Untouched(None))  # which would put it back
+    candidate.run()
+
+    for _ in range(3):
+        prepare.checked(candidate, group, group.timed_reference)
+    assert len(judged) == 1
+
+    candidate.out[3] = np.nextafter(candidate.out[3], np.float32(np.inf))
+    prepare.checked(candidate, group, group.timed_reference)
+    assert len(judged) == 2
+
+    candidate.out[3] = 0
+    with pytest.raises(IncorrectOutput):
+        prepare.checked(candidate, group, group.timed_reference)
+    with pytest.raises(IncorrectOutput):
+        prepare.checked(candidate, group, group.other_reference)
 
 
 def test_other_values_differ_from_the_timed_ones(group):

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.inputs import make_inputs
+from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.scales import of_gradients, of_products, of_rows, of_sums, own_size
 from gpuexplore.operations.training import flat
@@ -71,3 +74,18 @@ def test_gradients_of_samples_that_cancel_have_the_size_of_their_terms():
     assert expected[1:].tolist() == [0] * 4  # the samples' errors are (-1/4, 1/4) and (1/4, -1/4)
     assert operation.scale(expected, *inputs)[0] == 1
     assert operation.scale(expected, *inputs)[1:] == pytest.approx([np.sqrt(0.5)] * 4)
+
+
+@pytest.mark.parametrize("seed", [95, 144])  # where 100 samples' shares of the last bias cancel to a hundredth
+def test_gradients_of_two_classes_have_the_size_of_what_cancels_over_many_samples(seed):
+    operation = OPERATIONS["mlp_step"]
+    shape = Shape.of(batch=100, inputs=3, hidden=10, outputs=2, layers=2)
+    inputs = [each.astype(np.float64) for each in make_inputs(operation, shape, DTYPES["fp32"], "normal", seed=seed)]
+    expected = operation.reference(*inputs)
+
+    scale = operation.scale(expected, *inputs)
+
+    of_last_bias = operation.quantities(inputs)[-1]
+    assert np.abs(expected[of_last_bias]).max() < 0.003
+    assert (scale[of_last_bias] > 0.3).all()
+    assert (scale[of_last_bias] < 1).all()
