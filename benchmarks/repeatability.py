@@ -69,11 +69,13 @@ def _device(processes: int) -> Device:
     device = discover()[0]
     if not processes:
         return device
-    device, results = measure_table(device, processes)
-    table = Repeatability(utc_now(), processes, spreads_of(results, device))
+    device, runs = measure_table(device, processes)
+    table = Repeatability(utc_now(), processes, spreads_of(runs, device))
     save_repeatability(device, table)
-    for spread in sorted(table.spreads, key=lambda spread: (spread.size_class, spread.library)):
-        print(f"table: {spread.size_class:7} {spread.library:10} ±{spread.deviation:.1%}")
+    for spread in sorted(table.spreads, key=lambda spread: (spread.size_class, spread.threads, spread.library)):
+        ratios = "unknown" if spread.of_ratios is None else f"±{spread.of_ratios:.1%}"
+        row = f"{spread.size_class:7} {spread.threads:5} {spread.library:10} ±{spread.deviation:.1%}"
+        print(f"table: {row}, ratios {ratios}")
     return device
 
 

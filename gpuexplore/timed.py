@@ -63,6 +63,8 @@ class Measurement:
         processes: how many of the samples each of several fresh processes took, in that order; empty: one took all.
         between_processes: half width, in natural logarithms, of the interval around the median of many processes that
             holds the median of 95 % of them, as it was measured on this machine; None is unknown.
+        between_ratios: the same of what it adds to the ratio to another implementation of its group, for what slows all
+            of a process alike leaves ratios as they are.
     """
 
     samples_s: tuple[float, ...]
@@ -72,6 +74,7 @@ class Measurement:
     phases: tuple[Phase, ...] = ()
     processes: tuple[int, ...] = ()
     between_processes: float | None = None
+    between_ratios: float | None = None
 
     def __post_init__(self) -> None:
         check_samples(self.samples_s)

@@ -99,7 +99,7 @@ def paired_speedup(this: Measurement, other: Measurement, name: str) -> Speedup:
         return Speedup(name, found, None, paired=True)
     disagrees = not interval[0] / DISAGREES_ABOVE <= found <= interval[1] * DISAGREES_ABOVE
     interval = min(interval[0], found), max(interval[1], found)
-    between = (this.between_processes, other.between_processes)
+    between = (this.between_ratios, other.between_ratios)
     if not is_pooled and None not in between:
         interval = widened(interval, found, hypot(*(deviation or 0.0 for deviation in between)))
     covers, by_round = is_pooled or None not in between, median(ratios) if disagrees else None

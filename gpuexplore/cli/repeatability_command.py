@@ -2,14 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import device_named, discover
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.jobs.pooling import pooled
 from gpuexplore.measure.environment import utc_now
 from gpuexplore.measure.repeatability import (
     FEWEST_PROCESSES,
@@ -20,10 +19,10 @@ from gpuexplore.measure.repeatability import (
 from gpuexplore.model import MOST_PROCESSES, Case, Device, Options, Result, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import encode
-from gpuexplore.units import format_percent, read_whole
+from gpuexplore.units import UNKNOWN, format_percent, read_whole
 
 PROCESSES = 12
-DISTURBANCES = {"contended", "throttled"}  # whoever meets them is told so by the flag
+DISTURBANCES = {"contended", "throttled", "drifted"}  # whoever meets them is told so by the flag
 SIZES = {"vector_add": (1_000, 20_000, 200_000, 5_000_000), "matmul": (32, 128, 256, 512, 1024)}
 
 
@@ -39,26 +38,25 @@ def execute(arguments: argparse.Namespace) -> int:
     count = read_whole(arguments.processes)
     if count is None or not FEWEST_PROCESSES <= count <= MOST_PROCESSES:
         raise InvalidInput.of("--processes", arguments.processes, f"{FEWEST_PROCESSES} to {MOST_PROCESSES}")
-    device, results = measure(device_named(arguments.device, discover()), count)
-    table = Repeatability(utc_now(), count, spreads_of(results, device))
+    device, runs = measure(device_named(arguments.device, discover()), count)
+    table = Repeatability(utc_now(), count, spreads_of(runs, device))
     if table.spreads:
         save_repeatability(device, table)
     if arguments.json:
         print_json(encode(table))
     else:
-        _print(table, results, device)
+        _print(table, device)
     return EXIT_OK if table.spreads else EXIT_FAILED
 
 
-def measure(device: Device, count: int) -> tuple[Device, tuple[Result, ...]]:
-    """Return the device with its ceilings, and a result of each case that enough processes measured undisturbed."""
+def measure(device: Device, count: int) -> tuple[Device, Sequence[Mapping[Case, Result]]]:
+    """Return the device with its ceilings, and the results of each process that nothing is known to have disturbed."""
     runs: list[dict[Case, Result]] = []
     for number in range(1, count + 1):
         print(f"process {number} of {count}", file=sys.stderr)
         device, found = _in_a_fresh_process(device)
-        runs.append(found)
-    undisturbed = [[run[case] for run in runs if _is_undisturbed(run[case])] for case in runs[0]]
-    return device, tuple(pooled(found) for found in undisturbed if len(found) >= FEWEST_PROCESSES)
+        runs.append({case: result for case, result in found.items() if _is_undisturbed(result)})
+    return device, runs
 
 
 def _is_undisturbed(result: Result) -> bool:
@@ -92,16 +90,22 @@ def _groups(device: Device) -> Iterator[list[Case]]:
             yield [Case(name, shape, "fp32", implementation, device.id, Options()) for implementation in usual]
 
 
-def _print(table: Repeatability, results: Sequence[Result], device: Device) -> None:
+def _print(table: Repeatability, device: Device) -> None:
     rows = [
-        (spread.size_class, spread.library, f"±{format_percent(spread.deviation)}")
-        for spread in sorted(table.spreads, key=lambda spread: (spread.size_class, spread.library))
+        (
+            spread.size_class,
+            spread.threads,
+            spread.library,
+            f"±{format_percent(spread.deviation)}",
+            UNKNOWN if spread.of_ratios is None else f"±{format_percent(spread.of_ratios)}",
+        )
+        for spread in sorted(table.spreads, key=lambda spread: (spread.size_class, spread.threads, spread.library))
     ]
     if not rows:
         print("Other work took the CPU all the time: nothing was learned. Try again when nothing else runs.")
         return
-    print_columns([("arrays fit in", "library", "95 % of processes"), *rows])
+    print_columns([("arrays fit in", "threads", "library", "95 % of processes", "and of ratios"), *rows])
     print(
-        f"\nOf {len(results)} cases in {table.processes} processes, the least repeatable of each row. Intervals of "
+        f"\nThe least repeatable case of each row, in {table.processes} processes. Intervals of "
         f"later runs on {device.title} include this."
     )

@@ -47,6 +47,7 @@ def _pooled(measurements: Sequence[Measurement]) -> Measurement:
         first_call_s=median([measurement.first_call_s for measurement in measurements]),
         processes=tuple(map(len, kept)),
         between_processes=None,
+        between_ratios=None,
     )
 
 

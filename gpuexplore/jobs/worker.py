@@ -29,6 +29,7 @@ from gpuexplore.jobs.turn import TurnWord
 from gpuexplore.measure.cuda_context import breaks_context
 from gpuexplore.measure.failure import describe_error, failed
 from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.watch import SPEEDS
 from gpuexplore.model import Case, Result, Status
 
 LOG = logging.getLogger(__name__)
@@ -131,6 +132,8 @@ def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
     Where a case breaks the CUDA context, and with it this process, it is the last one the journal tells of, and has
     no result.
     """
+    if task.device.kind == "cpu":
+        SPEEDS.prepare()  # its threads are the worker's own
     before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
     error = _measure_group(task, reporter, cancelled=(directory / CANCEL).exists)
     for case in tuple(reporter.left):
@@ -189,7 +192,12 @@ class _Reporter:
 
 def _measure_group(task: Task, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> Exception | None:
     """Return what ended the runner before it was done."""
-    time = Timekeeper(undisturbed=Rounds().beside_no_page, begin_turn=reporter.begin_turn, keep=reporter.keep)
+    time = Timekeeper(
+        undisturbed=Rounds().beside_no_page,
+        look_at_cores=SPEEDS.look,
+        begin_turn=reporter.begin_turn,
+        keep=reporter.keep,
+    )
     try:
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
         resolve_name(task.runner).measure_group(

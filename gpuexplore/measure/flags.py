@@ -1,11 +1,13 @@
 """Conditions that limit how far a number can be trusted, each with its evidence."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.candidate import cache_mode, flush_bytes
 from gpuexplore.measure.contention import contention
+from gpuexplore.measure.core_speeds import Look
 from gpuexplore.measure.guard import element_count
 from gpuexplore.model import CacheRoof, Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Implementation, Operation
@@ -13,6 +15,7 @@ from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
 
 NOISY_ABOVE = 0.10
 LAUNCH_BOUND_BELOW = 3.0
+SLOW_ROUNDS = 0.2  # so few of the rounds hardly move a median
 DRIFTED_BY = 1.1  # benchmarks/README.md has how far two probes of a quiet machine differ
 THROTTLED_BELOW = 0.75
 LEAK_BYTES = 2**25  # what libraries may take once, for buffers of their own
@@ -31,14 +34,16 @@ class Measured:
         overhead_s: seconds of a call on one element; None when it was not measured.
         losses: what others took of the CPU meanwhile, by window; none where nobody looked.
         grown_bytes: by which the process grew during the samples.
+        looks: at the slowest core, one for each round of samples; none where nothing is known.
     """
 
     case: Case
     measurement: Measurement
     environment: Environment
-    overhead_s: float | None
+    overhead_s: float | None = None
     losses: tuple[CpuLoss, ...] = ()
     grown_bytes: int = 0
+    looks: tuple[Look, ...] = ()
 
 
 def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
@@ -51,7 +56,7 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
         _noisy(measurement),
         contention(environment, measured.losses),
         _throttled(environment),
-        _drifted(environment),
+        _drifted(environment, measured.looks),
         _emulated(dtype, device) if flop_count else None,
         _over_peak(flop_count / measurement.median_s, implementation, dtype, device),
         _over_physical_peak(measured, operation, dtype),
@@ -91,8 +96,15 @@ def _throttled(environment: Environment) -> Flag | None:
     return Flag("throttled", f"the clock fell to {format_percent(held_hz / boost_hz)} of the boost clock")
 
 
-def _drifted(environment: Environment) -> Flag | None:
-    """Return the flag of a core that computed at another speed after the samples than before them."""
+def _drifted(environment: Environment, looks: Sequence[Look]) -> Flag | None:
+    """Return the flag of cores that were slow in many rounds, or of one that ran otherwise after the samples."""
+    slow = [look.share for look in looks if look.is_slow]
+    if len(slow) > SLOW_ROUNDS * len(looks):
+        return Flag(
+            "drifted",
+            f"in {len(slow)} of {len(looks)} rounds a core ran a loop of multiply-adds at {format_percent(min(slow))} "
+            f"to {format_percent(max(slow))} of its usual rate: the clock was lower, or a neighbour used the same core",
+        )
     before, after = environment.before.probe_flop_per_s, environment.after.probe_flop_per_s
     if not before or not after or max(before, after) <= DRIFTED_BY * min(before, after):
         return None

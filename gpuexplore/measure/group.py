@@ -51,6 +51,11 @@ class Group:
         """The reference for the data that are timed: the same object unless zeros or ones were asked for."""
         return self.checked_reference if self.data == "normal" else self._reference(self.data, self.seed)
 
+    def uses_one_thread(self, case: Case) -> bool:
+        """Return whether `case` computes on one thread of a CPU."""
+        is_pinned = (case.options.threads or self.device.cores) == 1
+        return is_pinned or self.operation.uses_one_thread(case.implementation, case.dtype, case.shape)
+
     def build(self, case: Case, shape: Shape, inputs: tuple[Stored, ...]) -> Candidate:
         """Return the implementation of `case` built on `inputs` of `shape`."""
         moved = Case(case.operation, shape, case.dtype, case.implementation, case.device, case.options)

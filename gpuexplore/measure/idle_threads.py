@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.measure.core_speeds import Look
 from gpuexplore.measure.cpu_affinity import isolate_core
 from gpuexplore.model import Case, Result
 
@@ -52,6 +53,8 @@ class Timekeeper:
         isolate_core: inside it, pool threads keep off the core of the calling thread.
         undisturbed: inside it, what serves visitors keeps off the cores; gets about how many seconds that takes, and
             yields what tells the CPU seconds that it used all the same.
+        look_at_cores: waits for idle pool threads by what it gets, and tells how fast the cores run then: the first of
+            them, where one thread computes, or all. None: nobody looks.
         begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
             when it is checked and finished: whoever waits for it then knows what hangs.
         keep: gets a result that lacks only the cost of a call on one element, before that is measured: should the
@@ -62,5 +65,6 @@ class Timekeeper:
     wait_for_idle_threads: Call = wait_for_idle_threads
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
     undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
+    look_at_cores: Callable[[bool, Call], Look | None] | None = None
     begin_turn: Callable[[Case, float | None], None] = ignore_turn
     keep: Callable[[Result], None] = keep_nothing

@@ -6,22 +6,23 @@ process to process, and stays as it is within one. `gpuexplore repeatability` me
 
 import json
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import log, sqrt
 from pathlib import Path
 from statistics import stdev
+from typing import Literal
 
 from gpuexplore.devices import cache_directory
 from gpuexplore.devices.identity import device_key
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.model import Case, Device, Result
+from gpuexplore.model import Case, Device, Measurement, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode
 from gpuexplore.statistics import student_t
 
-REPEATABILITY_VERSION = 1  # raise it when placement or sampling changes: older tables are then no longer used
+REPEATABILITY_VERSION = 2  # raise it when placement or sampling changes: older tables are then no longer used
 FEWEST_PROCESSES = 5
 MEMORY = "memory"
 
@@ -32,13 +33,18 @@ class Spread:
 
     Attributes:
         library: that computes, by the name of its backend.
+        threads: ``one`` or ``many``: how fast several get hold of each other's data changes with their cores.
         size_class: the smallest cache that holds the arrays, ``L1`` to ``L3``, or ``memory``.
         deviation: half width, in natural logarithms, of the interval that holds 95 % of them.
+        of_ratios: the same of what a median adds to its ratio to another implementation's, of the same process and
+            group; None where nothing was compared.
     """
 
     library: str
+    threads: Literal["one", "many"]
     size_class: str
     deviation: float
+    of_ratios: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,38 +59,72 @@ class Repeatability:
     processes: int
     spreads: tuple[Spread, ...]
 
-    def deviation(self, library: str, size_class: str) -> float | None:
-        """Return the deviation of `library` in a class, or else the largest of any library there; None without one."""
-        same = [spread for spread in self.spreads if spread.size_class == size_class]
-        own = [spread for spread in same if spread.library == library]
-        return max((spread.deviation for spread in own or same), default=None)
+    def nearest(self, wanted: Spread) -> Spread | None:
+        """Return the row of the library, threads and class of `wanted`.
+
+        Without one it is the largest of its class, of any library with as many threads if there is one; None where the
+        class has no row.
+        """
+        same = [spread for spread in self.spreads if spread.size_class == wanted.size_class]
+        alike = [spread for spread in same if spread.threads == wanted.threads]
+        own = [spread for spread in alike if spread.library == wanted.library]
+        return max(own or alike or same, key=lambda spread: spread.deviation, default=None)
 
 
-def between_processes(case: Case, device: Device) -> float | None:
-    """Return `Measurement.between_processes` of `case`, from the table of this machine; None without one.
+def spread_between_processes(case: Case, device: Device) -> Spread | None:
+    """Return how far processes lie apart for `case`, from the table of this machine; None without one.
 
     A table holds for the threads it was measured with: one per core.
     """
     if case.options.threads not in (None, device.cores):
         return None
     table = load_repeatability(device)
-    return None if table is None else table.deviation(_library(case), size_class(case, device))
+    return None if table is None else table.nearest(_row(case, device, 0.0))
 
 
-def spreads_of(results: Iterable[Result], device: Device) -> tuple[Spread, ...]:
-    """Return what results that were pooled from fresh processes tell, the largest of each library and class."""
-    largest: dict[tuple[str, str], float] = {}
-    for result in results:
-        medians_s = result.measurement.process_medians_s if result.measurement else ()
-        if len(medians_s) >= FEWEST_PROCESSES:
-            place = _library(result.case), size_class(result.case, device)
-            largest[place] = max(largest.get(place, 0.0), deviation_of(medians_s))
-    return tuple(Spread(*place, deviation) for place, deviation in largest.items())
+def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[Spread, ...]:
+    """Return what results of fresh processes tell, the largest of each library, number of threads and class."""
+    largest: dict[tuple[str, str, str], Spread] = {}
+    for case in dict.fromkeys(case for run in runs for case in run):
+        medians_s = [measurement.median_s for run in runs if (measurement := _measurement(run, case))]
+        if len(medians_s) < FEWEST_PROCESSES:
+            continue
+        row = _row(case, device, deviation_of(medians_s), _of_ratios(runs, case))
+        place = row.library, row.threads, row.size_class
+        seen = largest.get(place, row)
+        of_ratios = max((each.of_ratios for each in (seen, row) if each.of_ratios is not None), default=None)
+        largest[place] = replace(row, deviation=max(seen.deviation, row.deviation), of_ratios=of_ratios)
+    return tuple(largest.values())
 
 
-def deviation_of(medians_s: Sequence[float]) -> float:
-    """Return the half width, in logarithms, that holds the next process's median at 95 %: a prediction interval."""
-    logs = list(map(log, medians_s))
+def _of_ratios(runs: Sequence[Mapping[Case, Result]], case: Case) -> float | None:
+    """Return the share of `case` in the largest spread of its ratios to others of its group; None without enough."""
+    found = []
+    for other in dict.fromkeys(other for run in runs for other in run if other.group == case.group and other != case):
+        both = [(_measurement(run, case), _measurement(run, other)) for run in runs]
+        ratios = [this.median_s / that.median_s for this, that in both if this and that]
+        if len(ratios) >= FEWEST_PROCESSES:
+            found.append(deviation_of(ratios) / sqrt(2))
+    return max(found, default=None)
+
+
+def _measurement(run: Mapping[Case, Result], case: Case) -> Measurement | None:
+    result = run.get(case)
+    return result.measurement if result else None
+
+
+def _row(case: Case, device: Device, deviation: float, of_ratios: float | None = None) -> Spread:
+    operation = operation_named(case.operation)
+    library = operation.implementation_named(case.implementation).backend
+    threads: Literal["one", "many"] = "many"
+    if device.cores == 1 or operation.uses_one_thread(case.implementation, case.dtype, case.shape):
+        threads = "one"
+    return Spread(library, threads, size_class(case, device), deviation, of_ratios)
+
+
+def deviation_of(values: Sequence[float]) -> float:
+    """Return the half width, in logarithms, that holds the next process's at 95 %: a prediction interval."""
+    logs = list(map(log, values))
     return student_t(len(logs) - 1) * stdev(logs) * sqrt(1 + 1 / len(logs))
 
 
@@ -116,7 +156,3 @@ def save_repeatability(device: Device, table: Repeatability) -> None:
 
 def _path(device: Device) -> Path:
     return cache_directory() / f"repeatability-{device_key(device)}-v{REPEATABILITY_VERSION}.json"
-
-
-def _library(case: Case) -> str:
-    return operation_named(case.operation).implementation_named(case.implementation).backend

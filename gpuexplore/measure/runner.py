@@ -11,7 +11,6 @@ from functools import partial
 from itertools import product
 from random import Random
 
-from gpuexplore.devices.cpu_ceiling.probe import clock_probe
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure import first_call_cost
@@ -25,15 +24,15 @@ from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.overhead import call_overhead_s
 from gpuexplore.measure.phases import take_phases
 from gpuexplore.measure.prepare import Prepared, checked, prepare
-from gpuexplore.measure.repeatability import between_processes
+from gpuexplore.measure.repeatability import spread_between_processes
 from gpuexplore.measure.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
 from gpuexplore.measure.timing import MIN_SAMPLES, ROUND_SAMPLES, Sampling, plan_rounds, sample_in_rounds
-from gpuexplore.measure.watch import Watch
+from gpuexplore.measure.watch import SPEEDS, Watch
 from gpuexplore.model import Case, Device, Measurement, Result, Status
 from gpuexplore.operations import OPERATIONS
 
 Report = Callable[[Case | Result], None]
-TIMEKEEPER = Timekeeper()
+TIMEKEEPER = Timekeeper(look_at_cores=SPEEDS.look)
 SEEDS = 2**32
 WARM_UP_DTYPES = ("fp32", "bf16", "fp16")
 
@@ -96,6 +95,7 @@ def _plan_spot_check(sampling: Sampling, group: Group, random: Random) -> None:
     """Have a round on other values and single calls checked between the samples, when no implementation can know."""
     sampling.spot_check = partial(check_single_calls, sampling.candidate, group)
     sampling.other_values = partial(on_other_values, sampling.candidate, group)
+    sampling.alone = group.uses_one_thread(sampling.candidate.case)
     sampling.rounds_before_spot_check = random.randrange(1, MIN_SAMPLES // ROUND_SAMPLES)
 
 
@@ -108,20 +108,22 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
         checked(sampling.candidate, group, group.timed_reference)
         check_single_calls(sampling.candidate, group)
         phases = take_phases(sampling, group)
-        measurement = Measurement(
-            tuple(sampling.samples_s),
-            sampling.first_call_s,
-            sampling.calls,
-            contrasts,
-            phases,
-            between_processes=between_processes(case, group.device),
-        )
+        measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts, phases)
+        if spread := spread_between_processes(case, group.device):
+            measurement = replace(measurement, between_processes=spread.deviation, between_ratios=spread.of_ratios)
         check_finished(sampling.candidate, measurement.median_s)
         check_reuse(sampling.candidate, group, measurement.median_s)
         losses = watch.losses()
         device = with_fair_ceiling(sampling.candidate, measurement)
         environment = watch.described(group.environment, device, after)
-        measured = Measured(case, measurement, environment, None, losses, sampling.grown_bytes)
+        measured = Measured(
+            case,
+            measurement,
+            environment,
+            losses=losses,
+            looks=tuple(sampling.looks),
+            grown_bytes=sampling.grown_bytes,
+        )
         if measurement.median_s < SHORT_CALL_S:
             keep = partial(_keep, measured, prepared, group)
             measured = replace(measured, overhead_s=call_overhead_s(case, group, before=keep))
@@ -142,7 +144,7 @@ def _result(measured: Measured, prepared: Prepared, group: Group) -> Result:
 
 def warm_up(device: Device) -> None:
     """Run every implementation that `device` supports once on one element, so that the first user need not wait."""
-    clock_probe()
+    SPEEDS.prepare()
     for case in _smallest_cases(device):
         group = open_group([case], device, TIMEKEEPER)
         candidate = group.build(case, case.shape, group.inputs(case.shape))

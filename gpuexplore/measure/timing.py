@@ -17,12 +17,14 @@ of 1024 x 1024 takes 18 % longer. They count towards the budget.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from random import Random
+from time import sleep
 
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.measure.candidate import Candidate
+from gpuexplore.measure.core_speeds import Look
 from gpuexplore.measure.guard import limit_s
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.memory import resident_bytes
@@ -41,6 +43,8 @@ MIN_SAMPLES = 10
 MIN_SPAN_S = 30e-3  # from the first round to the last: disturbances last for milliseconds, and recur
 DISTURBED_SHARE = 0.02  # of a core, which web servers used during a round: it is taken again
 AGAIN_S = 0.25  # so long at most, for long calls span disturbances anyhow
+PATIENCE_S = 0.3  # for slow cores, of all rounds of a case: most neighbours are gone by then
+PAUSE_S = 5e-3  # between two looks at them
 PRECISION = 0.01  # half width of the interval over the median
 
 
@@ -51,15 +55,22 @@ class _Take:
     Attributes:
         lasted_s: seconds, those of the calls that wake threads included.
         disturbed_s: CPU seconds that web servers of this host used meanwhile.
+        slowest: what was seen of the slowest core just before or after; None is unknown.
     """
 
     samples_s: Sequence[float]
     lasted_s: float
     disturbed_s: float
+    slowest: Look | None = None
 
     @property
     def is_disturbed(self) -> bool:
         return self.disturbed_s > DISTURBED_SHARE * self.lasted_s
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a core was slow that it computed on."""
+        return self.slowest is not None and self.slowest.is_slow
 
 
 @dataclass(slots=True)
@@ -69,6 +80,9 @@ class Sampling:
     Attributes:
         spot_check: called once between two rounds, after `rounds_before_spot_check` of them.
         other_values: inside it, a round that does not count computes with other values; checks its output at the end.
+        alone: whether one thread of a CPU computes.
+        looks: at the cores, one for each round that counts; none where nothing is known.
+        patience_s: seconds that are left to wait for slow cores.
         grown_bytes: by which this process grew during its rounds.
     """
 
@@ -84,6 +98,9 @@ class Sampling:
     spot_check: Call | None = None
     other_values: Callable[[], AbstractContextManager[None]] = nullcontext
     rounds_before_spot_check: int = 0
+    alone: bool = False
+    looks: list[Look] = field(default_factory=list)
+    patience_s: float = PATIENCE_S
     grown_bytes: int = 0
 
     @property
@@ -100,6 +117,7 @@ class Sampling:
                 taken.append(self._best_take(time, samples))
         best = taken[-1]
         self.samples_s += best.samples_s
+        self.looks += [best.slowest] if best.slowest else []
         self.spent_s += best.lasted_s
         self.span_s = (time.clock() - self.started_ns) * 1e-9
 
@@ -115,13 +133,37 @@ class Sampling:
 
     def _best_take(self, time: Timekeeper, samples: int) -> "_Take":
         """Take the samples of a round, again where it was disturbed; return the least disturbed ones."""
-        time.wait_for_idle_threads()
         before_bytes = resident_bytes()
         takes: list[_Take] = []
-        while not takes or (takes[-1].is_disturbed and sum(take.lasted_s for take in takes) < AGAIN_S):
-            takes.append(self._take(time, samples))
+        while not takes or self._is_worth_another(takes):
+            before, taken, after = self._quiet(time), self._take(time, samples), self._look(time)
+            slowest = min((look for look in (before, after) if look), key=lambda look: look.share, default=None)
+            takes.append(replace(taken, slowest=slowest))
         self.grown_bytes += resident_bytes() - before_bytes
-        return min(takes, key=lambda take: take.disturbed_s)
+        return min(takes, key=lambda take: (take.is_slow, take.disturbed_s))
+
+    def _is_worth_another(self, takes: Sequence["_Take"]) -> bool:
+        last = takes[-1]
+        if last.is_slow and self.patience_s > 0:
+            self.patience_s -= last.lasted_s
+            return True
+        return last.is_disturbed and sum(take.lasted_s for take in takes) < AGAIN_S
+
+    def _quiet(self, time: Timekeeper) -> Look | None:
+        """Wait until no core is slow, while patience lasts; return how fast they run then."""
+        look = self._look(time, before=True)
+        while look and look.is_slow and self.patience_s > 0:
+            self.patience_s -= PAUSE_S
+            sleep(PAUSE_S)
+            look = self._look(time)
+        return look
+
+    def _look(self, time: Timekeeper, *, before: bool = False) -> Look | None:
+        if time.look_at_cores and self.candidate.device.kind == "cpu":
+            return time.look_at_cores(self.alone, time.wait_for_idle_threads)
+        if before:
+            time.wait_for_idle_threads()
+        return None
 
     def _take(self, time: Timekeeper, samples: int) -> "_Take":
         with time.undisturbed(self.round_s) as disturbed_s, time.isolate_core():

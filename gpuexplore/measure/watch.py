@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, replace
 from gpuexplore.backends.timer import Call
 from gpuexplore.devices import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.devices.cpu_ceiling.probe import clock_probe, prepare_clock_probe
+from gpuexplore.devices.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
+from gpuexplore.measure.core_speeds import CoreSpeeds
 from gpuexplore.model import Device, Environment, Telemetry
+
+SPEEDS = CoreSpeeds(core_rates)  # of this process
 
 
 @dataclass(slots=True)

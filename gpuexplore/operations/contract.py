@@ -280,6 +280,10 @@ class Operation:
         """Return the elements of the largest input or output."""
         return max(prod(array) for array in (*self.inputs(shape), self.output(shape)))
 
+    def uses_one_thread(self, implementation: str, dtype: str, shape: Shape) -> bool:
+        """Return whether `implementation` computes on one thread of a CPU, however many there are."""
+        return self.implementation_named(implementation).uses_one_thread(dtype, self.largest_array(shape))
+
     def written_share(self, shape: Shape) -> float:
         """Return the share of `byte_count` that is written."""
         written = prod(self.output(shape))

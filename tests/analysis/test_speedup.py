@@ -53,7 +53,7 @@ def test_speedup_is_the_ratio_of_medians_and_tells_where_the_rounds_disagree():
 
 def test_interval_covers_processes_only_where_both_know_how_these_differ():
     narrow, wide = measured(*[1.0] * 6), measured(*[1.04] * 6)
-    known = [replace(measurement, between_processes=0.05) for measurement in (narrow, wide)]
+    known = [replace(measurement, between_processes=0.5, between_ratios=0.05) for measurement in (narrow, wide)]
 
     within, between = paired_speedup(narrow, wide, "numpy"), paired_speedup(*known, "numpy")
 

@@ -17,7 +17,7 @@ MEANS_MORE = {"sentence", "evidence", "reason", "speedup", "diagnosis"}  # the w
 LIMITS = {"launch_bound", "compute_bound", "memory_bound", "cache_bound"}  # not told of a disturbed result any more
 NEW = {"one_thread", "converted", "nominal_flops"}
 NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
-NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "by_round", "repeat"}
+NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "between_ratios", "by_round", "repeat"}
 NEW_KEYS |= {"probe_flop_per_s", "worst"}
 
 

@@ -9,11 +9,11 @@ from gpuexplore.measure.repeatability import (
     FEWEST_PROCESSES,
     Repeatability,
     Spread,
-    between_processes,
     deviation_of,
     load_repeatability,
     save_repeatability,
     size_class,
+    spread_between_processes,
     spreads_of,
 )
 from gpuexplore.model import Bandwidth, CacheRoof, Case, Device, Measurement, Options, Result, Shape, Status
@@ -25,7 +25,12 @@ DEVICE = Device(
 TABLE = Repeatability(
     "2026-11-22T00:00:00+00:00",
     12,
-    (Spread("numpy", "L1", 0.02), Spread("torch", "L1", 0.05), Spread("numpy", "memory", 0.2)),
+    (
+        Spread("numpy", "one", "L1", 0.02, 0.01),
+        Spread("torch", "one", "L1", 0.05, 0.02),
+        Spread("torch", "many", "L1", 0.07, 0.03),
+        Spread("numpy", "one", "memory", 0.2),
+    ),
 )
 
 
@@ -50,29 +55,30 @@ def test_without_measured_caches_the_last_level_counts():
 
 
 def test_without_a_table_nothing_is_known():
-    assert between_processes(case(), DEVICE) is None
+    assert spread_between_processes(case(), DEVICE) is None
 
 
 def test_a_table_is_kept_for_the_processor_it_was_measured_on():
     save_repeatability(DEVICE, TABLE)
 
     assert load_repeatability(DEVICE) == TABLE
-    assert between_processes(case(), DEVICE) == 0.02
+    assert spread_between_processes(case(), DEVICE) == TABLE.spreads[0]
     assert load_repeatability(replace(DEVICE, name="Another CPU")) is None
 
 
 def test_a_library_without_a_row_gets_the_largest_of_its_class_and_a_class_without_rows_nothing():
     save_repeatability(DEVICE, TABLE)
 
-    assert between_processes(case(implementation="numba-cpu"), DEVICE) == 0.05
-    assert between_processes(case(n=100_000), DEVICE) is None
+    assert spread_between_processes(case(implementation="numba-cpu"), DEVICE) == TABLE.spreads[2]
+    assert spread_between_processes(case(implementation="torch"), replace(DEVICE, cores=1)) is None
+    assert spread_between_processes(case(n=100_000), DEVICE) is None
 
 
 def test_a_table_says_nothing_of_other_thread_counts():
     save_repeatability(DEVICE, TABLE)
 
-    assert between_processes(case(threads=2), DEVICE) == 0.02
-    assert between_processes(case(threads=1), DEVICE) is None
+    assert spread_between_processes(case(threads=2), DEVICE) == TABLE.spreads[0]
+    assert spread_between_processes(case(threads=1), DEVICE) is None
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"spreads": 3}', "\x00"])
@@ -86,11 +92,15 @@ def test_a_table_that_cannot_be_read_is_none(home, text):
 def test_the_least_repeatable_case_of_a_class_stands_for_it():
     steady = [exp(0.001 * number) for number in range(FEWEST_PROCESSES)]
     scattered = [exp(0.1 * number) for number in range(FEWEST_PROCESSES)]
-    results = [pool(case(1000), steady), pool(case(2000), scattered), pool(case(1000, "torch"), steady[:-1])]
+    runs = [
+        {each: ok(each, median_s) for each, median_s in ((case(1000), good), (case(2000), bad))}
+        for good, bad in zip(steady, scattered, strict=True)
+    ]
+    runs[0][case(1000, "torch")] = ok(case(1000, "torch"), 1.0)  # too few
 
-    (found,) = spreads_of(results, DEVICE)
+    (found,) = spreads_of(runs, DEVICE)
 
-    assert found == Spread("numpy", "L1", pytest.approx(deviation_of(scattered)))
+    assert found == Spread("numpy", "one", "L1", pytest.approx(deviation_of(scattered)))
     assert deviation_of(scattered) == pytest.approx(2.776 * 0.158114 * (6 / 5) ** 0.5, rel=1e-4)
 
 
@@ -99,6 +109,19 @@ def test_the_deviation_holds_the_next_process():
     assert deviation_of(list(map(exp, logs))) == pytest.approx(2.776 * 0.0790569 * 1.0954451, rel=1e-5)
 
 
-def pool(case, medians_s):
-    samples_s = tuple(seconds for seconds in medians_s for _ in range(2))
-    return Result(case, Status.OK, measurement=Measurement(samples_s, 1.0, processes=(2,) * len(medians_s)))
+def test_what_slows_all_of_a_process_leaves_ratios_as_they_are():
+    slow = [exp(0.1 * number) for number in range(FEWEST_PROCESSES)]
+    runs = [
+        {case(1000): ok(case(1000), factor), case(1000, "torch"): ok(case(1000, "torch"), factor * (1 + number / 100))}
+        for number, factor in enumerate(slow)
+    ]
+
+    numpy, torch = spreads_of(runs, DEVICE)
+
+    assert numpy.deviation == pytest.approx(deviation_of(slow))
+    of_ratios = deviation_of([1, 1.01, 1.02, 1.03, 1.04]) / 2**0.5
+    assert (numpy.of_ratios, torch.of_ratios) == (pytest.approx(of_ratios), pytest.approx(of_ratios))
+
+
+def ok(case, median_s):
+    return Result(case, Status.OK, measurement=Measurement((median_s,) * 6, 1.0))

@@ -106,6 +106,7 @@ def _measurement(measurement: Measurement | None, analyzed: AnalyzedResult) -> d
         "covers_processes": measurement.covers_processes,
         "process_medians_s": list(measurement.process_medians_s),
         "between_processes": measurement.between_processes,
+        "between_ratios": measurement.between_ratios,
         "n": len(measurement.samples_s),
         "contrasts": contrasts,
         "phases": [_phase(phase, analyzed) for phase in measurement.phases],

@@ -42,9 +42,7 @@ def runs_on_one_thread(result: Result) -> bool:
     device, case = device_of(result), result.case
     if device is None or device.kind != "cpu" or device.cores == 1:
         return False
-    operation = operation_named(case.operation)
-    implementation = operation.implementation_named(case.implementation)
-    return implementation.uses_one_thread(case.dtype, operation.largest_array(case.shape))
+    return operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
 
 
 def _roofs_of_one_thread(result: Result, device: Device) -> ThreadRoofs | Device | None:

@@ -1,10 +1,12 @@
 """How fast one core computes right now: the loop of the fp32 ceiling for about a millisecond.
 
 Run before and after samples it shows a clock that changed, and neighbours that no account of this machine knows, as
-the other thread of a core that two virtual machines share.
+the other thread of a core that two virtual machines share. Between samples fewer passes on several cores do.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from ctypes import CFUNCTYPE, addressof, c_float, c_int64, c_void_p, create_string_buffer
 from dataclasses import dataclass
@@ -16,8 +18,9 @@ from typing import Any
 from gpuexplore.devices.cpu_ceiling.loops import loop_code, loops_for
 
 DTYPE = "fp32"
-TRIAL_S = 2e-4  # shorter than a scheduler's slice: the best of several is not about others on this core
-TRIALS = 5
+TRIAL_S = 1e-4  # shorter than a scheduler's slice: the best of several is not about others on this core
+TRIALS = 10
+BRIEF_TRIALS = 2
 FIRST_TURNS = 2_000
 CALIBRATIONS = 5
 SCRATCH_BYTES = 256  # two vector registers and room to spare
@@ -46,8 +49,38 @@ def clock_probe() -> float | None:
     trial = _calibrated()
     if trial is None:
         return None
+    return _best(trial, TRIALS)
+
+
+def core_rates(cores: Sequence[int]) -> tuple[float, ...]:
+    """Return the FLOP/s of each of `cores` now, all at once; none without LLVM, or where threads cannot be placed."""
+    trial = _calibrated()
+    if trial is None or not cores:
+        return ()
+    with suppress(OSError):  # a core that was taken from this process meanwhile
+        first, *rest = cores
+        others = [_threads().submit(_rate_on, core, trial) for core in rest]
+        return (_rate_on(first, trial), *(other.result() for other in others))
+    return ()
+
+
+def _rate_on(core: int, trial: Callable[[], float]) -> float:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        return _best(trial, BRIEF_TRIALS)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _best(trial: Callable[[], float], count: int) -> float:
     trial()  # a core that slept raises its clock
-    return max(trial() for _ in range(TRIALS))
+    return max(trial() for _ in range(count))
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="clock-probe")
 
 
 @cache
@@ -73,10 +106,10 @@ def _compiled() -> Callable[[], float]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(loop_code(DTYPE, loop)), target)
     engine.finalize_object()
     run = CFUNCTYPE(None, c_int64, c_void_p, c_void_p)(engine.get_function_address(DTYPE))
-    sums = create_string_buffer(SCRATCH_BYTES)
     factors = (c_float * SCRATCH_FLOATS)(*(gauss(0.0, 1.0) for _ in range(SCRATCH_FLOATS)))
 
     def rate(turns: int) -> float:
+        sums = create_string_buffer(SCRATCH_BYTES)  # of the thread's own
         start = perf_counter()
         run(turns, addressof(sums), addressof(factors))
         return turns * loop.flop_count / (perf_counter() - start)

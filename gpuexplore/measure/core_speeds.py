@@ -1,0 +1,87 @@
+"""How fast the cores run that a candidate computes on: a neighbour on the other thread of a core takes half of it.
+
+Virtual machines share cores with others of whom no account of this machine knows. A loop of multiply-adds on each core
+finds them: where it runs at half its best, a product of 512 x 512 takes 1.5 times as long (benchmarks/README.md). They
+come for milliseconds or for seconds, so a round of samples waits for quiet cores, for a while.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from gpuexplore.backends.timer import Call
+from gpuexplore.statistics import quantile
+
+SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
+USUAL = 0.9  # of the looks at a core were below it: neither a burst of its clock nor what neighbours leave
+KEPT = 256  # looks
+MOST_CORES = 8  # that are looked at, at once
+FRESH_S = 3e-4  # nothing else ran since then: the end of one round is the beginning of the next
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How fast the slowest core ran.
+
+    Attributes:
+        share: of what it usually reaches.
+    """
+
+    share: float
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether what runs there now takes longer than it should."""
+        return self.share < SLOW_BELOW
+
+
+class CoreSpeeds:
+    """What this process has seen of its cores.
+
+    Args:
+        rates: FLOP/s of each of the cores it gets; none where that is unknown.
+        clock: in seconds.
+    """
+
+    def __init__(
+        self,
+        rates: Callable[[Sequence[int]], Sequence[float]],
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._rates, self._clock = rates, clock
+        self._seen: dict[tuple[int, int], deque[float]] = {}  # of a core, among so many that are looked at
+        self._last: tuple[float, bool, Look | None] = (-FRESH_S, False, None)
+
+    def prepare(self) -> None:
+        """See each core once, which starts what it is seen by."""
+        for alone in (True, False):
+            self.look(alone, lambda: None)
+
+    def look(self, alone: bool, wait: Call) -> Look | None:
+        """Wait until pool threads sleep; return how fast the cores run then, None where that is unknown.
+
+        Args:
+            alone: whether one thread computes: the first core, on which `isolate_core` keeps it.
+            wait: returns when pool threads of this process sleep.
+        """
+        seen_s, same, look = self._last
+        if self._clock() - seen_s < FRESH_S and same == alone:
+            return look
+        wait()
+        cores = _cores()[: 1 if alone else MOST_CORES]
+        shares = [self._share((core, len(cores)), rate) for core, rate in zip(cores, self._rates(cores), strict=False)]
+        look = Look(min(shares)) if shares else None
+        self._last = (self._clock(), alone, look)
+        return look
+
+    def _share(self, place: tuple[int, int], rate: float) -> float:
+        seen = self._seen.setdefault(place, deque(maxlen=KEPT))
+        seen.append(rate)
+        return rate / quantile(seen, USUAL)
+
+
+def _cores() -> list[int]:
+    """Return the cores that this thread may use; none where the system does not let threads be placed."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
