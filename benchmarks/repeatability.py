@@ -19,13 +19,12 @@ from pathlib import Path
 from statistics import median
 
 from gpuexplore.analysis.speedup import speedup
-from gpuexplore.cli.repeatability_command import DISTURBANCES
 from gpuexplore.cli.repeatability_command import measure as measure_table
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.environment import utc_now
 from gpuexplore.measure.repeatability import Repeatability, save_repeatability, spreads_of
-from gpuexplore.model import Case, Device, Options, Result
+from gpuexplore.model import DISTURBED, Case, Device, Options, Result
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import encode
 from gpuexplore.statistics import median_interval, quantile
@@ -166,7 +165,7 @@ def _of(process: Process, name: str, size: int, implementation: str) -> Result:
 
 
 def _is_flagged(result: Result) -> bool:
-    return bool({flag.name for flag in result.flags} & DISTURBANCES)
+    return bool({flag.name for flag in result.flags} & DISTURBED)
 
 
 def _name(case: Case) -> str:

@@ -76,6 +76,7 @@ FlagName = Literal[
     "truncated",
     "simulated",
 ]
+DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: nothing rests on such
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 UNREADABLE = "the reason cannot be shown"

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, get_args
 
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
@@ -35,9 +35,11 @@ DiagnosisKind = Literal[
     "transfer_dominates",
     "throttled",
     "contended",
+    "drifted",
     "noisy",
 ]
-DISTURBANCES: frozenset[Literal["throttled", "contended", "noisy"]] = frozenset({"throttled", "contended", "noisy"})
+Disturbance = Literal["throttled", "contended", "drifted", "noisy"]
+DISTURBANCES: frozenset[Disturbance] = frozenset(get_args(Disturbance))
 Severity = Literal["explains", "doubt", "wrong"]
 
 

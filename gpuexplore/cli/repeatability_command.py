@@ -16,13 +16,12 @@ from gpuexplore.measure.repeatability import (
     save_repeatability,
     spreads_of,
 )
-from gpuexplore.model import MOST_PROCESSES, Case, Device, Options, Result, Status
+from gpuexplore.model import DISTURBED, MOST_PROCESSES, Case, Device, Options, Result, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import encode
 from gpuexplore.units import UNKNOWN, format_percent, read_whole
 
 PROCESSES = 12
-DISTURBANCES = {"contended", "throttled", "drifted"}  # whoever meets them is told so by the flag
 SIZES = {"vector_add": (1_000, 20_000, 200_000, 5_000_000), "matmul": (32, 128, 256, 512, 1024)}
 
 
@@ -60,7 +59,7 @@ def measure(device: Device, count: int) -> tuple[Device, Sequence[Mapping[Case, 
 
 
 def _is_undisturbed(result: Result) -> bool:
-    return result.status is Status.OK and not {flag.name for flag in result.flags} & DISTURBANCES
+    return result.status is Status.OK and not {flag.name for flag in result.flags} & DISTURBED
 
 
 def _in_a_fresh_process(device: Device) -> tuple[Device, dict[Case, Result]]:

@@ -7,7 +7,7 @@ from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.candidate import cache_mode, flush_bytes
 from gpuexplore.measure.contention import contention
-from gpuexplore.measure.core_speeds import Look
+from gpuexplore.measure.core_speeds import SLOW_BELOW, Look
 from gpuexplore.measure.guard import element_count
 from gpuexplore.model import CacheRoof, Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Implementation, Operation
@@ -106,14 +106,26 @@ def _drifted(environment: Environment, looks: Sequence[Look]) -> Flag | None:
             f"to {format_percent(max(slow))} of its usual rate: the clock was lower, or a neighbour used the same core",
         )
     before, after = environment.before.probe_flop_per_s, environment.after.probe_flop_per_s
-    if not before or not after or max(before, after) <= DRIFTED_BY * min(before, after):
+    if not before or not after:
         return None
+    if max(before, after) <= DRIFTED_BY * min(before, after):
+        return _slower_than_its_peak(max(before, after), environment.device)
     share = format_percent(after / before)
     return Flag(
         "drifted",
         f"the same loop of multiply-adds ran at {share} of the rate after the samples: the clock changed or a "
         "neighbour came or went",
     )
+
+
+def _slower_than_its_peak(flop_per_s: float, device: Device) -> Flag | None:
+    """Return the flag of a core that ran slower all the time than when its peaks were measured."""
+    roofs = device if device.cores == 1 else device.one_thread
+    peak = roofs.peak("fp32", "vector") if roofs else None
+    if peak is None or peak.kind != "measured_ceiling" or flop_per_s >= SLOW_BELOW * peak.flop_per_s:
+        return None
+    share = format_percent(flop_per_s / peak.flop_per_s)
+    return Flag("drifted", f"a core ran a loop of multiply-adds at {share} of its peak on one thread ({peak.source})")
 
 
 def _emulated(dtype: DType, device: Device) -> Flag | None:

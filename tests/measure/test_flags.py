@@ -6,8 +6,9 @@ import pytest
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.core_speeds import Look
 from gpuexplore.measure.flags import Measured, find_flags
-from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry
+from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry, ThreadRoofs
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, case, environment, measurement
 
@@ -20,9 +21,9 @@ def flags(
     *, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, losses=QUIET, **about
 ):
     """Return the evidence of each flag by its name."""
-    options = about.pop("options", {})
+    options, looks = about.pop("options", {}), about.pop("looks", ())
     one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
-    measured = Measured(one, measurement(*samples_s), environment(device, **about), overhead_s, losses)
+    measured = Measured(one, measurement(*samples_s), environment(device, **about), overhead_s, losses, looks=looks)
     return {flag.name: flag.evidence for flag in find_flags(measured, OPERATIONS["matmul"], DTYPES[dtype])}
 
 
@@ -83,6 +84,42 @@ def test_drifted_when_the_same_loop_ran_at_another_rate(before, after, text):
 
     assert ("drifted" in found) is (text is not None)
     assert text is None or f"ran at {text} of the rate after the samples" in found["drifted"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "text"),
+    [
+        ([1.0] * 8 + [0.5] * 2, None),  # a fifth hardly moves a median
+        ([1.0] * 7 + [0.5, 0.6, 0.55], "in 3 of 10 rounds a core ran a loop of multiply-adds at 50.0 % to 60.0 %"),
+        ([0.92] * 10, None),
+        ([0.7], "in 1 of 1 rounds"),
+        ([], None),
+    ],
+)
+def test_drifted_where_cores_were_slow_in_many_rounds(shares, text):
+    found = flags(looks=tuple(map(Look, shares)))
+
+    assert ("drifted" in found) is (text is not None)
+    assert text is None or found["drifted"].startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("probe", "kind", "cores", "drifted"),
+    [
+        (80.0, "measured_ceiling", 1, True),
+        (95.0, "measured_ceiling", 1, False),
+        (80.0, "datasheet", 1, False),  # which no loop of ours reached
+        (40.0, "measured_ceiling", 2, True),
+        (80.0, "measured_ceiling", 2, False),  # the peak of one thread is half
+    ],
+)
+def test_drifted_where_a_core_was_slower_all_the_time_than_when_its_peaks_were_measured(probe, kind, cores, drifted):
+    device = replace(CPU, cores=cores, peaks=(Peak("fp32", "vector", 100.0, kind, "FMA loop"),))
+    device = replace(device, one_thread=ThreadRoofs((replace(device.peaks[0], flop_per_s=50.0),), None))
+    found = flags(device=device, before=Telemetry(probe_flop_per_s=probe), after=Telemetry(probe_flop_per_s=probe))
+
+    assert ("drifted" in found) is drifted
+    assert not drifted or "at 80.0 % of its peak on one thread" in found["drifted"]
 
 
 @pytest.mark.parametrize(("clock_hz", "throttled"), [(None, False), (1e9, False), (0.76e9, False), (0.5e9, True)])

@@ -8,6 +8,8 @@ from random import Random
 import pytest
 
 from gpuexplore.backends.timer import MIN_BATCH_S, HostTimer
+from gpuexplore.measure import timing
+from gpuexplore.measure.core_speeds import Look
 from gpuexplore.measure.guard import limit_s
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.timing import (
@@ -15,6 +17,8 @@ from gpuexplore.measure.timing import (
     DISTURBED_SHARE,
     MIN_SAMPLES,
     MIN_SPAN_S,
+    PATIENCE_S,
+    PAUSE_S,
     ROUND_SAMPLES,
     WARM_UP_CALLS,
     Sampling,
@@ -24,7 +28,7 @@ from gpuexplore.measure.timing import (
 )
 from gpuexplore.model import LARGEST_BUDGET_S
 from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL
-from tests.measure.fakes import FakeClock, FakeEventTimer, FakeWork, candidate
+from tests.measure.fakes import GPU, FakeClock, FakeEventTimer, FakeWork, candidate
 
 NOISY_S = [1.0, 2.0, 3.0, 1.5, 2.5] * 10
 LONG_S = 1.0  # so long that nothing has to be woken before it
@@ -251,6 +255,60 @@ def test_waking_is_no_sample():
     sampling.take_round(bench.time)
 
     assert sampling.samples_s == pytest.approx([1e-5])
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Count the pauses between looks, which take no time."""
+    pauses = []
+    monkeypatch.setattr(timing, "sleep", pauses.append)
+    return pauses
+
+
+def looked_at(bench, shares):
+    """Return a sampling of one whose cores are seen at `shares`, then at the last of them."""
+    left = list(shares)
+    sampling = bench.sampling("one")
+    time = replace(bench.time, look_at_cores=lambda alone, wait: Look(left.pop(0) if len(left) > 1 else left[0]))
+    return sampling, time
+
+
+def test_a_round_begins_when_no_core_is_slow(patient):
+    sampling, time = looked_at(Bench(one=[LONG_S]), [0.5, 0.6, 1.0])
+    sampling.take_round(time)
+
+    assert patient == [PAUSE_S, PAUSE_S]
+    assert sampling.looks == [Look(1.0)]
+    assert sampling.patience_s == pytest.approx(PATIENCE_S - 2 * PAUSE_S)
+
+
+def test_a_round_that_a_slow_core_spoiled_is_taken_again(patient):
+    bench = Bench(one=[2.0 * SHORT_S, SHORT_S])
+    sampling, time = looked_at(bench, [1.0, 0.5, 1.0])
+    sampling.take_round(time)
+
+    assert sampling.looks == [Look(1.0)]
+    assert sampling.samples_s == [pytest.approx(SHORT_S)]
+    assert patient == []
+
+
+def test_patience_ends_and_then_rounds_count_as_they_are(patient):
+    sampling, time = looked_at(Bench(one=[LONG_S]), [0.5])
+    for _ in range(3):
+        sampling.take_round(time)
+
+    assert len(patient) == ceil(PATIENCE_S / PAUSE_S)
+    assert sampling.looks == [Look(0.5)] * 3
+    assert len(sampling.samples_s) == 3
+
+
+def test_a_gpu_needs_no_look_at_the_cores(patient):
+    bench = Bench(one=[LONG_S])
+    sampling = bench.sampling("one")
+    sampling.candidate = replace(sampling.candidate, device=GPU)
+    sampling.take_round(replace(bench.time, look_at_cores=lambda alone, wait: pytest.fail("looked")))
+
+    assert (sampling.looks, bench.waits) == ([], 1)
 
 
 def test_every_round_waits_for_idle_threads_first():

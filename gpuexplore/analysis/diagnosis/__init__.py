@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from gpuexplore.analysis.diagnosis.cpu import slow_blas, too_few_threads
-from gpuexplore.analysis.diagnosis.disturbances import contended, noisy, throttled
+from gpuexplore.analysis.diagnosis.disturbances import contended, drifted, noisy, throttled
 from gpuexplore.analysis.diagnosis.formats import converted, emulated, tf32
 from gpuexplore.analysis.diagnosis.gpu import transfer_dominates, wave_tail
 from gpuexplore.analysis.diagnosis.impossible import over_bandwidth, over_peak
@@ -26,6 +26,7 @@ RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance 
     over_bandwidth,
     throttled,
     contended,
+    drifted,
     emulated,
     slow_blas,
     launch_bound,

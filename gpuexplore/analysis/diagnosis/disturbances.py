@@ -1,7 +1,6 @@
 """What disturbed a measurement, by its flags: each with what to do about it."""
 
-from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
-from gpuexplore.model import FlagName
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, Disturbance
 from gpuexplore.units import format_percent
 
 
@@ -23,6 +22,16 @@ def contended(analyzed: AnalyzedResult) -> Diagnosis | None:
     )
 
 
+def drifted(analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that the cores ran slower for a while."""
+    return _by_flag(
+        analyzed,
+        "drifted",
+        "was measured while a core ran slower than it usually does, so its limit is not told: measure again, and end "
+        "what shares the cores, other virtual machines too",
+    )
+
+
 def noisy(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the samples lie far apart."""
     found = _by_flag(
@@ -39,8 +48,8 @@ def noisy(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis(found.kind, found.sentence, f"{evidence} samples", found.severity)
 
 
-def _by_flag(analyzed: AnalyzedResult, name: FlagName, means: str) -> Diagnosis | None:
+def _by_flag(analyzed: AnalyzedResult, name: Disturbance, means: str) -> Diagnosis | None:
     flag = analyzed.flag(name)
-    if flag is None or flag.name not in ("throttled", "contended", "noisy"):
+    if flag is None:
         return None
-    return Diagnosis(flag.name, f"{analyzed.label} {means}.", flag.evidence, "doubt")
+    return Diagnosis(name, f"{analyzed.label} {means}.", flag.evidence, "doubt")

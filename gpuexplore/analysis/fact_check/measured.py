@@ -18,11 +18,9 @@ from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.rates import flop_count, shape_label
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.devices.identity import same_device
-from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, FlagName, Result
+from gpuexplore.model import DEFAULT_BUDGET_S, DISTURBED, Device, Experiment, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_flop_per_s, format_multiple, format_percent
-
-DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled"})
 
 
 @dataclass(frozen=True, slots=True)

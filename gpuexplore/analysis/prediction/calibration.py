@@ -21,14 +21,13 @@ from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
 from gpuexplore.devices.identity import device_key, is_namesake, same_device
 from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.model import Case, Device, Measurement, Result
+from gpuexplore.model import DISTURBED, Case, Device, Measurement, Result
 from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
 UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
 NOTED_NOISE, NOTED_SIZE = 0.1, 8192  # of a result in the notes of the table, which state no shape
 DISTURBED_NOISE = 0.25  # of a measurement that others or heat slowed down
-DISTURBED = frozenset({"contended", "throttled"})
 DEVIATIONS_OF_95 = 1.96  # on each side of a normal distribution
 MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and tell little
 

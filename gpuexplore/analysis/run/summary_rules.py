@@ -30,6 +30,7 @@ CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know
         "over_bandwidth": "above the memory bandwidth",
         "throttled": "with a throttled clock",
         "contended": "overlapped with other work",
+        "drifted": "on cores that ran slower for a while",
         "noisy": "noisy",
     }
 )

@@ -5,6 +5,7 @@ What is measured is in `gpuexplore.devices.cpu_ceiling.measure`, which compiles 
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,7 +66,20 @@ def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = 
         return with_ceiling(device, saved)
     from gpuexplore.devices.cpu_ceiling.measure import measure_ceiling
 
-    return with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
+    passed_over = _passed_over(device, count)
+    measured = with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
+    return replace(measured, notes=(*measured.notes, *passed_over))
+
+
+def _passed_over(cpu: Device, threads: int) -> tuple[str, ...]:
+    """Return what to say of a saved file that is of another processor, or cannot be read; nothing without one."""
+    with suppress(InvalidInput):  # a directory that cannot be used has a note of its own
+        path = _path(cpu, threads)
+        if path.exists() and load_ceiling(cpu, threads) is None:
+            return (
+                f"The saved ceilings in {path} are another processor's, or cannot be read: they were measured again.",
+            )
+    return ()
 
 
 def with_saved(device: Device, ceiling: Ceiling) -> Device:

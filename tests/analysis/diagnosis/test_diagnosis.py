@@ -74,6 +74,7 @@ ONE_CORE = ThreadRoofs(
 )
 CACHE = CacheRoof(2, 10**6, Bandwidth(1.25e11, "measured_ceiling", "triad"))
 FAST = Bandwidth(4e12, "measured_ceiling", "a test")
+DRIFTED = Flag("drifted", "in 4 of 10 rounds a core ran a loop of multiply-adds at 50 % to 60 % of its usual rate")
 CONTENDED, NOISY = Flag("contended", "other work took 40 % of the CPU"), Flag("noisy", "spreads over 20 %")
 THROTTLED, LAUNCH_BOUND = Flag("throttled", "it is hot"), Flag("launch_bound", "a call on one element takes 5 µs")
 MILLION = Shape.of(n=10**6)
@@ -277,6 +278,11 @@ SPEAKS = {
         (added(4.2e-4, flags=[CONTENDED]), "so its limit is not told"),
         (of_gpu("t4", flags=[Flag("contended", "1 other process used cuda:0")]), "overlapped with other work"),
     ],
+    "drifted": [
+        (ok(flags=[DRIFTED]), "a core ran slower than it usually does"),
+        (added(4.2e-4, flags=[DRIFTED]), "so its limit is not told: measure again"),
+        (ok(5e-4, size=600, flags=[DRIFTED, NOISY]), "other virtual machines too"),
+    ],
     "noisy": [
         (ok(flags=[Flag("noisy", "spreads over 20 %")]), "varies from call to call"),
         (added(4.2e-4, flags=[NOISY]), "so its limit is not told: end other programs, and repeat it"),
@@ -397,6 +403,7 @@ SILENT = {
     ],
     "throttled": [ok(), ok(flags=[CONTENDED]), ok(flags=[NOISY])],
     "contended": [ok(), ok(flags=[THROTTLED]), ok(flags=[NOISY])],
+    "drifted": [ok(), ok(flags=[THROTTLED]), ok(flags=[NOISY])],
     "noisy": [ok(), ok(flags=[CONTENDED]), ok(flags=[THROTTLED])],
 }
 BY_NAME = {rule.__name__: rule for rule in RULES}

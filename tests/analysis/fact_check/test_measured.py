@@ -68,7 +68,7 @@ def test_the_newest_result_decides():
     assert verdict("A3", old, new, here) == "not confirmed here"
 
 
-@pytest.mark.parametrize("flag", ["contended", "throttled"])
+@pytest.mark.parametrize("flag", ["contended", "drifted", "throttled"])
 def test_a_disturbed_time_decides_nothing(flag):
     disturbed = convolution(9e-3, "cpu", flags=[Flag(flag, "a test")])
 

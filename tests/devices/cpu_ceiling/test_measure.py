@@ -150,6 +150,21 @@ def test_file_of_another_processor_of_this_name_is_not_read_wherever_it_came_fro
     assert load_ceiling(ZEN_5, 2) is None
 
 
+@pytest.mark.parametrize("text", [None, "{", "[]"])
+def test_a_file_that_is_passed_over_is_named(home, monkeypatch, text):
+    monkeypatch.setattr("gpuexplore.devices.cpu_ceiling.measure.measure_ceiling", lambda _: QUIET)
+    save_ceiling(ZEN_4, QUIET)
+    (written,) = (home / "cache").glob("ceiling-*.json")
+    found = written.rename(written.with_name(written.name.replace(device_key(ZEN_4), device_key(ZEN_5))))
+    if text is not None:
+        found.write_text(text)
+
+    assert (
+        f"The saved ceilings in {found} are another processor's, or cannot be read" in ensure_ceiling(ZEN_5).notes[-1]
+    )
+    assert all("another processor" not in note for note in ensure_ceiling(ZEN_5).notes)  # it was written anew
+
+
 def test_a_file_that_names_its_cpu_alone_is_not_read(home):
     """Version 0.1 hashed the name: nobody knows which processor of that name it measured."""
     written = hashlib.sha256(f"{ZEN_5.name}|2|{CEILING_VERSION}".encode()).hexdigest()[:16]
