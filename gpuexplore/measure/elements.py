@@ -16,7 +16,7 @@ know, Σ±x is expected from Σ± of the last input, for a fraction of the FLOPs
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,16 @@ def judge(out: Array, reference: Reference, shape: Shape) -> Accuracy:
     if reference.sums:
         found.append(_worst_sum(out, reference.sums, bound))
     return replace(accuracy, worst=max(found, key=lambda worst: worst.share))
+
+
+def widest_tolerance(reference: Reference, shape: Shape) -> float:
+    """Return the largest relative error that any part of an output may have for these inputs, kinks included."""
+    norms = [float(np.linalg.norm(expected)) for _, expected in reference.parts]
+    besides = (
+        (leeway + _underflow(expected, reference.dtype)) / (norm or hypot(*norms) or 1.0)
+        for (_, expected), leeway, norm in zip(reference.parts, reference.leeways, norms, strict=True)
+    )
+    return tolerance(reference.operation, shape, reference.dtype) + max(besides, default=0.0)
 
 
 def _underflow(expected: Array, dtype: DType) -> float:

@@ -1,14 +1,20 @@
 """A file without provenance is refused, with the file, the line and what is missing."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
 
+from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.correctness import tolerance
+from gpuexplore.model import Accuracy, Shape
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Provenance, validate
+from gpuexplore.recorded.figures import check_result
 from gpuexplore.serialization import encode
+from tests.analysis.made import ok
 from tests.devices.processors import ZEN_4, ZEN_5
 from tests.recorded import made
 
@@ -264,6 +270,18 @@ def test_ok_without_its_accuracy_is_refused(tmp_path):
 def test_a_tolerance_wider_than_rounding_explains_is_refused(tmp_path):
     told = {"relative_error": 0.9, "tolerance": 10.0}
     assert "line 2: tolerance '10.0': accepted are up to" in refused(tmp_path, changed(2, accuracy=told))
+
+
+def test_units_of_a_relu_near_zero_widen_a_tolerance_as_far_as_the_seed_tells():
+    shape = Shape.of(batch=33, inputs=17, hidden=65, outputs=11, layers=3)
+    usual = tolerance(OPERATIONS["mlp_step"], shape, DTYPES["fp16"])
+    wide = ok(operation="mlp_step", shape=shape, dtype="fp16", implementation="numpy")
+    wide = replace(wide, accuracy=Accuracy(usual, 30 * usual))
+
+    check_result(replace(wide, seed=0))
+    for seed in (7, None):
+        with pytest.raises(InvalidInput, match="tolerance"):
+            check_result(replace(wide, seed=seed))
 
 
 @pytest.mark.parametrize(("field", "value"), [("cores", 7), ("spec_key", "t4"), ("compute_capability", "1.0")])
