@@ -30,6 +30,8 @@ from gpuexplore.model import Experiment, Options, Result, RunState, Status  # no
 from gpuexplore.store import Store, open_store  # noqa: E402
 
 PROGRAM = (sys.executable, "-m", "tests.measure.evil.gpuexplore_with_plants")
+LOG = "supervisor.log"
+TRACEBACK = "Traceback (most recent call last)"
 BUDGET_S = 0.1
 LOST_AFTER_S = 180.0
 READY_S = 300.0
@@ -103,15 +105,20 @@ def by_cli(plant: Plant, environment: dict[str, str]) -> Outcome:
     try:
         found = {result["case"]["implementation"]: result for result in json.loads(ended.stdout)["results"]}
     except (ValueError, KeyError):
-        return Outcome(None, reason=f"exit code {ended.returncode}: {said[-300:]}", seconds=seconds, traceback=True)
-    own = found[plant.name]
+        return Outcome(
+            None, reason=f"exit code {ended.returncode}: {said[-300:]}", seconds=seconds, traceback=TRACEBACK in said
+        )
+    own = found.get(plant.name)
+    if own is None:
+        return Outcome(None, reason=said[-300:], seconds=seconds, traceback=TRACEBACK in said)
     flags = tuple(flag["name"] for flag in own["flags"])
-    beside = tuple(found[name]["status"] for name in plant.beside)
-    return Outcome(own["status"], flags, own["reason"] or "", beside, seconds)
+    beside = tuple(found[name]["status"] if name in found else None for name in plant.beside)
+    return Outcome(own["status"], flags, own["reason"] or "", beside, seconds, traceback=TRACEBACK in said)
 
 
-def by_queue(plant: Plant, store: Store) -> Outcome:
-    """Return what a supervisor stores of a plant."""
+def by_queue(plant: Plant, store: Store, log: Path) -> Outcome:
+    """Return what a supervisor stores of a plant, and whether it writes a traceback to `log`."""
+    read = len(_text(log))
     names = (*plant.beside, plant.name)
     experiment = Experiment(plant.operation, (plant.shape,), (plant.dtype,), names, options=Options(budget_s=BUDGET_S))
     began_s = time.monotonic()
@@ -120,10 +127,15 @@ def by_queue(plant: Plant, store: Store) -> Outcome:
     seconds, run = time.monotonic() - began_s, store.load(run_id)
     found = {result.case.implementation: result for result in run.results}
     beside = tuple(_status(found.get(name)) for name in plant.beside)
-    own = found.get(plant.name)
+    own, traceback = found.get(plant.name), TRACEBACK in _text(log)[read:]
     if own is None:
-        return Outcome(None, reason=run.reason or str(run.state), beside=beside, seconds=seconds)
-    return Outcome(str(own.status), tuple(flag.name for flag in own.flags), own.reason or "", beside, seconds)
+        return Outcome(None, (), run.reason or str(run.state), beside, seconds, traceback)
+    flags = tuple(flag.name for flag in own.flags)
+    return Outcome(str(own.status), flags, own.reason or "", beside, seconds, traceback)
+
+
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
 
 
 def _status(result: Result | None) -> str | None:
@@ -141,7 +153,7 @@ def supervised(home: Path, environment: dict[str, str]) -> Iterator[Store]:
     """Yield a store whose runs a supervisor measures; its worker is warm, and ceilings are measured."""
     url = f"sqlite:///{home}/gpuexplore.sqlite3"
     with open_store(url) as store:
-        log = ("--log", str(home / "supervisor.log"))
+        log = ("--log", str(home / LOG))
         process = subprocess.Popen((*PROGRAM, "supervisor", "--database", url, *log), env=environment)
         try:
             first = Experiment("vector_add", (PLANTS[0].shape,), ("fp32",), ("numpy",))
@@ -161,7 +173,10 @@ def measured(plants: Iterable[Plant], routes: Iterable[str], home: Path) -> Iter
         "GPUEXPLORE_LIMIT_DEVICE_SECONDS_PER_HOUR": "1000000",
     }
     with supervised(home, environment) as store:
-        take = {"cli": lambda plant: by_cli(plant, environment), "queue": lambda plant: by_queue(plant, store)}
+        take = {
+            "cli": lambda plant: by_cli(plant, environment),
+            "queue": lambda plant: by_queue(plant, store, home / LOG),
+        }
         for first in take.values():  # an honest one, untimed: it may have a ceiling measured again that it passes
             first(PLANTS[0])
         for plant in plants:

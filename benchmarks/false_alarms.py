@@ -25,7 +25,7 @@ from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.measure.candidate import build_candidate, unsupported
 from gpuexplore.measure.elements import bound_of, judge
 from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.model import Accuracy, Case, DataMode, Options, Shape
+from gpuexplore.model import Case, DataMode, Options, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Implementation, Operation
 
@@ -96,13 +96,6 @@ ORDERS = {"one by one": one_by_one, "in pairs": in_pairs, "in blocks of 16, cut 
 MOST_TERMS = 2_000_000  # of a simulated case
 
 
-def share_of(accuracy: Accuracy) -> float:
-    """Return the error over what is allowed, of the norm or of the worst element, whichever is larger."""
-    if accuracy.relative_error is None or accuracy.worst is None:
-        return inf
-    return max(accuracy.relative_error / accuracy.tolerance, accuracy.worst.share)
-
-
 def shapes_of(operation: Operation) -> list[Shape]:
     """Return the shapes an operation is judged at."""
     lengths = (*operation.awkward, *UNLUCKY[operation.name])
@@ -118,7 +111,7 @@ def trials_of(operation: Operation, dtype: DType, shape: Shape, *, data: DataMod
         return  # no output is right
     outputs = [*_measured(operation, dtype, shape, inputs), *_simulated(operation, dtype, inputs)]
     for made_by, out in outputs:
-        share = share_of(judge(out, reference, shape))
+        share = judge(out, reference, shape).share
         yield Trial(operation.name, dtype.name, shape, made_by, out.size, share)
 
 

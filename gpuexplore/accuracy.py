@@ -36,8 +36,14 @@ class Accuracy:
     worst: WorstElement | None = None  # None: elements were not compared one by one
 
     @property
+    def share(self) -> float:
+        """The error over what is allowed, of the norm or of the worst element, whichever is larger."""
+        if self.relative_error is None:
+            return inf
+        of_norm = self.relative_error / self.tolerance if self.tolerance else inf if self.relative_error else 0.0
+        return max(of_norm, self.worst.share if self.worst else 0.0)
+
+    @property
     def within(self) -> bool:
         """Whether the output may be called right."""
-        if self.relative_error is None or self.relative_error > self.tolerance:
-            return False
-        return self.worst is None or self.worst.share <= 1
+        return self.share <= 1

@@ -76,7 +76,7 @@ FlagName = Literal[
     "truncated",
     "simulated",
 ]
-DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: nothing rests on such
+DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: little rests on such
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 UNREADABLE = "the reason cannot be shown"
@@ -188,7 +188,7 @@ class Options:
         if not (isfinite(self.budget_s) and 0 < self.budget_s <= LARGEST_BUDGET_S):
             raise InvalidInput.of("budget", self.budget_s, f"above 0, up to {LARGEST_BUDGET_S:g} seconds")
         if not 1 <= self.repeat <= MOST_PROCESSES:
-            raise InvalidInput.of("repeat", self.repeat, f"1 to {MOST_PROCESSES} processes")
+            raise InvalidInput.of("fresh processes", self.repeat, f"1 to {MOST_PROCESSES}")
 
 
 @dataclass(frozen=True, slots=True)

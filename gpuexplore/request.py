@@ -369,7 +369,7 @@ def _threads(text: str) -> int | None:
 
 
 def _repeat(text: str) -> int:
-    return _whole_number("repeat", text.strip()) if text.strip() else 1
+    return _whole_number("fresh processes", text.strip()) if text.strip() else 1
 
 
 def _block(text: str) -> tuple[int, ...] | None:

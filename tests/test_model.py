@@ -187,5 +187,15 @@ def test_samples_of_processes_must_add_up():
 
 
 def test_processes_asked_for_are_bounded():
-    with pytest.raises(InvalidInput, match="repeat '61': accepted are 1 to 60 processes"):
+    with pytest.raises(InvalidInput, match="fresh processes '61': accepted are 1 to 60"):
         Options(repeat=61)
+
+
+def test_share_of_an_accuracy_is_the_larger_of_the_norms_and_the_worst_elements():
+    worst = WorstElement("element [0]", 1.0, 1.5, 2.0)
+
+    assert Accuracy(1e-3, 1e-2, worst).share == 0.25
+    assert Accuracy(5e-3, 1e-2, worst).share == 0.5
+    assert Accuracy(None, 1e-2).share == float("inf")
+    assert Accuracy(0.0, 0.0).within
+    assert not Accuracy(1e-9, 0.0).within

@@ -279,6 +279,12 @@ class AnalyzedResult:
         """Whether something else decided its time as well, so that no limit follows from it."""
         return any(flag.name in DISTURBANCES for flag in self.result.flags)
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The names of its flags; and that its rounds say another speedup than the medians, where they do."""
+        names = tuple(flag.name for flag in self.result.flags)
+        return (*names, *(("rounds_disagree",) if self.speedup and self.speedup.by_round else ()))
+
     def flag(self, name: FlagName) -> Flag | None:
         """Return the flag called `name`; None when the result does not carry it."""
         return next((flag for flag in self.result.flags if flag.name == name), None)

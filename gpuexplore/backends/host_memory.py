@@ -6,6 +6,7 @@ to get, so samples of one process show none of that, and the next process measur
 """
 
 import mmap
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -22,7 +23,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[Any]:
     count = prod(shape)
     memory = mmap.mmap(-1, HUGE_PAGE_BYTES * (2 + count * dtype.itemsize // HUGE_PAGE_BYTES), **PRIVATE)
     if ADVICE is not None:
-        memory.madvise(ADVICE)
+        with suppress(OSError):  # a kernel without huge pages
+            memory.madvise(ADVICE)
     address = np.frombuffer(memory, dtype=np.uint8).ctypes.data
     return np.frombuffer(memory, dtype, count, offset=-address % HUGE_PAGE_BYTES).reshape(shape)
 

@@ -156,7 +156,7 @@ def _print_table(analysis: RunAnalysis) -> None:
 def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
     """Return a line of the table of results, in the order of its heading."""
     case, result = analyzed.case, analyzed.result
-    flags = " ".join(flag.name for flag in result.flags)
+    flags = " ".join(analyzed.marks)
     return (
         shape_label(case.shape),
         case.dtype,

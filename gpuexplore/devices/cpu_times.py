@@ -43,9 +43,10 @@ class CpuTimes:
     Attributes:
         at_s: the moment, by the monotonic clock.
         accounts: of all CPUs, and of those this process may use where these are fewer.
-        own_s: CPU seconds of this process and its children.
+        own_s: CPU seconds of this process, and of its children that ended.
         waits_s: by thread of this process, how long it was ready to run and had no core.
         preempted: how often a thread of this process was taken off its core.
+        children_s: CPU seconds of the children that still run.
     """
 
     at_s: float
@@ -53,6 +54,7 @@ class CpuTimes:
     own_s: float
     waits_s: Mapping[int, float] = field(default_factory=dict)
     preempted: int = 0
+    children_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def read_cpu_times(root: Path = ROOT) -> CpuTimes | None:
     everywhere = _account([lines["cpu"]], len(lines) - 1 or 1)
     usable = [line for number in affinity() if (line := lines.get(f"cpu{number}"))]
     accounts = (everywhere, _account(usable, len(usable))) if 0 < len(usable) < len(lines) - 1 else (everywhere,)
-    return CpuTimes(monotonic(), accounts, own_s + _children_s(root, "self"), _waits(root), preempted)
+    return CpuTimes(monotonic(), accounts, own_s, _waits(root), preempted, _children_s(root, "self"))
 
 
 def _cpu_lines(root: Path) -> dict[str, list[float]]:
@@ -138,14 +140,21 @@ def _waits(root: Path) -> dict[int, float]:
     return found
 
 
-def cpu_loss(before: CpuTimes | None, after: CpuTimes | None) -> CpuLoss:
-    """Return what others took of the CPU between two readings, of all CPUs or of those of this process: the worse."""
+def cpu_loss(before: CpuTimes | None, after: CpuTimes | None, *, with_children: bool = True) -> CpuLoss:
+    """Return what others took of the CPU between two readings, of all CPUs or of those of this process: the worse.
+
+    Args:
+        before: the first one; None where nothing could be read.
+        after: the second one.
+        with_children: whether children that still run work for this process, as compilers do; or are others.
+    """
     if before is None or after is None:
         return CpuLoss(reason=UNREADABLE)
     window_s = after.at_s - before.at_s
     pairs = [pair for pair in zip(before.accounts, after.accounts, strict=False) if pair[0].cpus == pair[1].cpus]
     gone = CpuLoss(window_s, reason="CPUs came or went meanwhile")
-    worst = max((_loss(old, new, before, after) for old, new in pairs), key=_badness, default=gone)
+    own_s = after.own_s - before.own_s + (after.children_s - before.children_s if with_children else 0.0)
+    worst = max((_loss((old, new), before, after, own_s) for old, new in pairs), key=_badness, default=gone)
     return replace(worst, preempted=after.preempted - before.preempted)
 
 
@@ -153,8 +162,8 @@ def _badness(loss: CpuLoss) -> float:
     return -1.0 if loss.share is None else max(loss.share, loss.waited_share)
 
 
-def _loss(old: Account, new: Account, before: CpuTimes, after: CpuTimes) -> CpuLoss:
-    window_s, own_s = after.at_s - before.at_s, after.own_s - before.own_s
+def _loss(accounts: tuple[Account, Account], before: CpuTimes, after: CpuTimes, own_s: float) -> CpuLoss:
+    (old, new), window_s = accounts, after.at_s - before.at_s
     capacity_s, counted_s = old.cpus * window_s, new.counted_s - old.counted_s
     if capacity_s * COARSEST < old.tick_s:
         return CpuLoss(window_s, reason=f"{format_seconds(window_s)} are too short to tell who used the CPU")

@@ -52,7 +52,7 @@ def _pooled(measurements: Sequence[Measurement]) -> Measurement:
 
 
 def _worst(accuracies: Sequence[Accuracy]) -> Accuracy | None:
-    return max(accuracies, key=lambda accuracy: (accuracy.relative_error or 0.0) / accuracy.tolerance, default=None)
+    return max(accuracies, key=lambda accuracy: accuracy.share, default=None)
 
 
 def _flags_of(results: Sequence[Result]) -> tuple[Flag, ...]:

@@ -24,8 +24,13 @@ Inputs = tuple[Stored, ...]
 
 
 class Accepted(NamedTuple):
-    """An output that was found right for some inputs: the same bits are right again."""
+    """An output that was found right for some inputs: the same bits are right again.
 
+    Attributes:
+        reference: for these inputs; kept, so that no other has its identity.
+    """
+
+    reference: object
     stored: Stored
     accuracy: Accuracy
 
@@ -36,7 +41,7 @@ class Candidate:
 
     `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
     can be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, by
-    whatever tells the inputs apart.
+    the identity of their reference; `threads` are those of a CPU that it computes on.
     """
 
     case: Case
@@ -50,6 +55,7 @@ class Candidate:
     phases: Mapping[PhaseName, Call] = field(default_factory=dict)
     inputs: tuple[Any, ...] = ()
     accepted: dict[int, Accepted] = field(default_factory=dict)
+    threads: int = 1
 
     def first_call_s(self, clock: Clock) -> float:
         """Return seconds of one call until the device is done."""
@@ -103,7 +109,10 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     if reason := unsupported(operation, implementation, dtype, device):
         raise Unsupported(reason)
     device = device_for(backend, device)
-    backend.set_threads(case.options.threads or device.cores or 1)
+    threads = case.options.threads or device.cores or 1
+    backend.set_threads(threads)
+    if operation.uses_one_thread(case.implementation, case.dtype, case.shape):
+        threads = 1
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     chosen = {"block": case.options.block} if case.options.block else {}
@@ -112,8 +121,8 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     flush = new_flush(cache_mode(case, device), device, backend)
     timer = backend.timer(case.device, clock)
     if isinstance(run, Phased):
-        return Candidate(case, device, backend, dtype, run.run, out, timer, flush, run.phases, there)
-    return Candidate(case, device, backend, dtype, run, out, timer, flush, inputs=there)
+        return Candidate(case, device, backend, dtype, run.run, out, timer, flush, run.phases, there, threads=threads)
+    return Candidate(case, device, backend, dtype, run, out, timer, flush, inputs=there, threads=threads)
 
 
 def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:

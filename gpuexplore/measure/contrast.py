@@ -11,6 +11,7 @@ from gpuexplore.measure.failure import describe_error
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.guard import needed_bytes
 from gpuexplore.measure.timing import Sampling, sample_alone
+from gpuexplore.measure.untouched import ChangedProcess
 from gpuexplore.model import CacheState, Contrast
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
@@ -27,16 +28,20 @@ def _contrasts(sampling: Sampling, group: Group) -> Iterator[Contrast]:
     other = other_cache(candidate, group)
     if other:
         flush = new_flush(other, candidate.device, candidate.backend)
-        yield Contrast(other, sample_alone(replace(candidate, flush=flush), sampling.call_s, group.time))
+        yield Contrast(
+            other, sample_alone(replace(candidate, flush=flush), sampling.call_s, group.time, sampling.looks)
+        )
     if sampling.call_s < SHORT_CALL_S:
         try:
             graph = candidate.backend.capture(candidate.run, candidate.case.device, GRAPH_CALLS)
+        except ChangedProcess:
+            raise
         except Exception as error:  # some calls cannot be captured: the case's own samples stand
             yield Contrast("graph", reason=describe_error(error))
             return
         if graph is not None:
             replayed = sample_alone(
-                replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time
+                replace(candidate, run=graph, flush=None), sampling.call_s * GRAPH_CALLS, group.time, sampling.looks
             )
             yield Contrast("graph", tuple(sample_s / GRAPH_CALLS for sample_s in replayed))
 

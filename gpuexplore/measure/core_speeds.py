@@ -16,7 +16,8 @@ from gpuexplore.statistics import quantile
 
 SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
 USUAL = 0.9  # of the looks at a core were below it: neither a burst of its clock nor what neighbours leave
-KEPT = 256  # looks
+KEPT = 256  # looks, so far apart at least that a neighbour of seconds is not what is usual
+APART_S = 0.05
 MOST_CORES = 8  # that are looked at, at once
 FRESH_S = 3e-4  # nothing else ran since then: the end of one round is the beginning of the next
 
@@ -52,33 +53,38 @@ class CoreSpeeds:
     ) -> None:
         self._rates, self._clock = rates, clock
         self._seen: dict[tuple[int, int], deque[float]] = {}  # of a core, among so many that are looked at
-        self._last: tuple[float, bool, Look | None] = (-FRESH_S, False, None)
+        self._noted_s: dict[tuple[int, int], float] = {}
+        self._last: tuple[float, int, Look | None] = (-FRESH_S, 0, None)
 
     def prepare(self) -> None:
         """See each core once, which starts what it is seen by."""
-        for alone in (True, False):
-            self.look(alone, lambda: None)
+        for threads in (1, len(_cores())):
+            self.look(threads, lambda: None)
 
-    def look(self, alone: bool, wait: Call) -> Look | None:
+    def look(self, threads: int, wait: Call) -> Look | None:
         """Wait until pool threads sleep; return how fast the cores run then, None where that is unknown.
 
         Args:
-            alone: whether one thread computes: the first core, on which `isolate_core` keeps it.
+            threads: that compute. Those of fewer than there are cores may be on any: the first one is looked at, which
+                `isolate_core` leaves to the calling thread.
             wait: returns when pool threads of this process sleep.
         """
+        cores = _cores()
+        cores = cores[: MOST_CORES if 1 < len(cores) <= threads else 1]
         seen_s, same, look = self._last
-        if self._clock() - seen_s < FRESH_S and same == alone:
+        if self._clock() - seen_s < FRESH_S and same == len(cores):
             return look
         wait()
-        cores = _cores()[: 1 if alone else MOST_CORES]
         shares = [self._share((core, len(cores)), rate) for core, rate in zip(cores, self._rates(cores), strict=False)]
         look = Look(min(shares)) if shares else None
-        self._last = (self._clock(), alone, look)
+        self._last = (self._clock(), len(cores), look)
         return look
 
     def _share(self, place: tuple[int, int], rate: float) -> float:
-        seen = self._seen.setdefault(place, deque(maxlen=KEPT))
-        seen.append(rate)
+        seen, now_s = self._seen.setdefault(place, deque(maxlen=KEPT)), self._clock()
+        if now_s - self._noted_s.get(place, -APART_S) >= APART_S:
+            self._noted_s[place] = now_s
+            seen.append(rate)
         return rate / quantile(seen, USUAL)
 
 

@@ -35,6 +35,7 @@ class Measured:
         losses: what others took of the CPU meanwhile, by window; none where nobody looked.
         grown_bytes: by which the process grew during the samples.
         looks: at the slowest core, one for each round of samples; none where nothing is known.
+        is_restless: whether threads of this process kept a core busy when nothing was asked of them.
     """
 
     case: Case
@@ -44,6 +45,7 @@ class Measured:
     losses: tuple[CpuLoss, ...] = ()
     grown_bytes: int = 0
     looks: tuple[Look, ...] = ()
+    is_restless: bool = False
 
 
 def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
@@ -54,7 +56,7 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
     found = (
         _cache(case, device),
         _noisy(measurement),
-        contention(environment, measured.losses),
+        _restless(measured) or contention(environment, measured.losses),
         _throttled(environment),
         _drifted(environment, measured.looks),
         _emulated(dtype, device) if flop_count else None,
@@ -84,6 +86,12 @@ def _noisy(measurement: Measurement) -> Flag | None:
     if share <= NOISY_ABOVE:
         return None
     return Flag("noisy", f"the middle half of the samples spreads over {format_percent(share)} of the median")
+
+
+def _restless(measured: Measured) -> Flag | None:
+    if not measured.is_restless:
+        return None
+    return Flag("contended", "threads of this process kept a core busy when nothing was asked of them")
 
 
 def _throttled(environment: Environment) -> Flag | None:

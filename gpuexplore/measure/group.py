@@ -1,8 +1,9 @@
 """What the cases of one group share: operation, dtype, device, inputs and reference."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import count
 
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.measure.candidate import Candidate, build_candidate
@@ -15,6 +16,8 @@ from gpuexplore.measure.untouched import Untouched
 from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
+
+UNSEEN = 2  # after the seed of the data that are timed and of the others
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,15 @@ class Group:
         """The reference for the data that are timed: the same object unless zeros or ones were asked for."""
         return self.checked_reference if self.data == "normal" else self._reference(self.data, self.seed)
 
-    def uses_one_thread(self, case: Case) -> bool:
-        """Return whether `case` computes on one thread of a CPU."""
-        is_pinned = (case.options.threads or self.device.cores) == 1
-        return is_pinned or self.operation.uses_one_thread(case.implementation, case.dtype, case.shape)
+    def unseen_references(self) -> Iterator[Reference]:
+        """Yield references on data that no call of this group has met, from the first one on for every case anew."""
+        yield self._unseen
+        for number in count(UNSEEN + 1):
+            yield self._reference("normal", self.seed + number)
+
+    @cached_property
+    def _unseen(self) -> Reference:
+        return self._reference("normal", self.seed + UNSEEN)
 
     def build(self, case: Case, shape: Shape, inputs: tuple[Stored, ...]) -> Candidate:
         """Return the implementation of `case` built on `inputs` of `shape`."""

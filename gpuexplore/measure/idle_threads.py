@@ -21,13 +21,14 @@ MAX_WAIT_S = 0.25  # OpenBLAS spins for 0.1 s unless POOL_SETTINGS were there wh
 
 def wait_for_idle_threads(
     cpu_s: Callable[[], float] = time.process_time, sleep: Callable[[float], None] = time.sleep
-) -> None:
-    """Sleep until this process uses less than a third of a core while it sleeps, at most 0.25 s."""
+) -> bool:
+    """Sleep until this process uses less than a third of a core while it sleeps, at most 0.25 s; return whether so."""
     for _ in range(int(MAX_WAIT_S / SLICE_S)):
         before_s = cpu_s()
         sleep(SLICE_S)
         if cpu_s() - before_s < IDLE_SHARE * SLICE_S:
-            return
+            return True
+    return False
 
 
 def beside_anybody(_: float) -> AbstractContextManager[Callable[[], float]]:
@@ -53,8 +54,8 @@ class Timekeeper:
         isolate_core: inside it, pool threads keep off the core of the calling thread.
         undisturbed: inside it, what serves visitors keeps off the cores; gets about how many seconds that takes, and
             yields what tells the CPU seconds that it used all the same.
-        look_at_cores: waits for idle pool threads by what it gets, and tells how fast the cores run then: the first of
-            them, where one thread computes, or all. None: nobody looks.
+        look_at_cores: gets how many threads compute, and how to wait for idle pool threads; tells how fast cores run
+            then. None: nobody looks.
         begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
             when it is checked and finished: whoever waits for it then knows what hangs.
         keep: gets a result that lacks only the cost of a call on one element, before that is measured: should the
@@ -65,6 +66,6 @@ class Timekeeper:
     wait_for_idle_threads: Call = wait_for_idle_threads
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
     undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
-    look_at_cores: Callable[[bool, Call], Look | None] | None = None
+    look_at_cores: Callable[[int, Call], Look | None] | None = None
     begin_turn: Callable[[Case, float | None], None] = ignore_turn
     keep: Callable[[Result], None] = keep_nothing

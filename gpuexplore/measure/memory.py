@@ -1,13 +1,12 @@
 """How much memory a device has free right now."""
 
-import os
+import mmap
 from pathlib import Path
 
 from gpuexplore.devices import free_gpu_bytes, memory_by_sysconf
 from gpuexplore.model import Device
 
 STATM = Path("/proc/self/statm")  # pages: of the address space, resident, ...
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 USABLE_SHARE = 0.9  # allocators and the driver need the rest
 
 
@@ -21,7 +20,7 @@ def resident_bytes() -> int:
     """Return the memory this process holds; 0 where the system does not tell, which a note on the device says."""
     try:
         with STATM.open(encoding="ascii") as file:
-            return int(file.read().split()[1]) * PAGE_BYTES
+            return int(file.read().split()[1]) * mmap.PAGESIZE
     except OSError:
         return 0
 

@@ -7,11 +7,11 @@ call: phases that do not have no times.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuexplore.measure.candidate import Candidate
 from gpuexplore.measure.failure import describe_error
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.prepare import checked
 from gpuexplore.measure.timing import Sampling, sample_alone
+from gpuexplore.measure.untouched import ChangedProcess
 from gpuexplore.model import Phase, PhaseName
 
 
@@ -26,14 +26,17 @@ def take_phases(sampling: Sampling, group: Group) -> tuple[Phase, ...]:
     candidate.run()  # leaves what a later phase begins with
     candidate.poison()
     try:
-        timed = tuple(_timed(wanted, candidate, sampling.call_s / len(wanted), group))
+        timed = tuple(_timed(wanted, sampling, group))
         checked(candidate, group, group.timed_reference)
+    except ChangedProcess:
+        raise
     except Exception as error:  # the whole call was right, and its samples stand
         return tuple(Phase(name, reason=describe_error(error)) for name in wanted)
     return timed
 
 
-def _timed(wanted: tuple[PhaseName, ...], candidate: Candidate, call_s: float, group: Group) -> Iterator[Phase]:
+def _timed(wanted: tuple[PhaseName, ...], sampling: Sampling, group: Group) -> Iterator[Phase]:
+    candidate, call_s = sampling.candidate, sampling.call_s / len(wanted)
     for name in wanted:
         alone = replace(candidate, run=candidate.phases[name])
-        yield Phase(name, sample_alone(alone, call_s, group.time))
+        yield Phase(name, sample_alone(alone, call_s, group.time, sampling.looks))

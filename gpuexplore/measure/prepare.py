@@ -30,7 +30,7 @@ from gpuexplore.measure.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, w
 from gpuexplore.model import Accuracy, Case, Shape
 
 PROBE_CALLS = 3
-KEPT_BYTES = 2**28  # of an output that was right: comparing bits takes a tenth of the time of judging elements
+KEPT_BYTES = 2**26  # of an output that was right: comparing bits takes a tenth of the time of judging elements
 ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
 
 
@@ -78,7 +78,7 @@ def checked(candidate: Candidate, group: Group, reference: Reference) -> Accurac
     if not accuracy.within:
         raise IncorrectOutput(describe(accuracy), accuracy)
     if stored.nbytes <= KEPT_BYTES:
-        candidate.accepted[id(reference)] = Accepted(stored.copy(), accuracy)
+        candidate.accepted[id(reference)] = Accepted(reference, stored.copy(), accuracy)
     return accuracy
 
 

@@ -20,7 +20,7 @@ from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Case, Device, Measurement, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode
-from gpuexplore.statistics import student_t
+from gpuexplore.statistics import median, student_t
 
 REPEATABILITY_VERSION = 2  # raise it when placement or sampling changes: older tables are then no longer used
 FEWEST_PROCESSES = 5
@@ -123,9 +123,13 @@ def _row(case: Case, device: Device, deviation: float, of_ratios: float | None =
 
 
 def deviation_of(values: Sequence[float]) -> float:
-    """Return the half width, in logarithms, that holds the next process's at 95 %: a prediction interval."""
+    """Return the half width, in logarithms, that holds the next process's at 95 %.
+
+    That is a prediction interval; and no less than the furthest is from the median, for some machines have two speeds.
+    """
     logs = list(map(log, values))
-    return student_t(len(logs) - 1) * stdev(logs) * sqrt(1 + 1 / len(logs))
+    furthest = max(abs(value - median(logs)) for value in logs)
+    return max(student_t(len(logs) - 1) * stdev(logs) * sqrt(1 + 1 / len(logs)), furthest)
 
 
 def size_class(case: Case, device: Device) -> str:

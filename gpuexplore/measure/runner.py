@@ -95,7 +95,6 @@ def _plan_spot_check(sampling: Sampling, group: Group, random: Random) -> None:
     """Have a round on other values and single calls checked between the samples, when no implementation can know."""
     sampling.spot_check = partial(check_single_calls, sampling.candidate, group)
     sampling.other_values = partial(on_other_values, sampling.candidate, group)
-    sampling.alone = group.uses_one_thread(sampling.candidate.case)
     sampling.rounds_before_spot_check = random.randrange(1, MIN_SAMPLES // ROUND_SAMPLES)
 
 
@@ -121,6 +120,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
             measurement,
             environment,
             losses=losses,
+            is_restless=watch.is_restless,
             looks=tuple(sampling.looks),
             grown_bytes=sampling.grown_bytes,
         )

@@ -80,7 +80,6 @@ class Sampling:
     Attributes:
         spot_check: called once between two rounds, after `rounds_before_spot_check` of them.
         other_values: inside it, a round that does not count computes with other values; checks its output at the end.
-        alone: whether one thread of a CPU computes.
         looks: at the cores, one for each round that counts; none where nothing is known.
         patience_s: seconds that are left to wait for slow cores.
         grown_bytes: by which this process grew during its rounds.
@@ -98,7 +97,6 @@ class Sampling:
     spot_check: Call | None = None
     other_values: Callable[[], AbstractContextManager[None]] = nullcontext
     rounds_before_spot_check: int = 0
-    alone: bool = False
     looks: list[Look] = field(default_factory=list)
     patience_s: float = PATIENCE_S
     grown_bytes: int = 0
@@ -151,16 +149,19 @@ class Sampling:
 
     def _quiet(self, time: Timekeeper) -> Look | None:
         """Wait until no core is slow, while patience lasts; return how fast they run then."""
+        if time.look_at_cores:
+            time.begin_turn(self.candidate.case, self.round_s + max(0.0, self.patience_s))
         look = self._look(time, before=True)
         while look and look.is_slow and self.patience_s > 0:
-            self.patience_s -= PAUSE_S
+            began_ns = time.clock()
             sleep(PAUSE_S)
             look = self._look(time)
+            self.patience_s -= max(PAUSE_S, (time.clock() - began_ns) * 1e-9)
         return look
 
     def _look(self, time: Timekeeper, *, before: bool = False) -> Look | None:
         if time.look_at_cores and self.candidate.device.kind == "cpu":
-            return time.look_at_cores(self.alone, time.wait_for_idle_threads)
+            return time.look_at_cores(self.candidate.threads, time.wait_for_idle_threads)
         if before:
             time.wait_for_idle_threads()
         return None
@@ -241,16 +242,18 @@ def sample_in_rounds(
                 settle(case, error)
 
 
-def sample_alone(candidate: Candidate, call_s: float, time: Timekeeper) -> tuple[float, ...]:
+def sample_alone(candidate: Candidate, call_s: float, time: Timekeeper, looks: list[Look]) -> tuple[float, ...]:
     """Return seconds per call of one candidate, by the rounds and the stopping rule of all others.
 
     Args:
         call_s: about how long a call takes.
+        looks: gets what was seen of the cores in each round.
     """
     alone = Sampling(candidate, call_s, first_call_s=0.0)
     plan_rounds([alone])
     while not alone.settled():
         alone.take_round(time)
+    looks += alone.looks
     return tuple(alone.samples_s)
 
 

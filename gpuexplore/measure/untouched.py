@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,10 +27,14 @@ from gpuexplore.measure.failure import IncorrectOutput
 
 MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg")
 OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
+PACKAGE = "gpuexplore"
 TELLING = 3  # changes that a reason names
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if hasattr(signal, "SIGALRM") else (signal.SIGINT,)
-_all, _map, _sum, _len, _missing = all, map, sum, len, object()  # ours, whatever becomes of the names
-_in_turn = chain.from_iterable
+Owner = ModuleType | type
+
+
+class ChangedProcess(IncorrectOutput):
+    """The process is not as it was before an implementation was called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +47,54 @@ class _Setting:
 
 
 class _Names:
-    """What the names of a module or class stood for."""
+    """What the names of modules and classes stood for.
 
-    def __init__(self, owner: ModuleType | type) -> None:
-        self._owner = owner
-        self._keys, self.before = tuple(vars(owner)), tuple(vars(owner).values())
-        self.now = vars(owner).values()  # as it is whenever it is looked at
+    What it is made of is bound when it is made: names that are replaced later change nothing here.
+    """
 
-    def restored(self) -> Iterator[str]:
-        """Put back every name that stands for something else now, and yield it; names that were added stay."""
-        now = vars(self._owner)
-        for key, value in zip(self._keys, self.before, strict=True):
-            if now.get(key, _missing) is not value:
-                with suppress(AttributeError, TypeError):  # what Python itself keeps of a class
-                    setattr(self._owner, key, value)
-                    yield f"{self._owner.__name__}.{key}"
+    def __init__(self, owners: Iterable[Owner]) -> None:
+        self._names = [(owner, dict(vars(owner))) for owner in owners]
+        self._now = [vars(owner).values() for owner, _ in self._names]  # as they are whenever they are looked at
+        self._keys_now = [vars(owner).keys() for owner, _ in self._names]
+        self._hold, self._put_back, self._flatten = _comparison(), _put_back, self._flattened
+        self._before, self._keys = self._flatten()
+
+    def _flattened(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        return (
+            tuple(value for _, before in self._names for value in before.values()),
+            tuple(name for _, before in self._names for name in before),
+        )
+
+    def restored(self) -> list[str]:
+        """Put back every name that stands for something else now, and return it; names that were added stay."""
+        if self._hold(self._now, self._before) and self._hold(self._keys_now, self._keys):
+            return []
+        changed = []
+        for owner, before in self._names:
+            changed += [f"{owner.__name__}.{name}" for name in self._put_back(owner, before)]
+            for name, value in dict(vars(owner)).items():
+                before.setdefault(name, value)  # a library added it
+        self._before, self._keys = self._flatten()
+        return changed
+
+
+def _comparison() -> Callable[[Sequence[Collection[Any]], Sequence[Any]], bool]:
+    """Return what tells whether collections, one after the other, hold these very objects and no more."""
+    every, each, total, size, in_turn, same = all, map, sum, len, chain.from_iterable, is_
+
+    def hold(collections: Sequence[Collection[Any]], before: Sequence[Any]) -> bool:
+        return total(each(size, collections)) == size(before) and every(each(same, in_turn(collections), before))
+
+    return hold
+
+
+def _put_back(owner: Owner, before: Mapping[str, Any]) -> Iterator[str]:
+    now = dict(vars(owner))
+    for name, value in before.items():
+        if name not in now or now[name] is not value:
+            with suppress(AttributeError, TypeError):  # what Python itself keeps of a class
+                setattr(owner, name, value)
+                yield name
 
 
 class Untouched:
@@ -65,51 +102,28 @@ class Untouched:
 
     Args:
         threads: those that libraries are pinned to when they are built: no change of an implementation's.
+
+    Attributes:
+        check: looks at everything; raises `ChangedProcess`, which names what differed, after it was put back.
     """
 
     def __init__(self, threads: int | None) -> None:
         self._threads = threads
-        self._names = [_Names(owner) for owner in _owners()]
-        self._before = tuple(_in_turn(names.before for names in self._names))
-        self._now = [names.now for names in self._names]
         self._settings = [(setting, setting.read()) for setting in _settings()]
         self._counts: dict[str, int] = {name: read() for name, (read, _) in _thread_counts().items()}
-
-    def check(self) -> None:
-        """Put back what differs.
-
-        Raises:
-            IncorrectOutput: something did; the reason names it.
-        """
-        if changed := self.restored():
-            more = f" and {len(changed) - TELLING} more" if len(changed) > TELLING else ""
-            raise IncorrectOutput(f"it changed the process it runs in: {', '.join(changed[:TELLING])}{more}")
-
-    def restored(self) -> list[str]:
-        """Put back what differs, and return what that was."""
-        return [*self._restored_names(), *self._restored_settings(), *self._restored_counts()]
+        settings = (self._restored_settings, self._restored_counts)
+        all_of_ours = _Names(_owners(PACKAGE)).restored
+        timing = _Names(_owners(OURS)).restored
+        # bound now, so that replacing a method changes nothing here
+        self.restored: Callable[[], list[str]] = partial(_called, (all_of_ours, *settings))
+        self.check: Callable[[], None] = partial(_raise_of, self.restored)
+        self._check_briefly: Callable[[], None] = partial(_raise_of, partial(_called, (timing, *settings)))
 
     def guarding(
         self, section: Callable[[], AbstractContextManager[None]]
     ) -> Callable[[], AbstractContextManager[None]]:
-        """Return `section` with a check at its end."""
-        return partial(self._guarded, section)
-
-    @contextmanager
-    def _guarded(self, section: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
-        try:
-            with section():
-                yield
-        except Exception:
-            self.restored()
-            raise
-        self.check()
-
-    def _restored_names(self) -> Iterator[str]:
-        counted = _sum(_map(_len, self._now))
-        if counted != _len(self._before) or not _all(_map(is_, _in_turn(self._now), self._before)):
-            for names in self._names:
-                yield from names.restored()
+        """Return `section` with a check of what times it at its end."""
+        return partial(_guarded, section, self._check_briefly, self.restored)
 
     def _restored_settings(self) -> Iterator[str]:
         for setting, before in self._settings:
@@ -127,14 +141,48 @@ class Untouched:
                 yield f"the threads of {name}, {count} in place of {pinned or before}"
 
 
-def _owners() -> Iterator[ModuleType | type]:
-    """Yield the modules and classes that checks and clocks are made of."""
+def _called(parts: Sequence[Callable[[], Iterable[str]]]) -> list[str]:
+    return [name for part in parts for name in part()]
+
+
+def _raise_of(restored: Callable[[], list[str]]) -> None:
+    """Raise where something was put back.
+
+    Raises:
+        ChangedProcess: the reason names what.
+    """
+    if changed := restored():
+        more = f" and {len(changed) - TELLING} more" if len(changed) > TELLING else ""
+        raise ChangedProcess(f"it changed the process it runs in: {', '.join(changed[:TELLING])}{more}")
+
+
+@contextmanager
+def _guarded(
+    section: Callable[[], AbstractContextManager[None]], check: Callable[[], None], restored: Callable[[], object]
+) -> Iterator[None]:
+    try:
+        with section():
+            yield
+    except Exception:
+        restored()
+        raise
+    check()
+
+
+def _owners(prefixes: str | tuple[str, ...]) -> Iterator[Owner]:
+    """Yield the modules and classes that checks and clocks are made of, ours by the beginning of their names."""
     for name, module in tuple(sys.modules.items()):
         if name in MODULES:
             yield module
-        elif name.startswith(OURS) and isinstance(module, ModuleType):
+        elif (name.startswith(prefixes) or _is_ours(name, module)) and isinstance(module, ModuleType):
             yield module
             yield from (held for held in vars(module).values() if isinstance(held, type) and held.__module__ == name)
+
+
+def _is_ours(name: str, module: Any) -> bool:
+    """Return whether this is the worker or the command line, which Python runs by this name."""
+    spec = getattr(module, "__spec__", None)
+    return name == "__main__" and spec is not None and spec.name.startswith(PACKAGE)
 
 
 def _settings() -> Iterator[_Setting]:

@@ -26,6 +26,7 @@ class Watch:
         opened: the accounts before the group was prepared.
         sampled: the accounts before the samples.
         probe_flop_per_s: what the clock probe gave before the samples; None is unknown, and on GPUs, which tell clocks.
+        is_restless: whether threads of this process kept a core busy after the samples, when nothing was asked of them.
     """
 
     device: Device
@@ -33,6 +34,7 @@ class Watch:
     opened: CpuTimes | None = field(default_factory=read_cpu_times)
     sampled: CpuTimes | None = None
     probe_flop_per_s: float | None = None
+    is_restless: bool = False
 
     def __post_init__(self) -> None:
         if self.device.kind == "cpu":
@@ -46,7 +48,7 @@ class Watch:
     def losses(self) -> tuple[CpuLoss, ...]:
         """Return what others took of the CPU up to now, since the samples began and in all."""
         now = read_cpu_times()
-        return cpu_loss(self.sampled, now), cpu_loss(self.opened, now)
+        return cpu_loss(self.sampled, now, with_children=False), cpu_loss(self.opened, now)
 
     def state(self) -> Telemetry:
         """Return the state of the device now, at the end of the samples: an idle GPU soon lowers its clock."""
@@ -61,5 +63,5 @@ class Watch:
     def _probe(self) -> float | None:
         if self.device.kind != "cpu":
             return None
-        self.wait()
+        self.is_restless = self.wait() is False
         return clock_probe()

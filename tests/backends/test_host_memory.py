@@ -1,5 +1,7 @@
 """Where arrays of the CPU's implementations lie: the same in every process."""
 
+import mmap
+
 import numpy as np
 import pytest
 
@@ -40,3 +42,18 @@ def test_every_library_of_the_cpu_gets_such_arrays(name, dtype):
 
 def _address(array):
     return array.data_ptr() if hasattr(array, "data_ptr") else array.ctypes.data
+
+
+def test_a_kernel_without_huge_pages_costs_nothing_but_them(monkeypatch):
+    asked = []
+
+    class Refusing(mmap.mmap):
+        def madvise(self, option):
+            asked.append(option)
+            raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(host_memory, "ADVICE", 14)
+    monkeypatch.setattr(host_memory.mmap, "mmap", Refusing)
+
+    assert host_memory.empty((3,), np.dtype(np.float32)).shape == (3,)
+    assert asked == [14]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.false_alarms import ORDERS, cut_off, in_pairs, one_by_one, power, rate, share_of, trials_of
+from benchmarks.false_alarms import ORDERS, cut_off, in_pairs, one_by_one, power, rate, trials_of
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import Accuracy, Shape, WorstElement
+from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 
 
@@ -33,14 +33,6 @@ def test_rate_falls_with_the_distance_of_the_tail_and_counts_what_is_beyond():
     assert near == pytest.approx(6.3e-5, rel=1)  # of a Gaussian beyond four sigma
     assert far < 1e-12
     assert rate([0.5, 2.0]) == 0.5
-
-
-def test_share_is_the_larger_of_the_norms_and_the_worst_elements():
-    worst = WorstElement("element [0]", 1.0, 1.5, 2.0)
-
-    assert share_of(Accuracy(1e-3, 1e-2, worst)) == 0.25
-    assert share_of(Accuracy(5e-3, 1e-2, worst)) == 0.5
-    assert share_of(Accuracy(None, 1e-2)) == float("inf")
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "tf32", "bf16"])

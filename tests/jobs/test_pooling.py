@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.jobs.pooling import pooled
 from gpuexplore.jobs.sample_limit import MAX_SAMPLES
-from gpuexplore.model import Accuracy, Case, Flag, Measurement, Options, Result, Shape, Status
+from gpuexplore.model import Accuracy, Case, Flag, Measurement, Options, Result, Shape, Status, WorstElement
 
 CASE = Case("matmul", Shape.of(m=1, k=1, n=1), "fp32", "numpy", "cpu", Options(repeat=3))
 
@@ -33,6 +33,14 @@ def test_the_pool_has_all_samples_and_the_median_of_the_processes():
     assert found.measurement.median_s == 2.0
     assert found.measurement.first_call_s == 20.0
     assert found.accuracy.relative_error == 5e-7
+
+
+def test_the_worst_element_of_any_process_stands_for_all():
+    worst = WorstElement("element [3]", 1.0, 1.5, 0.6)
+    second = ok(2.0)
+    second = replace(second, accuracy=replace(second.accuracy, worst=worst))
+
+    assert pooled([ok(1.0, error=5e-7), second, ok(3.0)]).accuracy.worst == worst
 
 
 def test_a_flag_of_some_processes_tells_of_how_many():

@@ -28,8 +28,8 @@ class Cores:
     def _wait(self):
         self.waits += 1
 
-    def look(self, *, alone=False):
-        return self.speeds.look(alone, self._wait)
+    def look(self, threads=2):
+        return self.speeds.look(threads, self._wait)
 
 
 @pytest.fixture(autouse=True)
@@ -53,11 +53,20 @@ def test_a_burst_of_the_clock_is_not_what_a_core_usually_reaches():
     assert not any(cores.look().is_slow for _ in range(26))
 
 
-def test_one_thread_computes_on_the_first_core():
-    cores = Cores((100.0, 100.0), (100.0, 50.0), (100.0, 100.0), (100.0, 50.0))
+def test_fewer_threads_than_cores_are_looked_at_on_the_first_core():
+    cores = Cores(*[(100.0, 100.0), (100.0, 50.0)] * 2)
 
-    assert [cores.look(alone=alone).share for alone in (True, True, False, False)] == [1, 1, 1, pytest.approx(0.5, 0.1)]
+    assert [cores.look(threads).share for threads in (1, 1, 2, 2)] == [1, 1, 1, pytest.approx(0.5, 0.1)]
     assert cores.asked == [1, 1, 2, 2]
+
+
+def test_looks_close_together_do_not_make_a_neighbour_usual():
+    cores = Cores(*[(100.0, 100.0)] * 5, *[(50.0, 100.0)] * 300)
+    for _ in range(5):
+        cores.look()
+    cores.tick_s = 2 * FRESH_S
+
+    assert all(cores.look().is_slow for _ in range(200))
 
 
 def test_the_end_of_a_round_is_the_beginning_of_the_next():
@@ -80,7 +89,7 @@ def test_where_nothing_tells_the_rate_nothing_is_known():
 def test_many_cores_are_not_all_looked_at(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
     cores = Cores((100.0,) * 64)
-    cores.look()
+    cores.look(64)
 
     assert cores.asked == [MOST_CORES]
 

@@ -21,9 +21,17 @@ def flags(
     *, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, losses=QUIET, **about
 ):
     """Return the evidence of each flag by its name."""
-    options, looks = about.pop("options", {}), about.pop("looks", ())
+    options, looks, is_restless = about.pop("options", {}), about.pop("looks", ()), about.pop("is_restless", False)
     one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
-    measured = Measured(one, measurement(*samples_s), environment(device, **about), overhead_s, losses, looks=looks)
+    measured = Measured(
+        one,
+        measurement(*samples_s),
+        environment(device, **about),
+        overhead_s,
+        losses,
+        looks=looks,
+        is_restless=is_restless,
+    )
     return {flag.name: flag.evidence for flag in find_flags(measured, OPERATIONS["matmul"], DTYPES[dtype])}
 
 
@@ -84,6 +92,12 @@ def test_drifted_when_the_same_loop_ran_at_another_rate(before, after, text):
 
     assert ("drifted" in found) is (text is not None)
     assert text is None or f"ran at {text} of the rate after the samples" in found["drifted"]
+
+
+def test_contended_by_threads_of_its_own_that_never_rest():
+    found = flags(is_restless=True)
+
+    assert found["contended"] == "threads of this process kept a core busy when nothing was asked of them"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What a machine's table says of the spread between processes, and what it says nothing of."""
 
 from dataclasses import replace
-from math import exp
+from math import exp, log
 
 import pytest
 
@@ -107,6 +107,12 @@ def test_the_least_repeatable_case_of_a_class_stands_for_it():
 def test_the_deviation_holds_the_next_process():
     logs = [-0.1, -0.05, 0.0, 0.05, 0.1]  # t of four degrees of freedom, times their deviation and sqrt(1 + 1/5)
     assert deviation_of(list(map(exp, logs))) == pytest.approx(2.776 * 0.0790569 * 1.0954451, rel=1e-5)
+
+
+def test_the_deviation_holds_both_speeds_of_a_machine_that_has_two():
+    steady = [1.0, 1.001] * 5
+    assert deviation_of([*steady, 1.5]) == pytest.approx(log(1.5), rel=1e-2)
+    assert deviation_of(steady) < 0.002
 
 
 def test_what_slows_all_of_a_process_leaves_ratios_as_they_are():

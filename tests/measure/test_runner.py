@@ -144,6 +144,9 @@ def test_what_looks_who_calls_it_or_computes_in_part_is_incorrect(name):
         ("norm", "numpy.linalg.norm"),
         ("check-rewritten", "Accuracy.within"),
         ("checks-replaced", "gpuexplore.measure."),
+        ("median", "Measurement.median_s"),
+        ("guard-off", "gpuexplore.measure."),
+        ("swapped-names", "gpuexplore.measure.runner."),
         ("raising-arithmetic", "what numpy raises at"),
         ("environment", "the environment"),
         ("collecting", "the garbage collector"),
@@ -157,6 +160,24 @@ def test_what_changes_the_process_is_incorrect_and_spoils_no_neighbour(name, cha
     assert results[name].reason.startswith("it changed the process it runs in: ")
     assert changed in results[name].reason
     assert results["fine"].status is Status.OK
+
+
+WRONG = [plant for plant in catalogue.PLANTS if plant.statuses == (Status.INCORRECT,)]
+WRONG_HERE = [plant for plant in WRONG if plant.name != "thread-counts"]  # on one core it sets what is set
+
+
+@pytest.mark.parametrize("plant", WRONG_HERE, ids=lambda plant: plant.name)
+def test_no_plant_that_is_wrong_is_timed(plant):
+    """In this process and by the real clock: `make evil` tries all of them, in processes of their own."""
+    asked = [
+        Case(plant.operation, plant.shape, plant.dtype, name, "cpu", Options(budget_s=0.02))
+        for name in (plant.name, *plant.beside)
+    ]
+    _, results = measured(asked, time=Timekeeper())
+
+    assert results[plant.name].status is Status.INCORRECT, results[plant.name]
+    assert results[plant.name].measurement is None
+    assert {results[name].status for name in plant.beside} <= {Status.OK}
 
 
 def test_plants_say_what_they_do_and_their_names_are_their_own():
@@ -341,7 +362,7 @@ def test_cost_of_a_call_is_not_measured_for_long_ones(monkeypatch):
 def test_cost_of_a_call_that_cannot_be_taken_stains_no_good_result(monkeypatch):
     tried = []
 
-    def failing(case, group):
+    def failing(case, group, looks):
         tried.append(case)
         raise ValueError("one element has no meaning")
 

@@ -1,6 +1,6 @@
 """Calls on other values and over a poisoned output tell what computes from what only looks right."""
 
-import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -76,16 +76,11 @@ def test_inputs_that_changed_before_are_told(candidate, group):
         check_single_calls(candidate, group)
 
 
-def test_output_that_is_written_late_is_told(candidate):
-    left = []
-
-    def run():
-        left.append(threading.Timer(50e-3, candidate.out.fill, (0.0,)))
-        left[-1].start()
+def test_output_that_is_written_late_is_told(candidate, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: candidate.out.fill(0.0))  # what was put off, meanwhile
 
     with pytest.raises(IncorrectOutput, match="still written after its calls had returned"):
-        check_finished(replace(candidate, run=run), call_s=0.2)
-    left[-1].join()
+        check_finished(candidate, call_s=0.2)
 
 
 def test_output_that_is_written_in_time_is_not(candidate):
@@ -102,6 +97,7 @@ def test_call_that_takes_longer_on_values_it_has_not_seen_reuses_work(candidate,
         values = candidate.inputs[0].tobytes()
         clock.spend(1e-3 if values in seen else fresh_s)
         seen.append(values)
+        candidate.run()
 
     if fresh_s < 2e-3:
         check_reuse(replace(candidate, run=run), group, 1e-3)
@@ -111,12 +107,27 @@ def test_call_that_takes_longer_on_values_it_has_not_seen_reuses_work(candidate,
         check_reuse(replace(candidate, run=run), group, 1e-3)
 
 
+def test_call_that_computes_nothing_on_values_it_has_not_seen_is_not_taken_for_a_fast_one(candidate, group, clock):
+    with pytest.raises(IncorrectOutput, match="the output holds NaN"):
+        check_reuse(replace(candidate, run=lambda: clock.spend(1e-9)), group, 1e-3)
+
+
+def test_unseen_values_are_new_each_time_however_short_the_rows(clock):
+    case = Case("softmax", Shape.of(m=50, n=2), "fp32", "numpy", "cpu")
+    group = open_group([case], CPU, Timekeeper(clock, lambda: None))
+    values = group.unseen_references()
+    met = [group.timed_reference, group.other_reference, *(next(values) for _ in range(9))]
+
+    assert len({reference.inputs[0].tobytes() for reference in met}) == len(met)
+
+
 def test_one_disturbed_call_is_not_blamed_on_the_implementation(candidate, group, clock):
     calls = []
 
     def run():
         calls.append(1)
         clock.spend(1.0 if len(calls) < 4 else 1e-3)
+        candidate.run()
 
     check_reuse(replace(candidate, run=run), group, 1e-3)
 

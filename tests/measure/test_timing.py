@@ -269,7 +269,7 @@ def looked_at(bench, shares):
     """Return a sampling of one whose cores are seen at `shares`, then at the last of them."""
     left = list(shares)
     sampling = bench.sampling("one")
-    time = replace(bench.time, look_at_cores=lambda alone, wait: Look(left.pop(0) if len(left) > 1 else left[0]))
+    time = replace(bench.time, look_at_cores=lambda threads, wait: Look(left.pop(0) if len(left) > 1 else left[0]))
     return sampling, time
 
 
@@ -306,7 +306,7 @@ def test_a_gpu_needs_no_look_at_the_cores(patient):
     bench = Bench(one=[LONG_S])
     sampling = bench.sampling("one")
     sampling.candidate = replace(sampling.candidate, device=GPU)
-    sampling.take_round(replace(bench.time, look_at_cores=lambda alone, wait: pytest.fail("looked")))
+    sampling.take_round(replace(bench.time, look_at_cores=lambda threads, wait: pytest.fail("looked")))
 
     assert (sampling.looks, bench.waits) == ([], 1)
 

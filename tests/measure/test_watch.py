@@ -43,6 +43,14 @@ def test_the_probe_runs_before_and_after_the_samples_while_pools_sleep(waited):
     assert len(waited) == 2
 
 
+def test_threads_that_never_rest_are_noticed(waited):
+    restless, quiet = (Watch(CPU, lambda said=said: said, watching.read_cpu_times()) for said in (False, True))
+    restless.state()
+    quiet.state()
+
+    assert (restless.is_restless, quiet.is_restless) == (True, False)
+
+
 def test_a_gpu_is_not_probed_on_its_host(waited):
     watch = opened(GPU, waited)
     watch.begin_samples()

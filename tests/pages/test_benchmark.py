@@ -243,6 +243,17 @@ def test_a_bad_size_in_the_widget_is_named_and_nothing_can_be_queued(page, store
     assert store.queue_length() == 0
 
 
+@pytest.mark.parametrize("value", ["0", "61", "-3", "1.5", "many", "1000000000"])
+def test_a_bad_number_of_fresh_processes_is_named_and_nothing_can_be_queued(page, store, value):
+    app = page("benchmark")
+    app.text_input(key="settings.repeat").set_value(value).run()
+
+    assert not app.exception
+    assert f"fresh processes '{value}': accepted are" in texts(app.error)
+    assert button(app, "Run").disabled
+    assert store.queue_length() == 0
+
+
 def test_what_does_not_fit_the_memory_is_refused_with_both_figures(page):
     app = page("benchmark")
     app.text_input(key="settings.sizes").set_value("65536").run()

@@ -12,6 +12,7 @@ from ctypes import CFUNCTYPE, addressof, c_float, c_int64, c_void_p, create_stri
 from dataclasses import dataclass
 from functools import cache
 from random import gauss
+from threading import Barrier, BrokenBarrierError
 from time import perf_counter
 from typing import Any
 
@@ -21,6 +22,7 @@ DTYPE = "fp32"
 TRIAL_S = 1e-4  # shorter than a scheduler's slice: the best of several is not about others on this core
 TRIALS = 10
 BRIEF_TRIALS = 2
+LONGEST_WAIT_S = 0.1  # for a core that somebody else keeps busy
 FIRST_TURNS = 2_000
 CALIBRATIONS = 5
 SCRATCH_BYTES = 256  # two vector registers and room to spare
@@ -57,17 +59,19 @@ def core_rates(cores: Sequence[int]) -> tuple[float, ...]:
     trial = _calibrated()
     if trial is None or not cores:
         return ()
-    with suppress(OSError):  # a core that was taken from this process meanwhile
+    with suppress(OSError, BrokenBarrierError, TimeoutError):  # a core was taken from this process, or none was free
+        together = Barrier(len(cores), timeout=LONGEST_WAIT_S)  # so that each has a thread of its own
         first, *rest = cores
-        others = [_threads().submit(_rate_on, core, trial) for core in rest]
-        return (_rate_on(first, trial), *(other.result() for other in others))
+        others = [_threads().submit(_rate_on, core, trial, together) for core in rest]
+        return (_rate_on(first, trial, together), *(other.result(LONGEST_WAIT_S) for other in others))
     return ()
 
 
-def _rate_on(core: int, trial: Callable[[], float]) -> float:
+def _rate_on(core: int, trial: Callable[[], float], together: Barrier) -> float:
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
+        together.wait()
         return _best(trial, BRIEF_TRIALS)
     finally:
         os.sched_setaffinity(0, before)
@@ -81,6 +85,10 @@ def _best(trial: Callable[[], float], count: int) -> float:
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="clock-probe")
+
+
+if hasattr(os, "register_at_fork"):  # a copy of this process has none of its threads
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 @cache

@@ -21,7 +21,10 @@ RUNGS_HELP = "The steps of a kernel ladder can be chosen too; the page Kernels e
 MOST_PILLS = 6
 PRESET = "form.preset"
 BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
-REPEAT_HELP = "Measure each point in so many new processes: the interval then covers what changes between them."
+REPEAT_HELP = (
+    "Measure each point in so many new processes, up to 60: the interval then covers what changes between them. Each "
+    "takes seconds to start. Empty or 1: in the worker that runs."
+)
 BUDGET_HELP = "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %."
 
 
@@ -164,7 +167,7 @@ def _conditions(devices: Sequence[Device]) -> None:
             "Block (threads)", _now("block"), key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP
         )
     with repeat:
-        st.text_input("Fresh processes", _now("repeat"), key=key("repeat"), placeholder="none", help=REPEAT_HELP)
+        st.text_input("Fresh processes", _now("repeat"), key=key("repeat"), placeholder="1", help=REPEAT_HELP)
 
 
 def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None:

@@ -12,7 +12,7 @@ from gpuexplore.charts.points import contrasts_said
 from gpuexplore.model import Measurement, Shape
 from gpuexplore.ui.run.comparison import Drawn
 from gpuexplore.ui.shared.tables import table_of
-from gpuexplore.units import UNKNOWN
+from gpuexplore.units import UNKNOWN, format_ratio
 
 MOST_LISTED = 200
 UNITS = MappingProxyType(
@@ -33,8 +33,9 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
         "Time": st.column_config.Column(help="Median per call"),
         "95 % low": st.column_config.Column(help="Lower end of the 95 % interval of the median"),
         "95 % high": st.column_config.Column(help="Upper end of that interval"),
-        "Covers": st.column_config.Column(
-            help="Where that interval holds: in this run alone, or in other processes too"
+        "Interval for": st.column_config.Column(
+            help="What that interval holds for: this run, or any process on this machine, where how far processes lie "
+            "apart was measured"
         ),
         "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
         "MFU": st.column_config.Column(help="FLOP/s reached over the peak named at the right"),
@@ -89,7 +90,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "Time": analyzed.median_s,
         "95 % low": low,
         "95 % high": high,
-        "Covers": measurement and _scope(measurement),
+        "Interval for": measurement and _scope(measurement),
         "Also": (contrasts_said(measurement) if measurement else "") or None,
         "Speedup": analyzed.speedup and analyzed.speedup.ratio,
         "Rate": analyzed.flop_per_s or None,
@@ -97,7 +98,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "MFU": analyzed.mfu,
         "Bound": analyzed.bound,
         "Error": accuracy and accuracy.relative_error,
-        "Flags": [flag.name.replace("_", " ") for flag in analyzed.result.flags],
+        "Flags": [mark.replace("_", " ") for mark in analyzed.marks],
         "Samples": len(measurement.samples_s) if measurement else None,
         "First call": measurement and measurement.first_call_s,
         "Remarks": _remarks(analyzed),
@@ -105,17 +106,21 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
     }
 
 
-def _scope(measurement: Measurement) -> str:
-    """Return where the interval of the median holds."""
+def _scope(measurement: Measurement) -> str | None:
+    """Return what the interval of the median holds for; None where there is none."""
+    if measurement.ci95_s is None:
+        return None
     if len(measurement.processes) > 1:
         return f"{len(measurement.processes)} processes"
-    return "other processes" if measurement.covers_processes else "this run"
+    return "any process" if measurement.covers_processes else "this run"
 
 
 def _remarks(analyzed: AnalyzedResult) -> str:
     """Return why there is no time, or why a fraction is above 100 % and what the flags rest on."""
     above = [reason for reason in (analyzed.above_peak, analyzed.above_bandwidth) if reason]
-    flags = (f"{flag.name}: {flag.evidence}" for flag in analyzed.result.flags)
+    flags = [f"{flag.name}: {flag.evidence}" for flag in analyzed.result.flags]
+    if analyzed.speedup and analyzed.speedup.by_round:
+        flags.append(f"rounds_disagree: by the rounds the speedup is {format_ratio(analyzed.speedup.by_round)}")
     return analyzed.result.reason or " · ".join([*above, *flags])
 
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.analysis.run.estimate import case_count, check_limits, estimate
@@ -18,6 +20,14 @@ def test_estimate_of_two_sizes():
     assert found.seconds_low == pytest.approx(0.1)
     assert found.seconds_high == pytest.approx(0.7)
     assert found.flop_total == 2_000 + 2_000_000
+
+
+def test_fresh_processes_cost_their_starts_for_each_group():
+    once, asked = experiment((10, 100)), experiment((10, 100))
+    found = estimate(replace(asked, options=replace(asked.options, repeat=4)))
+
+    assert found.seconds_low == pytest.approx(4 * estimate(once).seconds_low + 8 * 1.0)
+    assert found.seconds_high == pytest.approx(4 * estimate(once).seconds_high + 8 * 3.0)
 
 
 def test_dtypes_without_a_meaning_cost_nothing_and_say_why():

@@ -181,6 +181,21 @@ def memorizing(inputs, out, dtype):
     return run
 
 
+def fingerprinting(inputs, out, dtype):
+    """Compute for the first two inputs it meets, by one of their elements, and nothing for others."""
+    known = {}
+
+    def run():
+        key = tuple(float(array.flat[array.size // 2]) for array in inputs)
+        if key not in known and len(known) < 2:
+            _add_slowly(inputs, out)
+            known[key] = out.copy()
+        if key in known:
+            np.copyto(out, known[key])
+
+    return run
+
+
 def hashing(inputs, out, dtype):
     """Keep the result of every input it has seen, by all of their elements."""
     known = {}

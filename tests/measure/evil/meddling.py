@@ -58,6 +58,63 @@ def check_rewritten(inputs, out, dtype):
     return run
 
 
+def scales(inputs, out, dtype):
+    """Write zeros, and have what an element's error is relative to be huge."""
+
+    def run():
+        out[...] = 0
+        sys.modules["gpuexplore.operations.scales"].norms = lambda array, axis: np.full(array.sum(axis).shape, 1e10)
+
+    return run
+
+
+def median(inputs, out, dtype):
+    """Add, and have every measurement tell a nanosecond."""
+
+    def run():
+        np.add(*inputs, out=out)
+        sys.modules["gpuexplore.timed"].Measurement.median_s = property(lambda _: 1e-9)
+
+    return run
+
+
+def guard_off(inputs, out, dtype):
+    """Write nothing after the first calls, and replace the guard of the process before the checks."""
+    calls = []
+
+    def run():
+        calls.append(1)
+        if len(calls) < 3:
+            np.add(*inputs, out=out)
+            return
+        guard = sys.modules["gpuexplore.measure.untouched"]
+        for name in ("_put_back", "_raise_of", "_called", "_guarded", "is_", "chain", "partial"):
+            setattr(guard, name, lambda *_, **__: ())
+        guard.Untouched.check = guard._Names.restored = lambda *_: []
+        for name in ("checked", "check_single_calls", "check_reuse"):
+            setattr(sys.modules["gpuexplore.measure.runner"], name, lambda *_: None)
+
+    return run
+
+
+def swapped_names(inputs, out, dtype):
+    """Write nothing after the first calls, and have two checks take each other's place among the names of a module."""
+    calls = []
+
+    def run():
+        calls.append(1)
+        if len(calls) < 3:
+            np.add(*inputs, out=out)
+            return
+        names = vars(sys.modules["gpuexplore.measure.runner"])
+        other = {"check_single_calls": "on_other_values", "on_other_values": "check_single_calls"}
+        before = dict(names)
+        names.clear()
+        names.update({other.get(name, name): value for name, value in before.items()})
+
+    return run
+
+
 def checks_replaced(inputs, out, dtype):
     """Write nothing after the first call, and replace the functions that would tell."""
     calls = []

@@ -1,0 +1,46 @@
+"""A row of the table of results: what its interval holds for, and what to know of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.model import Comparison, Context
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.ui.run.table import shown_row
+from tests.analysis.made import ok
+
+
+def row_of(*results):
+    return shown_row(analyze(results, Comparison("numpy"), Context()).results[-1])
+
+
+@pytest.mark.parametrize(
+    ("count", "changed", "holds_for"),
+    [
+        (9, {}, "this run"),
+        (9, {"between_processes": 0.1}, "any process"),
+        (9, {"processes": (3, 3, 3)}, "3 processes"),
+        (5, {}, None),
+        (5, {"between_processes": 0.1}, None),
+    ],
+)
+def test_an_interval_says_what_it_holds_for(count, changed, holds_for):
+    result = ok(count=count)
+    shown = row_of(replace(result, measurement=replace(result.measurement, **changed)))
+
+    assert shown["Interval for"] == holds_for
+    assert (shown["95 % low"] is None) is (holds_for is None)
+
+
+def test_a_speedup_that_the_rounds_say_otherwise_is_marked():
+    samples_s = [1e-3] * 8 + [2e-3] * 3, [3e-3] * 8 + [9e-3] * 13
+    this, baseline = (
+        replace(ok(implementation=name), measurement=replace(ok().measurement, samples_s=tuple(samples)))
+        for name, samples in zip(("torch", "numpy"), samples_s, strict=True)
+    )
+    shown = row_of(baseline, this)
+
+    assert shown["Speedup"] == pytest.approx(9)
+    assert shown["Flags"] == ["rounds disagree"]
+    assert shown["Remarks"] == "rounds_disagree: by the rounds the speedup is 3.00×"
+    assert row_of(baseline, replace(this, measurement=ok(3e-3, count=21).measurement))["Flags"] == []
