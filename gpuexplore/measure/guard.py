@@ -16,7 +16,7 @@ MIN_CALLS = 10  # one first call, three to warm up, six samples for a 95 % inter
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
 MIN_PROBE_S = 5e-3
 FLOAT64_BYTES = 8
-REFERENCES = 2  # for the values that are timed, and for others
+REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
 VALUES_KEPT = 3  # those two, and what no call has seen
 
 

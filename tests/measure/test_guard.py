@@ -123,11 +123,11 @@ def test_unknown_memory_sets_no_limit():
         check_memory(2**60, 2**40, GPU)
 
 
-def test_cpu_also_holds_two_float64_references_and_their_values():
+def test_cpu_also_holds_three_float64_references_and_their_values():
     shape = Shape.of(n=1000)
 
     assert needed_bytes(VECTOR_ADD, shape, 2, GPU) == 3000 * 2
-    assert needed_bytes(VECTOR_ADD, shape, 2, CPU) == 3000 * (2 + 3 * 2 + 2 * 8)
+    assert needed_bytes(VECTOR_ADD, shape, 2, CPU) == 3000 * (2 + 3 * 2 + 3 * 8)
 
 
 def test_gpu_keeps_a_tenth_of_what_is_free_and_unknown_stays_unknown(monkeypatch):

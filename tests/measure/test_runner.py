@@ -287,7 +287,7 @@ def test_case_larger_than_the_memory_is_out_of_memory_with_both_figures(monkeypa
     result = result_of("fine", shape=Shape.of(n=1000))
 
     assert result.status is Status.OUT_OF_MEMORY
-    assert result.reason == "needs 93.8 KiB, cpu has 900 B free"
+    assert result.reason == "needs 117 KiB, cpu has 900 B free"
 
 
 def test_dtype_without_meaning_is_unsupported_with_its_reason():

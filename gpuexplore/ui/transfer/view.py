@@ -188,7 +188,7 @@ def _table(readings: Sequence[Reading], alt: str, peak: float | None = None) -> 
 
 def _flags(readings: Sequence[Reading]) -> None:
     """Name what casts doubt on the times, each flag once with how many it is about."""
-    names = ("noisy", "contended", "contention_unknown", "drifted", "throttled")
+    names = ("noisy", "contended", "contention_unknown", "throttled")
     for name in names:
         found = [reading for reading in readings if any(flag.name == name for flag in reading.flags)]
         if found:
