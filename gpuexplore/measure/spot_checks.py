@@ -19,6 +19,7 @@ from gpuexplore.measure.failure import IncorrectOutput
 from gpuexplore.measure.group import Group
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.prepare import checked
+from gpuexplore.measure.timing import wake
 from gpuexplore.units import format_seconds
 
 LATE_S = 2e-3  # a thread that was left to work shows within it, or within what the calls before it took
@@ -107,14 +108,14 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
     Raises:
         IncorrectOutput: it does, again and again: what was timed reuses earlier work. Or its output is wrong.
     """
-    pairs = next(count for shortest_s, count in PAIRS.items() if call_s >= shortest_s)
+    pairs = _pairs(call_s)
     values, fresh_s, repeated_s = group.unseen_references(), 0.0, 0.0
     for attempt in range(pairs + ATTEMPTS):
         if attempt < pairs:
             unseen, repeated_s = next(values), call_s
-            fresh_s = _fresh_s(candidate, unseen.inputs, group)
+            fresh_s = _fresh_s(candidate, unseen.inputs, group, call_s)
         else:
-            unseen, fresh_s, repeated_s = _fastest(candidate, group, values, pairs)
+            unseen, fresh_s, repeated_s = _fastest(candidate, group, values, call_s)
         if fresh_s <= REUSED_ABOVE * repeated_s + REUSED_SLACK_S:
             checked(replace(candidate, accepted={}), group, unseen)  # which nobody meets again
             candidate.load(group.timed_reference.inputs)
@@ -125,22 +126,27 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
     )
 
 
-def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group) -> float:
-    """Return seconds of a call on values it has not seen, over a poisoned output."""
+def _pairs(call_s: float) -> int:
+    return next(count for shortest_s, count in PAIRS.items() if call_s >= shortest_s)
+
+
+def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) -> float:
+    """Return seconds of a call on values it has not seen, over a poisoned output, with its threads awake."""
+    wake(candidate, call_s)  # making values took long
     candidate.load(unseen)
     candidate.poison()
     return candidate.first_call_s(group.time.clock)
 
 
 def _fastest(
-    candidate: Candidate, group: Group, values: Iterator[Reference], pairs: int
+    candidate: Candidate, group: Group, values: Iterator[Reference], call_s: float
 ) -> tuple[Reference, float, float]:
     """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one."""
     scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
     fresh, repeated, unseen = [], [], next(values)
-    for number in range(pairs):
+    for number in range(_pairs(call_s)):
         unseen = next(values) if number else unseen
-        fresh.append(_fresh_s(candidate, unseen.inputs, group))
+        fresh.append(_fresh_s(candidate, unseen.inputs, group, call_s))
         candidate.load(unseen.inputs)
         candidate.backend.poison(scratch)  # as long as the other one, so that threads and caches are alike
         repeated.append(candidate.first_call_s(group.time.clock))

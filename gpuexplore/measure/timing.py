@@ -170,7 +170,7 @@ class Sampling:
         with time.undisturbed(self.round_s) as disturbed_s, time.isolate_core():
             time.begin_turn(self.candidate.case, self.round_s)
             start = time.clock()
-            self._wake()
+            wake(self.candidate, self.call_s)
             samples_s = [
                 sample
                 for _ in range(samples)
@@ -180,13 +180,6 @@ class Sampling:
             ]
             return _Take(samples_s, (time.clock() - start) * 1e-9, disturbed_s())
 
-    def _wake(self) -> None:
-        """Call without timing, until waking threads and cold caches do not show any more."""
-        if self.call_s < WAKING_CALL_S:
-            for _ in range(ceil(WAKE_S / max(self.call_s, 1e-9))):
-                self.candidate.run()
-            self.candidate.backend.synchronize(self.candidate.case.device)
-
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget is spent."""
         case, count = self.candidate.case, len(self.samples_s)
@@ -194,6 +187,19 @@ class Sampling:
             return True
         has_interval = count >= SMALLEST_SAMPLE_WITH_INTERVAL
         return self.spent_s >= (case.options.budget_s if has_interval else limit_s(case))
+
+
+def wake(candidate: Candidate, call_s: float) -> None:
+    """Call without timing, until waking threads and cold caches do not show any more.
+
+    Args:
+        candidate: built and warm.
+        call_s: about how long a call takes.
+    """
+    if call_s < WAKING_CALL_S:
+        for _ in range(ceil(WAKE_S / max(call_s, 1e-9))):
+            candidate.run()
+        candidate.backend.synchronize(candidate.case.device)
 
 
 def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[float, float]:
