@@ -11,6 +11,7 @@ long, shows a traceback, or costs its neighbours their results.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,9 @@ from gpuexplore.store import Store, open_store  # noqa: E402
 
 PROGRAM = (sys.executable, "-m", "tests.measure.evil.gpuexplore_with_plants")
 LOG = "supervisor.log"
-TRACEBACK = "Traceback (most recent call last)"
+TRACEBACK = re.compile(
+    r"^Traceback \(most recent call last\)", re.MULTILINE
+)  # "... printed: " is before a kernel's own
 BUDGET_S = 0.1
 LOST_AFTER_S = 180.0
 READY_S = 300.0
@@ -106,14 +109,17 @@ def by_cli(plant: Plant, environment: dict[str, str]) -> Outcome:
         found = {result["case"]["implementation"]: result for result in json.loads(ended.stdout)["results"]}
     except (ValueError, KeyError):
         return Outcome(
-            None, reason=f"exit code {ended.returncode}: {said[-300:]}", seconds=seconds, traceback=TRACEBACK in said
+            None,
+            reason=f"exit code {ended.returncode}: {said[-300:]}",
+            seconds=seconds,
+            traceback=bool(TRACEBACK.search(said)),
         )
     own = found.get(plant.name)
     if own is None:
-        return Outcome(None, reason=said[-300:], seconds=seconds, traceback=TRACEBACK in said)
+        return Outcome(None, reason=said[-300:], seconds=seconds, traceback=bool(TRACEBACK.search(said)))
     flags = tuple(flag["name"] for flag in own["flags"])
     beside = tuple(found[name]["status"] if name in found else None for name in plant.beside)
-    return Outcome(own["status"], flags, own["reason"] or "", beside, seconds, traceback=TRACEBACK in said)
+    return Outcome(own["status"], flags, own["reason"] or "", beside, seconds, traceback=bool(TRACEBACK.search(said)))
 
 
 def by_queue(plant: Plant, store: Store, log: Path) -> Outcome:
@@ -127,7 +133,7 @@ def by_queue(plant: Plant, store: Store, log: Path) -> Outcome:
     seconds, run = time.monotonic() - began_s, store.load(run_id)
     found = {result.case.implementation: result for result in run.results}
     beside = tuple(_status(found.get(name)) for name in plant.beside)
-    own, traceback = found.get(plant.name), TRACEBACK in _text(log)[read:]
+    own, traceback = found.get(plant.name), bool(TRACEBACK.search(_text(log)[read:]))
     if own is None:
         return Outcome(None, (), run.reason or str(run.state), beside, seconds, traceback)
     flags = tuple(flag.name for flag in own.flags)

@@ -7,10 +7,11 @@ each with a task; a line on standard output says that one is over. What happens 
 import ctypes
 import logging
 import os
+import resource
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import IO
@@ -34,6 +35,7 @@ from gpuexplore.model import Case, Result, Status
 
 LOG = logging.getLogger(__name__)
 PRIORITY = -10
+LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
 UNREPORTED = "the runner reported nothing on this case"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # https://man7.org/linux/man-pages/man2/prctl.2.html
 
@@ -126,6 +128,18 @@ def _perform_activity(task: Task, directory: Path, journal: IO[str]) -> Ended:
     return Ended(broken, failure=failure, left_behind=len(_children() - children))
 
 
+@contextmanager
+def _limits_put_back() -> Iterator[None]:
+    """Put back what the process may use of memory, files and time: another group is measured in it next."""
+    before = {which: resource.getrlimit(which) for which in LIMITS}
+    try:
+        yield
+    finally:
+        for which, limits in before.items():
+            with suppress(ValueError, OSError):  # whoever lowers the hard limit has it for good
+                resource.setrlimit(which, limits)
+
+
 def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
     """Measure a group: every case ends with a result, also what the runner leaves out, or loses in an exception.
 
@@ -135,7 +149,8 @@ def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
     if task.device.kind == "cpu":
         SPEEDS.prepare()  # its threads are the worker's own
     before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
-    error = _measure_group(task, reporter, cancelled=(directory / CANCEL).exists)
+    with _limits_put_back():
+        error = _measure_group(task, reporter, cancelled=(directory / CANCEL).exists)
     for case in tuple(reporter.left):
         reporter.report(failed(case, error) if error else Result(case, Status.ERROR, UNREPORTED))
     return Ended(reporter.context_error, left_behind=len(_running() - before))

@@ -86,7 +86,7 @@ PLANTS = (
     Plant(meddling.closing_all, (OK, ERROR, CRASHED)),
     Plant(meddling.beyond, (OK,)),
     Plant(meddling.neighbour, (OK, INCORRECT), damages=True),
-    Plant(meddling.busy_thread, (OK, TIMEOUT), "contended", most_s=HANGING_S),
+    Plant(meddling.busy_thread, (OK, TIMEOUT), "contended", most_s=HANGING_S, damages=True),  # it holds the interpreter
     Plant(meddling.dozing_thread, (OK,)),
     Plant(meddling.child, (OK, TIMEOUT), "contended", most_s=HANGING_S),
     Plant(meddling.twin, (OK, INCORRECT, CRASHED, ERROR)),
