@@ -3,7 +3,7 @@
 The command line is the real one in a process of its own for every plant; the queue is a store and a supervisor with
 one worker, which all plants share: what one of them leaves behind meets the next. Plants and expectations are in
 `tests/measure/evil/catalogue.py`. Ends with 1 where a plant ends otherwise than expected, lacks its flag, takes too
-long, shows a traceback, or costs its neighbours their results.
+long, costs its neighbours their results, or shows a traceback and did not crash.
 
     python -m benchmarks.evil [PLANT ...] [--route cli|queue] [--json]
 """
@@ -82,7 +82,7 @@ def complaints_about(plant: Plant, outcome: Outcome) -> Iterator[str]:
         yield f"not flagged {plant.flag}"
     if outcome.seconds > plant.most_s:
         yield f"over {plant.most_s:g} s"
-    if outcome.traceback:
+    if outcome.traceback and outcome.status != Status.CRASHED:  # the last words of a worker that was broken
         yield "a traceback"
     if not plant.damages and set(outcome.beside) != {str(Status.OK)}:
         yield "cost its neighbours their results"
