@@ -12,7 +12,7 @@ from ctypes import CFUNCTYPE, addressof, c_float, c_int64, c_void_p, create_stri
 from dataclasses import dataclass
 from functools import cache
 from random import gauss
-from threading import Barrier, BrokenBarrierError
+from threading import Barrier
 from time import perf_counter
 from typing import Any
 
@@ -59,7 +59,8 @@ def core_rates(cores: Sequence[int]) -> tuple[float, ...]:
     trial = _calibrated()
     if trial is None or not cores:
         return ()
-    with suppress(OSError, BrokenBarrierError, TimeoutError):  # a core was taken from this process, or none was free
+    # OSError: a core was taken away; RuntimeError, of which a broken barrier is one: no thread could be started in time
+    with suppress(OSError, RuntimeError, TimeoutError):
         together = Barrier(len(cores), timeout=LONGEST_WAIT_S)  # so that each has a thread of its own
         first, *rest = cores
         others = [_threads().submit(_rate_on, core, trial, together) for core in rest]
