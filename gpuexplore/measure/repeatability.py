@@ -6,11 +6,11 @@ process to process, and stays as it is within one. `gpuexplore repeatability` me
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log, sqrt
 from pathlib import Path
-from statistics import stdev
+from statistics import mean, stdev
 from typing import Literal
 
 from gpuexplore.devices import cache_directory
@@ -22,7 +22,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode
 from gpuexplore.statistics import median, student_t
 
-REPEATABILITY_VERSION = 2  # raise it when placement or sampling changes: older tables are then no longer used
+REPEATABILITY_VERSION = 3  # raise it when placement or sampling changes: older tables are then no longer used
 FEWEST_PROCESSES = 5
 MEMORY = "memory"
 
@@ -35,7 +35,8 @@ class Spread:
         library: that computes, by the name of its backend.
         threads: ``one`` or ``many``: how fast several get hold of each other's data changes with their cores.
         size_class: the smallest cache that holds the arrays, ``L1`` to ``L3``, or ``memory``.
-        deviation: half width, in natural logarithms, of the interval that holds 95 % of them.
+        deviation: half width, in natural logarithms, of the interval that holds 95 % of them: the root of the mean of the
+            square of what the processes showed and of that of all classes with as many threads.
         of_ratios: the same of what a median adds to its ratio to another implementation's, of the same process and
             group; None where nothing was compared.
     """
@@ -83,7 +84,11 @@ def spread_between_processes(case: Case, device: Device) -> Spread | None:
 
 
 def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[Spread, ...]:
-    """Return what results of fresh processes tell, the largest of each library, number of threads and class."""
+    """Return what results of fresh processes tell, the largest of each library, number of threads and class.
+
+    Twelve processes see few of the speeds a machine has, which last for minutes and meet every class in turn: so a
+    class borrows half of its variance from all that compute on as many threads.
+    """
     largest: dict[tuple[str, str, str], Spread] = {}
     for case in dict.fromkeys(case for run in runs for case in run):
         medians_s = [measurement.median_s for run in runs if (measurement := _measurement(run, case))]
@@ -94,7 +99,12 @@ def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[S
         seen = largest.get(place, row)
         of_ratios = max((each.of_ratios for each in (seen, row) if each.of_ratios is not None), default=None)
         largest[place] = replace(row, deviation=max(seen.deviation, row.deviation), of_ratios=of_ratios)
-    return tuple(largest.values())
+    return tuple(replace(spread, deviation=_with_others(spread, largest.values())) for spread in largest.values())
+
+
+def _with_others(spread: Spread, spreads: Iterable[Spread]) -> float:
+    squares = [each.deviation**2 for each in spreads if each.threads == spread.threads]
+    return sqrt((spread.deviation**2 + mean(squares)) / 2)
 
 
 def _of_ratios(runs: Sequence[Mapping[Case, Result]], case: Case) -> float | None:

@@ -104,6 +104,23 @@ def test_the_least_repeatable_case_of_a_class_stands_for_it():
     assert deviation_of(scattered) == pytest.approx(2.776 * 0.158114 * (6 / 5) ** 0.5, rel=1e-4)
 
 
+def test_a_class_borrows_half_of_its_variance_from_all_with_as_many_threads():
+    steady = [exp(0.001 * number) for number in range(FEWEST_PROCESSES)]
+    scattered = [exp(0.1 * number) for number in range(FEWEST_PROCESSES)]
+    small, large, threaded = case(1000), case(10**8), Case("matmul", Shape.of(m=64, k=64, n=64), "fp32", "numpy", "cpu")
+    runs = [
+        {each: ok(each, median_s) for each, median_s in ((small, good), (large, bad), (threaded, good))}
+        for good, bad in zip(steady, scattered, strict=True)
+    ]
+
+    one_small, one_large, many = spreads_of(runs, DEVICE)
+
+    own, other = deviation_of(steady), deviation_of(scattered)
+    assert one_small.deviation == pytest.approx((3 * own**2 + other**2) ** 0.5 / 2)
+    assert one_large.deviation == pytest.approx((3 * other**2 + own**2) ** 0.5 / 2)
+    assert many == Spread("numpy", "many", "L1", pytest.approx(own))
+
+
 def test_the_deviation_holds_the_next_process():
     logs = [-0.1, -0.05, 0.0, 0.05, 0.1]  # t of four degrees of freedom, times their deviation and sqrt(1 + 1/5)
     assert deviation_of(list(map(exp, logs))) == pytest.approx(2.776 * 0.0790569 * 1.0954451, rel=1e-5)
@@ -124,7 +141,8 @@ def test_what_slows_all_of_a_process_leaves_ratios_as_they_are():
 
     numpy, torch = spreads_of(runs, DEVICE)
 
-    assert numpy.deviation == pytest.approx(deviation_of(slow))
+    own, other = deviation_of(slow), deviation_of([factor * (1 + number / 100) for number, factor in enumerate(slow)])
+    assert numpy.deviation == pytest.approx((3 * own**2 + other**2) ** 0.5 / 2)
     of_ratios = deviation_of([1, 1.01, 1.02, 1.03, 1.04]) / 2**0.5
     assert (numpy.of_ratios, torch.of_ratios) == (pytest.approx(of_ratios), pytest.approx(of_ratios))
 
