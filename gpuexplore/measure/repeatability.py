@@ -35,8 +35,8 @@ class Spread:
         library: that computes, by the name of its backend.
         threads: ``one`` or ``many``: how fast several get hold of each other's data changes with their cores.
         size_class: the smallest cache that holds the arrays, ``L1`` to ``L3``, or ``memory``.
-        deviation: half width, in natural logarithms, of the interval that holds 95 % of them: the root of the mean of the
-            square of what the processes showed and of that of all classes with as many threads.
+        deviation: half width, in natural logarithms, of the interval that holds 95 % of them; half of its square is the
+            mean of all classes with as many threads.
         of_ratios: the same of what a median adds to its ratio to another implementation's, of the same process and
             group; None where nothing was compared.
     """
