@@ -37,8 +37,8 @@ class Spread:
         size_class: the smallest cache that holds the arrays, ``L1`` to ``L3``, or ``memory``.
         deviation: half width, in natural logarithms, of the interval that holds 95 % of them; half of its square is the
             mean of all classes with as many threads.
-        of_ratios: the same of what a median adds to its ratio to another implementation's, of the same process and
-            group; None where nothing was compared.
+        of_ratios: in the same way, of what a median adds to its ratio to another implementation's, of the same process
+            and group; None where nothing was compared.
     """
 
     library: str
@@ -99,12 +99,21 @@ def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[S
         seen = largest.get(place, row)
         of_ratios = max((each.of_ratios for each in (seen, row) if each.of_ratios is not None), default=None)
         largest[place] = replace(row, deviation=max(seen.deviation, row.deviation), of_ratios=of_ratios)
-    return tuple(replace(spread, deviation=_with_others(spread, largest.values())) for spread in largest.values())
+    return tuple(_with_others(spread, largest.values()) for spread in largest.values())
 
 
-def _with_others(spread: Spread, spreads: Iterable[Spread]) -> float:
-    squares = [each.deviation**2 for each in spreads if each.threads == spread.threads]
-    return sqrt((spread.deviation**2 + mean(squares)) / 2)
+def _with_others(spread: Spread, spreads: Iterable[Spread]) -> Spread:
+    alike = [each for each in spreads if each.threads == spread.threads]
+    of_ratios = [each.of_ratios for each in alike if each.of_ratios is not None]
+    return replace(
+        spread,
+        deviation=_half_and_half(spread.deviation, [each.deviation for each in alike]),
+        of_ratios=None if spread.of_ratios is None else _half_and_half(spread.of_ratios, of_ratios),
+    )
+
+
+def _half_and_half(own: float, every: Sequence[float]) -> float:
+    return sqrt((own**2 + mean(each**2 for each in every)) / 2)
 
 
 def _of_ratios(runs: Sequence[Mapping[Case, Result]], case: Case) -> float | None:

@@ -121,6 +121,25 @@ def test_a_class_borrows_half_of_its_variance_from_all_with_as_many_threads():
     assert many == Spread("numpy", "many", "L1", pytest.approx(own))
 
 
+def test_ratios_borrow_as_medians_do():
+    tied = [exp(0.001 * number) for number in range(FEWEST_PROCESSES)]
+    apart = [exp(0.1 * number) for number in range(FEWEST_PROCESSES)]
+    small, large = case(1000), case(10**8)
+    runs = [
+        {small: ok(small, 1.0), case(1000, "torch"): ok(case(1000, "torch"), near)}
+        | {large: ok(large, 1.0), case(10**8, "torch"): ok(case(10**8, "torch"), far)}
+        for near, far in zip(tied, apart, strict=True)
+    ]
+
+    found = {(spread.library, spread.size_class): spread.of_ratios for spread in spreads_of(runs, DEVICE)}
+
+    own, other = deviation_of(tied) / 2**0.5, deviation_of(apart) / 2**0.5
+    squares = (2 * own**2 + other**2) / 3  # torch takes many threads for the large one, which stands alone
+    assert found["numpy", "L1"] == found["torch", "L1"] == pytest.approx(((own**2 + squares) / 2) ** 0.5)
+    assert found["numpy", "memory"] == pytest.approx(((other**2 + squares) / 2) ** 0.5)
+    assert found["torch", "memory"] == pytest.approx(other)
+
+
 def test_the_deviation_holds_the_next_process():
     logs = [-0.1, -0.05, 0.0, 0.05, 0.1]  # t of four degrees of freedom, times their deviation and sqrt(1 + 1/5)
     assert deviation_of(list(map(exp, logs))) == pytest.approx(2.776 * 0.0790569 * 1.0954451, rel=1e-5)
