@@ -20,10 +20,12 @@ class DriverFacts:
     Attributes:
         uuid: of the GPU this library computes on, without the prefix of NVML's: libraries may number GPUs otherwise.
         cache_bytes: its L2 cache.
+        problem: why the library finds no GPU at all.
     """
 
     uuid: str | None = None
     cache_bytes: int | None = None
+    problem: str | None = None
 
 
 class Backend(Protocol):
@@ -41,7 +43,7 @@ class Backend(Protocol):
         ...
 
     def driver_facts(self, device: str) -> DriverFacts:
-        """Return what CUDA says of `device` to this library; nothing for a CPU, or where it finds no GPU."""
+        """Return what CUDA says of `device` to this library; nothing for a CPU, and a problem where it finds no GPU."""
         ...
 
     def to_device(self, values: Stored, dtype: DType, device: str) -> Any:
@@ -73,7 +75,7 @@ class Backend(Protocol):
         ...
 
     def flusher(self, device: str, size_bytes: int) -> Call:
-        """Return a call that overwrites a buffer of `size_bytes` on `device`."""
+        """Return a call that overwrites a buffer of `size_bytes` on `device`; on a GPU it then reads as many others."""
         ...
 
     def capture(self, run: Call, device: str, calls: int) -> Call | None:

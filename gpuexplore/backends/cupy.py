@@ -7,13 +7,16 @@ import numpy as np
 
 from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
+from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Call, Clock, EventTimer
+from gpuexplore.backends.timer import Call, Clock, EventTimer, Stream
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
 INSTALL = "pip install cupy-cuda13x"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
+SPIN_HZ = 2e9  # cycles of the device: about what GPUs run at, and how long exactly does not matter
+SPIN = 'extern "C" __global__ void spin(long long n) { for (long long t = clock64(); clock64() - t < n;); }'
 WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 slow_product = host.slow_product
@@ -38,7 +41,8 @@ def driver_facts(device: str) -> DriverFacts:
     import cupy
 
     if not cupy.is_available():
-        return DriverFacts()
+        version = cupy.cuda.runtime.runtimeGetVersion()
+        return DriverFacts(problem=why_no_gpu("CuPy", f"{version // 1000}.{version % 1000 // 10}"))
     found = cupy.cuda.runtime.getDeviceProperties(index_in_this_process(device))
     return DriverFacts(found["uuid"].hex() or None, found["l2CacheSize"] or None)
 
@@ -87,16 +91,30 @@ def timer(device: str, clock: Clock) -> EventTimer:
     def elapsed_s(start: Any, end: Any) -> float:
         return float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3
 
-    return EventTimer(cupy.cuda.Event, elapsed_s, wait=lambda: synchronize(device), on_device=lambda: _gpu(device))
+    spin = cupy.RawKernel(SPIN, "spin")
+    stream = Stream(
+        cupy.cuda.Event,
+        elapsed_s,
+        wait=lambda: synchronize(device),
+        on_device=lambda: _gpu(device),
+        spin=lambda seconds: spin((1,), (1,), (int(seconds * SPIN_HZ),)),
+    )
+    return EventTimer(stream, clock)
 
 
 def flusher(device: str, size_bytes: int) -> Call:
-    """Return a call that overwrites `size_bytes` on `device`."""
+    """Return a call that overwrites `size_bytes` on `device` and reads as many others, as torch's does."""
     import cupy
 
     _gpu(device).use()
-    buffer = cupy.empty(max(1, size_bytes), np.int8)
-    return lambda: buffer.fill(0)
+    count = max(1, size_bytes // 4)
+    overwritten, kept, total = cupy.empty(count, np.float32), cupy.zeros(count, np.float32), cupy.empty((), np.float32)
+
+    def flush() -> None:
+        overwritten.fill(0)
+        kept.sum(out=total)
+
+    return flush
 
 
 def capture(run: Call, device: str, calls: int) -> Call:

@@ -10,13 +10,15 @@ import numpy as np
 
 from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
+from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Call, Clock, EventTimer
+from gpuexplore.backends.timer import Call, Clock, EventTimer, Stream
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
 INSTALL = 'pip install "numba-cuda[cu13]"'
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
+FLUSH_BLOCKS, FLUSH_THREADS = 1024, 256  # enough to fill any GPU
 
 slow_product = host.slow_product
 
@@ -36,7 +38,7 @@ def driver_facts(device: str) -> DriverFacts:
     from numba import cuda
 
     if not cuda.is_available():
-        return DriverFacts()
+        return DriverFacts(problem=why_no_gpu("numba-cuda", ".".join(map(str, cuda.runtime.get_version()))))
     gpu = cuda.gpus[index_in_this_process(device)]
     uuid = getattr(gpu, "uuid", None)
     return DriverFacts(uuid and uuid.removeprefix("GPU-"), getattr(gpu, "L2_CACHE_SIZE", None) or None)
@@ -87,6 +89,8 @@ def timer(device: str, clock: Clock) -> EventTimer:
     """Return CUDA events on the device's default stream."""
     from numba import cuda
 
+    from gpuexplore.backends import cuda_kernels
+
     def new_event() -> Any:
         return cuda.event()  # times by default; the simulator's takes no argument
 
@@ -94,17 +98,33 @@ def timer(device: str, clock: Clock) -> EventTimer:
         return float(start.elapsed_time(end)) * 1e-3
 
     index = index_in_this_process(device)
-    return EventTimer(new_event, elapsed_s, wait=cuda.synchronize, on_device=lambda: cuda.gpus[index])
+    stream = Stream(
+        new_event,
+        elapsed_s,
+        wait=cuda.synchronize,
+        on_device=lambda: cuda.gpus[index],
+        spin=lambda seconds: cuda_kernels.spin[1, 1](max(1, round(seconds * 1e9 / cuda_kernels.SPIN_STEP_NS))),
+    )
+    return EventTimer(stream, clock)
 
 
 def flusher(device: str, size_bytes: int) -> Call:
-    """Return a call that overwrites `size_bytes` on `device`."""
+    """Return a call that overwrites `size_bytes` on `device` and reads as many others, as torch's does."""
     from numba import cuda
 
+    from gpuexplore.backends import cuda_kernels
+
     _select(device)
-    buffer = cuda.device_array(max(1, size_bytes // 4), np.float32)
-    source = cuda.device_array_like(buffer)
-    return lambda: buffer.copy_to_device(source)
+    count = max(1, size_bytes // 4)
+    overwritten, kept = cuda.device_array(count, np.float32), cuda.device_array(count, np.float32)
+    threads = min(count, FLUSH_BLOCKS * FLUSH_THREADS)
+    totals, launch = cuda.device_array(threads, np.float32), (-(-threads // FLUSH_THREADS), FLUSH_THREADS)
+
+    def flush() -> None:
+        cuda_kernels.overwrite[launch](overwritten)
+        cuda_kernels.read[launch](kept, totals)
+
+    return flush
 
 
 def capture(run: Call, device: str, calls: int) -> None:

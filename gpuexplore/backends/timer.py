@@ -5,6 +5,7 @@ A timer never warms up, decides or drops anything: it runs what it is told and r
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
 
@@ -67,32 +68,45 @@ class HostTimer:
         return self._elapsed_ns(run, 1)
 
 
-class EventTimer:
-    """A pair of device events around every call, on the library's own stream; one wait at the end.
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A device's queue, as a library offers it.
 
-    Args:
+    Attributes:
         new_event: returns an event that records the time.
         elapsed_s: seconds between two recorded events.
         wait: returns when the device has done everything.
         on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
+        spin: enqueues about so many seconds in which the device only keeps busy.
+    """
+
+    new_event: Callable[[], Any]
+    elapsed_s: Callable[[Any, Any], float]
+    wait: Call
+    on_device: Callable[[], AbstractContextManager[object]]
+    spin: Callable[[float], object]
+
+
+class EventTimer:
+    """A pair of device events around every call, on the library's own stream; one wait at the end.
+
+    The device spins while the host enqueues a round: where a host takes longer to launch than the device to compute,
+    the device would wait between an event and the call, and that wait would be timed.
+
+    Attributes:
+        meanwhile: called when a round is enqueued and the device busy: an idle GPU tells other clocks.
     """
 
     one_sample_per_call = True
     ROUND_S = 1e-3  # device time of one round: long against the wait at its end
     MAX_CALLS = 32
+    ENQUEUE_S = 30e-6  # of a call and its flush, until it was seen
+    MARGIN = 1.5  # times as long as enqueueing took last
+    MOST_SPIN_S = 5e-3  # a host that needs longer for a round is not waited for
 
-    def __init__(
-        self,
-        new_event: Callable[[], Any],
-        elapsed_s: Callable[[Any, Any], float],
-        *,
-        wait: Call,
-        on_device: Callable[[], AbstractContextManager[object]],
-    ) -> None:
-        self._new_event = new_event
-        self._elapsed_s = elapsed_s
-        self._wait = wait
-        self._on_device = on_device
+    def __init__(self, stream: Stream, clock: Clock) -> None:
+        self._stream, self._clock, self._enqueue_s = stream, clock, self.ENQUEUE_S
+        self.meanwhile: Call | None = None
 
     def calls_per_round(self, call_s: float) -> int:
         """Return as many calls as fill a round."""
@@ -100,13 +114,18 @@ class EventTimer:
 
     def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return one sample per call."""
-        with self._on_device():
+        with self._stream.on_device():
+            self._stream.spin(min(self.MOST_SPIN_S, self.MARGIN * self._enqueue_s * calls))
+            began_ns = self._clock()
             pairs = [self._recorded(run, flush) for _ in range(calls)]
-            self._wait()
-            return [self._elapsed_s(start, end) for start, end in pairs]
+            self._enqueue_s = (self._clock() - began_ns) * 1e-9 / calls
+            if self.meanwhile is not None:
+                self.meanwhile()
+            self._stream.wait()
+            return [self._stream.elapsed_s(start, end) for start, end in pairs]
 
     def _recorded(self, run: Call, flush: Call | None) -> tuple[Any, Any]:
-        start, end = self._new_event(), self._new_event()
+        start, end = self._stream.new_event(), self._stream.new_event()
         if flush is not None:
             flush()
         start.record()

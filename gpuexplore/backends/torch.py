@@ -7,13 +7,15 @@ import numpy as np
 
 from gpuexplore.backends import host, host_memory
 from gpuexplore.backends.contract import DriverFacts
+from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Call, Clock, EventTimer, HostTimer, Timer
+from gpuexplore.backends.timer import Call, Clock, EventTimer, HostTimer, Stream, Timer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
 
 INSTALL = "pip install torch==2.13.0"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
+SPIN_HZ = 2e9  # cycles of the device: about what GPUs run at, and how long exactly does not matter
 MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
 
 
@@ -37,8 +39,10 @@ def driver_facts(device: str) -> DriverFacts:
     """Return what torch's CUDA says of `device`."""
     import torch
 
-    if not _is_cuda(device) or not torch.cuda.is_available():
+    if not _is_cuda(device):
         return DriverFacts()
+    if not torch.cuda.is_available():
+        return DriverFacts(problem=why_no_gpu(f"torch {torch.__version__}", torch.version.cuda))
     found = torch.cuda.get_device_properties(_torch_device(device))
     return DriverFacts(uuid=str(found.uuid), cache_bytes=found.L2_cache_size or None)
 
@@ -107,23 +111,35 @@ def timer(device: str, clock: Clock) -> Timer:
     def elapsed_s(start: Any, end: Any) -> float:
         return float(start.elapsed_time(end)) * 1e-3
 
-    return EventTimer(
+    stream = Stream(
         new_event,
         elapsed_s,
         wait=lambda: synchronize(device),
         on_device=lambda: torch.cuda.device(_torch_device(device)),
+        spin=lambda seconds: torch.cuda._sleep(int(seconds * SPIN_HZ)),
     )
+    return EventTimer(stream, clock)
 
 
 def flusher(device: str, size_bytes: int) -> Call:
-    """Return a call that overwrites `size_bytes` on `device`."""
+    """Return a call that overwrites `size_bytes` on `device`; on a GPU it reads as many others afterwards.
+
+    What is overwritten stays in the cache and has to be written to memory, which would take its time from what is
+    timed next; reading makes room, of lines that need no writing.
+    """
     if not _is_cuda(device):
         return host.flusher(device, size_bytes)
     import torch
 
-    buffer = torch.empty(max(1, size_bytes), dtype=torch.int8, device=_torch_device(device))
-    zero: Call = buffer.zero_
-    return zero
+    count, there = max(1, size_bytes // 4), _torch_device(device)
+    overwritten = torch.empty(count, dtype=torch.float32, device=there)
+    kept, total = torch.zeros(count, dtype=torch.float32, device=there), torch.empty((), device=there)
+
+    def flush() -> None:
+        overwritten.zero_()
+        torch.sum(kept, dim=0, out=total)
+
+    return flush
 
 
 def capture(run: Call, device: str, calls: int) -> Call | None:

@@ -72,7 +72,8 @@ def _cache(case: Case, device: Device) -> Flag:
     if cache_mode(case, device) == "warm":
         return Flag("warm", "called again and again on the same data, which stays in the caches it fits in")
     assumed = "" if device.cache_bytes else ": assumed to be enough, the size of the last-level cache is unknown"
-    return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{assumed}")
+    read = ", and as many others read" if device.kind == "cuda" else ""
+    return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{read}{assumed}")
 
 
 def condition_flags(measurement: Measurement, environment: Environment, loss: CpuLoss) -> tuple[Flag, ...]:

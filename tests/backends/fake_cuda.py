@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import numba
 
+from gpuexplore import backends
+
 UUIDS = ("11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002")
 CACHE_BYTES = (40 * 2**20, 50 * 2**20)
 
@@ -56,25 +58,39 @@ class Array:
         return f"cuda:{self.place}"
 
     def zero_(self):
-        self.cuda.log.append(("flush", self.place))
+        self.cuda.log.append(("overwrite", self.place))
 
     def fill(self, value):
-        self.cuda.note("flush")
+        self.cuda.note("overwrite")
 
-    def copy_to_device(self, source):
-        self.cuda.note("flush")
+    def sum(self, out):
+        self.cuda.note("read")
 
 
 def index_of(device):
     return int(str(device).rpartition(":")[2])
 
 
+class Kernel:
+    """A kernel of Numba's: launched on the current device, it writes down its name."""
+
+    def __init__(self, cuda, name):
+        self.cuda, self.name = cuda, name
+
+    def __getitem__(self, launch):
+        return lambda *arrays: self.cuda.note(self.name)
+
+
 def torch_on(cuda):
     properties = [SimpleNamespace(uuid=uuid, L2_cache_size=size) for uuid, size in zip(UUIDS, CACHE_BYTES, strict=True)]
     return SimpleNamespace(
+        __version__="2.13.0",
+        version=SimpleNamespace(cuda="13.0"),
         float32="float32",
         int8="int8",
         empty=cuda.array,
+        zeros=cuda.array,
+        sum=lambda array, dim, out: cuda.log.append(("read", array.place)),
         cuda=SimpleNamespace(
             CUDAGraph=lambda: SimpleNamespace(replay=lambda: None),
             Event=cuda.event,
@@ -84,6 +100,7 @@ def torch_on(cuda):
             graph=cuda.graph,
             is_available=lambda: True,
             set_device=cuda.select,
+            _sleep=lambda cycles: cuda.note("spin"),
             synchronize=lambda device: cuda.log.append(("wait", index_of(device))),
         ),
     )
@@ -112,10 +129,10 @@ class FakeGpu:
 def numba_on(cuda):
     return SimpleNamespace(
         device_array=cuda.array,
-        device_array_like=lambda array: array,
         event=cuda.event,
         gpus=[FakeGpu(cuda, index) for index in range(len(UUIDS))],
         is_available=lambda: True,
+        runtime=SimpleNamespace(get_version=lambda: (13, 5)),
         select_device=cuda.select,
         synchronize=lambda: cuda.note("wait"),
     )
@@ -127,12 +144,14 @@ def cupy_on(cuda):
 
     return SimpleNamespace(
         empty=cuda.array,
+        zeros=cuda.array,
         is_available=lambda: True,
+        RawKernel=lambda source, name: lambda *launch: cuda.note(name),
         cuda=SimpleNamespace(
             Device=lambda index: FakeGpu(cuda, index),
             Event=cuda.event,
             get_elapsed_time=lambda start, end: 1.0,
-            runtime=SimpleNamespace(getDeviceProperties=properties),
+            runtime=SimpleNamespace(getDeviceProperties=properties, runtimeGetVersion=lambda: 13000),
         ),
     )
 
@@ -144,4 +163,7 @@ def install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch_on(cuda))
     monkeypatch.setitem(sys.modules, "cupy", cupy_on(cuda))
     monkeypatch.setattr(numba, "cuda", numba_on(cuda), raising=False)
+    kernels = SimpleNamespace(SPIN_STEP_NS=1000, **{name: Kernel(cuda, name) for name in ("overwrite", "read", "spin")})
+    monkeypatch.setitem(sys.modules, "gpuexplore.backends.cuda_kernels", kernels)
+    monkeypatch.setattr(backends, "cuda_kernels", kernels, raising=False)
     return cuda

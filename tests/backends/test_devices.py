@@ -1,5 +1,6 @@
 """Of two GPUs the one that was asked for: events, flushes, waits and facts, on a stand-in for the libraries."""
 
+import re
 import sys
 
 import numba
@@ -28,7 +29,7 @@ def test_events_calls_and_flushes_of_a_device_go_to_it_whichever_is_the_current_
 
     samples = timer.sample(lambda: cuda.note("call"), calls=2, flush=flush)
 
-    expected = [*["flush", "event", "call", "event"] * 2, "wait"]
+    expected = ["spin", *["overwrite", "read", "event", "call", "event"] * 2, "wait"]
     assert cuda.log == [(what, fake_cuda.index_of(device)) for what in expected]
     assert samples == [1e-3, 1e-3]
     assert cuda.current == other
@@ -70,8 +71,22 @@ def test_facts_are_those_of_the_device_that_was_asked_for(cuda, name):
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-def test_library_that_finds_no_gpu_has_no_facts(cuda, name, monkeypatch):
+def test_library_that_finds_no_gpu_says_which_driver_it_needs(cuda, name, monkeypatch):
     for library in (sys.modules["torch"].cuda, sys.modules["cupy"], numba.cuda):
         monkeypatch.setattr(library, "is_available", lambda: False)
 
-    assert load_backend(name).driver_facts("cuda:0") == DriverFacts()
+    facts = load_backend(name).driver_facts("cuda:0")
+
+    if name in ON_CUDA:
+        said = r"is built for CUDA 13\.\d, which needs driver 580\.65\.06 or newer, and finds no GPU"
+        assert re.search(said, facts.problem)
+    assert facts == DriverFacts(problem=facts.problem)
+
+
+def test_torch_for_cpus_says_so(cuda, monkeypatch):
+    monkeypatch.setattr(sys.modules["torch"].cuda, "is_available", lambda: False)
+    monkeypatch.setattr(sys.modules["torch"].version, "cuda", None)
+
+    problem = load_backend("torch").driver_facts("cuda:0").problem
+
+    assert problem == "torch 2.13.0 is built for CPUs only: install its build for CUDA"

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from gpuexplore.backends.timer import MIN_BATCH_S, EventTimer, HostTimer
+from gpuexplore.backends.timer import MIN_BATCH_S, EventTimer, HostTimer, Stream
 from tests.measure.fakes import FakeClock, FakeWork
 
 
@@ -57,10 +57,16 @@ class FakeStream:
     def event(self):
         return Recorded(self)
 
-    def timer(self):
-        return EventTimer(
-            self.event, self.elapsed_s, wait=lambda: self.log.append("wait"), on_device=contextlib.nullcontext
+    def timer(self, clock=None, spun=None):
+        spun = [] if spun is None else spun
+        stream = Stream(
+            self.event,
+            self.elapsed_s,
+            wait=lambda: self.log.append("wait"),
+            on_device=contextlib.nullcontext,
+            spin=spun.append,
         )
+        return EventTimer(stream, clock or FakeClock())
 
     def elapsed_s(self, start, end):
         assert "wait" in self.log
@@ -83,6 +89,30 @@ def test_event_timer_gives_a_sample_per_call_and_waits_once_at_the_end():
 
     assert samples == [2.0, 2.0, 2.0]
     assert stream.log == [*["event", "run", "event"] * 3, "wait"]
+
+
+def test_event_timer_has_the_device_spin_while_the_host_enqueues():
+    stream, clock, spun = FakeStream(), FakeClock(), []
+    timer = stream.timer(clock, spun)
+
+    timer.sample(lambda: clock.spend(100e-6), calls=2, flush=None)
+    timer.sample(lambda: clock.spend(1.0), calls=2, flush=None)
+    timer.sample(lambda: None, calls=2, flush=None)
+
+    first, second, third = spun
+    assert first == pytest.approx(2 * EventTimer.MARGIN * EventTimer.ENQUEUE_S)
+    assert second == pytest.approx(2 * EventTimer.MARGIN * 100e-6)
+    assert third == EventTimer.MOST_SPIN_S
+
+
+def test_event_timer_looks_at_the_device_while_it_is_busy():
+    stream = FakeStream()
+    timer = stream.timer()
+    timer.meanwhile = lambda: stream.log.append("look")
+
+    timer.sample(lambda: stream.log.append("run"), calls=1, flush=None)
+
+    assert stream.log == ["event", "run", "event", "look", "wait"]
 
 
 def test_event_timer_flushes_outside_of_the_events():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gpuexplore.backends.timer import EventTimer, HostTimer, Stream
 from gpuexplore.devices.cpu_times import Account, CpuTimes
 from gpuexplore.measure import watch as watching
 from gpuexplore.measure.watch import Watch
@@ -58,3 +59,32 @@ def test_a_gpu_is_not_probed_on_its_host(waited):
 
     assert (told.before.probe_flop_per_s, waited) == (None, [])
     assert watch.state().probe_flop_per_s is None
+
+
+def test_a_gpu_is_asked_while_it_is_busy_and_its_reasons_add_up(waited, monkeypatch):
+    told = iter(
+        [
+            Telemetry(clock_hz=1.2e9, throttle_reasons=("software power cap",)),
+            Telemetry(clock_hz=1.5e9, throttle_reasons=("hardware slowdown",)),
+        ]
+    )
+    now_s = iter([0.0, 0.01, 0.02])
+    monkeypatch.setattr(watching, "read_telemetry", lambda device: next(told))
+    monkeypatch.setattr(watching, "perf_counter", lambda: next(now_s))
+    watch = opened(GPU, waited)
+    timer = EventTimer(Stream(*[lambda *_: None] * 5), lambda: 0)
+    watch.look_at_busy(timer)
+
+    for _ in range(3):
+        timer.meanwhile()  # the second is too soon after the first
+
+    state = watch.state()
+    assert state.clock_hz == 1.5e9
+    assert state.throttle_reasons == ("software power cap", "hardware slowdown")
+
+
+def test_a_host_timer_has_no_device_to_look_at(waited):
+    timer = HostTimer(lambda: 0)
+    opened(CPU, waited).look_at_busy(timer)
+
+    assert not hasattr(timer, "meanwhile")
