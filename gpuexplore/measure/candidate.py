@@ -110,7 +110,8 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
         raise Unsupported(reason)
     device = device_for(backend, device)
     threads = case.options.threads or device.cores or 1
-    backend.set_threads(threads)
+    if device.kind == "cpu":  # a GPU's cores are no threads of the host's libraries
+        backend.set_threads(threads)
     if operation.uses_one_thread(case.implementation, case.dtype, case.shape):
         threads = 1
     build = load_build(operation, implementation)

@@ -14,11 +14,13 @@ def device_for(backend: Backend, device: Device) -> Device:
     """Return `device` with its last-level cache, where `backend` knows it and nothing else does.
 
     Raises:
-        Unsupported: `backend` counts GPUs in another order, and would compute on another one.
+        Unsupported: `backend` finds no GPU, or counts GPUs in another order, and would compute on another one.
     """
     if device.kind != "cuda":
         return device
     facts = backend.driver_facts(device.id)
+    if facts.problem:
+        raise Unsupported(f"{facts.problem}; {device.name} has driver {device.driver or 'of unknown version'}")
     if facts.uuid and device.uuid and not _is_same_gpu(device.uuid, facts.uuid):
         raise Unsupported(
             f"{device.id} is {device.name} ({device.uuid}), but CUDA would use {GPU_PREFIX}{facts.uuid} in this "

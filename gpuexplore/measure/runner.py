@@ -62,6 +62,7 @@ def measure_group(
         report(case)
         try:
             ready[case] = _prepared(case, group, cancelled)
+            watch.look_at_busy(ready[case].sampling.candidate.timer)
             _plan_spot_check(ready[case].sampling, group, random)
         except Exception as error:
             report(group.failed(case, error))

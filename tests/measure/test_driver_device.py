@@ -76,6 +76,13 @@ def test_gpu_that_cuda_numbers_otherwise_is_refused_with_what_to_set():
     )
 
 
+def test_library_that_finds_no_gpu_is_refused_with_the_driver_that_is_there_and_the_one_it_needs():
+    library = FakeLibrary(None, None, "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06 or newer")
+
+    with pytest.raises(Unsupported, match=r"needs driver 580\.65\.06 or newer; a made-up GPU has driver 535\.1$"):
+        device_for(library, replace(HERE, driver="535.1"))
+
+
 def test_instance_of_a_gpu_is_not_compared(gpus):
     """CUDA names the instance where NVML names the GPU it is part of, or the other way round."""
     assert device_for(FakeLibrary(OTHERS), replace(HERE, uuid="MIG-1")).uuid == "MIG-1"

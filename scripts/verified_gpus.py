@@ -1,0 +1,56 @@
+"""Writes the table of docs/gpu.md: by compute capability, which GPUs recordings that ship come from.
+
+Usage: python -m scripts.verified_gpus. A test fails when the table is not what this would write.
+"""
+
+from pathlib import Path
+
+from gpuexplore.model import Device
+from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES
+from gpuexplore.recorded.catalog import recorded_results
+from gpuexplore.recorded.recording import Recording
+
+FILE = Path(__file__).parents[1] / "docs" / "gpu.md"
+BEGIN, END = "<!-- verified: begin -->\n", "<!-- verified: end -->\n"
+
+
+def main() -> None:
+    """Write the table into the page."""
+    FILE.write_text(page(FILE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def page(text: str) -> str:
+    """Return the page `text` with its table as it has to be."""
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+
+
+def table() -> str:
+    """Return a row for each compute capability that kernels are compiled for, and each GPU that was recorded."""
+    found: dict[str, dict[str, tuple[Recording, Device]]] = {}
+    for recording, result in recorded_results():
+        device = result.environment.device if result.environment else None
+        if device and device.kind == "cuda" and device.compute_capability:
+            found.setdefault(device.compute_capability, {})[device.name] = recording, device
+    rows = [
+        row for each in sorted({*COMPUTE_CAPABILITIES, *found}, key=_numbers) for row in _rows(each, found.get(each))
+    ]
+    return "\n".join(["| compute capability | GPU | driver | recording |", "| --- | --- | --- | --- |", *rows]) + "\n"
+
+
+def _numbers(capability: str) -> tuple[int, ...]:
+    return tuple(map(int, capability.split(".")))
+
+
+def _rows(capability: str, recorded: dict[str, tuple[Recording, Device]] | None) -> list[str]:
+    if not recorded:
+        return [f"| {capability} | none yet | | |"]
+    return [
+        f"| {capability} | {name} | {device.driver or 'unknown'} | {recording.name} |"
+        for name, (recording, device) in sorted(recorded.items())
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""docs/gpu.md: its table is what its generator writes, and its drivers are those the code tells of."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.backends.cuda_driver import LEAST_DRIVERS
+from gpuexplore.recorded import catalog
+from scripts import verified_gpus
+from scripts.verified_gpus import FILE, page, table
+from tests.analysis.made import ok
+from tests.measure.fakes import GPU, environment
+
+HERE = replace(GPU, compute_capability="9.0", driver="580.1")
+
+TEXT = FILE.read_text(encoding="utf-8")
+
+
+def test_table_is_up_to_date():
+    assert page(TEXT) == TEXT, "docs/gpu.md is not up to date: run make docs"
+
+
+def test_every_capability_kernels_are_compiled_for_has_a_row():
+    assert "| 9.0 | none yet | | |" in table()
+    assert table().count("\n") >= 2 + 7
+
+
+@pytest.mark.parametrize(("cuda", "driver"), LEAST_DRIVERS.items())
+def test_least_driver_is_told(cuda, driver):
+    assert f"| {cuda} | {driver} |" in TEXT
+
+
+def test_a_recorded_gpu_takes_the_place_of_none(monkeypatch):
+    result = replace(ok(), environment=environment(HERE))
+    recording = catalog.recordings()[0]
+    monkeypatch.setattr(verified_gpus, "recorded_results", lambda: ((recording, result),))
+
+    assert f"| 9.0 | a made-up GPU | 580.1 | {recording.name} |" in table()
+    assert "| 9.0 | none yet" not in table()
