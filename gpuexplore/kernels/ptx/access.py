@@ -1,0 +1,172 @@
+"""Loads, stores and asynchronous copies."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from gpuexplore.errors import Unsupported
+from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
+from gpuexplore.kernels.ptx.memories import Lanes, Memories
+from gpuexplore.kernels.ptx.pending import Copy
+from gpuexplore.kernels.ptx.program import Address, Instruction, Integer, Symbol
+from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.scalars import Values, scalar
+from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
+from gpuexplore.kernels.ptx.warp import Mask, Warp
+
+SPACES = ("global", "shared", "local", "param", "const")
+
+
+def access_bytes(instruction: Instruction) -> int | None:
+    """Return how many bytes of shared memory an instruction accesses for each lane; None for all others."""
+    if instruction.opcode == "ldmatrix":
+        return 16
+    if instruction.opcode == "cp":
+        return _copied_bytes(instruction) if len(instruction.operands) > 2 else None
+    if instruction.opcode not in ("ld", "st") or _space(instruction) not in ("shared", "generic"):
+        return None
+    count = max(len(items(operand)) for operand in instruction.operands)
+    return count * scalar(instruction.kind).bits // 8
+
+
+def _copied_bytes(instruction: Instruction) -> int:
+    size = instruction.operands[2]
+    if not isinstance(size, Integer):
+        raise Unsupported("a copy of a size that is not in the text")
+    return size.value
+
+
+def _space(instruction: Instruction) -> str:
+    found = (modifier.split("::")[0] for modifier in instruction.modifiers)
+    return next((name for name in found if name in SPACES), "generic")
+
+
+def _load(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
+    kind, space, place = scalar(instruction.kind), _space(instruction), decoder.place
+    target, source = instruction.operands
+    puts = [decoder.write(item, kind) for item in items(target)]
+    if space == "param":
+        return _parameter(decoder, instruction)
+    address, shape = decoder.address(source), (kind.bits // 8, len(puts))
+
+    def step(warp: Warp, mask: Mask) -> None:
+        lanes, where = memories.lanes(warp, mask, address(warp), space)
+        lanes = memories.checked(place, lanes, where, shape[0] * shape[1])
+        if not lanes.at.size:
+            return
+        found = memories.load(place, lanes, where, shape).view(kind.dtype)
+        values = found if lanes.mask is None else _spread(found, lanes)
+        for i, put in enumerate(puts):
+            put(warp, lanes.mask, values[:, i])
+
+    return step
+
+
+def _spread(found: Values, lanes: Lanes) -> Values:
+    """Return rows for all 32 lanes, zeros where a lane took no part."""
+    values = np.zeros((LANES, found.shape[1]), found.dtype)
+    values[lanes.mask] = found
+    return values
+
+
+def _parameter(decoder: Decoder, instruction: Instruction) -> Step:
+    kind, source = scalar(instruction.kind), instruction.operands[1]
+    if not isinstance(source, Address) or not isinstance(source.base, Symbol) or source.offset:
+        raise Unsupported(f"{instruction.text}: a part of a parameter")
+    value = decoder.parameters[source.base.name] % 2**kind.bits
+    values = np.full(LANES, value, f"u{kind.bits // 8}").view(kind.dtype)
+    put = decoder.write(instruction.operands[0], kind)
+    return lambda warp, mask: put(warp, mask, values)
+
+
+def _store(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
+    kind, space, place = scalar(instruction.kind), _space(instruction), decoder.place
+    raw = scalar(f"u{kind.bits}")
+    target, source = instruction.operands
+    gets = [decoder.read(item, raw) for item in items(source)]
+    address, size_bytes = decoder.address(target), len(gets) * kind.bits // 8
+
+    def step(warp: Warp, mask: Mask) -> None:
+        lanes, where = memories.lanes(warp, mask, address(warp), space)
+        lanes = memories.checked(place, lanes, where, size_bytes)
+        if lanes.at.size:
+            values = np.stack([get(warp) for get in gets], 1)
+            memories.store(place, lanes, where, warp.lanes_of(lanes.mask, values))
+
+    return step
+
+
+def _copy(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
+    """Decode `cp.async` and what closes and waits for groups of copies."""
+    modifiers = instruction.modifiers
+    if "commit_group" in modifiers:
+        return _close
+    if "wait_group" in modifiers:
+        (pending,) = instruction.operands
+        assert isinstance(pending, Integer)
+        return _waiting(decoder, pending.value)
+    if "wait_all" in modifiers:
+        return _waiting(decoder, None)
+    if modifiers[0] != "async" or "bulk" in modifiers:
+        raise Unsupported(instruction.name)
+    return _start(decoder, memories, instruction)
+
+
+def _close(warp: Warp, mask: Mask) -> None:
+    warp.copies.closed[warp.active() if mask is None else mask] += 1
+
+
+def _waiting(decoder: Decoder, pending: int | None) -> Step:
+    early = decoder.early
+
+    def step(warp: Warp, mask: Mask) -> None:
+        shared = warp.block.shared
+        for copy in warp.copies.arrived(warp.active() if mask is None else mask, pending):
+            if not early:
+                shared.store(copy.at, copy.values)
+            shared.arrive(copy.parts, warp.threads[copy.lanes])
+
+    return step
+
+
+def _start(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
+    place, size_bytes, early = decoder.place, _copied_bytes(instruction), decoder.early
+    into, out_of = decoder.address(instruction.operands[0]), decoder.address(instruction.operands[1])
+    shorter = instruction.operands[3] if len(instruction.operands) > 3 else Integer(size_bytes)
+    length = decoder.read(shorter, scalar("u32"))
+
+    def step(warp: Warp, mask: Mask) -> None:
+        lanes, _ = memories.lanes(warp, mask, into(warp), "shared")
+        lanes = memories.checked(place, lanes, "shared", size_bytes)
+        if not lanes.at.size:
+            return
+        warp.fetched = sources = out_of(warp)
+        lengths = np.minimum(length(warp), size_bytes)
+        wanted = (warp.lanes_of(lanes.mask, sources), warp.lanes_of(lanes.mask, lengths), size_bytes)
+        values = _fetched(memories, place, lanes, wanted)
+        shared, threads = warp.block.shared, lanes.threads
+        parts = shared.parts(lanes.at, size_bytes)
+        memories.count_banks(place, lanes, size_bytes)
+        memories.note(place, shared.copied_by(parts, threads), threads)
+        if early:
+            shared.store(lanes.at, values)
+        warp.copies.copies.append(Copy(lanes.numbers, lanes.at, parts, values, warp.copies.closed[lanes.numbers]))
+
+    return step
+
+
+def _fetched(memories: Memories, place: int, lanes: Lanes, wanted: tuple[Values, Values, int]) -> Values:
+    """Return what is copied, in words: as many bytes as each lane asks for, and zeros after them."""
+    sources, lengths, size_bytes = wanted
+    values = np.zeros((lanes.at.size, size_bytes), np.uint8)
+    for length in map(int, np.unique(lengths[lengths > 0])):
+        asking = lengths == length
+        part = replace(lanes.only(asking), at=sources[asking] - DEVICE_BASE)
+        part = memories.checked(place, part, "global", length, align=size_bytes)
+        rows = np.searchsorted(lanes.numbers, part.numbers)
+        values[rows, :length] = memories.load(place, part, "global", (1, length))
+    return values.view(np.uint32)
+
+
+ACCESS: dict[str, Callable[[Decoder, Memories, Instruction], Step]] = {"ld": _load, "st": _store, "cp": _copy}

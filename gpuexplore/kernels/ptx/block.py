@@ -1,0 +1,154 @@
+"""A block of threads: its indices, its shared memory, and who has used each part of that since a barrier."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.scalars import Values
+
+NOBODY, SEVERAL = -1, -2
+_UNKNOWN = 0xFF  # NaN in every format: what was never written shows
+Triple = tuple[int, int, int]
+Wrong = dict[str, Values]  # what is wrong, and of which accesses
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A launch: blocks, and threads of a block, along x, y and z."""
+
+    blocks: Triple
+    threads: Triple
+
+    def special(self, block: Triple, threads: Values) -> dict[str, Values]:
+        """Return the special registers of threads of a block, by name."""
+        x, y, _ = self.threads
+        places = {"tid": (threads % x, threads // x % y, threads // (x * y))}
+        sizes = {"ntid": self.threads, "ctaid": block, "nctaid": self.blocks}
+        everywhere = {name: tuple(np.full(LANES, size) for size in three) for name, three in sizes.items()}
+        found = {
+            f"%{name}.{axis}": values.astype(np.uint32)
+            for name, three in (places | everywhere).items()
+            for axis, values in zip("xyz", three, strict=True)
+        }
+        lanes = threads % LANES
+        return found | {
+            "%laneid": lanes.astype(np.uint32),
+            "%warpid": (threads // LANES).astype(np.uint32),
+            "%lanemask_eq": (1 << lanes).astype(np.uint32),
+            "%lanemask_lt": ((1 << lanes) - 1).astype(np.uint32),
+        }
+
+
+class SharedMemory:
+    """Shared memory of a block, and who has used it since the last barrier, in parts that every access is made of.
+
+    Attributes:
+        part: bytes of such a part: the size of the smallest access of the kernel.
+        written: of each part, whether it has ever been written.
+        writer: of each part, the thread that wrote it since the last barrier, or NOBODY.
+        reader: likewise, or SEVERAL.
+        coming: of each part, the thread whose asynchronous copy is on its way there, or NOBODY.
+    """
+
+    def __init__(self, size_bytes: int, part: int) -> None:
+        self.size_bytes, self.part = size_bytes, part
+        self.bytes = np.full(-(-(size_bytes + 1) // 16) * 16, _UNKNOWN, np.uint8)
+        parts = self.bytes.size // part
+        self.written = np.zeros(parts, np.bool_)
+        self.writer, self.reader, self.coming = (np.full(parts, NOBODY, np.int32) for _ in range(3))
+        self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
+        self._steps = {size: np.arange(max(1, size // part)) for size in (1, 2, 4, 8, 16)}
+
+    def meet(self) -> None:
+        """Forget who read and wrote: all threads have met at a barrier."""
+        self.writer.fill(NOBODY)
+        self.reader.fill(NOBODY)
+
+    def parts(self, at: Values, size_bytes: int) -> Values:
+        """Return the parts that accesses touch: (lanes, parts)."""
+        return at[:, None] // self.part + self._steps[size_bytes]
+
+    def load(self, at: Values, unit: int, count: int) -> Values:
+        """Return `count` neighbouring numbers of `unit` bytes for each place: (lanes, count)."""
+        return self._views[unit][at[:, None] // unit + np.arange(count)]
+
+    def store(self, at: Values, values: Values) -> None:
+        """Write (lanes, count) numbers."""
+        unit, count = values.dtype.itemsize, values.shape[1]
+        self._views[unit][at[:, None] // unit + np.arange(count)] = values
+
+    def read_by(self, parts: Values, threads: Values) -> Wrong:
+        """Note who reads; return what is wrong with it and which accesses it concerns."""
+        me, writer, reader = threads[:, None], self.writer[parts], self.reader[parts]
+        first = np.where((reader == NOBODY) | (reader == me), me, SEVERAL)
+        self.reader[parts] = first
+        self.reader[parts[self.reader[parts] != first]] = SEVERAL  # several lanes of this very access
+        return _found(
+            {
+                "what nobody wrote is read": ~self.written[parts],
+                "what another thread wrote is read without a barrier": (writer != NOBODY) & (writer != me),
+                "what an asynchronous copy is still writing is read": self.coming[parts] != NOBODY,
+            }
+        )
+
+    def written_by(self, parts: Values, threads: Values) -> Wrong:
+        """Note who writes; return what is wrong with it and which accesses it concerns."""
+        me = threads[:, None]
+        wrong = self._overwritten(parts, me)
+        self.writer[parts] = me
+        wrong["two threads of a warp write one place at once"] = self.writer[parts] != me
+        self.written[parts] = True
+        return _found(wrong)
+
+    def copied_by(self, parts: Values, threads: Values) -> Wrong:
+        """Note who starts an asynchronous copy; return what is wrong with it and which accesses it concerns."""
+        me = threads[:, None]
+        wrong = self._overwritten(parts, me)
+        self.coming[parts] = me
+        return _found(wrong)
+
+    def arrive(self, parts: Values, threads: Values) -> None:
+        """Note that copies have arrived: from here on other threads see them after a barrier."""
+        self.coming[parts] = NOBODY
+        self.writer[parts] = threads[:, None]
+        self.written[parts] = True
+
+    def _overwritten(self, parts: Values, me: Values) -> Wrong:
+        writer, reader = self.writer[parts], self.reader[parts]
+        return {
+            "what another thread wrote is written without a barrier": (writer != NOBODY) & (writer != me),
+            "what another thread read is written without a barrier": (reader != NOBODY) & (reader != me),
+            "what an asynchronous copy is still writing is written": self.coming[parts] != NOBODY,
+        }
+
+
+def _found(wrong: dict[str, Values]) -> Wrong:
+    return {about: np.asarray(where.any(1)) for about, where in wrong.items() if where.any()}
+
+
+class Block:
+    """One block.
+
+    Attributes:
+        threads: how many.
+        first: the launch's number of its first thread.
+        phase: the launch's number of the time between two barriers.
+    """
+
+    def __init__(self, grid: Grid, index: int, shared: SharedMemory) -> None:
+        x, y, _ = grid.blocks
+        self.grid, self.at = grid, (index % x, index // x % y, index // (x * y))
+        self.threads = prod(grid.threads)
+        self.first, self.phase = index * self.threads, 0
+        self.shared = shared
+
+    @property
+    def warps(self) -> int:
+        """How many warps its threads make."""
+        return -(-self.threads // LANES)
+
+    def special_of(self, threads: Values) -> dict[str, Values]:
+        """Return the special registers of some of its threads."""
+        return self.grid.special(self.at, threads)

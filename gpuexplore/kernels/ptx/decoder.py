@@ -1,0 +1,148 @@
+"""Turns operands into functions of a warp: what an instruction needs of its operands is worked out once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.errors import Unsupported
+from gpuexplore.kernels.ptx.program import (
+    Address,
+    Group,
+    Instruction,
+    Integer,
+    Negated,
+    Operand,
+    Program,
+    Real,
+    Register,
+    Symbol,
+)
+from gpuexplore.kernels.ptx.registers import LANES, RegisterFile
+from gpuexplore.kernels.ptx.report import Ledger
+from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar
+from gpuexplore.kernels.ptx.warp import Mask, Warp
+
+Getter = Callable[[Warp], Values]
+Putter = Callable[[Warp, Mask, Values], None]
+Step = Callable[[Warp, Mask], None]
+
+
+@dataclass
+class Decoder:
+    """What instructions are decoded with.
+
+    Attributes:
+        program: the kernel.
+        parameters: values of its parameters.
+        ledger: where faults are noted.
+        early: whether asynchronous copies arrive at once.
+        registers: gives out slots.
+        place: index of the instruction that is being decoded.
+    """
+
+    program: Program
+    parameters: Mapping[str, int]
+    ledger: Ledger
+    early: bool = False
+    registers: RegisterFile = field(init=False)
+    place: int = 0
+
+    def __post_init__(self) -> None:
+        self.registers = RegisterFile(self.program.registers)
+
+    def read(self, operand: Operand, kind: Scalar) -> Getter:
+        """Return what gives an operand's value in each lane, as a type."""
+        if isinstance(operand, Register):
+            return self._register(operand.name, kind)
+        if isinstance(operand, Negated):
+            inner = self.read(operand.operand, kind)
+            return lambda warp: ~inner(warp)
+        value = self._constant(operand, kind)
+        return lambda _: value
+
+    def write(self, operand: Operand, kind: Scalar) -> Putter:
+        """Return what puts a value of a type into a register, in some lanes; a wider one is filled up."""
+        if operand == Symbol("_"):
+            return lambda *_: None
+        if not isinstance(operand, Register) or operand.name not in self.registers:
+            raise Unsupported(f"{operand} as a destination")
+        slot = self.registers.slot(operand.name, self._stored(operand.name, kind))
+
+        def put(warp: Warp, mask: Mask, values: Values) -> None:
+            if mask is None:
+                warp.slots[slot][...] = values
+            else:
+                np.copyto(warp.slots[slot], values, where=mask)
+
+        return put
+
+    def slot(self, operand: Operand, kind: Scalar) -> int | None:
+        """Return the slot of a register that is exactly as wide as a type; None for other operands."""
+        if not isinstance(operand, Register) or operand.name not in self.registers:
+            return None
+        declared = self.registers.kind(operand.name)
+        if declared.bits != kind.bits or (declared.letter == "p") != (kind.letter == "p"):
+            return None
+        return self.registers.slot(operand.name, kind.dtype)
+
+    def address(self, operand: Operand) -> Getter:
+        """Return what gives the address `[base+offset]` in each lane, in bytes."""
+        if not isinstance(operand, Address):
+            raise Unsupported(f"{operand} as an address")
+        if isinstance(operand.base, Register):
+            kind = scalar(f"u{self.registers.kind(operand.base.name).bits}")
+            base, offset = self.read(operand.base, kind), np.int64(operand.offset)
+            return lambda warp: base(warp).astype(np.int64) + offset
+        value = self._constant(operand.base, scalar("u64")).astype(np.int64) + operand.offset
+        return lambda _: value
+
+    def _register(self, name: str, kind: Scalar) -> Getter:
+        if name in self.registers:
+            if self.registers.kind(name).bits < kind.bits:
+                raise Unsupported(f"register {name} is too narrow for .{kind.name}")
+            slot = self.registers.slot(name, kind.dtype)
+            return lambda warp: warp.slots[slot]
+        return lambda warp: warp.special[name].astype(kind.dtype)
+
+    def _stored(self, name: str, kind: Scalar) -> np.dtype[Any]:
+        declared = self.registers.kind(name)
+        if declared.bits < kind.bits:
+            raise Unsupported(f"register {name} is too narrow for .{kind.name}")
+        if declared.bits == kind.bits or kind.letter == "p":
+            return kind.dtype
+        return np.dtype(f"{'i' if kind.letter == 's' else 'u'}{declared.bits // 8}")
+
+    def _constant(self, operand: Operand, kind: Scalar) -> Values:
+        """Return a constant in every lane."""
+        if isinstance(operand, Real):
+            raw = np.full(LANES, operand.bits, f"u{operand.width // 8}")
+            same = operand.width == kind.bits
+            return raw.view(kind.dtype) if same else raw.view(f"f{operand.width // 8}").astype(kind.dtype)
+        value = self._whole(operand)
+        if kind.letter == "p":
+            return np.full(LANES, bool(value))
+        if kind.is_float and kind.name != "bf16":
+            return np.full(LANES, value, kind.dtype)
+        return np.full(LANES, value & (2**kind.bits - 1), f"u{kind.bits // 8}").view(kind.dtype)
+
+    def _whole(self, operand: Operand) -> int:
+        if isinstance(operand, Integer):
+            return operand.value
+        if isinstance(operand, Symbol):
+            for places in (self.program.shared.places, self.program.local.places):
+                if operand.name in places:
+                    return places[operand.name]
+            raise Unsupported(f"the name {operand.name}")
+        raise Unsupported(f"{operand} as a value")
+
+
+def items(operand: Operand) -> tuple[Operand, ...]:
+    """Return the operands that are written as one, or the only one."""
+    return operand.items if isinstance(operand, Group) else (operand,)
+
+
+def mode_of(instruction: Instruction) -> str:
+    """Return an instruction's rounding mode; to nearest unless it says otherwise."""
+    return next((modifier for modifier in instruction.modifiers if modifier in ("rn", "rz", "rm", "rp")), "rn")

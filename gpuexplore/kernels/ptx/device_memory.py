@@ -1,0 +1,117 @@
+"""Device memory: the arrays of a launch with guards between them, and who wrote which byte."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.kernels.ptx.scalars import Values
+from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
+
+GUARD_BYTES = 65536  # a row or a tile further is still no other array
+ALIGNMENT = 256  # as allocations of the driver
+_OFFSETS = np.arange(16)
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an array lies: bytes from the start, and its size."""
+
+    start: int
+    size_bytes: int
+
+
+class DeviceMemory:
+    """Arrays in one buffer; outside of them every access is out of bounds.
+
+    Attributes:
+        inside: of each byte, whether it belongs to an array.
+        written: of each byte, whether somebody has written it, the host included.
+        writer: of each byte, the thread of the launch that wrote it, or NOBODY.
+        since: of each byte, the phase between barriers it was written in.
+    """
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any]], unwritten: Sequence[int]) -> None:
+        self.places = _places([array.nbytes for array in arrays])
+        size = self.places[-1].start + self.places[-1].size_bytes if self.places else 0
+        size = -(-(size + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
+        self.bytes = np.zeros(size, np.uint8)
+        self.inside, self.written = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
+        self.writer, self.since = np.full(size, NOBODY, np.int64), np.zeros(size, np.int64)
+        self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
+        for index, (array, place) in enumerate(zip(arrays, self.places, strict=True)):
+            there = slice(place.start, place.start + place.size_bytes)
+            self.bytes[there] = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+            self.inside[there] = True
+            self.written[there].fill(index not in unwritten)
+
+    def address(self, index: int) -> int:
+        """Return the address of an array."""
+        return DEVICE_BASE + self.places[index].start
+
+    def array(self, index: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what an array holds."""
+        place = self.places[index]
+        raw = self.bytes[place.start : place.start + place.size_bytes].copy()
+        return raw.view(like.dtype).reshape(like.shape)
+
+    def unwritten_bytes(self, index: int) -> int:
+        """Return how many bytes of an array nobody has written."""
+        place = self.places[index]
+        return int((~self.written[place.start : place.start + place.size_bytes]).sum())
+
+    def contains(self, at: Values, size_bytes: int) -> npt.NDArray[np.bool_]:
+        """Return which accesses are inside of an array: their first and last byte, for a guard is longer."""
+        limit = self.bytes.size - size_bytes
+        safe = np.minimum(np.maximum(at, 0), limit)
+        return np.asarray((safe == at) & self.inside[safe] & self.inside[safe + (size_bytes - 1)])
+
+    def known(self, at: Values, size_bytes: int) -> npt.NDArray[np.bool_]:
+        """Return which accesses read only what has been written."""
+        return np.asarray(self.written[at[:, None] + _OFFSETS[:size_bytes]].all(1))
+
+    def load(self, at: Values, unit: int, count: int) -> Values:
+        """Return `count` neighbouring numbers of `unit` bytes for each place: (lanes, count)."""
+        return self._views[unit][at[:, None] // unit + _OFFSETS[:count]]
+
+    def store(self, at: Values, values: Values) -> None:
+        """Write (lanes, count) numbers."""
+        unit, count = values.dtype.itemsize, values.shape[1]
+        self._views[unit][at[:, None] // unit + _OFFSETS[:count]] = values
+
+    def claim(self, at: Values, size_bytes: int, threads: Values, phase: tuple[int, int]) -> npt.NDArray[np.bool_]:
+        """Note who writes; return which accesses another thread's, with no barrier between, had written already.
+
+        Args:
+            at: bytes from the start.
+            size_bytes: of each access.
+            threads: of the launch.
+            phase: the first thread of the block, and the number of this phase between barriers.
+        """
+        bytes_at = at[:, None] + _OFFSETS[:size_bytes]
+        before, me = self.writer[bytes_at], threads[:, None]
+        clash = (before != NOBODY) & (before != me) & ((before < phase[0]) | (self.since[bytes_at] == phase[1]))
+        self.writer[bytes_at], self.since[bytes_at] = me, phase[1]
+        self.written[bytes_at] = True
+        found: npt.NDArray[np.bool_] = (clash | (self.writer[bytes_at] != me)).any(1)
+        return found
+
+
+def element_at(address: int, arrays: Sequence[npt.NDArray[Any]]) -> tuple[int, int] | None:
+    """Return which of a launch's arrays lies at an address, and which of its elements; None where none does."""
+    for index, place in enumerate(_places([array.nbytes for array in arrays])):
+        at = address - DEVICE_BASE - place.start
+        if 0 <= at < place.size_bytes:
+            return index, at // arrays[index].itemsize
+    return None
+
+
+def _places(sizes_bytes: Sequence[int]) -> list[Place]:
+    places, at = [], GUARD_BYTES
+    for size_bytes in sizes_bytes:
+        places.append(Place(at, size_bytes))
+        at = -(-(at + size_bytes + GUARD_BYTES) // ALIGNMENT) * ALIGNMENT
+    return places

@@ -1,0 +1,191 @@
+"""Runs a kernel block by block, the warps of a block in turns from barrier to barrier."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.errors import InvalidInput, TooLarge, TooSlow
+from gpuexplore.kernels.ptx.block import Block, Grid, SharedMemory
+from gpuexplore.kernels.ptx.decode import Observer, decoded, smallest_access
+from gpuexplore.kernels.ptx.decoder import Decoder
+from gpuexplore.kernels.ptx.device_memory import DeviceMemory
+from gpuexplore.kernels.ptx.lanes import CONVERGENT
+from gpuexplore.kernels.ptx.memories import Memories
+from gpuexplore.kernels.ptx.program import Program
+from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.report import Ledger, Report
+from gpuexplore.kernels.ptx.warp import Warp
+
+Arrays = Sequence[npt.NDArray[Any]]
+MOST_WORK = 1_000_000_000  # thread instructions: a few minutes
+MOST_BYTES = 2**26  # of arrays: who wrote each byte is kept, which takes 18 times as much
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a kernel is run.
+
+    Attributes:
+        unwritten: indices of the arrays that hold nothing yet: reading them before they are written is a fault.
+        copies: when asynchronous copies arrive: as late as the kernel's waits allow, or at once.
+        seed: of the order in which the warps of a block take turns; None: always the first one first.
+        most_work: thread instructions, after which it is given up.
+        observer: called with each instruction that a warp has executed.
+    """
+
+    unwritten: tuple[int, ...] = ()
+    copies: Literal["late", "early"] = "late"
+    seed: int | None = None
+    most_work: int = MOST_WORK
+    observer: Observer | None = None
+
+
+def numba_arguments(addresses: Sequence[int], arrays: Arrays) -> list[int]:
+    """Return arrays in C order as numba-cuda passes them to a kernel.
+
+    For each: two pointers that a kernel never follows, how many elements, the bytes of one, the address of the first,
+    then the lengths and the strides of the axes, the latter in bytes.
+    """
+    return [
+        number
+        for address, array in zip(addresses, arrays, strict=True)
+        for number in (0, 0, array.size, array.itemsize, address, *array.shape, *array.strides)
+    ]
+
+
+def run(program: Program, grid: Grid, arrays: Arrays, options: Options | None = None) -> Report:
+    """Return what running a kernel tells; the arrays that are passed stay as they are.
+
+    Args:
+        program: as `parse` returns it.
+        grid: blocks, and threads of a block.
+        arrays: the arguments, in C order.
+        options: how it is run; None: as `Options()`.
+
+    Raises:
+        InvalidInput: the kernel takes other arguments.
+        TooLarge: the arrays take more memory than is watched here.
+        TooSlow: it would execute, or has executed, more than the options allow.
+        Unsupported: an instruction is not known here; the text names it and its line.
+    """
+    chosen, given = options or Options(), [np.ascontiguousarray(array) for array in arrays]
+    with np.errstate(all="ignore"):  # what overflows on the GPU overflows here
+        machine = _Machine.made(program, grid, given, chosen)
+        machine.run()
+        return machine.report(given)
+
+
+@dataclass
+class _Machine:
+    """A launch on its way."""
+
+    grid: Grid
+    options: Options
+    decoder: Decoder
+    memories: Memories
+    part: int
+    work: int = 0
+    chooser: random.Random | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.chooser = None if self.options.seed is None else random.Random(self.options.seed)
+        self.together = [instruction.opcode in CONVERGENT for instruction in self.decoder.program.code]
+        self.steps = decoded(self.decoder, self.memories, self.options.observer)
+
+    @classmethod
+    def made(cls, program: Program, grid: Grid, arrays: Arrays, options: Options) -> "_Machine":
+        if (size := sum(array.nbytes for array in arrays)) > MOST_BYTES:
+            raise TooLarge(f"arrays of {size:,} bytes are more than the {MOST_BYTES:,} that are watched here")
+        device, ledger = DeviceMemory(arrays, options.unwritten), Ledger(program.code)
+        values = numba_arguments([device.address(index) for index in range(len(arrays))], arrays)
+        if len(values) != len(program.parameters):
+            raise InvalidInput(
+                f"{len(arrays)} arrays make {len(values)} parameters: the kernel takes {len(program.parameters)}"
+            )
+        parameters = dict(zip(program.parameters, values, strict=True))
+        decoder = Decoder(program, parameters, ledger, early=options.copies == "early")
+        memories = Memories(device, ledger, program.local.size_bytes)
+        return cls(grid, options, decoder, memories, smallest_access(program))
+
+    def run(self) -> None:
+        """Run every block; the work of the first tells that of all."""
+        x, y, z = self.grid.blocks
+        blocks = x * y * z
+        for index in range(blocks):
+            self._run_block(index)
+            if index == 0:
+                self._expect_little(self.work * blocks, f"{blocks} blocks like the first")
+
+    def report(self, arrays: Arrays) -> Report:
+        """Return what the run tells."""
+        device, ledger = self.memories.device, self.memories.ledger
+        return Report(
+            faults=tuple(ledger.faults.values()),
+            executed=ledger.executed(),
+            banks=ledger.bank_use(),
+            arrays=tuple(device.array(index, array) for index, array in enumerate(arrays)),
+            unwritten=tuple(device.unwritten_bytes(index) for index in range(len(arrays))),
+        )
+
+    def _run_block(self, index: int) -> None:
+        shared = SharedMemory(self.decoder.program.shared.size_bytes, self.part)
+        block = Block(self.grid, index, shared)
+        self.memories.ledger.block = block.at
+        warps = [Warp(block, number, self.decoder.registers) for number in range(block.warps)]
+        while any(not warp.ended for warp in warps):
+            order = list(warps)
+            if self.chooser is not None:
+                self.chooser.shuffle(order)
+            for warp in order:
+                self._run_warp(warp)
+            self._meet(block, warps)
+
+    def _run_warp(self, warp: Warp) -> None:
+        """Let a warp go on to its next barrier, or to its end."""
+        steps, counts, left = self.steps, self.memories.ledger.counts, self._left
+        before, together = left, self.together
+        while not (warp.waiting or warp.ended):
+            place = warp.pc
+            if together[place]:
+                if not warp.gather():
+                    continue
+                place = warp.pc  # where lanes wait at several places, the first
+            counts[place] += 1
+            warp.pc = place + 1
+            steps[place](warp, warp.mask)
+            if warp.pc >= warp.rejoin:
+                warp.meet()
+            left -= 1
+            if left < 0:
+                break
+        self.work += (before - left) * LANES
+        if left < 0:
+            self._expect_little(self.work, "so far")
+
+    @property
+    def _left(self) -> int:
+        """How many warp instructions may still be executed."""
+        return (self.options.most_work - self.work) // LANES
+
+    def _meet(self, block: Block, warps: Sequence[Warp]) -> None:
+        """Let the warps that have arrived at a barrier go on."""
+        waiting = [warp for warp in warps if warp.waiting]
+        ended = [warp for warp in warps if not warp.alive.all() and (warp.ended or warp.waiting)]
+        if waiting and ended:
+            gone = np.concatenate([warp.threads[~warp.alive] for warp in ended])
+            place, gone = waiting[0].pc - 1, gone[gone < block.threads]
+            if gone.size:
+                self.memories.ledger.blame("barrier", place, "threads of the block have ended before it", gone)
+        block.shared.meet()
+        block.phase += 1
+        for warp in waiting:
+            warp.waiting = False
+
+    def _expect_little(self, work: int, which: str) -> None:
+        if work > self.options.most_work:
+            most = self.options.most_work
+            raise TooSlow(f"{work:,} thread instructions ({which}) are more than the {most:,} that are run here")

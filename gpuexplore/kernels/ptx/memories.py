@@ -1,0 +1,137 @@
+"""Accesses of warps to the memories: checked, counted, and blamed on the instruction where something is wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.kernels.ptx.banks import BankCounter
+from gpuexplore.kernels.ptx.device_memory import DeviceMemory
+from gpuexplore.kernels.ptx.report import FaultKind, Ledger
+from gpuexplore.kernels.ptx.scalars import Values
+from gpuexplore.kernels.ptx.spaces import DEVICE_BASE, WINDOWS, space_of
+from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lanes that take part in an access, and where each of them reads or writes, in bytes from a memory's start."""
+
+    warp: Warp
+    mask: Mask
+    at: Values
+
+    @property
+    def numbers(self) -> Values:
+        """Which lanes of the warp they are."""
+        return EVERY_LANE if self.mask is None else np.flatnonzero(self.mask)
+
+    @property
+    def threads(self) -> Values:
+        """Which threads of the block they are."""
+        return self.warp.lanes_of(self.mask, self.warp.threads)
+
+    def only(self, good: npt.NDArray[np.bool_]) -> "Lanes":
+        """Return those for which a condition holds."""
+        chosen = self.warp.active().copy() if self.mask is None else self.mask.copy()
+        chosen[self.numbers] = good
+        return replace(self, mask=chosen, at=self.at[good])
+
+
+@dataclass
+class Memories:
+    """The memories of a launch.
+
+    Attributes:
+        device: the arrays.
+        ledger: where faults and bank conflicts are noted.
+        local_bytes: stack of a thread.
+        watches_reads: whether reads of unwritten device memory can happen.
+    """
+
+    device: DeviceMemory
+    ledger: Ledger
+    local_bytes: int = 0
+    banks: BankCounter = field(default_factory=BankCounter)
+
+    def __post_init__(self) -> None:
+        self.watches_reads = bool((self.device.inside & ~self.device.written).any())
+
+    def lanes(self, warp: Warp, mask: Mask, addresses: Values, space: str) -> tuple[Lanes, str]:
+        """Return the lanes of an access and the memory it goes to."""
+        warp.touched = addresses
+        at = warp.lanes_of(mask, addresses)
+        if space == "generic":
+            space = space_of(int(at[0]))
+            at = at - WINDOWS[space]
+        return Lanes(warp, mask, at - DEVICE_BASE if space == "global" else at), space
+
+    def checked(self, place: int, lanes: Lanes, space: str, size_bytes: int, *, align: int | None = None) -> Lanes:
+        """Return the lanes whose access is aligned, to its size or `align`, and within an array; blame the others."""
+        multiple = align or size_bytes
+        bad = (lanes.at & (multiple - 1)) != 0
+        if bad.any():
+            lanes = self._without(place, lanes, bad, ("misaligned", f"no multiple of {multiple} bytes"))
+        inside = self._inside(lanes, space, size_bytes)
+        if not inside.all():
+            lanes = self._without(place, lanes, ~inside, ("out of bounds", f"outside of {_NAMES[space]}"))
+        return lanes
+
+    def _without(self, place: int, lanes: Lanes, bad: npt.NDArray[np.bool_], fault: tuple[FaultKind, str]) -> Lanes:
+        self.ledger.blame(fault[0], place, fault[1], lanes.threads[bad])
+        return lanes.only(~bad)
+
+    def _inside(self, lanes: Lanes, space: str, size_bytes: int) -> npt.NDArray[np.bool_]:
+        if space == "global":
+            return self.device.contains(lanes.at, size_bytes)
+        limit = lanes.warp.block.shared.size_bytes if space == "shared" else self.local_bytes
+        found: npt.NDArray[np.bool_] = (lanes.at >= 0) & (lanes.at + size_bytes <= limit)
+        return found
+
+    def load(self, place: int, lanes: Lanes, space: str, shape: tuple[int, int]) -> Values:
+        """Return what checked lanes read: (lanes, count) numbers of so many bytes; `shape`: bytes and count."""
+        unit, count = shape
+        if space == "global":
+            if self.watches_reads and not (known := self.device.known(lanes.at, unit * count)).all():
+                self.ledger.blame("uninitialised read", place, "what nobody wrote is read", lanes.threads[~known])
+            return self.device.load(lanes.at, unit, count)
+        if space == "shared":
+            shared = lanes.warp.block.shared
+            self.count_banks(place, lanes, unit * count)
+            self.note(place, shared.read_by(shared.parts(lanes.at, unit * count), lanes.threads), lanes.threads)
+            return shared.load(lanes.at, unit, count)
+        columns = lanes.at[:, None] + np.arange(unit * count)
+        stack = lanes.warp.stack(self.local_bytes)
+        return np.ascontiguousarray(stack[lanes.numbers[:, None], columns]).view(f"u{unit}")
+
+    def store(self, place: int, lanes: Lanes, space: str, values: Values) -> None:
+        """Write (lanes, count) numbers of checked lanes."""
+        size_bytes, block = values.dtype.itemsize * values.shape[1], lanes.warp.block
+        if space == "global":
+            clash = self.device.claim(lanes.at, size_bytes, block.first + lanes.threads, (block.first, block.phase))
+            self.note(place, {"two threads write one place of device memory": clash}, lanes.threads)
+            self.device.store(lanes.at, values)
+        elif space == "shared":
+            shared = block.shared
+            self.count_banks(place, lanes, size_bytes)
+            self.note(place, shared.written_by(shared.parts(lanes.at, size_bytes), lanes.threads), lanes.threads)
+            shared.store(lanes.at, values)
+        else:
+            raw = np.ascontiguousarray(values).view(np.uint8)
+            lanes.warp.stack(self.local_bytes)[lanes.numbers[:, None], lanes.at[:, None] + np.arange(size_bytes)] = raw
+
+    def count_banks(self, place: int, lanes: Lanes, size_bytes: int) -> None:
+        """Count the passes of an access to shared memory."""
+        if lanes.at.size:
+            self.ledger.note_banks(place, *self.banks.count(lanes.at, size_bytes, lanes.numbers))
+
+    def note(self, place: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
+        """Blame an instruction for what was found wrong with some of its accesses."""
+        for about, where in wrong.items():
+            if where.any():
+                kind: FaultKind = "uninitialised read" if "nobody wrote" in about else "race"
+                self.ledger.blame(kind, place, about, threads[where])
+
+
+_NAMES = {"global": "every array", "shared": "shared memory", "local": "the thread's stack"}

@@ -1,0 +1,164 @@
+"""Reads the text of a PTX module that holds one kernel."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.ptx.program import (
+    Address,
+    Group,
+    Instruction,
+    Integer,
+    Layout,
+    Negated,
+    Operand,
+    Program,
+    Real,
+    Register,
+    Symbol,
+)
+
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{", re.DOTALL)
+_TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
+_ARRAY = re.compile(r"\.(shared|local)\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\]")
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.+)", re.DOTALL)
+_LABEL = re.compile(r"([\w$]+):(?!:)\s*")
+_STATEMENT = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
+_ADDRESS = re.compile(r"\[\s*([%\w$.]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
+_INTEGER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)U?")
+_REAL = re.compile(r"0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})")
+
+
+def parse(text: str) -> Program:
+    """Return the kernel in the text of a PTX module.
+
+    Raises:
+        InvalidInput: there is no kernel, or a line is not understood; the text names the line.
+    """
+    entry = _ENTRY.search(text)
+    if entry is None:
+        raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
+    found = _Body({}, shared=_module_arrays(text[: entry.start()]))
+    for line, statement in _statements(text, entry.end()):
+        found.add(line, statement)
+    target = _TARGET.search(text)
+    return Program(
+        name=entry.group(1),
+        target=target.group(1) if target else "",
+        parameters=tuple(part.split()[-1].split("[")[0] for part in entry.group(2).split(",") if part.strip()),
+        registers=found.registers,
+        shared=found.shared,
+        local=found.local,
+        labels=found.labels,
+        code=(*found.code, Instruction(text.count("\n"), "ret", "ret", ())),
+    )
+
+
+def _module_arrays(text: str) -> Layout:
+    """Return the shared arrays that are declared before the kernel."""
+    layout = Layout()
+    for space, align, name, length in _ARRAY.findall(re.sub(r"//[^\n]*", "", text)):
+        if space == "shared":
+            layout = layout.with_array(name, int(align), int(length))
+    return layout
+
+
+def _statements(text: str, start: int) -> Iterator[tuple[int, str]]:
+    """Yield what ends with a semicolon in the kernel's body, with the line it starts in; braces of scopes left out."""
+    line, depth = text.count("\n", 0, start) + 1, 1
+    kept, began = "", line
+    for row in text[start:].split("\n"):
+        for part in re.split(r"(;)", row.split("//")[0]):
+            if part == ";":
+                yield began, kept.strip()
+                kept = ""
+            elif part.strip():
+                began = began if kept else line
+                kept = f"{kept} {part}".strip()
+            kept, depth = _without_scopes(kept, depth)
+            if depth == 0:
+                return
+        line += 1
+
+
+def _without_scopes(kept: str, depth: int) -> tuple[str, int]:
+    """Return text without the braces at its start, and how many scopes are open after them."""
+    while kept[:1] in ("{", "}"):
+        depth += 1 if kept[0] == "{" else -1
+        kept = kept[1:].strip()
+        if depth == 0:
+            break
+    label = _LABEL.match(kept)
+    if label and kept[label.end() :][:1] in ("{", "}"):
+        rest, depth = _without_scopes(kept[label.end() :], depth)
+        return kept[: label.end()] + rest, depth
+    return kept, depth
+
+
+@dataclass
+class _Body:
+    """What is read of a kernel's body so far."""
+
+    registers: dict[str, str]
+    shared: Layout
+    local: Layout = field(default_factory=Layout)
+    labels: dict[str, int] = field(default_factory=dict)
+    code: list[Instruction] = field(default_factory=list)
+
+    def add(self, line: int, statement: str) -> None:
+        """Take one statement."""
+        while label := _LABEL.match(statement):
+            self.labels[label.group(1)] = len(self.code)
+            statement = statement[label.end() :]
+        if registers := _REGISTERS.match(statement):
+            self._declare(registers.group(1), registers.group(2))
+        elif array := _ARRAY.search(statement):
+            space, align, name, length = array.groups()
+            setattr(self, space, getattr(self, space).with_array(name, int(align), int(length)))
+        elif statement and not statement.startswith("."):
+            self.code.append(self._instruction(line, statement))
+
+    def _declare(self, kind: str, names: str) -> None:
+        for name in map(str.strip, names.split(",")):
+            many = re.fullmatch(r"([%\w$]+)<(\d+)>", name)
+            declared = [f"{many.group(1)}{i}" for i in range(int(many.group(2)))] if many else [name]
+            self.registers.update(dict.fromkeys(declared, kind))
+
+    def _instruction(self, line: int, statement: str) -> Instruction:
+        found = _STATEMENT.fullmatch(statement)
+        if found is None:
+            raise InvalidInput(f"line {line} of the PTX is not understood: {statement[:80]}")
+        negated, guard, name, operands = found.groups()
+        opcode, *modifiers = name.split(".")
+        under = None if guard is None else Negated(Register(guard)) if negated else Register(guard)
+        read = tuple(self._operand(text) for text in _split(operands))
+        return Instruction(line, statement, opcode, tuple(modifiers), read, under)
+
+    def _operand(self, text: str) -> Operand:
+        if text.startswith("{"):
+            return Group(tuple(map(self._operand, _split(text[1:-1]))))
+        if "|" in text:
+            return Group(tuple(self._operand(part.strip()) for part in text.split("|")))
+        if address := _ADDRESS.fullmatch(text):
+            return Address(self._operand(address.group(1)), int(address.group(2) or "0", 0))
+        if text.startswith("!"):
+            return Negated(self._operand(text[1:].strip()))
+        if text in self.registers or text.startswith("%"):
+            return Register(text)
+        return _constant(text)
+
+
+def _constant(text: str) -> Operand:
+    if real := _REAL.fullmatch(text):
+        single, double = real.groups()
+        return Real(int(single or double, 16), 32 if single else 64)
+    if _INTEGER.fullmatch(text):
+        return Integer(int(text.rstrip("U"), 0))
+    return Symbol(text)
+
+
+def _split(text: str) -> list[str]:
+    """Return the parts between commas outside of braces and brackets."""
+    parts = re.findall(r"(?:[^,{\[]|\{[^}]*\}|\[[^\]]*\])+", text)
+    return [part.strip() for part in parts if part.strip()]

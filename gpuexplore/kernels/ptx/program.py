@@ -1,0 +1,127 @@
+"""A kernel in PTX as data: parameters, registers, arrays and instructions with their operands."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register that the kernel declares, or a special one such as `%tid.x`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number in the text."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A floating-point number in the text, by its bits: `0f` has 32 of them, `0d` 64."""
+
+    bits: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name: a label, a parameter, an array, or `_` for a result nobody wants."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Several operands written as one: `{a, b}`, or `a|b`."""
+
+    items: tuple["Operand", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A place in memory: `[base+offset]`, the offset in bytes."""
+
+    base: "Operand"
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """A predicate written with `!`."""
+
+    operand: "Operand"
+
+
+Operand = Register | Integer | Real | Symbol | Group | Address | Negated
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction.
+
+    Attributes:
+        line: of the PTX, counted from 1.
+        text: as it is written, without the semicolon.
+        opcode: the first part of its name, e.g. `ld`.
+        modifiers: the other parts, e.g. `("global", "v4", "f32")`.
+        operands: the destination first.
+        guard: the predicate under which it acts; None: always.
+    """
+
+    line: int
+    text: str
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...] = ()
+    guard: Register | Negated | None = None
+
+    @property
+    def name(self) -> str:
+        """The opcode with its modifiers, e.g. `ld.global.v4.f32`."""
+        return ".".join((self.opcode, *self.modifiers))
+
+    @property
+    def kind(self) -> str:
+        """The last modifier, which is the type in most instructions."""
+        return self.modifiers[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Arrays of a kernel in one memory, at byte offsets from its start."""
+
+    places: Mapping[str, int] = field(default_factory=dict)
+    size_bytes: int = 0
+
+    def with_array(self, name: str, align: int, length: int) -> "Layout":
+        """Return the layout with one more array, at the next multiple of `align`."""
+        start = -(-self.size_bytes // align) * align
+        return Layout({**self.places, name: start}, start + length)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel in PTX.
+
+    Attributes:
+        name: of the kernel, as the compiler mangled it.
+        target: what it was compiled for, e.g. `sm_90a`.
+        parameters: names in their order.
+        registers: the declared type of each, e.g. `f32`.
+        shared: arrays of a block.
+        local: arrays of a thread.
+        labels: the index in `code` of the instruction after each.
+        code: the instructions in their order.
+    """
+
+    name: str
+    target: str
+    parameters: tuple[str, ...]
+    registers: Mapping[str, str]
+    shared: Layout
+    local: Layout
+    labels: Mapping[str, int]
+    code: tuple[Instruction, ...]

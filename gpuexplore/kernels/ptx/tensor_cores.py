@@ -1,0 +1,129 @@
+"""Tensor cores: `ldmatrix` and `mma.sync`, whose matrices lie across the lanes of a warp.
+
+Which lane holds which element: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type" and its
+neighbours. Sums of products are exact in float64 and rounded once; the hardware keeps fewer bits.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.errors import Unsupported
+from gpuexplore.kernels.ptx.decoder import Decoder, Step, items
+from gpuexplore.kernels.ptx.memories import Memories
+from gpuexplore.kernels.ptx.program import Instruction
+from gpuexplore.kernels.ptx.registers import LANES
+from gpuexplore.kernels.ptx.scalars import Values, scalar, widened
+from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
+
+ROWS = 8  # of a matrix that ldmatrix loads, of 8 numbers of 16 bits each
+_ROW_BYTES = 16
+_WORD, _HALF = scalar("b32"), scalar("b16")
+_OPERANDS = ("tf32", "bf16", "f16")
+_KEPT_OF_TF32 = np.uint32(0xFFFFE000)
+
+
+@dataclass(frozen=True)
+class Fragments:
+    """Where the elements of a product of (16, k) and (k, 8) lie among registers, lanes and halves of registers.
+
+    Attributes:
+        a: (16, k) places in the registers of the first factor, counted along registers, lanes and halves.
+        b: (k, 8) likewise.
+        sums: (4, 32): which of the 16 x 8 sums each register holds in each lane.
+    """
+
+    a: npt.NDArray[np.intp]
+    b: npt.NDArray[np.intp]
+    sums: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, depth: int, per_register: int) -> "Fragments":
+        """Return the fragments for `depth` terms with so many numbers in a register."""
+        group, within = np.divmod(EVERY_LANE, 4)
+        a, b = np.zeros((16, depth), np.intp), np.zeros((depth, 8), np.intp)
+        chunks = depth // (4 * per_register)
+        for chunk in range(chunks):
+            for half in range(per_register):
+                term = chunk * 4 * per_register + within * per_register + half
+                b[term, group] = (chunk * LANES + EVERY_LANE) * per_register + half
+                for lower in range(2):
+                    register = chunk * 2 + lower
+                    a[group + 8 * lower, term] = (register * LANES + EVERY_LANE) * per_register + half
+        sums = [(group + i // 2 * 8) * 8 + within * 2 + i % 2 for i in range(4)]
+        return cls(a, b, np.array(sums))
+
+
+def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
+    depth, name = _form(instruction)
+    fragments = Fragments.of(depth, 1 if name == "tf32" else 2)
+    target, *sources = instruction.operands
+    single = scalar("f32")
+    puts = [decoder.write(item, single) for item in items(target)]
+    a, b, c = (
+        [decoder.read(item, kind) for item in items(source)]
+        for source, kind in zip(sources, (_WORD, _WORD, single), strict=True)
+    )
+    place = decoder.place
+
+    def step(warp: Warp, mask: Mask) -> None:
+        _expect_all(memories, place, warp, mask)
+        left = _numbers(name, [get(warp) for get in a])[fragments.a]
+        right = _numbers(name, [get(warp) for get in b])[fragments.b]
+        products = (left @ right).ravel()[fragments.sums]
+        for put, get, product in zip(puts, c, products, strict=True):
+            put(warp, mask, (product + get(warp)).astype(np.float32))
+
+    return step
+
+
+def _form(instruction: Instruction) -> tuple[int, str]:
+    """Return the terms of a product and the type of the factors."""
+    shape = re.search(r"\.m16n8k(\d+)\.row\.col\.f32\.(\w+)\.(\w+)\.f32$", instruction.name)
+    if shape is None or shape.group(2) != shape.group(3) or shape.group(2) not in _OPERANDS:
+        raise Unsupported(instruction.name)
+    return int(shape.group(1)), shape.group(2)
+
+
+def _numbers(name: str, registers: list[Values]) -> npt.NDArray[np.float64]:
+    """Return the numbers in registers, along registers, lanes and halves."""
+    words = np.concatenate(registers)
+    if name == "tf32":
+        return (words & _KEPT_OF_TF32).view(np.float32).astype(np.float64)
+    kind = scalar(name)
+    return widened(kind, words.view(kind.dtype))
+
+
+def _expect_all(memories: Memories, place: int, warp: Warp, mask: Mask) -> None:
+    if mask is not None:
+        memories.ledger.blame("barrier", place, "not every lane of the warp takes part", warp.threads[~mask])
+
+
+def _ldmatrix(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
+    """Decode the load of 1, 2 or 4 matrices; lane i points to row i % 8 of matrix i // 8."""
+    if "b16" not in instruction.modifiers or "m8n8" not in instruction.modifiers:
+        raise Unsupported(instruction.name)
+    target, source = instruction.operands
+    puts = [decoder.write(item, _WORD) for item in items(target)]
+    address, place, transposes = decoder.address(source), decoder.place, "trans" in instruction.modifiers
+    pointing = ROWS * len(puts) > EVERY_LANE
+    pointing_mask: Mask = None if pointing.all() else pointing
+
+    def step(warp: Warp, mask: Mask) -> None:
+        _expect_all(memories, place, warp, mask)
+        lanes, space = memories.lanes(warp, pointing_mask, address(warp), "shared")
+        lanes = memories.checked(place, lanes, space, _ROW_BYTES)
+        rows = np.zeros((LANES, ROWS), np.uint16)
+        if lanes.at.size:
+            rows[lanes.numbers] = memories.load(place, lanes, space, (2, ROWS))
+        for i, put in enumerate(puts):
+            matrix = rows[ROWS * i : ROWS * (i + 1)]
+            put(warp, mask, (matrix.T.copy() if transposes else matrix).view(np.uint32).ravel())
+
+    return step
+
+
+TENSOR_CORES: dict[str, Callable[[Decoder, Memories, Instruction], Step]] = {"mma": _mma, "ldmatrix": _ldmatrix}

@@ -1,0 +1,125 @@
+"""A warp: 32 lanes in step as long as they are at the same instruction, else those that are least far go first."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.kernels.ptx.block import Block
+from gpuexplore.kernels.ptx.pending import PendingCopies
+from gpuexplore.kernels.ptx.registers import LANES, RegisterFile
+from gpuexplore.kernels.ptx.scalars import Values
+
+EVERY_LANE = np.arange(LANES)
+Mask = npt.NDArray[np.bool_] | None  # None: all 32 lanes
+_NOWHERE = 2**62
+
+
+class Warp:
+    """The state of 32 threads.
+
+    Attributes:
+        slots: the registers, as `RegisterFile` lays them out.
+        block: the block it belongs to.
+        threads: the index of each lane's thread within the block.
+        pc: index of the instruction that the active lanes execute next.
+        mask: the active lanes.
+        waiting: whether it has arrived at a barrier.
+        ended: whether all of its lanes have.
+        touched: addresses of the last access to memory, for an observer.
+        fetched: where the last asynchronous copy reads, likewise.
+    """
+
+    def __init__(self, block: Block, index: int, registers: RegisterFile) -> None:
+        self.block, self.index = block, index
+        self.slots = registers.slots()
+        self.threads = index * LANES + EVERY_LANE
+        self.special = block.special_of(self.threads)
+        self.copies = PendingCopies()
+        self.pc, self.rejoin = 0, _NOWHERE
+        self.waiting = self.ended = False
+        self.touched: Values | None = None
+        self.fetched: Values | None = None
+        self._others: dict[int, npt.NDArray[np.bool_]] = {}  # by the instruction they are at
+        self._held: dict[int, npt.NDArray[np.bool_]] = {}  # that wait for others there
+        self._stack: Values | None = None
+        self.alive = self.threads < block.threads
+        self.mask: Mask = None
+        self._activate(self.alive.copy())
+
+    def active(self) -> npt.NDArray[np.bool_]:
+        """Return the active lanes."""
+        return np.ones(LANES, np.bool_) if self.mask is None else self.mask
+
+    def lanes_of(self, mask: Mask, values: Values) -> Values:
+        """Return the values of some lanes."""
+        return values if mask is None else values[mask]
+
+    def jump(self, target: int, taken: Mask) -> None:
+        """Send the lanes in `taken`, which are active, to another instruction; `pc` is the next already."""
+        rest = self.active() & ~taken if taken is not None else None
+        if rest is None or not rest.any():
+            self.pc = target
+        else:
+            assert taken is not None
+            self._park(target, taken)
+            self._activate(rest)
+        self.meet()
+
+    def leave(self, mask: Mask) -> None:
+        """End the lanes in `mask`."""
+        gone = self.active() if mask is None else mask
+        self.alive &= ~gone
+        rest = self.active() & ~gone
+        if rest.any():
+            self._activate(rest)
+        elif self._others or self._held:
+            self._resume()
+        else:
+            self.ended = True
+
+    def gather(self) -> bool:
+        """Let the active lanes wait for the others before an instruction of all; return whether they may execute it.
+
+        The compiler may have put lanes that are less far behind the instruction. Lanes that wait at different
+        instructions go on without each other.
+        """
+        if not self._others and not self._held:
+            return True
+        here = self.active()
+        self._held[self.pc] = self._held[self.pc] | here if self.pc in self._held else here
+        everybody_waits = not self._others
+        self._resume()
+        return everybody_waits
+
+    def stack(self, size_bytes: int) -> Values:
+        """Return the local memory of its lanes: (32, bytes)."""
+        if self._stack is None:
+            self._stack = np.zeros((LANES, size_bytes), np.uint8)
+        return self._stack
+
+    def meet(self) -> None:
+        """Let those go on that are least far, together with all that are at the same instruction."""
+        if self.pc >= self.rejoin:
+            self._park(self.pc, self.active())
+            self._resume()
+
+    def _park(self, place: int, lanes: npt.NDArray[np.bool_]) -> None:
+        self._others[place] = self._others[place] | lanes if place in self._others else lanes
+        self.rejoin = min(self._others)
+
+    def _resume(self) -> None:
+        if not self._others:
+            self._others, self._held = self._held, {}
+        self.pc = min(self._others)
+        self._activate(self._others.pop(self.pc))
+        self.rejoin = min(self._others, default=_NOWHERE)
+
+    def _activate(self, lanes: npt.NDArray[np.bool_]) -> None:
+        self.mask = None if lanes.all() else lanes
+
+
+def masked(mask: Mask, condition: Any) -> Mask:
+    """Return those lanes of `mask` for which a condition holds."""
+    both = condition.copy() if mask is None else mask & condition  # a copy: the register may change
+    return None if both.all() else both

@@ -1,0 +1,69 @@
+"""Runs the PTX of our own kernels on a case's inputs, and judges what they wrote against the float64 reference."""
+
+from functools import cache
+
+import numpy as np
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.kernels.cuda_compile import array_type, compile_kernel
+from gpuexplore.kernels.ptx import Grid, Options, parse, run
+from gpuexplore.measure.elements import judge
+from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.model import Shape
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.kernel_targets import compile_for, kernel_of
+
+
+@cache
+def ptx_of(key, capability, dimensions=None):
+    """Return the PTX of a kernel, named as in `matmul/numba-cuda-vector/fp32`, at its default block.
+
+    `dimensions`: of its arrays, where they are not those it is usually compiled for.
+    """
+    operation, implementation, dtype = found(key)
+    if dimensions is None:
+        return compile_for(operation, implementation, dtype, None, capability).ptx
+    kernel = kernel_of(operation, implementation)
+    block = kernel.geometry.checked(None)
+    signature = [array_type(dtype.storage.name, count) for count in dimensions]
+    options = kernel.jit_options(dtype, block)
+    return compile_kernel(kernel.make(dtype, block), signature, compute_capability=capability, options=options).ptx
+
+
+def unusual_dimensions(operation, shape):
+    """Return how many axes the arrays of a case have; None where it is as many as usual."""
+    usual = operation.shape_of_size(2)
+    given, usual = (tuple(map(len, (*operation.inputs(each), operation.output(each)))) for each in (shape, usual))
+    return None if given == usual else given
+
+
+def found(key):
+    operation, implementation, dtype = key.split("/")
+    return OPERATIONS[operation], OPERATIONS[operation].implementation_named(implementation), DTYPES[dtype]
+
+
+@cache
+def case(key, lengths):
+    """Return the shape, the inputs and the reference of a case."""
+    operation, _, dtype = found(key)
+    shape = Shape(tuple(zip(operation.axes, lengths, strict=True)))
+    inputs = make_inputs(operation, shape, dtype, "normal")
+    return shape, inputs, Reference(operation, dtype, inputs)
+
+
+def launched(key, lengths, capability="8.0", change=None, **options):
+    """Return the report and the accuracy of one launch; `change`: what is done to the PTX before."""
+    operation, implementation, dtype = found(key)
+    shape, inputs, reference = case(key, lengths)
+    out = np.zeros(operation.output(shape), dtype.storage)
+    geometry = implementation.geometry.launch(out.shape)
+    arrays = [array.reshape(-1) if kernel_of(operation, implementation).flat else array for array in (*inputs, out)]
+    text = ptx_of(key, capability, unusual_dimensions(operation, shape))
+    program = parse(change(text) if change else text)
+    report = run(program, Grid(geometry.grid, geometry.block), arrays, Options(unwritten=(len(inputs),), **options))
+    return report, judge(dtype.widen(report.arrays[-1].reshape(out.shape)), reference, shape)
+
+
+def is_right(report, accuracy):
+    """Whether a launch had no fault, wrote everything and computed the right numbers."""
+    return not report.faults and accuracy.within and accuracy.worst.share <= 1 and report.unwritten[-1] == 0

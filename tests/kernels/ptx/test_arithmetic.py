@@ -1,0 +1,191 @@
+"""Each arithmetic instruction against NumPy, and its rounding against exact fractions."""
+
+from fractions import Fraction
+from math import inf, nan
+
+import numpy as np
+import pytest
+
+from tests.kernels.ptx.snippets import WARP, computed
+
+RANDOM = np.random.default_rng(7)
+MODES = ("rn", "rz", "rm", "rp")
+
+
+def floats(kind, *, spread=8):
+    """Return numbers of many sizes, of both signs."""
+    return (RANDOM.standard_normal(WARP) * 2.0 ** RANDOM.integers(-spread, spread, WARP)).astype(kind)
+
+
+def whole(kind):
+    """Return numbers of the whole range, its ends among them."""
+    limits = np.iinfo(kind)
+    found = RANDOM.integers(limits.min, limits.max, WARP, kind, endpoint=True)
+    found[:3] = limits.min, limits.max, 0
+    return found
+
+
+def nearest_allowed(exact, kind, mode):
+    """Return a fraction rounded to a NumPy type by comparing neighbours."""
+    near = kind(float(exact)) if kind is np.float64 else kind(np.float64(float(exact)))
+    around = [np.nextafter(near, kind(-inf)), near, np.nextafter(near, kind(inf))]
+    if mode == "rn":
+        return min(
+            around, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(f"u{kind().nbytes}")) & 1)
+        )
+    below = [value for value in around if Fraction(float(value)) <= exact]
+    above = [value for value in around if Fraction(float(value)) >= exact]
+    down = mode == "rm" or (mode == "rz" and exact > 0)
+    return max(below) if down else min(above)
+
+
+def exactly(function, *sources):
+    return [function(*(Fraction(float(value)) for value in row)) for row in zip(*sources, strict=True)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", [np.float32, np.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("add", lambda a, b: a + b), ("sub", lambda a, b: a - b), ("mul", lambda a, b: a * b)],
+    ids=["add", "sub", "mul"],
+)
+def test_sum_difference_and_product_are_rounded_as_the_mode_says(name, function, kind, mode):
+    a, b = floats(kind), floats(kind)
+    bits = kind().nbytes * 8
+
+    found = computed(f"{name}.{mode}.f{bits} {{out}}, {{0}}, {{1}};", a, b, kind=kind)
+
+    assert found.tolist() == [nearest_allowed(exact, kind, mode) for exact in exactly(function, a, b)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64], ids=["f16", "f32", "f64"])
+def test_multiply_add_is_rounded_once(kind, mode):
+    a, b = floats(kind, spread=3), floats(kind, spread=3)
+    c = (-a.astype(np.float64) * b * (1 + RANDOM.integers(-2, 3, WARP) * 2.0**-9)).astype(kind)  # cancels
+
+    found = computed(f"fma.{mode}.f{kind().nbytes * 8} {{out}}, {{0}}, {{1}}, {{2}};", a, b, c, kind=kind)
+
+    exact = exactly(lambda x, y, z: x * y + z, a, b, c)
+    assert found.tolist() == [nearest_allowed(value, kind, mode) for value in exact]
+
+
+def test_multiply_add_of_a_tie_in_double_precision_is_right():
+    a = np.full(WARP, 1 + 2.0**-12, np.float32)
+    b = np.full(WARP, 1 + 2.0**-12, np.float32)  # product: 1 + 2**-11 + 2**-24, halfway between two float32
+    c = np.full(WARP, 2.0**-80, np.float32)  # lost in float64, but above halfway
+    c[1] = -c[1]
+
+    found = computed("fma.rn.f32 {out}, {0}, {1}, {2};", a, b, c, kind=np.float32)
+
+    assert found[0] == np.float32(1 + 2.0**-11 + 2.0**-23)
+    assert found[1] == np.float32(1 + 2.0**-11)
+
+
+def test_multiply_add_in_double_precision_holds_at_the_ends_of_the_range():
+    a = np.array([2.0**1000, 2.0**-600, inf, nan, 0.0, 2.0**1023, *[1.0] * 26])
+    b = np.array([2.0**-900, 2.0**-460, 1.0, 1.0, -5.0, 4.0, *[3.0] * 26])
+    c = np.array([1.0, 2.0**-1074, -1.0, 1.0, 7.0, 0.0, *[0.0] * 26])
+
+    found = computed("fma.rn.f64 {out}, {0}, {1}, {2};", a, b, c, kind=np.float64)
+
+    assert found[:3].tolist() == [2.0**100 + 1, 2.0**-1060 + 2.0**-1074, inf]
+    assert np.isnan(found[3])
+    assert found[4:7].tolist() == [7.0, inf, 3.0]
+
+
+def test_saturation_limits_to_0_and_1_and_turns_a_nan_into_0():
+    a = np.array([-1.0, 0.25, 2.0, nan] * 8, np.float32)
+    zeros = np.zeros(WARP, np.float32)
+
+    assert computed("add.sat.f32 {out}, {0}, {1};", a, zeros, kind=np.float32)[:4].tolist() == [0, 0.25, 1, 0]
+    assert computed("fma.rn.sat.f32 {out}, {0}, {0}, {1};", a, zeros, kind=np.float32)[:4].tolist() == [1, 0.0625, 1, 0]
+
+
+def test_small_numbers_are_flushed_where_the_instruction_says_so():
+    tiny = np.full(WARP, np.finfo(np.float32).smallest_normal / 4, np.float32)
+    twos = np.full(WARP, 2, np.float32)
+
+    assert (computed("mul.rn.f32 {out}, {0}, {1};", tiny, twos, kind=np.float32) == tiny * 2).all()
+    assert (computed("mul.rn.ftz.f32 {out}, {0}, {1};", tiny, twos, kind=np.float32) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "kind", [np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64], ids=lambda kind: kind.__name__
+)
+def test_whole_numbers_wrap_around(kind):
+    a, b = whole(kind), whole(kind)
+    name = f"{np.dtype(kind).kind.replace('i', 's')}{kind().nbytes * 8}"
+
+    with np.errstate(over="ignore"):
+        expected = {"add": a + b, "sub": a - b, "mul.lo": a * b, "min": np.minimum(a, b), "max": np.maximum(a, b)}
+    for instruction, values in expected.items():
+        found = computed(f"{instruction}.{name} {{out}}, {{0}}, {{1}};", a, b, kind=kind)
+        assert found.tolist() == values.tolist(), instruction
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.uint32], ids=["s32", "u32"])
+def test_products_have_a_low_a_high_and_a_wide_form(kind):
+    a, b, letter = whole(kind), whole(kind), "s" if kind is np.int32 else "u"
+    double = np.int64 if kind is np.int32 else np.uint64
+    exact = [int(x) * int(y) for x, y in zip(a, b, strict=True)]
+    c = whole(double)
+
+    wide = computed(f"mul.wide.{letter}32 {{out}}, {{0}}, {{1}};", a, b, kind=double)
+    high = computed(f"mul.hi.{letter}32 {{out}}, {{0}}, {{1}};", a, b, kind=kind)
+    added = computed(f"mad.wide.{letter}32 {{out}}, {{0}}, {{1}}, {{2}};", a, b, c, kind=double)
+    low = computed(f"mad.lo.{letter}32 {{out}}, {{0}}, {{1}}, {{1}};", a, b, kind=kind)
+
+    assert wide.tolist() == exact
+    assert high.tolist() == [value >> 32 for value in exact]
+    assert [int(value) % 2**64 for value in added] == [(x + int(y)) % 2**64 for x, y in zip(exact, c, strict=True)]
+    assert [int(value) % 2**32 for value in low] == [(x + int(y)) % 2**32 for x, y in zip(exact, b, strict=True)]
+
+
+def test_quotients_of_whole_numbers_are_cut_towards_zero():
+    a, b = np.array([7, -7, 7, -7] * 8, np.int32), np.array([2, 2, -2, -2] * 8, np.int32)
+
+    assert computed("div.s32 {out}, {0}, {1};", a, b, kind=np.int32)[:4].tolist() == [3, -3, -3, 3]
+    assert computed("rem.s32 {out}, {0}, {1};", a, b, kind=np.int32)[:4].tolist() == [1, -1, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("instruction", "function"),
+    [
+        ("div.rn.f32 {out}, {0}, {1};", np.divide),
+        ("max.f32 {out}, {0}, {1};", np.fmax),
+        ("min.f32 {out}, {0}, {1};", np.fmin),
+        ("sqrt.rn.f32 {out}, {0};", lambda a, _: np.sqrt(a)),
+        ("abs.f32 {out}, {0};", lambda a, _: np.abs(a)),
+        ("neg.f32 {out}, {0};", lambda a, _: -a),
+        ("rcp.rn.f32 {out}, {0};", lambda a, _: 1 / a),
+    ],
+    ids=lambda value: value.split()[0] if isinstance(value, str) else "",
+)
+def test_functions_of_floats_agree_with_numpy(instruction, function):
+    a, b = np.abs(floats(np.float32)) + np.float32(0.5), floats(np.float32)
+    b[0] = nan
+
+    found = computed(instruction, a, b, kind=np.float32)
+
+    np.testing.assert_array_equal(found, function(a, b))
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("ex2", np.exp2), ("lg2", np.log2), ("rsqrt", lambda a: 1 / np.sqrt(a)), ("tanh", np.tanh), ("sin", np.sin)],
+)
+def test_approximate_functions_are_near_the_exact_ones(name, function):
+    a = np.abs(floats(np.float32, spread=2)) + np.float32(0.5)
+
+    found = computed(f"{name}.approx.f32 {{out}}, {{0}};", a, kind=np.float32)
+
+    np.testing.assert_allclose(found, function(a.astype(np.float64)), rtol=1e-6)
+
+
+def test_overflow_makes_an_infinity_or_the_largest_number_by_the_mode():
+    large, most = np.full(WARP, 3e38, np.float32), np.finfo(np.float32).max
+
+    assert computed("add.rn.f32 {out}, {0}, {0};", large, kind=np.float32)[0] == inf
+    assert computed("add.rz.f32 {out}, {0}, {0};", large, kind=np.float32)[0] == most

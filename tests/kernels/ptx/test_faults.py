@@ -1,0 +1,183 @@
+"""What a kernel must not do is found; a right kernel has no fault."""
+
+import numpy as np
+import pytest
+
+from gpuexplore.errors import InvalidInput, TooLarge, TooSlow, Unsupported
+from gpuexplore.kernels.ptx import Grid, element_at, numba_arguments, parse, run
+from tests.kernels.ptx.snippets import WARP, kernel, launch, pointers
+
+NUMBERS = np.arange(64, dtype=np.uint32)
+INTO_TILE = "shl.b32 %r1, %r0, 2; mov.u32 %r2, tile; add.u32 %r3, %r2, %r1;"
+REVERSED = f"""
+    {pointers(2, (4, 4))}
+    {INTO_TILE}
+    ld.global.u32 %r4, [%d0];
+    st.shared.u32 [%r3], %r4;
+    bar.sync 0;
+    mov.u32 %r5, 252;
+    sub.u32 %r6, %r5, %r1;
+    add.u32 %r7, %r6, %r2;
+    ld.shared.u32 %r8, [%r7];
+    st.global.u32 [%d1], %r8;
+"""
+
+
+def kinds(report):
+    return {fault.kind for fault in report.faults}
+
+
+def reverse(text, **options):
+    return launch(kernel(text, arrays=2), NUMBERS, np.zeros_like(NUMBERS), threads=64, **options)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_right_kernel_has_no_fault(seed):
+    report = reverse(REVERSED, seed=seed)
+
+    assert report.faults == ()
+    assert (report.arrays[1] == NUMBERS[::-1]).all()
+    assert report.executed["bar.sync"] == 2
+    assert report.warp_instructions == sum(report.executed.values())
+
+
+def test_missing_barrier_is_a_race_that_names_line_and_threads():
+    report = reverse(REVERSED.replace("bar.sync 0;", ""))
+
+    assert kinds(report) == {"race", "uninitialised read"}
+    races = {fault.text: fault for fault in report.faults if fault.kind == "race"}
+    assert set(races) == {"st.shared.u32 [%r3], %r4", "ld.shared.u32 %r8, [%r7]"}
+    assert "what another thread wrote is read without a barrier" in str(races["ld.shared.u32 %r8, [%r7]"])
+    assert races["st.shared.u32 [%r3], %r4"].threads == tuple(range(32, 40))
+
+
+def test_two_threads_that_write_one_place_race():
+    report = reverse(REVERSED.replace("[%r3], %r4", "[%r2], %r4"))
+
+    assert any("write" in fault.about for fault in report.faults if fault.kind == "race")
+
+
+def test_writing_over_what_others_read_is_a_race():
+    report = reverse(REVERSED + "st.shared.u32 [%r3], %r8;")
+
+    assert "what another thread read is written without a barrier" in [fault.about for fault in report.faults]
+
+
+def test_threads_of_two_blocks_that_write_one_place_race():
+    text = kernel(f"{pointers(1, (4,))} st.global.u32 [%d0], %r0;")
+
+    assert launch(text, NUMBERS).faults == ()
+    assert kinds(launch(text, NUMBERS, blocks=2)) == {"race"}
+
+
+def test_shared_memory_that_nobody_wrote_is_an_uninitialised_read():
+    report = reverse(REVERSED.replace("st.shared.u32 [%r3], %r4;", ""))
+
+    assert kinds(report) == {"uninitialised read"}
+
+
+def test_device_memory_that_nobody_wrote_is_an_uninitialised_read():
+    text = kernel(f"{pointers(2, (4, 4))} ld.global.u32 %r4, [%d0]; st.global.u32 [%d1], %r4;", arrays=2)
+
+    assert launch(text, NUMBERS, NUMBERS, unwritten=(1,)).faults == ()
+    assert kinds(launch(text, NUMBERS, NUMBERS, unwritten=(0,))) == {"uninitialised read"}
+    assert launch(text, NUMBERS, NUMBERS, unwritten=(1,)).unwritten == (0, 4 * 32)
+
+
+@pytest.mark.parametrize(
+    ("access", "threads"),
+    [
+        ("ld.global.u32 %r4, [%d0+8];", (31,)),
+        ("st.global.u32 [%d0+-4], %r0;", (0,)),
+        ("ld.shared.u32 %r4, [%r3+960];", tuple(range(16, 24))),
+    ],
+)
+def test_access_out_of_bounds_names_its_threads(access, threads):
+    report = launch(kernel(f"{pointers(1, (4,))} {INTO_TILE} {access}"), NUMBERS[:33])
+
+    found = [fault for fault in report.faults if fault.kind == "out of bounds"]
+    assert [fault.threads for fault in found] == [threads]
+
+
+def test_misaligned_access_is_found():
+    text = kernel(f"{pointers(1, (4,))} ld.global.v2.u32 {{%r4, %r5}}, [%d0];")
+
+    (fault,) = launch(text, NUMBERS).faults
+    assert fault.kind == "misaligned"
+    assert fault.threads == (1, 3, 5, 7, 9, 11, 13, 15)
+    assert "line" in str(fault)
+
+
+def test_barrier_that_some_lanes_do_not_reach_is_found():
+    divergent = "mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 8; @%p1 bra OVER; bar.sync 0; OVER: add.u32 %r1, %r0, 1;"
+    ended = "mov.u32 %r0, %tid.x; setp.lt.u32 %p1, %r0, 32; @%p1 ret; bar.sync 0;"
+
+    assert kinds(launch(kernel(divergent), NUMBERS)) == {"barrier"}
+    assert kinds(launch(kernel(ended), NUMBERS, threads=64)) == {"barrier"}
+
+
+def test_unknown_instruction_is_named_with_its_line():
+    with pytest.raises(Unsupported, match=r"line 13 of the PTX cannot be run here: wgmma\.fence\.sync"):
+        launch(kernel("wgmma.fence.sync.aligned;"), NUMBERS)
+    with pytest.raises(Unsupported, match=r"the type \.f8"):
+        launch(kernel("add.f8 %r1, %r2, %r3;"), NUMBERS)
+    with pytest.raises(Unsupported, match="a barrier of another number"):
+        launch(kernel("bar.sync 1, 64;"), NUMBERS)
+
+
+def test_text_without_a_kernel_and_other_arguments_are_refused():
+    with pytest.raises(InvalidInput, match="PTX without a kernel"):
+        parse(".version 8.0")
+    with pytest.raises(InvalidInput, match="2 arrays make 14 parameters: the kernel takes 7"):
+        launch(kernel(""), NUMBERS, NUMBERS)
+
+
+def test_kernel_that_never_ends_is_given_up_with_both_figures():
+    with pytest.raises(TooSlow, match=r"10,016 thread instructions \(so far\) are more than the 10,000"):
+        launch(kernel("AGAIN: bra AGAIN;"), NUMBERS, most_work=10_000)
+
+
+def test_work_of_a_large_launch_is_told_after_the_first_block():
+    with pytest.raises(TooSlow, match=r"64,000 thread instructions \(1000 blocks like the first\)"):
+        launch(kernel("mov.u32 %r0, %tid.x;"), NUMBERS, blocks=1000, most_work=10_000)
+
+
+def test_arrays_too_large_to_watch_are_refused():
+    with pytest.raises(TooLarge, match=r"arrays of 67,108,865 bytes are more than the 67,108,864"):
+        launch(kernel(""), np.zeros(2**26 + 1, np.uint8))
+
+
+def test_arrays_are_passed_as_numba_passes_them():
+    matrix = np.zeros((3, 5), np.float32)
+
+    assert numba_arguments([4096], [matrix]) == [0, 0, 15, 4, 4096, 3, 5, 20, 4]
+
+
+def test_arrays_that_are_passed_stay_as_they_are():
+    given = NUMBERS.copy()
+    report = launch(kernel(f"{pointers(1, (4,))} st.global.u32 [%d0], 7;"), given)
+
+    assert (given == NUMBERS).all()
+    assert report.arrays[0][:WARP].tolist() == [7] * WARP
+
+
+def test_observer_sees_each_instruction_with_its_lanes_and_addresses():
+    seen = []
+    text = kernel(f"{pointers(1, (4,))} setp.lt.u32 %p1, %r0, 4; @%p1 st.global.u32 [%d0], 7;")
+    launch(text, NUMBERS, observer=seen.append)
+
+    (store,) = [event for event in seen if event.instruction.opcode == "st"]
+    assert np.flatnonzero(store.lanes).tolist() == [0, 1, 2, 3]
+    assert [element_at(int(address), [NUMBERS]) for address in store.addresses] == [(0, i) for i in range(WARP)]
+    assert element_at(int(store.addresses[0]) - 4, [NUMBERS]) is None
+    assert (store.block, store.warp) == ((0, 0, 0), 0)
+
+
+def test_program_tells_what_the_text_declares():
+    program = parse(kernel("mov.u32 %r0, %tid.x;", arrays=2, shared=100))
+
+    assert (program.name, program.target, len(program.parameters)) == ("kernel", "sm_80", 14)
+    assert program.shared.places == {"tile": 0}
+    assert program.shared.size_bytes == 100
+    assert [instruction.name for instruction in program.code[:2]] == ["mov.u32", "ret"]
+    assert run(program, Grid((1, 1, 1), (32, 1, 1)), [NUMBERS, NUMBERS]).faults == ()
