@@ -25,7 +25,12 @@ from tests.operations.shapes import simulated_shapes
 DEVICE = "cuda:0"
 SWITCH_S = 1e-3  # a thread of the simulator never stops asking whether the others are done; they wait for it to pause
 MANY_THREADS = 256  # a block of more takes the simulator many seconds
-TILES = (Shape.of(m=65, k=17, n=72), Shape.of(m=8, k=40, n=65))  # two tiles of 64; rows of whole vectors, and of others
+TILES = (  # two tiles of 64, rows of whole vectors and of others; tiles that lie inside the matrices
+    Shape.of(m=65, k=17, n=72),
+    Shape.of(m=8, k=40, n=65),
+    Shape.of(m=64, k=32, n=128),
+    Shape.of(m=128, k=32, n=64),
+)
 
 
 def relative_error(operation, implementation, dtype, shape, block=None):
@@ -69,7 +74,7 @@ def every_block():
             yield operation, implementation, dtypes[place % len(dtypes)], simulated_shapes(operation)[-1], block
         if implementation.geometry is REGISTER_TILES and implementation.rung:
             for place, shape in enumerate(TILES):
-                for dtype in dtypes[place::2]:
+                for dtype in dtypes[place % 2 :: 2]:
                     yield operation, implementation, dtype, shape, blocks[-1]
 
 

@@ -25,7 +25,7 @@ OPERATION = element_wise(
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements", arithmetic={}),
         by_numba_cuda(
             "numba_cuda_strides",
-            "a Numba CUDA kernel: a grid that strides through the vector",
+            "a Numba CUDA kernel: a grid that strides through the vector, four loads of 16 bytes in flight",
             GRID_STRIDE,
             arithmetic={},
         ),

@@ -1,18 +1,41 @@
-"""A CUDA kernel in Numba: threads stride through the vector together, so neighbours read neighbours."""
+"""A grid that strides through the vector, each thread four loads of 16 bytes at a time before it stores them.
+
+A load that is followed by a store waits for it, for the compiler cannot know that they do not overlap: four loads in
+flight hide four times as much of memory's latency.
+"""
 
 from numba import cuda
 
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import GRID_STRIDE, Block
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, store_vector, vector_length
+
+AHEAD = 4  # loads in flight
 
 
 def make(dtype: DType, block: Block) -> Kernel:
-    """Return the kernel: the same for every dtype, for nothing is computed."""
+    """Return the kernel of `dtype`: nothing is computed."""
+    storage, vector = dtype.storage.type, vector_length(dtype.storage)
+    elements = AHEAD * vector
 
     def copy(a, out):
-        for i in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-            out[i] = a[i]
+        held = cuda.local.array(elements, storage, ALIGNMENT)
+        thread, stride = cuda.grid(1), cuda.gridsize(1) * vector
+        rest = out.size % vector
+        i, end = thread * vector, out.size - rest
+        while i + (AHEAD - 1) * stride < end:
+            for each in range(AHEAD):
+                load_vector(held, each * vector, a, i + each * stride)
+            for each in range(AHEAD):
+                store_vector(out, i + each * stride, held, each * vector)
+            i += AHEAD * stride
+        while i < end:
+            load_vector(held, 0, a, i)
+            store_vector(out, i, held, 0)
+            i += stride
+        if thread < rest:
+            out[end + thread] = a[end + thread]
 
     return copy
 

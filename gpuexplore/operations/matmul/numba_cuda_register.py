@@ -53,7 +53,7 @@ def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, width, height = sum_type(dtype), block[0], block[1]
     columns, rows, threads = THREAD_TILE * width, THREAD_TILE * height, width * height
-    padded = rows + 1  # so that the elements of a column of A, a line of it here, fall into different banks
+    padded = rows + DEPTH // 2  # so that 8 terms of 4 rows, which a warp stores at once, fall into different banks
     fill, store = tile_filler(rows, columns, threads), tile_storer(width, height)
 
     def matmul(a, b, out):

@@ -2,7 +2,8 @@
 
 A quarter of the load instructions, and one barrier per step instead of two: there are two pairs of tiles in shared
 memory, the one that is read and the one that is filled. A warp's threads stand 8 wide and 4 high, so that all of
-them together read 12 different vectors for 2048 multiply-adds.
+them together read 12 different vectors for 2048 multiply-adds. The terms of a tile are written out, where LLVM keeps
+a loop, and blocks that lie inside the matrices look at no bounds: most instructions left are multiply-adds.
 """
 
 from typing import Any
@@ -31,22 +32,60 @@ def load_or_zeros(staged: Any, source: Any, row: Any, column: Any) -> None:
             staged[i] = read(source, start + i) if i < count else staged.dtype.type(0)
 
 
-def tile_multiplier(kind: Any, block: Block, depth: int, padded: int) -> Any:
-    """Return a device function that adds the product of the tiles in place `now` to a thread's sums."""
-    (width, height), wide, together = block, vector_length(kind), min(4, depth)  # LLVM unrolls a loop that is short
+def tile_multipliers(kind: Any, block: Block, depth: int, padded: int) -> tuple[Any, Any]:
+    """Return device functions that add the product of two tiles to a thread's sums: written out, and in a loop.
+
+    Their last two arguments are where the thread's first vectors lie, in A's tile and in B's.
+    """
+    (width, height), wide = block, vector_length(kind)
 
     @inlined
-    def multiply(sums, a_column, b_row, tile_a, tile_b, now, x, y):
-        for first in range(now * depth, now * depth + depth, together):
-            for term in range(together):
-                for i in range(0, THREAD_TILE, wide):
-                    load_vector(a_column, i, tile_a, (first + term) * padded + i * height + y)
-                    load_vector(b_row, i, tile_b, (first + term) * THREAD_TILE * width + i * width + x)
-                for i in range(THREAD_TILE):
-                    for j in range(THREAD_TILE):
-                        sums[i, j] += a_column[i] * b_row[j]
+    def multiply(sums, a_column, b_row, tile_a, tile_b, at_a, at_b):
+        for i in range(0, THREAD_TILE, wide):
+            load_vector(a_column, i, tile_a, at_a + i * height)
+            load_vector(b_row, i, tile_b, at_b + i * width)
+        for i in range(THREAD_TILE):
+            for j in range(THREAD_TILE):
+                sums[i, j] += a_column[i] * b_row[j]
 
-    return multiply
+    columns = THREAD_TILE * width
+
+    @inlined
+    def multiply_in_loop(sums, a_column, b_row, tile_a, tile_b, at_a, at_b):
+        for term in range(depth):
+            multiply(sums, a_column, b_row, tile_a, tile_b, at_a + term * padded, at_b + term * columns)
+
+    return written_out(multiply, depth, padded, columns), multiply_in_loop
+
+
+def written_out(multiply: Any, terms: int, step_a: int, step_b: int) -> Any:
+    """Return a device function that does `multiply` for so many terms, each step further, without a loop.
+
+    LLVM unrolls no loop over so many instructions; functions made of two halves it inlines.
+    """
+    if terms == 1:
+        return multiply
+    half = written_out(multiply, terms // 2, step_a, step_b)
+    further_a, further_b = terms // 2 * step_a, terms // 2 * step_b
+
+    @inlined
+    def both(sums, a_column, b_row, tile_a, tile_b, at_a, at_b):
+        half(sums, a_column, b_row, tile_a, tile_b, at_a, at_b)
+        half(sums, a_column, b_row, tile_a, tile_b, at_a + further_a, at_b + further_b)
+
+    return both
+
+
+def tile_filler(vector: int, padded: int) -> Any:
+    """Return a device function that puts a thread's staged vectors into the tiles, that of A as a column."""
+
+    @inlined
+    def fill(tile_a, tile_b, staged_a, staged_b, into_a, into_b):
+        for i in range(vector):
+            write(tile_a, into_a + i * padded, widen(staged_a[i]))
+            write(tile_b, into_b + i, widen(staged_b[i]))
+
+    return fill
 
 
 def tile_storer(kind: Any, storage: Any, block: Block) -> Any:
@@ -71,6 +110,50 @@ def tile_storer(kind: Any, storage: Any, block: Block) -> Any:
     return store
 
 
+def whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> Any:
+    """Return a device function that goes along k where all tiles lie inside the matrices, and looks at no bounds."""
+    size_a, size_b = sizes
+
+    @inlined
+    def go(sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, from_a, from_b, into_a, into_b, y, x):
+        load_vector(staged_a, 0, a, from_a)
+        load_vector(staged_b, 0, b, from_b)
+        fill(tile_a, tile_b, staged_a, staged_b, into_a, into_b)
+        cuda.syncthreads()
+        now, stride = 0, depth * b.shape[1]
+        for _ in range(depth, a.shape[1], depth):
+            from_a += depth
+            from_b += stride
+            load_vector(staged_a, 0, a, from_a)
+            load_vector(staged_b, 0, b, from_b)
+            multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+            now = 1 - now
+            fill(tile_a, tile_b, staged_a, staged_b, now * size_a + into_a, now * size_b + into_b)
+            cuda.syncthreads()
+        multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+
+    return go
+
+
+def edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> Any:
+    """Return a device function that goes along k and puts zeros where tiles leave the matrices."""
+    size_a, size_b = sizes
+
+    @inlined
+    def go(sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x):
+        (row, term_a), (term_b, column), now = a_at, b_at, 1
+        for start in range(-depth, a.shape[1], depth):
+            load_or_zeros(staged_a, a, row, start + depth + term_a)
+            load_or_zeros(staged_b, b, start + depth + term_b, column)
+            if start >= 0:
+                multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+            now = 1 - now
+            fill(tile_a, tile_b, staged_a, staged_b, now * size_a + into_a, now * size_b + into_b)
+            cuda.syncthreads()
+
+    return go
+
+
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, storage, width, height = sum_type(dtype), dtype.storage.type, *block
@@ -79,11 +162,16 @@ def make(dtype: DType, block: Block) -> Kernel:
     depth = vector * width // THREAD_TILE  # each thread loads one vector of both
     padded = rows + 4  # so that the elements of a row of A, a column of its tile, fall into different banks
     a_across, b_across, warps_across = depth // vector, columns // vector, width // WARP_WIDTH
-    multiply, store = tile_multiplier(kind, block, depth, padded), tile_storer(kind, storage, block)
+    multiply, multiply_in_loop = tile_multipliers(kind, block, depth, padded)
+    fill = tile_filler(vector, padded)
+    sizes, store = (depth * padded, depth * columns), tile_storer(kind, storage, block)
+    elements_a, elements_b = 2 * depth * padded, 2 * depth * columns
+    go_inside = whole_tiles(multiply, fill, depth, sizes)
+    go_along_edges = edge_tiles(multiply_in_loop, fill, depth, sizes)
 
     def matmul(a, b, out):
-        tile_a = cuda.shared.array((2, depth, padded), kind, ALIGNMENT)  # transposed
-        tile_b = cuda.shared.array((2, depth, columns), kind, ALIGNMENT)
+        tile_a = cuda.shared.array(elements_a, kind, ALIGNMENT)  # transposed
+        tile_b = cuda.shared.array(elements_b, kind, ALIGNMENT)
         sums = cuda.local.array((THREAD_TILE, THREAD_TILE), kind, ALIGNMENT)
         a_column = cuda.local.array(THREAD_TILE, kind, ALIGNMENT)
         b_row = cuda.local.array(THREAD_TILE, kind, ALIGNMENT)
@@ -96,20 +184,19 @@ def make(dtype: DType, block: Block) -> Kernel:
         y = (warp // warps_across * WARP_HEIGHT + lane // WARP_WIDTH) * wide
         a_row, a_term = thread // a_across, thread % a_across * vector
         b_term, b_column = thread // b_across, thread % b_across * vector
+        into_a, into_b = a_term * padded + a_row, b_term * columns + b_column
         for i in range(THREAD_TILE):
             for j in range(THREAD_TILE):
                 sums[i, j] = kind(0)
-        now = 1
-        for start in range(-depth, a.shape[1], depth):
-            load_or_zeros(staged_a, a, top + a_row, start + depth + a_term)
-            load_or_zeros(staged_b, b, start + depth + b_term, left + b_column)
-            if start >= 0:
-                multiply(sums, a_column, b_row, tile_a, tile_b, now, x, y)
-            now = 1 - now
-            for i in range(vector):
-                tile_a[now, a_term + i, a_row] = widen(staged_a[i])
-                tile_b[now, b_term, b_column + i] = widen(staged_b[i])
-            cuda.syncthreads()
+        m, k, n = out.shape[0], a.shape[1], out.shape[1]
+        if top + rows <= m and left + columns <= n and k > 0 and k % depth == 0 and n % vector == 0:
+            a_at, b_at = (top + a_row) * k + a_term, b_term * n + left + b_column
+            go_inside(sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
+        else:
+            a_at, b_at = (top + a_row, a_term), (b_term, left + b_column)
+            go_along_edges(
+                sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x
+            )
         store(out, sums, top + y, left + x)
 
     return matmul

@@ -46,7 +46,9 @@ OPERATION = element_wise(
         ),
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop in one pass, 16-bit formats widened to fp32"),
         by_numba_cuda(
-            "numba_cuda_strides", "a Numba CUDA kernel: a grid that strides through the vectors", GRID_STRIDE
+            "numba_cuda_strides",
+            "a Numba CUDA kernel: a grid that strides through the vectors, four loads of 16 bytes in flight",
+            GRID_STRIDE,
         ),
         by_torch_in_grains(
             "torch_elementwise",
