@@ -17,9 +17,10 @@ ENV PATH=/opt/venv/bin:${PATH} \
     GPUEXPLORE_HOME=/data \
     FORWARDED_ALLOW_IPS=""
 WORKDIR /app
-COPY requirements.txt requirements-postgresql.txt ./
+COPY requirements.txt requirements-postgresql.txt requirements-sass.txt ./
 RUN pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" "$(grep '^torch==' requirements.txt)" \
-    && pip install --no-cache-dir --requirement requirements.txt --requirement requirements-postgresql.txt
+    && pip install --no-cache-dir --requirement requirements.txt --requirement requirements-postgresql.txt \
+        --requirement requirements-sass.txt
 COPY . .
 RUN pip install --no-cache-dir --no-deps --editable .
 USER gpuexplore

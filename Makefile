@@ -16,7 +16,7 @@ PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run check test faults evil lint format types layers style bench kernels docs screenshots clean
+.PHONY: help run check test faults evil ptx lint format types layers style bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -27,17 +27,20 @@ run: $(VENV)/.package  ## install what is missing and serve the app on http://12
 
 check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one room, its long tests too
 	@$(MAKE) --no-print-directory --jobs=3 lint
-	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults",-m "not long and not slow and not browser and not gpu and not faults")
+	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx",-m "not long and not slow and not browser and not gpu and not faults and not ptx")
 
-test: lint  ## lint, then every test but the long ones of faults: on WORKERS processes, then those that measure, one by one
+test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of faults: on WORKERS processes, then those that measure, one by one
 	@sh scripts/servers.sh
-	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults"
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx"
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
 		$(BIN)/pytest -q -m "slow or browser or gpu"
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh
 	$(BIN)/pytest -q -m faults
+
+ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, without a GPU; three minutes
+	$(BIN)/pytest $(PARALLEL) -m "ptx"
 
 evil: $(VENV)/.dev  ## try implementations that cheat, crash or hang, by command line and queue; ten minutes
 	$(BIN)/python -m benchmarks.evil
@@ -63,11 +66,12 @@ bench: $(VENV)/.dev  ## gpuexplore against its peers
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.prediction
 
-kernels: $(VENV)/.dev  ## compile every CUDA kernel and record its registers and spills
-	$(BIN)/python -m scripts.compiled_kernels
+kernels: $(VENV)/.dev $(VENV)/.cuda130  ## compile every CUDA kernel and record its registers, spills and main loop
+	$(BIN)/python -m scripts.compiled_kernels --other $(VENV)/cuda130/bin/python
 
-docs: $(VENV)/.dev  ## write docs/support.md from the tables again
+docs: $(VENV)/.dev  ## write docs/support.md and the table of docs/gpu.md again
 	$(BIN)/python -m scripts.support_matrix
+	$(BIN)/python -m scripts.verified_gpus
 
 screenshots: $(VENV)/.dev  ## take the pictures of the documentation again
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
@@ -84,14 +88,23 @@ $(VENV)/.python:
 		{ echo "$(PYTHON) cannot create an environment: on Debian and Ubuntu, install python3-venv" >&2; exit 1; }
 	@touch $@
 
-$(VENV)/.requirements: requirements.txt | $(VENV)/.python
+$(VENV)/.requirements: requirements.txt requirements-sass.txt | $(VENV)/.python
 	@echo "Installing the requirements: a minute or two"
 	@$(PIP) "$$(grep '^torch==' requirements.txt)"
-	@$(PIP) -r requirements.txt
+	@$(PIP) -r requirements.txt -r requirements-sass.txt
 	@touch $@
 
 $(VENV)/.package: pyproject.toml $(VENV)/.requirements
 	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The CUDA toolkit that torch's build for CUDA brings, in an environment that has all else from this one.
+$(VENV)/.cuda130: $(VENV)/.package
+	@$(PYTHON) -m venv --without-pip $(VENV)/cuda130
+	@$(BIN)/python -c 'import site; print("import site;", f"site.addsitedir({site.getsitepackages()[0]!r})")' > \
+		"$$($(VENV)/cuda130/bin/python -c 'import site; print(site.getsitepackages()[0])')/rest.pth"
+	@$(PIP) --no-deps nvidia-nvvm==13.0.88 nvidia-nvjitlink==13.0.88 nvidia-cuda-nvrtc==13.0.88 --target \
+		"$$($(VENV)/cuda130/bin/python -c 'import site; print(site.getsitepackages()[0])')"
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.package

@@ -1,6 +1,7 @@
 """Turns the frozen values into JSON and back, by their type hints: one codec for all of them."""
 
 import types
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 def encode(value: Any) -> Any:
-    """Return `value` as dicts, lists, strings, numbers and None."""
+    """Return `value` as dicts, lists, strings, numbers and None; bytes as text in base64."""
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
@@ -23,6 +24,8 @@ def encode(value: Any) -> Any:
         return {str(key): encode(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [encode(member) for member in value]
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
     return value
 
 
@@ -141,6 +144,8 @@ def _decode(kind: Any, data: Any, how: _How) -> Any:
         )
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(data)
+    if kind is bytes:
+        return b64decode(data, validate=True)
     return how.scalar(kind, data) if kind in _ACCEPTED else data
 
 

@@ -10,6 +10,7 @@ from gpuexplore.ui.kernels.code import show_ptx, show_source
 from gpuexplore.ui.kernels.exhibits import show_exhibits
 from gpuexplore.ui.kernels.facts import show_launch
 from gpuexplore.ui.kernels.ladder import show_ladder
+from gpuexplore.ui.kernels.machine_code import show_machine_code
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
@@ -38,5 +39,6 @@ st.header("The code", anchor="code")
 show_source(choice.operation, choice.implementation)
 if choice.gpu:
     show_ptx(choice, choice.gpu)
+    show_machine_code(choice, choice.gpu)
 if choice.gpu and choice.launch:
     show_exhibits(choice, choice.launch, choice.gpu)

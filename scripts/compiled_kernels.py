@@ -1,11 +1,16 @@
-"""Writes what the compiler makes of every CUDA kernel at its default block: registers, shared memory and spills.
+"""Writes what the compiler makes of every CUDA kernel at its default block: registers, spills, main loop.
 
 Usage: python -m scripts.compiled_kernels, or make kernels. A test recompiles and says what differs, so that a change of
-a kernel that costs registers is seen without a GPU.
+a kernel that costs registers is seen without a GPU. `--other PYTHON` compiles everything once more by an interpreter
+with another CUDA toolkit, and keeps what differs beside it.
 """
 
+import argparse
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +18,16 @@ import gpuexplore.operations
 from gpuexplore.backends import host
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.cuda_compile import toolkit_version
+from gpuexplore.kernels.sass import facts_of
+from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.operations.kernel_targets import capabilities_for, compile_for_each
 
 FILE = Path(gpuexplore.operations.__file__).parent / "compiled.json"
 TOOLCHAIN = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "llvmlite")
+Facts = dict[str, dict[str, Any]]  # by compute capability
 Kernel = tuple[Operation, Implementation, DType]
 
 
@@ -27,11 +36,12 @@ def toolchain() -> dict[str, str]:
     return {name: host.version_of(name) or "not installed" for name in TOOLCHAIN}
 
 
-def kernels() -> list[Kernel]:
-    """Return every CUDA kernel of ours with each dtype it has code for."""
+def kernels(only: str | None = None) -> list[Kernel]:
+    """Return every CUDA kernel of ours with each dtype it has code for; `only` those of one operation."""
     return [
         (operation, implementation, dtype)
         for operation in OPERATIONS.values()
+        if only in (None, operation.name)
         for implementation in operation.implementations
         for dtype in DTYPES.values()
         if capabilities_for(operation, implementation, dtype)
@@ -49,29 +59,70 @@ def compiled(operation: Operation, implementation: Implementation, dtype: DType)
     return list(compile_for_each(operation, implementation, dtype, None, capabilities))
 
 
-def facts(made: list[CompiledKernel]) -> dict[str, dict[str, int]]:
+def facts(made: list[CompiledKernel]) -> Facts:
     """Return what is kept of a compiled kernel, by compute capability."""
     return {
         kernel.compute_capability: {
             "registers_per_thread": kernel.registers_per_thread,
             "shared_bytes": kernel.shared_bytes,
+            "local_bytes": kernel.local_bytes,
             "spill_bytes": kernel.spill_bytes,
+            "main_loop": asdict(facts_of(disassembled(kernel.cubin))),
         }
         for kernel in made
     }
 
 
+def differences(kept: Mapping[str, Facts], found: Mapping[str, Facts]) -> dict[str, Facts]:
+    """Return the facts in `found` that are others than in `kept`."""
+    return {
+        name: others
+        for name, by_capability in found.items()
+        if (others := {each: made for each, made in by_capability.items() if kept[name].get(each) != made})
+    }
+
+
+def _record(only: str | None, *, with_progress: bool) -> dict[str, Any]:
+    """Return the facts of kernels, as compiled here."""
+    found = {}
+    for kernel in kernels(only):
+        found[key(*kernel)] = facts(compiled(*kernel))
+        if with_progress:
+            print(key(*kernel))
+    return {"toolkit": toolkit_version(), "toolchain": toolchain(), "kernels": found}
+
+
+def elsewhere(python: str, *arguments: str) -> dict[str, Any]:
+    """Return the facts as an interpreter with another CUDA toolkit compiles them."""
+    command = [python, "-m", "scripts.compiled_kernels", "--print", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    record: dict[str, Any] = json.loads(done.stdout)
+    return record
+
+
 def _text(record: Mapping[str, Any]) -> str:
     """Return JSON with a line for each kernel and compute capability, so that a change is a line of a diff."""
-    lines = [f'  "toolchain": {json.dumps(record["toolchain"])},', '  "kernels": {']
-    for last, (name, by_capability) in _marked(record["kernels"]):
-        lines.append(f"    {json.dumps(name)}: {{")
+    lines = ["{"]
+    for last, (name, value) in _marked(record):
+        if name == "kernels":
+            lines += ['"kernels": {', *_kernel_lines(value), "}" if last else "},"]
+        elif name == "others":
+            lines += ['"others": [', ",\n".join(_text(other).strip() for other in value), "]" if last else "],"]
+        else:
+            lines.append(f"{json.dumps(name)}: {json.dumps(value)}{'' if last else ','}")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _kernel_lines(kernels: Mapping[str, Facts]) -> list[str]:
+    lines = []
+    for last, (name, by_capability) in _marked(kernels):
+        lines.append(f"  {json.dumps(name)}: {{")
         lines += [
-            f"      {json.dumps(capability)}: {json.dumps(values)}{'' if end else ','}"
+            f"    {json.dumps(capability)}: {json.dumps(values)}{'' if end else ','}"
             for end, (capability, values) in _marked(by_capability)
         ]
-        lines.append("    }" if last else "    },")
-    return "\n".join(["{", *lines, "  }", "}"]) + "\n"
+        lines.append("  }" if last else "  },")
+    return lines
 
 
 def _marked(items: Mapping[str, Any]) -> list[tuple[bool, tuple[str, Any]]]:
@@ -80,11 +131,18 @@ def _marked(items: Mapping[str, Any]) -> list[tuple[bool, tuple[str, Any]]]:
 
 def main() -> None:
     """Compile everything and write the file."""
-    found = {}
-    for kernel in kernels():
-        found[key(*kernel)] = facts(compiled(*kernel))
-        print(key(*kernel), *found[key(*kernel)].items())
-    FILE.write_text(_text({"toolchain": toolchain(), "kernels": found}), encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--print", action="store_true", dest="prints", help="print the record, and write nothing")
+    parser.add_argument("--other", metavar="PYTHON", help="an interpreter with another CUDA toolkit")
+    parser.add_argument("--only", metavar="OPERATION", help="with --print: its kernels alone")
+    asked = parser.parse_args()
+    record = _record(asked.only if asked.prints else None, with_progress=not asked.prints)
+    if asked.prints:
+        json.dump(record, sys.stdout)
+        return
+    others = [elsewhere(asked.other)] if asked.other else []
+    record["others"] = [{**other, "kernels": differences(record["kernels"], other["kernels"])} for other in others]
+    FILE.write_text(_text(record), encoding="utf-8")
 
 
 if __name__ == "__main__":

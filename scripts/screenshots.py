@@ -24,6 +24,7 @@ LONGEST_MS = 180_000
 AT_REST = "[data-test-script-state=notRunning]"  # kernels are compiled at a first look
 PATHS = {
     "kernels": "/kernels?impl=numba-cuda-vector&shape=4096",
+    "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096#sass",
     "what-if": "/what-if",
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
     "devices": "/devices",
@@ -109,6 +110,8 @@ def _photograph(page: Page, address: str, path: Path) -> None:
     for _ in range(2):  # the first rest can be the moment before the page begins
         page.wait_for_timeout(SETTLE_MS)
         page.locator(AT_REST).wait_for(timeout=LONGEST_MS)
+    if anchor := address.partition("#")[2]:
+        page.locator(f"#{anchor}").evaluate("heading => heading.scrollIntoView()")
     page.wait_for_timeout(SETTLE_MS)
     page.screenshot(path=path)
     print(path.relative_to(ROOT))

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
     "memory": "how much memory training or serving a model needs, when, and what fits where",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
+    "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
     "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     "transfer": "what moving data to a GPU costs, and from which size or use on that pays against this CPU",
     "mistake": "a measuring mistake made on purpose, beside the right way",

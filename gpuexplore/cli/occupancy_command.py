@@ -8,22 +8,17 @@ from typing import Any
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.kernels.target_gpu import read_multiprocessors
 from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, block_of, dtype_of, gpu_named, kernel_named
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import Accelerator, accelerator_named, search
+from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
-from gpuexplore.kernels.geometry import Geometry
-from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.request import parse_shape
 from gpuexplore.units import format_bytes, format_percent, read_whole
 
 NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")
-DEFAULT_DTYPE = "fp32"
-AXES = 3
 MOST_ELEMENTS = 2**40
-LARGEST_Z = 64  # of every compute capability, and x and y reach the most threads of a block
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print blocks and warps per multiprocessor, their share of the most, the limiter, and the waves of a size."""
-    row = _row(arguments)
+    row = None if arguments.gpu is None else gpu_named(arguments.gpu)
     capability = capability_of(row) if row else capability_named(arguments.cc)
     multiprocessors = _multiprocessors(arguments, row)
     about = _compiled(arguments, capability) if arguments.kernel else _numbers(arguments, capability)
@@ -58,16 +53,6 @@ def execute(arguments: argparse.Namespace) -> int:
         _print(answer, about)
         _print_waves(passing)
     return EXIT_OK
-
-
-def _row(arguments: argparse.Namespace) -> Accelerator | None:
-    if arguments.gpu is None:
-        return None
-    row = accelerator_named(arguments.gpu)
-    if row is None:
-        near = ", ".join(accelerator.name for accelerator in search(arguments.gpu)[:5])
-        raise InvalidInput.of("gpu", arguments.gpu, f"names and keys of `specs`{f', near: {near}' if near else ''}")
-    return row
 
 
 def _multiprocessors(arguments: argparse.Namespace, row: Accelerator | None) -> int | None:
@@ -98,10 +83,10 @@ def _waves(arguments: argparse.Namespace, answer: Occupancy, multiprocessors: in
 
 def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
     if arguments.kernel:
-        operation, _, geometry = _kernel(arguments.kernel)
+        operation, _, geometry = kernel_named(arguments.kernel)
         shape = parse_shape(arguments.shape or arguments.size, operation)
         block = (
-            None if arguments.block is None else _block(arguments.block, capability_named(answer.compute_capability))
+            None if arguments.block is None else block_of(arguments.block, capability_named(answer.compute_capability))
         )
         return geometry.launch(operation.output(shape), block).blocks
     if arguments.shape is not None:
@@ -117,7 +102,7 @@ def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> di
         raise InvalidInput("give OPERATION/IMPLEMENTATION, or both --block and --registers")
     most_shared = capability.max_shared_bytes_per_block_opt_in
     return {
-        "threads_per_block": prod(_block(arguments.block, capability)),
+        "threads_per_block": prod(block_of(arguments.block, capability)),
         "registers_per_thread": _whole("registers", arguments.registers, 1, capability.max_registers_per_thread),
         "shared_bytes_per_block": 0 if arguments.shared is None else _whole("shared", arguments.shared, 0, most_shared),
     }
@@ -128,11 +113,9 @@ def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> d
     for name in ("registers", "shared"):
         if getattr(arguments, name) is not None:
             raise InvalidInput.of(name, getattr(arguments, name), "none with a kernel, which has its own")
-    operation, implementation, geometry = _kernel(arguments.kernel)
-    dtype = DEFAULT_DTYPE if arguments.dtype is None else arguments.dtype
-    if dtype not in operation.dtypes:
-        raise InvalidInput.of(f"dtype of {operation.name}", dtype, operation.dtypes)
-    block = geometry.checked(None if arguments.block is None else _block(arguments.block, capability))
+    operation, implementation, geometry = kernel_named(arguments.kernel)
+    dtype = dtype_of(arguments.dtype, operation)
+    block = geometry.checked(None if arguments.block is None else block_of(arguments.block, capability))
     target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
     made = compiled_kernel(target)
     return {
@@ -146,40 +129,6 @@ def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> d
         "registers_per_thread": made.registers_per_thread,
         "shared_bytes_per_block": made.shared_bytes,
     }
-
-
-def _kernel(text: str) -> tuple[Operation, Implementation, Geometry]:
-    operation_name, slash, name = text.partition("/")
-    if not slash:
-        raise InvalidInput.of("kernel", text, f"OPERATION/IMPLEMENTATION: {_kernels()}")
-    operation = operation_named(operation_name)
-    implementation = operation.implementation_named(name)
-    if implementation.geometry is None:
-        raise InvalidInput.of("CUDA kernel", text, _kernels())
-    return operation, implementation, implementation.geometry
-
-
-def _kernels() -> str:
-    every = (
-        (operation, implementation) for operation in OPERATIONS.values() for implementation in operation.implementations
-    )
-    return ", ".join(
-        f"{operation.name}/{implementation.name}" for operation, implementation in every if implementation.geometry
-    )
-
-
-def _block(text: str, capability: ComputeCapability) -> tuple[int, ...]:
-    """Return the lengths of `16,16`, where a block of that shape can be launched."""
-    most, words = capability.max_threads_per_block, [word.strip() for word in text.split(",")]
-    lengths = tuple(length for word in words if (length := read_whole(word)) is not None)
-    if (
-        len(lengths) < len(words)
-        or len(words) > AXES
-        or not 1 <= prod(lengths) <= most
-        or max(lengths[2:] or (1,)) > LARGEST_Z
-    ):
-        raise InvalidInput.of("block", text, f"X or X,Y or X,Y,Z of 1 to {most} threads in all, Z up to {LARGEST_Z}")
-    return lengths
 
 
 def _whole(what: str, text: str, least: int, most: int) -> int:

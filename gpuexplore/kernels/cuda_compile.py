@@ -1,15 +1,17 @@
 """A CUDA kernel as PTX and machine code, made on a machine that needs no GPU, and what the compiler says about it.
 
-Numba makes PTX with NVVM; nvJitLink assembles it as the driver would, and reports registers and spills.
+It is made as `cuda.jit` makes the kernel it launches: NVVM translates to LTO-IR, which nvJitLink optimizes once more,
+assembles and reports registers and spills of; from compute capability 9.0 on for the architecture-specific target.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 
+ARCHITECTURE_SPECIFIC = (9, 0)  # numba-cuda's choice from here on, e.g. sm_90a
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"\.shared \.align \d+ \.b8 \S+\[(\d+)\]")  # the linker's figure adds the system's 1 KiB on 9.0
@@ -31,7 +33,7 @@ def compile_kernel(
         kernel: a plain function, as `CudaKernel.make` returns it.
         signature: Numba's types of its arguments.
         compute_capability: what it is compiled for, e.g. `8.0`.
-        options: further arguments of `numba.cuda.compile`.
+        options: of `CudaKernel.jit_options`.
 
     Raises:
         Unsupported: the CUDA toolkit that is installed does not know the compute capability.
@@ -51,42 +53,64 @@ def compile_kernels(
     Raises:
         Unsupported: the CUDA toolkit that is installed does not know a compute capability.
     """
-    library = _translate(kernel, signature, compute_capabilities[0], options)
+    library = _translated(kernel, signature, compute_capabilities[0], **options)
     for capability in compute_capabilities:
-        ptx = _ptx(library, capability)
-        cubin, log = _assemble(ptx, capability)
+        ir = _lto_ir(library, capability)
+        ptx, _ = _linked(ir, capability, "ptx")
+        cubin, log = _linked(ir, capability, "cubin")
+        text = ptx.decode().strip("\0\n") + "\n"
         stack, stores, loads = (sum(map(int, column)) for column in zip(*_STACK.findall(log), strict=True))
         yield CompiledKernel(
             compute_capability=capability,
-            ptx=ptx,
+            target=_target(capability),
+            toolkit=toolkit_version(),
+            ptx=text,
+            cubin=cubin,
             registers_per_thread=max(map(int, _REGISTERS.findall(log))),
-            shared_bytes=sum(map(int, _SHARED.findall(ptx))),
+            shared_bytes=sum(map(int, _SHARED.findall(text))),
             local_bytes=stack,
             spill_store_bytes=stores,
             spill_load_bytes=loads,
-            cubin_bytes=len(cubin),
         )
 
 
-def _translate(
-    kernel: Callable[..., None], signature: Sequence[Any], capability: str, options: Mapping[str, Any]
+def toolkit_version() -> str:
+    """Return the version of the CUDA toolkit whose NVVM and nvJitLink compile here, e.g. `13.0`."""
+    from numba import cuda
+
+    return ".".join(map(str, cuda.runtime.get_version()))
+
+
+def _translated(
+    kernel: Callable[..., None], signature: Sequence[Any], capability: str, *, launch_bounds: Any = None
 ) -> Any:
-    """Return the kernel as LLVM code: the first half of `numba.cuda.compile`, which does not offer the halves."""
-    from numba.cuda.compiler import _compile_pyfunc_with_fixup
+    """Return the kernel as LLVM code, as the constructor of numba-cuda's `_Kernel` makes it, which needs a GPU."""
+    from numba.cuda import types
+    from numba.cuda.compiler import compile_cuda, kernel_fixup
+    from numba.cuda.cudadrv import nvvm
 
-    given = {"device": False, "abi": "numba", **options}
-    library, _ = _compile_pyfunc_with_fixup(kernel, tuple(signature), cc=_pair(capability), **given)
-    return library
+    made = compile_cuda(
+        kernel,
+        types.void,
+        tuple(signature),
+        nvvm_options={"fastmath": False, "opt": 3},
+        cc=_pair(capability),
+        lto=True,
+    )
+    function = made.library.get_function(made.fndesc.llvm_func_name)
+    kernel_fixup(function, debug=False)
+    nvvm.set_launch_bounds(function, launch_bounds)
+    return made.library
 
 
-def _ptx(library: Any, capability: str) -> str:
+def _lto_ir(library: Any, capability: str) -> bytes:
     from numba.cuda.cudadrv.error import CCSupportError
 
+    major, minor = _pair(capability)
     try:
-        (text,) = library.get_asm_strs(cc=_pair(capability))
-    except CCSupportError as error:
+        return bytes(library.get_ltoir(cc=(major, minor, _suffix(capability))))
+    except (CCSupportError, ValueError) as error:  # the second where only a smaller one is known
         raise _unknown(capability) from error
-    return str(text)
 
 
 def _pair(capability: str) -> tuple[int, int]:
@@ -94,14 +118,30 @@ def _pair(capability: str) -> tuple[int, int]:
     return major, minor
 
 
-def _assemble(ptx: str, capability: str) -> tuple[bytes, str]:
+def _target(capability: str) -> str:
+    return f"sm_{capability.replace('.', '')}{_suffix(capability)}"
+
+
+def _suffix(capability: str) -> str:
+    """Return `a` where numba-cuda compiles for one architecture only, which opens all of its instructions."""
+    return "a" if _pair(capability) >= ARCHITECTURE_SPECIFIC else ""
+
+
+def _linked(ir: bytes, capability: str, target: Literal["ptx", "cubin"]) -> tuple[bytes, str]:
+    """Return what nvJitLink makes of LTO-IR, and its log."""
     from cuda.bindings.nvjitlink import nvJitLinkError
     from cuda.core import Linker, LinkerOptions, ObjectCode
 
-    options = LinkerOptions(arch=f"sm_{capability.replace('.', '')}", verbose=True, ptxas_options=["-v"])
+    options = LinkerOptions(
+        arch=_target(capability),
+        link_time_optimization=True,
+        ptx=True if target == "ptx" else None,
+        verbose=True,
+        ptxas_options=None if target == "ptx" else ["-v"],
+    )
     try:
-        linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
-        code = linker.link("cubin").code
+        linker = Linker(ObjectCode.from_ltoir(ir), options=options)
+        code = linker.link(target).code
     except nvJitLinkError as error:
         if "ARCH" in str(error):
             raise _unknown(capability) from error
@@ -110,9 +150,6 @@ def _assemble(ptx: str, capability: str) -> tuple[bytes, str]:
 
 
 def _unknown(capability: str) -> Unsupported:
-    from numba import cuda
-
-    version = ".".join(map(str, cuda.runtime.get_version()))
     return Unsupported(
-        f"the CUDA {version} toolkit installed here does not compile for compute capability {capability}"
+        f"the CUDA {toolkit_version()} toolkit installed here does not compile for compute capability {capability}"
     )

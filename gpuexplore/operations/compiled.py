@@ -6,6 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from gpuexplore.kernels.sass import LoopFacts
+from gpuexplore.serialization import decode
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -13,13 +16,15 @@ class Recorded:
 
     registers_per_thread: int
     shared_bytes: int
+    local_bytes: int
     spill_bytes: int
+    main_loop: LoopFacts
 
 
 def recorded(operation: str, implementation: str, dtype: str, compute_capability: str) -> Recorded | None:
     """Return what is recorded of a kernel, or None where nothing is."""
     found = _record()["kernels"].get(f"{operation}/{implementation}/{dtype}", {}).get(compute_capability)
-    return Recorded(**found) if found else None
+    return decode(Recorded, found) if found else None
 
 
 def toolchain() -> dict[str, str]:

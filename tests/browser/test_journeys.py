@@ -183,6 +183,18 @@ def test_a_kernel_is_explained_for_a_gpu_that_is_not_here_and_the_link_keeps_the
     expect(page.get_by_text("108 multiprocessors")).to_be_visible(timeout=2 * MINUTE_MS)
 
 
+def test_the_machine_code_of_a_kernel_is_shown_for_a_gpu_that_is_not_here(page, address):
+    page.goto(f"{address}/kernels?impl=numba-cuda-vector&gpu=h100-sxm5-80gb")
+    expect(page.get_by_role("heading", name="Machine code")).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(page.get_by_text("First bottleneck:")).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(page.get_by_text("sm_90a")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_text("A bound, not a measurement", exact=False).first).to_be_visible(timeout=MINUTE_MS)
+
+    whole = page.get_by_text(re.compile(r"^Show all [\d,]+ instructions$"))
+    whole.click()
+    expect(page.get_by_text("The whole kernel for sm_90a", exact=False)).to_be_visible(timeout=MINUTE_MS)
+
+
 def test_a_grid_that_does_not_cover_the_output_is_explained_in_the_link_too(page, address):
     page.goto(f"{address}/kernels?impl=numba-cuda-naive&shape=64&grid=2,4&gpu=nonsense")
     expect(page.get_by_text("2,048 of 4,096 elements (50.0 %) would never be written")).to_be_visible(timeout=MINUTE_MS)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, occupancy_command
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, kernel_arguments, main, occupancy_command
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.jobs.compiling import Target
@@ -37,7 +37,7 @@ def asked_of_the_compiler(monkeypatch):
     )
     operations = MappingProxyType({**OPERATIONS, "matmul": replace(matmul, implementations=rows)})
     monkeypatch.setattr("gpuexplore.operations.OPERATIONS", operations)
-    monkeypatch.setattr(occupancy_command, "OPERATIONS", operations)
+    monkeypatch.setattr(kernel_arguments, "OPERATIONS", operations)
     asked = []
     monkeypatch.setattr(occupancy_command, "compiled_kernel", lambda target: asked.append(target) or Compiled())
     return asked

@@ -20,13 +20,15 @@ TARGET = Target("matmul", "numba-cuda-shared", "fp32", "8.0", (16, 16))
 OLD = Target("matmul", "numba-cuda-shared", "fp32", "3.7")
 ANSWER = {
     "compute_capability": "8.0",
+    "target": "sm_80",
+    "toolkit": "13.0",
     "ptx": "text",
+    "cubin": "f0VMRg==",
     "registers_per_thread": 40,
     "shared_bytes": 2048,
     "local_bytes": 0,
     "spill_store_bytes": 4,
     "spill_load_bytes": 8,
-    "cubin_bytes": 1,
 }
 
 
@@ -56,7 +58,7 @@ def asked(monkeypatch):
 def test_a_kernel_is_compiled_once_and_kept(asked):
     first = compiled_kernel(TARGET)
 
-    assert (first.registers_per_thread, first.spill_bytes) == (40, 12)
+    assert (first.registers_per_thread, first.spill_bytes, first.cubin) == (40, 12, b"\x7fELF")
     assert compiled_kernel(TARGET) == first
     assert len(asked) == 1
 

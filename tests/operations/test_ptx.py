@@ -12,13 +12,21 @@ from gpuexplore.operations import OPERATIONS
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
-from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES, capabilities_for, compile_for, kernel_of
-from scripts.compiled_kernels import FILE, compiled, facts, kernels, key, toolchain
+from gpuexplore.operations.kernel_targets import (
+    COMPUTE_CAPABILITIES,
+    capabilities_for,
+    compile_for,
+    compile_for_each,
+    kernel_of,
+)
+from scripts.compiled_kernels import FILE, elsewhere, facts, kernels, key, toolchain
+from scripts.compiled_kernels import differences as differing
 
 MATMUL = OPERATIONS["matmul"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
 AGAIN = "compiled.json does not tell of the kernels as they are: run make kernels, and look at what changed"
 BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps, which are compiled as themselves
+CHECKED = ("7.5", "8.0", "9.0", "12.0")  # of those that are recorded: the others are near one of these
 INSTRUCTIONS = {
     "matmul/numba-cuda-vector/fp32": ("ld.global.v4", "ld.shared.v4", "st.global.v4"),
     "matmul/numba-cuda-vector/fp64": ("ld.global.v2", "ld.shared.v2", "st.global.v2"),
@@ -35,8 +43,9 @@ pytestmark = pytest.mark.long
     "kernel", [kernel for kernel in kernels() if kernel[1] is not BEST], ids=lambda kernel: key(*kernel)
 )
 def test_kernel_compiles_for_every_gpu_as_recorded(subtests, kernel):
-    _, _, dtype = kernel
-    made = compiled(*kernel)
+    operation, implementation, dtype = kernel
+    capabilities = [each for each in capabilities_for(*kernel) if each in CHECKED]
+    made = list(compile_for_each(operation, implementation, dtype, None, capabilities))
 
     for target in made:
         expect_one_kernel_in_its_own_format(target, dtype)
@@ -46,13 +55,14 @@ def test_kernel_compiles_for_every_gpu_as_recorded(subtests, kernel):
     with subtests.test("as recorded"):
         if RECORD["toolchain"] != toolchain():
             pytest.skip(f"compiled.json was made with {RECORD['toolchain']}, here is {toolchain()}")
-        assert differences(RECORD["kernels"].get(key(*kernel), {}), facts(made)) == [], AGAIN
+        recorded = RECORD["kernels"].get(key(*kernel), {})
+        assert differences(recorded, facts(made)) == [], AGAIN
 
 
 def expect_one_kernel_in_its_own_format(made, dtype):
     """A Python float in a kernel is a double: on most cards it would run 32 or 64 times slower."""
     lines = made.ptx.splitlines()
-    assert f".target sm_{made.compute_capability.replace('.', '')}" in lines
+    assert f".target {made.target}" in lines
     assert sum(".visible .entry" in line for line in lines) == 1
     assert dtype.name == "fp64" or not re.search(r"\.f64\b", made.ptx)
 
@@ -65,6 +75,23 @@ def differences(recorded, found):
         for what, value in values.items()
         if recorded.get(capability, {}).get(what) != value
     ]
+
+
+@pytest.mark.slow
+def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository):
+    python = repository / ".venv" / "cuda130" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("make installs it: .venv/cuda130")
+    (recorded,) = RECORD["others"]
+
+    found = elsewhere(str(python), "--only", "matmul")
+
+    assert found["toolkit"] == recorded["toolkit"] == "13.0"
+    if RECORD["toolchain"] == toolchain():
+        expected = {name: made for name, made in recorded["kernels"].items() if name.startswith("matmul/")}
+        assert differing({name: RECORD["kernels"][name] for name in found["kernels"]}, found["kernels"]) == expected, (
+            AGAIN
+        )
 
 
 def test_record_holds_exactly_the_kernels_there_are():

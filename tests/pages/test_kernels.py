@@ -3,13 +3,15 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
+from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded
 from gpuexplore.ui import session
-from gpuexplore.ui.kernels import facts
+from gpuexplore.ui.kernels import facts, machine_code
 from tests.analysis.made import device, ok
+from tests.kernels.test_sass import code
 from tests.pages.conftest import OWNER, texts
 
 OWN = [
@@ -19,10 +21,13 @@ OWN = [
     if implementation.backend.startswith("numba")
 ]
 MATMUL = OPERATIONS["matmul"]
+CODE = code("MOV R1,R9", *(f"FFMA R{n},R90,R91,R{n}" for n in range(8)), "@P0 BRA 0x10", "EXIT")
 
 
 def compiled(target):
-    return CompiledKernel(target.compute_capability, ".visible .entry made_up()", 40, 2048, 0, 0, 0, 100)
+    return CompiledKernel(
+        target.compute_capability, "sm_00", "13.0", ".visible .entry made_up()", b"", 40, 2048, 0, 0, 0
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +40,7 @@ def compiler(monkeypatch):
         return [compiled(target) for target in targets]
 
     monkeypatch.setattr(facts, "compiled_kernels", answer)
+    monkeypatch.setattr(machine_code, "disassembled", lambda _: CODE)
     return asked
 
 
@@ -117,6 +123,39 @@ def test_ptx_is_shown_on_demand(page):
 
     app.toggle(key="kernels.ptx").set_value(True).run()
     assert any("made_up" in one.value for one in app.code)
+
+
+def test_machine_code_is_shown_with_the_rate_it_allows_and_what_limits_it(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
+    shown = next(one.value for one in app.code if "FFMA" in one.value)
+
+    assert (metrics(app)["Upper bound"], metrics(app)["Of the peak"]) == ("59.5 TFLOP/s", "88.9 %")
+    assert (metrics(app)["Main loop"], metrics(app)["Multiply-adds"]) == ("9", "8 (88.9 %)")
+    assert "**First bottleneck:** Instruction issue: 9 instructions" in texts(app.markdown)
+    assert "MOV" not in shown
+    app.toggle(key="kernels.sass").set_value(True).run()
+    assert any("MOV R1, R9" in one.value for one in app.code)
+
+
+def test_without_a_disassembler_the_page_says_how_to_get_it(page, monkeypatch):
+    def refuse(_):
+        raise Unsupported('machine code needs NVIDIA\'s disassembler, nvdisasm: pip install "gpuexplore[sass]"')
+
+    monkeypatch.setattr(machine_code, "disassembled", refuse)
+    app = page("kernels", impl="numba-cuda-shared", gpu="t4")
+
+    assert "nvdisasm" in texts(app.warning)
+    assert metrics(app)["Registers"] == "40"
+
+
+def test_ladder_tells_what_the_machine_code_of_each_rung_allows(page):
+    app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
+
+    assert "No run can be faster on H100 SXM5 80GB" in texts(app.caption)
+    assert "A bound, not a measurement" in texts(app.caption)
+    assert "No run can be faster" not in texts(
+        page("kernels", impl="numba-cuda-naive", gpu="own", cc="9.0", sm="8").caption
+    )
 
 
 def test_ladder_of_the_cpu_is_measured_at_a_click_with_the_libraries_in_the_same_rounds(page, store):

@@ -5,12 +5,16 @@ from math import prod
 
 import streamlit as st
 
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
 from gpuexplore.analysis.kernels.ladder import Published, Rung, ladder, ladder_experiment, libraries, published
 from gpuexplore.analysis.kernels.occupancy import occupancy
+from gpuexplore.analysis.kernels.rung_bounds import RungBound, rung_bounds
 from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
+from gpuexplore.charts.rung_bounds import rung_bounds_chart
+from gpuexplore.devices import accelerator_named
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
@@ -31,7 +35,9 @@ UNITS = {
     "Shared": "B",
     "Spills": "B",
     "Occupancy": "%",
+    "At most": "FLOP/s",
 }
+BOUNDS: Shared[tuple[RungBound, ...]] = Shared(100)
 LADDERS: Shared[tuple[Rung, ...]] = Shared(100)
 ANALYSES: Shared[RunAnalysis] = Shared(30)
 
@@ -104,10 +110,12 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
     if any(rung.implementation.name in known for rung in rungs):
         _sources(known)
     st.markdown("\n".join(f"1. **{rung.implementation.name}**: {rung.implementation.about}." for rung in rungs))
+    bounds = _bounds(choice)
     if results or choice.gpu:
         alt = f"Table of the {len(rungs)} kernels of the ladder"
-        show_table(lambda: [_row(rung, choice) for rung in rungs], of, UNITS, alt=alt)
+        show_table(lambda: [_row(rung, choice, bounds) for rung in rungs], of, UNITS, alt=alt)
     if choice.gpu:
+        _show_bounds(choice, bounds)
         made_with = ", ".join(f"{name} {version}" for name, version in toolchain().items())
         st.caption(f"Registers, shared memory and spills: default blocks in {choice.dtype}, recorded with {made_with}.")
 
@@ -121,8 +129,35 @@ def _sources(known: Mapping[str, Published]) -> None:
     st.markdown(small(words))
 
 
-def _row(rung: Rung, choice: KernelChoice) -> dict[str, object]:
-    return {"Kernel": rung.implementation.name} | _measured(rung) | _compiled(rung, choice)
+def _bounds(choice: KernelChoice) -> tuple[RungBound, ...]:
+    """Return what machine code allows on the chosen GPU of the table; nothing on a CPU or a GPU of one's own."""
+    row = accelerator_named(choice.gpu.key) if choice.gpu else None
+    if row is None:
+        return ()
+    backend = choice.implementation.backend
+    of = (choice.operation.name, backend, choice.dtype, row.key)
+    return BOUNDS.get(of, lambda: rung_bounds(choice.operation, backend, choice.dtype, row))
+
+
+def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
+    if choice.gpu is None or not any(rung.bound.share_of_peak for rung in bounds):
+        return
+    of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.gpu.key)
+    show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
+    st.caption(
+        f"No run can be faster on {choice.gpu.name}: what the instructions of each kernel's main loop allow at most. "
+        "Memory, bank conflicts, barriers and edges come on top. A bound, not a measurement."
+    )
+
+
+def _row(rung: Rung, choice: KernelChoice, bounds: Sequence[RungBound]) -> dict[str, object]:
+    name = rung.implementation.name
+    known = next((each.bound for each in bounds if each.implementation.name == name), InstructionBound())
+    allowed = {
+        "At most": known.flop_per_s,
+        "First bottleneck": known.bottleneck.replace("_", " ") if known.bottleneck else None,
+    }
+    return {"Kernel": name} | _measured(rung) | _compiled(rung, choice) | allowed
 
 
 def _measured(rung: Rung) -> dict[str, object]:

@@ -1,0 +1,187 @@
+"""Machine code read: instructions, loops, what they compute and move, and how long a warp takes for them at least."""
+
+import subprocess
+
+import pytest
+
+from gpuexplore.errors import Unsupported
+from gpuexplore.kernels.sass import Instruction, disassembler, loops, main_loop, mix_of
+from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
+from gpuexplore.kernels.sass.disassembler import INSTALL, disassembled
+
+
+def code(*lines):
+    """Return instructions from `@P0 BRA 0x10`, 16 bytes apart."""
+    made = []
+    for place, line in enumerate(lines):
+        words = line.split()
+        predicate = words.pop(0) if words[0].startswith("@") else ""
+        made.append(Instruction(place * 16, words[0], words[1] if len(words) > 1 else "", predicate))
+    return tuple(made)
+
+
+NESTED = code(
+    "MOV R1,c[0x0][0x28]",
+    "LDG.E.128 R8,desc[UR4][R2.64]",  # 0x10, the outer loop
+    "LDS.128 R4,[R20]",  # 0x20, the inner one
+    "FFMA R12,R4,R5,R12",
+    "@P0 BRA 0x20",
+    "STS.128 [R21],R8",
+    "BRA.U UP0,0x10",
+    "EXIT",
+    "BRA 0x80",  # to itself: how a kernel's code ends
+)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "flops"),
+    [
+        ("FFMA", 64),
+        ("FFMA2", 128),
+        ("FADD.FTZ", 32),
+        ("DFMA", 64),
+        ("HFMA2.BF16_V2", 128),
+        ("HMMA.16816.F32.BF16", 2 * 16 * 8 * 16),
+        ("HMMA.1688.F32.TF32", 2 * 16 * 8 * 8),
+        ("HGMMA.64x128x16.F32.BF16", 2 * 64 * 128 * 16 // 4),
+        ("IMAD.WIDE", 0),
+        ("LDG.E.128", 0),
+    ],
+)
+def test_flops_of_a_warp(opcode, flops):
+    assert Instruction(0, opcode).flops_of_a_warp == flops
+
+
+@pytest.mark.parametrize(
+    ("opcode", "bits"),
+    [
+        ("LDG.E", 32),
+        ("LDG.E.128.CONSTANT", 128),
+        ("LDG.E.U16", 16),
+        ("STS.64", 64),
+        ("LDSM.16.M88.4", 128),
+        ("LDSM.16.MT88.4", 128),
+        ("LDSM.16.M88.2", 64),
+        ("LDGSTS.E.BYPASS.128", 128),
+        ("FFMA", None),
+    ],
+)
+def test_bits_that_a_thread_moves(opcode, bits):
+    assert Instruction(0, opcode).bits == bits
+
+
+def test_loops_go_from_a_branch_back_to_its_target():
+    inner, outer = loops(NESTED)
+
+    assert (inner.first, inner.last, outer.first, outer.last) == (0x20, 0x40, 0x10, 0x60)
+    assert outer.holds(inner)
+    assert not inner.holds(outer)
+    assert main_loop(NESTED) == inner
+
+
+def test_two_branches_to_one_place_are_one_loop():
+    (found,) = loops(code("NOP", "@P0 BRA 0x0", "FFMA R1,R2,R3,R1", "@P1 BRA 0x0"))
+
+    assert (found.first, found.last) == (0, 0x30)
+
+
+def test_main_loop_is_the_one_that_computes_most():
+    two = code("FFMA R1,R2,R3,R1", "@P0 BRA 0x0", "FFMA R1,R2,R3,R1", "FFMA R4,R2,R3,R4", "@P0 BRA 0x20", "EXIT")
+
+    assert main_loop(two).first == 0x20
+    assert main_loop(code("FFMA R1,R2,R3,R1", "EXIT")) is None
+
+
+def test_loops_inside_the_main_loop_are_left_out_of_it():
+    copying = code(
+        "HMMA.16816.F32.BF16 R8,R4,R2,R8",
+        "LDG.E R40,[R2.64]",  # 0x10, a loop inside that copies edges
+        "@P1 BRA 0x10",
+        "@P0 BRA 0x0",
+        "EXIT",
+    )
+
+    assert [each.name for each in main_loop(copying).instructions] == ["HMMA", "BRA"]
+
+
+def test_of_two_loops_that_do_as_much_the_shorter_counts():
+    with_bounds = code(
+        "FFMA R1,R2,R3,R1", "ISETP.GE.AND P1,PT,R9,R8,PT", "@P0 BRA 0x0", "FFMA R1,R2,R3,R1", "@P0 BRA 0x30"
+    )
+
+    assert main_loop(with_bounds).first == 0x30
+
+
+def test_mix_counts_by_name_and_width():
+    mix = mix_of(NESTED)
+
+    assert (mix.instructions, mix.multiply_adds, mix.tensor, mix.spills) == (9, 1, 0, 0)
+    assert (mix.loads, mix.stores) == ({"LDG.128": 1, "LDS.128": 1}, {"STS.128": 1})
+    assert mix.by_name["BRA"] == 3
+    assert mix.slots_per_multiply_add == 9
+    assert mix_of(code("STL [R1],R2", "LDL R2,[R1]")).spills == 2
+    assert mix_of(()).multiply_add_share == 0
+
+
+def test_a_chain_of_multiply_adds_waits_for_each():
+    chain = code("FFMA R1,R2,R3,R1", "FFMA R1,R2,R3,R1")
+    apart = code("FFMA R1,R2,R3,R1", "FFMA R4,R2,R3,R4")
+
+    assert cycles_of_a_pass(chain) == 8
+    assert cycles_of_a_pass(apart) == 4  # each waits for itself, while the other one starts
+    assert cycles_of_a_pass(code(*(f"FFMA R{n},R90,R91,R{n}" for n in range(8)))) == 8  # issue alone
+
+
+def test_a_load_is_waited_for_where_it_is_used():
+    assert cycles_of_a_pass(code("LDS R4,[R20]", "FFMA R1,R4,R3,R1")) == 21
+    assert cycles_of_a_pass(code("LDS.128 R4,[R20]", "FFMA R1,R7,R3,R1")) == 21  # the last of four registers
+    assert cycles_of_a_pass(code("LDS R4,[R20]", "FFMA R1,R5,R3,R1")) == 4
+
+
+def test_tensor_cores_wait_for_all_registers_of_their_sums():
+    assert cycles_of_a_pass(code("HMMA.16816.F32.BF16 R8,R4,R2,R8")) == 16
+    assert cycles_of_a_pass(code("HMMA.16816.F32.BF16 R8,R4,R2,R8", "FADD R20,R11,R11")) == 17
+
+
+def test_loads_in_flight_end_where_one_is_used():
+    one = code("LDG.E.128 R4,[R2.64]", "STG.E.128 [R10.64],R4", "LDG.E.128 R4,[R2.64]", "STG.E.128 [R10.64],R4")
+    four = code(*(f"LDG.E.128 R{n},[R2.64]" for n in (4, 8, 12, 16)), "STG.E.128 [R20.64],R4")
+
+    assert bytes_in_flight(one) == 16
+    assert bytes_in_flight(four) == 64
+    assert bytes_in_flight(code("FFMA R1,R2,R3,R1")) == 0
+
+
+def test_no_disassembler_is_answered_with_how_to_install_it(monkeypatch):
+    monkeypatch.setattr(disassembler, "_packaged", lambda: None)
+    monkeypatch.setattr(disassembler.shutil, "which", lambda _: None)
+
+    with pytest.raises(Unsupported, match=r"needs NVIDIA's disassembler, nvdisasm: pip install \"gpuexplore\[sass\]\""):
+        disassembled(b"")
+    assert INSTALL in disassembler.why_unavailable()
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (OSError(8, "Exec format error"), "nvdisasm cannot be run: Exec format error"),
+        (subprocess.TimeoutExpired("nvdisasm", 60), "nvdisasm took longer than 60 s"),
+    ],
+)
+def test_a_disassembler_that_fails_is_a_sentence(monkeypatch, failure, said):
+    def fail(*_, **__):
+        raise failure
+
+    monkeypatch.setattr(disassembler, "_program", lambda: "nvdisasm")
+    monkeypatch.setattr(disassembler.subprocess, "run", fail)
+
+    with pytest.raises(Unsupported, match=said):
+        disassembled(b"\x7fELF")
+
+
+def test_what_is_no_machine_code_is_a_sentence():
+    if disassembler.why_unavailable():
+        pytest.skip("the disassembler is not installed")
+
+    with pytest.raises(Unsupported, match="nvdisasm failed: "):
+        disassembled(b"not a cubin")
