@@ -150,6 +150,10 @@ def _linked(ir: bytes, capability: str, target: Literal["ptx", "cubin"]) -> tupl
 
 
 def _unknown(capability: str) -> Unsupported:
+    from numba.cuda.cudadrv.nvrtc import get_supported_ccs
+
+    accepted = ", ".join(f"{major}.{minor}" for major, minor in get_supported_ccs())
     return Unsupported(
-        f"the CUDA {toolkit_version()} toolkit installed here does not compile for compute capability {capability}"
+        f"the CUDA {toolkit_version()} toolkit installed here does not compile for compute capability {capability}, but "
+        f"for {accepted}"
     )
