@@ -16,10 +16,11 @@ Wrong = dict[str, Values]  # what is wrong, and of which accesses
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A launch: blocks, and threads of a block, along x, y and z."""
+    """A launch: blocks, and threads of a block, along x, y and z; bytes of shared memory beside what it declares."""
 
     blocks: Triple
     threads: Triple
+    dynamic_shared_bytes: int = 0
 
     def special(self, block: Triple, threads: Values) -> dict[str, Values]:
         """Return the special registers of threads of a block, by name."""
@@ -34,6 +35,7 @@ class Grid:
         }
         lanes = threads % LANES
         return found | {
+            "%dynamic_smem_size": np.full(LANES, self.dynamic_shared_bytes, np.uint32),
             "%laneid": lanes.astype(np.uint32),
             "%warpid": (threads // LANES).astype(np.uint32),
             "%lanemask_eq": (1 << lanes).astype(np.uint32),

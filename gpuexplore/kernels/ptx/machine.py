@@ -22,6 +22,7 @@ from gpuexplore.kernels.ptx.warp import Warp
 
 Arrays = Sequence[npt.NDArray[Any]]
 MOST_WORK = 1_000_000_000  # thread instructions: a few minutes
+MOST_SHARED_BYTES = 232_448  # of a block, on compute capability 9.0 and 10.0
 MOST_BYTES = 2**26  # of arrays: who wrote each byte is kept, which takes 18 times as much
 
 
@@ -62,12 +63,12 @@ def run(program: Program, grid: Grid, arrays: Arrays, options: Options | None = 
 
     Args:
         program: as `parse` returns it.
-        grid: blocks, and threads of a block.
+        grid: blocks, threads of a block, and the shared memory that the launch adds.
         arrays: the arguments, in C order.
         options: how it is run; None: as `Options()`.
 
     Raises:
-        InvalidInput: the kernel takes other arguments.
+        InvalidInput: the kernel takes other arguments, or the launch more shared memory than a block has.
         TooLarge: the arrays take more memory than is watched here.
         TooSlow: it would execute, or has executed, more than the options allow.
         Unsupported: an instruction is not known here; the text names it and its line.
@@ -92,6 +93,11 @@ class _Machine:
     chooser: random.Random | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self.shared_bytes = self.decoder.program.shared.bytes_with(self.grid.dynamic_shared_bytes)
+        if self.shared_bytes > MOST_SHARED_BYTES:
+            raise InvalidInput(
+                f"shared memory of {self.shared_bytes:,} bytes: a block has at most {MOST_SHARED_BYTES:,}"
+            )
         self.chooser = None if self.options.seed is None else random.Random(self.options.seed)
         self.together = [instruction.opcode in CONVERGENT for instruction in self.decoder.program.code]
         self.steps = decoded(self.decoder, self.memories, self.options.observer)
@@ -132,7 +138,7 @@ class _Machine:
         )
 
     def _run_block(self, index: int) -> None:
-        shared = SharedMemory(self.decoder.program.shared.size_bytes, self.part)
+        shared = SharedMemory(self.shared_bytes, self.part)
         block = Block(self.grid, index, shared)
         self.memories.ledger.block = block.at
         warps = [Warp(block, number, self.decoder.registers) for number in range(block.warps)]

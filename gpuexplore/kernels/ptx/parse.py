@@ -22,6 +22,7 @@ from gpuexplore.kernels.ptx.program import (
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{", re.DOTALL)
 _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 _ARRAY = re.compile(r"\.(shared|local)\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\]")
+_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[\s*\]")
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.+)", re.DOTALL)
 _LABEL = re.compile(r"([\w$]+):(?!:)\s*")
 _STATEMENT = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
@@ -40,6 +41,7 @@ def parse(text: str) -> Program:
     if entry is None:
         raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
     found = _Body({}, shared=_module_arrays(text[: entry.start()]))
+    opened = {name: int(align) for align, name in _OPEN_ARRAY.findall(re.sub(r"//[^\n]*", "", text))}
     for line, statement in _statements(text, entry.end()):
         found.add(line, statement)
     target = _TARGET.search(text)
@@ -48,7 +50,7 @@ def parse(text: str) -> Program:
         target=target.group(1) if target else "",
         parameters=tuple(part.split()[-1].split("[")[0] for part in entry.group(2).split(",") if part.strip()),
         registers=found.registers,
-        shared=found.shared,
+        shared=found.shared.with_open_arrays(opened),
         local=found.local,
         labels=found.labels,
         code=(*found.code, Instruction(text.count("\n"), "ret", "ret", ())),
