@@ -19,6 +19,7 @@ from gpuexplore.kernels.ptx.program import Program
 from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.report import Ledger, Report
 from gpuexplore.kernels.ptx.warp import Warp
+from gpuexplore.kernels.ptx.warpgroups import expect_same_products
 
 Arrays = Sequence[npt.NDArray[Any]]
 MOST_WORK = 1_000_000_000  # thread instructions: a few minutes
@@ -32,7 +33,7 @@ class Options:
 
     Attributes:
         unwritten: indices of the arrays that hold nothing yet: reading them before they are written is a fault.
-        copies: when asynchronous copies arrive: as late as the kernel's waits allow, or at once.
+        copies: when asynchronous copies and products arrive: as late as the kernel's waits allow, or at once.
         seed: of the order in which the warps of a block take turns; None: always the first one first.
         most_work: thread instructions, after which it is given up.
         observer: called with each instruction that a warp has executed.
@@ -99,6 +100,7 @@ class _Machine:
                 f"shared memory of {self.shared_bytes:,} bytes: a block has at most {MOST_SHARED_BYTES:,}"
             )
         self.chooser = None if self.options.seed is None else random.Random(self.options.seed)
+        self.with_products = any(instruction.opcode == "wgmma" for instruction in self.decoder.program.code)
         self.together = [instruction.opcode in CONVERGENT for instruction in self.decoder.program.code]
         self.steps = decoded(self.decoder, self.memories, self.options.observer)
 
@@ -138,7 +140,7 @@ class _Machine:
         )
 
     def _run_block(self, index: int) -> None:
-        shared = SharedMemory(self.shared_bytes, self.part)
+        shared = SharedMemory(self.shared_bytes, self.part, with_proxy=self.with_products)
         block = Block(self.grid, index, shared)
         self.memories.ledger.block = block.at
         warps = [Warp(block, number, self.decoder.registers) for number in range(block.warps)]
@@ -149,6 +151,8 @@ class _Machine:
             for warp in order:
                 self._run_warp(warp)
             self._meet(block, warps)
+        if self.with_products:
+            expect_same_products(self.memories.ledger, warps)
 
     def _run_warp(self, warp: Warp) -> None:
         """Let a warp go on to its next barrier, or to its end."""

@@ -1,6 +1,6 @@
 """A kernel in PTX as data: parameters, registers, arrays and instructions with their operands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -58,6 +58,19 @@ class Negated:
 Operand = Register | Integer | Real | Symbol | Group | Address | Negated
 
 
+def register_names(operand: Operand) -> Iterator[str]:
+    """Yield the names of all registers in an operand."""
+    if isinstance(operand, Register):
+        yield operand.name
+    elif isinstance(operand, Negated):
+        yield from register_names(operand.operand)
+    elif isinstance(operand, Address):
+        yield from register_names(operand.base)
+    elif isinstance(operand, Group):
+        for item in operand.items:
+            yield from register_names(item)
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction.
@@ -82,6 +95,12 @@ class Instruction:
     def name(self) -> str:
         """The opcode with its modifiers, e.g. `ld.global.v4.f32`."""
         return ".".join((self.opcode, *self.modifiers))
+
+    @property
+    def register_names(self) -> frozenset[str]:
+        """The names of the registers that it uses."""
+        operands = (*self.operands, self.guard) if self.guard else self.operands
+        return frozenset(name for operand in operands for name in register_names(operand))
 
     @property
     def kind(self) -> str:
