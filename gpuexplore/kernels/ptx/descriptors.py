@@ -5,7 +5,6 @@ of 16 bytes are shifted by swizzling, which flips bits 4 to 6 of an address by i
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ from gpuexplore.errors import Unsupported
 
 CHUNK_BYTES = 16
 _CORE_ROWS = 8  # of a core matrix, which has a chunk in each
+_TERMS = 16  # of 16 bits
 _WIDTHS = {0: 1, 3: 2, 2: 4, 1: 8}  # chunks that a pattern of swizzling spans, by the two highest bits
 _PERIOD_SHIFT = 7  # 128 bytes
 Addresses = npt.NDArray[np.int64]
@@ -51,40 +51,39 @@ class Descriptor:
     @property
     def pattern_bytes(self) -> int:
         """Bytes of a pattern of swizzling, at a multiple of which it begins."""
-        return self.width * _CORE_ROWS * CHUNK_BYTES
+        return self._line_bytes * _CORE_ROWS
 
     @property
     def is_aligned(self) -> bool:
         """Whether its pattern begins where a base offset of 0 says; a start within the rows of a pattern is allowed."""
         return (self.start >> _PERIOD_SHIFT) & (self.width - 1) == 0
 
-    def chunks(self, rows: range, depth: int, *, transposed: bool) -> Addresses:
+    def chunks(self, rows: range, *, transposed: bool) -> Addresses:
         """Return the addresses of the chunks of some rows, which are columns of a second factor, with all their terms.
 
         Args:
             rows: of the matrix.
-            depth: how many rows of terms there are where it is `transposed`.
-            transposed: whether a chunk holds neighbouring rows; else neighbouring terms.
+            transposed: whether a chunk holds neighbouring rows, of 16 bits each; else neighbouring terms.
 
         Returns:
             (rows, 2) addresses, or (terms, chunks along the rows).
         """
-        logical = self.start + _offsets(self, rows, depth, transposed=transposed)
-        return logical ^ ((logical >> _PERIOD_SHIFT & (self.width - 1)) * CHUNK_BYTES)
+        logical = self.start + (self._across(rows) if transposed else self._along(rows))
+        return np.asarray(logical ^ ((logical >> _PERIOD_SHIFT & (self.width - 1)) * CHUNK_BYTES))
 
-
-@lru_cache(maxsize=64)
-def _offsets(matrix: Descriptor, rows: range, depth: int, *, transposed: bool) -> Addresses:
-    """Return bytes from the start to each chunk, before swizzling."""
-    width, line = matrix.width, matrix.width * CHUNK_BYTES
-    if not transposed:
+    def _along(self, rows: range) -> Addresses:
+        """Return bytes from the start to the two chunks of each row, before swizzling."""
         row, chunk = np.array(rows)[:, None], np.arange(2)
-        return row % _CORE_ROWS * line + row // _CORE_ROWS * matrix.stride + chunk * _beside(matrix)
-    term = np.arange(depth)[:, None]
-    chunk = np.arange(rows.start // _CORE_ROWS, rows.stop // _CORE_ROWS)
-    between, down = (matrix.stride, matrix.leading) if width == 1 else (matrix.leading, matrix.stride)
-    return term % _CORE_ROWS * line + term // _CORE_ROWS * down + chunk % width * CHUNK_BYTES + chunk // width * between
+        beside = self.leading if self.width == 1 else CHUNK_BYTES
+        return row % _CORE_ROWS * self._line_bytes + row // _CORE_ROWS * self.stride + chunk * beside
 
+    def _across(self, rows: range) -> Addresses:
+        """Return likewise bytes to the chunks of each term, along the rows."""
+        term, chunk = np.arange(_TERMS)[:, None], np.arange(rows.start // _CORE_ROWS, rows.stop // _CORE_ROWS)
+        beside, down = (self.stride, self.leading) if self.width == 1 else (self.leading, self.stride)
+        terms = term % _CORE_ROWS * self._line_bytes + term // _CORE_ROWS * down
+        return terms + chunk % self.width * CHUNK_BYTES + chunk // self.width * beside
 
-def _beside(matrix: Descriptor) -> int:
-    return matrix.leading if matrix.width == 1 else CHUNK_BYTES
+    @property
+    def _line_bytes(self) -> int:
+        return self.width * CHUNK_BYTES

@@ -120,7 +120,7 @@ class _Multiplier:
         if not matrix.is_aligned:
             about = f"a swizzled matrix begins at no multiple of {matrix.pattern_bytes} bytes"
             ledger.blame("misaligned", self.place, about, warp.threads)
-        found = matrix.chunks(range(*rows), self.form.depth, transposed=self.form.transposed[which])
+        found = matrix.chunks(range(*rows), transposed=self.form.transposed[which])
         inside = found + CHUNK_BYTES <= warp.block.shared.size_bytes
         if not inside.all():
             ledger.blame("out of bounds", self.place, "a matrix reaches out of shared memory", warp.threads)
