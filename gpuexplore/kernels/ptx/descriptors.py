@@ -73,7 +73,7 @@ class Descriptor:
 
     def _along(self, rows: range) -> Addresses:
         """Return bytes from the start to the two chunks of each row, before swizzling."""
-        row, chunk = np.array(rows)[:, None], np.arange(2)
+        row, chunk = np.arange(rows.start, rows.stop)[:, None], np.arange(2)
         beside = self.leading if self.width == 1 else CHUNK_BYTES
         return row % _CORE_ROWS * self._line_bytes + row // _CORE_ROWS * self.stride + chunk * beside
 

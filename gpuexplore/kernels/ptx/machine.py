@@ -1,7 +1,7 @@
 """Runs a kernel block by block, the warps of a block in turns from barrier to barrier."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ class Options:
         seed: of the order in which the warps of a block take turns; None: always the first one first.
         most_work: thread instructions, after which it is given up.
         observer: called with each instruction that a warp has executed.
+        arguments: makes the kernel's parameters of the arrays' addresses and the arrays; None: `numba_arguments`.
     """
 
     unwritten: tuple[int, ...] = ()
@@ -44,6 +45,7 @@ class Options:
     seed: int | None = None
     most_work: int = MOST_WORK
     observer: Observer | None = None
+    arguments: Callable[[Sequence[int], Arrays], list[int]] | None = None
 
 
 def numba_arguments(addresses: Sequence[int], arrays: Arrays) -> list[int]:
@@ -109,7 +111,7 @@ class _Machine:
         if (size := sum(array.nbytes for array in arrays)) > MOST_BYTES:
             raise TooLarge(f"arrays of {size:,} bytes are more than the {MOST_BYTES:,} that are watched here")
         device, ledger = DeviceMemory(arrays, options.unwritten), Ledger(program.code)
-        values = numba_arguments([device.address(index) for index in range(len(arrays))], arrays)
+        values = (options.arguments or numba_arguments)([device.address(index) for index in range(len(arrays))], arrays)
         if len(values) != len(program.parameters):
             raise InvalidInput(
                 f"{len(arrays)} arrays make {len(values)} parameters: the kernel takes {len(program.parameters)}"

@@ -24,6 +24,8 @@ _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 _ARRAY = re.compile(r"\.(shared|local)\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\]")
 _OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[\s*\]")
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.+)", re.DOTALL)
+_SOURCE_LINE = re.compile(r"\s*\.(loc|file)\s")  # which ends without a semicolon
+_IGNORED = (".pragma",)
 _LABEL = re.compile(r"([\w$]+):(?!:)\s*")
 _STATEMENT = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _ADDRESS = re.compile(r"\[\s*([%\w$.]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
@@ -71,7 +73,7 @@ def _statements(text: str, start: int) -> Iterator[tuple[int, str]]:
     line, depth = text.count("\n", 0, start) + 1, 1
     kept, began = "", line
     for row in text[start:].split("\n"):
-        for part in re.split(r"(;)", row.split("//")[0]):
+        for part in re.split(r"(;)", "" if _SOURCE_LINE.match(row) else row.split("//")[0]):
             if part == ";":
                 yield began, kept.strip()
                 kept = ""
@@ -118,7 +120,7 @@ class _Body:
         elif array := _ARRAY.search(statement):
             space, align, name, length = array.groups()
             setattr(self, space, getattr(self, space).with_array(name, int(align), int(length)))
-        elif statement and not statement.startswith("."):
+        elif statement and not statement.startswith(_IGNORED):
             self.code.append(self._instruction(line, statement))
 
     def _declare(self, kind: str, names: str) -> None:

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import Unsupported
+from gpuexplore.kernels.ptx import Grid, Options, parse, run
 from tests.kernels.ptx.snippets import kernel, launch, pointers
 
 RANDOM = np.random.default_rng(13)
@@ -371,6 +373,23 @@ def test_unknown_form_is_named(old, new, about):
 
     with pytest.raises(Unsupported, match=about):
         run_of(text.replace(old, new), image)
+
+
+@pytest.mark.parametrize("copies", ["late", "early"])
+def test_product_that_another_compiler_made_is_right_and_without_a_fault(copies):
+    """Triton's layouts, descriptors and fences, which run on hardware, are what they are taken for here."""
+    m, n, k = 80, 48, 112
+    dtype = DTYPES["bf16"]
+    a, b = (dtype.round(RANDOM.standard_normal(shape)) for shape in ((k, m), (k, n)))
+    program = parse((Path(__file__).parent / "triton_product.ptx").read_text(encoding="utf-8"))
+    options = Options(unwritten=(2,), copies=copies, seed=1, arguments=lambda at, _: [*at, m, n, k, 0, 0])
+
+    report = run(program, Grid((2, 2, 1), (THREADS, 1, 1), 18432), [a, b, np.zeros((m, n), np.float32)], options)
+
+    assert report.faults == ()
+    assert report.executed["wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16"] == 4 * 4 * 4 * 2
+    expected = dtype.widen(a).astype(np.float64).T @ dtype.widen(b)
+    np.testing.assert_allclose(report.arrays[2], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_base_offset_is_refused():
