@@ -20,7 +20,7 @@ SPACES = ("global", "shared", "local", "param", "const")
 
 def access_bytes(instruction: Instruction) -> int | None:
     """Return how many bytes of shared memory an instruction accesses for each lane; None for all others."""
-    if instruction.opcode == "ldmatrix":
+    if instruction.opcode in ("ldmatrix", "wgmma"):
         return 16
     if instruction.opcode == "cp":
         return _copied_bytes(instruction) if len(instruction.operands) > 2 else None

@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from gpuexplore.kernels.ptx.async_proxy import AsyncProxy
 from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.scalars import Values
 
@@ -16,10 +17,11 @@ Wrong = dict[str, Values]  # what is wrong, and of which accesses
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A launch: blocks, and threads of a block, along x, y and z."""
+    """A launch: blocks, and threads of a block, along x, y and z; bytes of shared memory beside what it declares."""
 
     blocks: Triple
     threads: Triple
+    dynamic_shared_bytes: int = 0
 
     def special(self, block: Triple, threads: Values) -> dict[str, Values]:
         """Return the special registers of threads of a block, by name."""
@@ -34,6 +36,7 @@ class Grid:
         }
         lanes = threads % LANES
         return found | {
+            "%dynamic_smem_size": np.full(LANES, self.dynamic_shared_bytes, np.uint32),
             "%laneid": lanes.astype(np.uint32),
             "%warpid": (threads // LANES).astype(np.uint32),
             "%lanemask_eq": (1 << lanes).astype(np.uint32),
@@ -50,14 +53,16 @@ class SharedMemory:
         writer: of each part, the thread that wrote it since the last barrier, or NOBODY.
         reader: likewise, or SEVERAL.
         coming: of each part, the thread whose asynchronous copy is on its way there, or NOBODY.
+        proxy: what tensor cores read by themselves; None in kernels without `wgmma`.
     """
 
-    def __init__(self, size_bytes: int, part: int) -> None:
+    def __init__(self, size_bytes: int, part: int, *, with_proxy: bool = False) -> None:
         self.size_bytes, self.part = size_bytes, part
         self.bytes = np.full(-(-(size_bytes + 1) // 16) * 16, _UNKNOWN, np.uint8)
         parts = self.bytes.size // part
         self.written = np.zeros(parts, np.bool_)
         self.writer, self.reader, self.coming = (np.full(parts, NOBODY, np.int32) for _ in range(3))
+        self.proxy = AsyncProxy(parts) if with_proxy else None
         self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
         self._steps = {size: np.arange(max(1, size // part)) for size in (1, 2, 4, 8, 16)}
 
@@ -65,6 +70,8 @@ class SharedMemory:
         """Forget who read and wrote: all threads have met at a barrier."""
         self.writer.fill(NOBODY)
         self.reader.fill(NOBODY)
+        if self.proxy:
+            self.proxy.meet()
 
     def parts(self, at: Values, size_bytes: int) -> Values:
         """Return the parts that accesses touch: (lanes, parts)."""
@@ -100,6 +107,8 @@ class SharedMemory:
         self.writer[parts] = me
         wrong["two threads of a warp write one place at once"] = self.writer[parts] != me
         self.written[parts] = True
+        if self.proxy:
+            self.proxy.write(parts, me)
         return _found(wrong)
 
     def copied_by(self, parts: Values, threads: Values) -> Wrong:
@@ -114,14 +123,38 @@ class SharedMemory:
         self.coming[parts] = NOBODY
         self.writer[parts] = threads[:, None]
         self.written[parts] = True
+        if self.proxy:
+            self.proxy.write(parts, threads[:, None])
+
+    def read_asynchronously(self, parts: Values, warp: int) -> list[str]:
+        """Note that a product of a warp, which starts, reads parts; return what is wrong with it."""
+        assert self.proxy is not None
+        self.proxy.busy[parts] += 1
+        self.reader[parts] = SEVERAL
+        wrong = {
+            "what nobody wrote is read": ~self.written[parts],
+            "what threads wrote is read by a product without a barrier": self.writer[parts] != NOBODY,
+            "what an asynchronous copy is still writing is read": self.coming[parts] != NOBODY,
+            "what threads wrote is read by a product without fence.proxy.async": self.proxy.unseen_by(warp, parts),
+        }
+        return [about for about, where in wrong.items() if where.any()]
+
+    def release(self, parts: Values) -> None:
+        """Note that a product has read parts, by now at the latest: others write them after a barrier."""
+        assert self.proxy is not None
+        self.proxy.busy[parts] -= 1
+        self.reader[parts] = SEVERAL
 
     def _overwritten(self, parts: Values, me: Values) -> Wrong:
         writer, reader = self.writer[parts], self.reader[parts]
-        return {
+        wrong = {
             "what another thread wrote is written without a barrier": (writer != NOBODY) & (writer != me),
             "what another thread read is written without a barrier": (reader != NOBODY) & (reader != me),
             "what an asynchronous copy is still writing is written": self.coming[parts] != NOBODY,
         }
+        if self.proxy:
+            wrong["what a product in flight still reads is written"] = self.proxy.busy[parts] > 0
+        return wrong
 
 
 def _found(wrong: dict[str, Values]) -> Wrong:

@@ -19,9 +19,10 @@ from gpuexplore.kernels.ptx.program import Instruction, Program
 from gpuexplore.kernels.ptx.scalars import Values, scalar
 from gpuexplore.kernels.ptx.tensor_cores import TENSOR_CORES
 from gpuexplore.kernels.ptx.warp import Mask, Warp, masked
+from gpuexplore.kernels.ptx.warpgroups import WARPGROUPS, product_registers, watching_registers
 
 _ALONE: Mapping[str, Callable[[Decoder, Instruction], Step]] = ARITHMETIC | BITS | CHOICES | CONVERSIONS | TOGETHER
-_WITH_MEMORY: Mapping[str, Callable[[Decoder, Memories, Instruction], Step]] = ACCESS | TENSOR_CORES
+_WITH_MEMORY: Mapping[str, Callable[[Decoder, Memories, Instruction], Step]] = ACCESS | TENSOR_CORES | WARPGROUPS
 OPCODES = (*_ALONE, *_WITH_MEMORY)
 
 
@@ -61,10 +62,12 @@ def decoded(decoder: Decoder, memories: Memories, observer: Observer | None = No
     Raises:
         Unsupported: an instruction is not known here; the text names it and its line.
     """
-    steps = []
+    steps, fragments = [], product_registers(decoder.program)
     for place, instruction in enumerate(decoder.program.code):
         decoder.place = place
-        steps.append(_decoded(decoder, memories, instruction, observer))
+        step = _decoded(decoder, memories, instruction, observer)
+        used = fragments & instruction.register_names if instruction.opcode != "wgmma" else frozenset[str]()
+        steps.append(watching_registers(step, used, memories.ledger, place) if used else step)
     return steps
 
 

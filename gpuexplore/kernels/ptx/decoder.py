@@ -37,7 +37,7 @@ class Decoder:
         program: the kernel.
         parameters: values of its parameters.
         ledger: where faults are noted.
-        early: whether asynchronous copies arrive at once.
+        early: whether asynchronous copies and products arrive at once.
         registers: gives out slots.
         place: index of the instruction that is being decoded.
     """

@@ -11,7 +11,15 @@ from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.scalars import Values, scalar
 from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
 
-CONVERGENT = ("bar", "barrier", "shfl", "vote", "mma", "ldmatrix")  # which all lanes of a warp execute together
+CONVERGENT = (
+    "bar",
+    "barrier",
+    "shfl",
+    "vote",
+    "mma",
+    "ldmatrix",
+    "wgmma",
+)  # which all lanes of a warp execute together
 _WORD, _PREDICATE = scalar("u32"), scalar("pred")
 _BITS = np.uint32(1) << EVERY_LANE.astype(np.uint32)
 
@@ -43,6 +51,19 @@ def _barrier(decoder: Decoder, instruction: Instruction) -> Step:
         if (missing := warp.alive & ~here).any():
             ledger.blame("barrier", place, "some lanes of a warp are elsewhere", warp.threads[missing])
         warp.waiting = True
+
+    return step
+
+
+def _fence(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode a fence: memory here is in order, but for what the tensor cores see of it."""
+    modifiers = {modifier.split("::")[0] for modifier in instruction.modifiers}
+    if not {"proxy", "async"} <= modifiers or "global" in modifiers:
+        return lambda *_: None
+
+    def step(warp: Warp, mask: Mask) -> None:
+        if proxy := warp.block.shared.proxy:
+            proxy.fence(warp.index, warp.lanes_of(mask, warp.threads))
 
     return step
 
@@ -131,7 +152,7 @@ TOGETHER: dict[str, Callable[[Decoder, Instruction], Step]] = {
     "bar": _barrier,
     "barrier": _barrier,
     "membar": _nothing,
-    "fence": _nothing,
+    "fence": _fence,
     "prefetch": _nothing,
     "shfl": _shuffle,
     "vote": _vote,

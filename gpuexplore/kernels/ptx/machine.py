@@ -1,7 +1,7 @@
 """Runs a kernel block by block, the warps of a block in turns from barrier to barrier."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,9 +19,11 @@ from gpuexplore.kernels.ptx.program import Program
 from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.report import Ledger, Report
 from gpuexplore.kernels.ptx.warp import Warp
+from gpuexplore.kernels.ptx.warpgroups import expect_same_products
 
 Arrays = Sequence[npt.NDArray[Any]]
 MOST_WORK = 1_000_000_000  # thread instructions: a few minutes
+MOST_SHARED_BYTES = 232_448  # of a block, on compute capability 9.0 and 10.0
 MOST_BYTES = 2**26  # of arrays: who wrote each byte is kept, which takes 18 times as much
 
 
@@ -31,10 +33,11 @@ class Options:
 
     Attributes:
         unwritten: indices of the arrays that hold nothing yet: reading them before they are written is a fault.
-        copies: when asynchronous copies arrive: as late as the kernel's waits allow, or at once.
+        copies: when asynchronous copies and products arrive: as late as the kernel's waits allow, or at once.
         seed: of the order in which the warps of a block take turns; None: always the first one first.
         most_work: thread instructions, after which it is given up.
         observer: called with each instruction that a warp has executed.
+        arguments: makes the kernel's parameters of the arrays' addresses and the arrays; None: `numba_arguments`.
     """
 
     unwritten: tuple[int, ...] = ()
@@ -42,6 +45,7 @@ class Options:
     seed: int | None = None
     most_work: int = MOST_WORK
     observer: Observer | None = None
+    arguments: Callable[[Sequence[int], Arrays], list[int]] | None = None
 
 
 def numba_arguments(addresses: Sequence[int], arrays: Arrays) -> list[int]:
@@ -62,12 +66,12 @@ def run(program: Program, grid: Grid, arrays: Arrays, options: Options | None = 
 
     Args:
         program: as `parse` returns it.
-        grid: blocks, and threads of a block.
+        grid: blocks, threads of a block, and the shared memory that the launch adds.
         arrays: the arguments, in C order.
         options: how it is run; None: as `Options()`.
 
     Raises:
-        InvalidInput: the kernel takes other arguments.
+        InvalidInput: the kernel takes other arguments, or the launch more shared memory than a block has.
         TooLarge: the arrays take more memory than is watched here.
         TooSlow: it would execute, or has executed, more than the options allow.
         Unsupported: an instruction is not known here; the text names it and its line.
@@ -92,7 +96,13 @@ class _Machine:
     chooser: random.Random | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self.shared_bytes = self.decoder.program.shared.bytes_with(self.grid.dynamic_shared_bytes)
+        if self.shared_bytes > MOST_SHARED_BYTES:
+            raise InvalidInput(
+                f"shared memory of {self.shared_bytes:,} bytes: a block has at most {MOST_SHARED_BYTES:,}"
+            )
         self.chooser = None if self.options.seed is None else random.Random(self.options.seed)
+        self.with_products = any(instruction.opcode == "wgmma" for instruction in self.decoder.program.code)
         self.together = [instruction.opcode in CONVERGENT for instruction in self.decoder.program.code]
         self.steps = decoded(self.decoder, self.memories, self.options.observer)
 
@@ -101,7 +111,7 @@ class _Machine:
         if (size := sum(array.nbytes for array in arrays)) > MOST_BYTES:
             raise TooLarge(f"arrays of {size:,} bytes are more than the {MOST_BYTES:,} that are watched here")
         device, ledger = DeviceMemory(arrays, options.unwritten), Ledger(program.code)
-        values = numba_arguments([device.address(index) for index in range(len(arrays))], arrays)
+        values = (options.arguments or numba_arguments)([device.address(index) for index in range(len(arrays))], arrays)
         if len(values) != len(program.parameters):
             raise InvalidInput(
                 f"{len(arrays)} arrays make {len(values)} parameters: the kernel takes {len(program.parameters)}"
@@ -132,7 +142,7 @@ class _Machine:
         )
 
     def _run_block(self, index: int) -> None:
-        shared = SharedMemory(self.decoder.program.shared.size_bytes, self.part)
+        shared = SharedMemory(self.shared_bytes, self.part, with_proxy=self.with_products)
         block = Block(self.grid, index, shared)
         self.memories.ledger.block = block.at
         warps = [Warp(block, number, self.decoder.registers) for number in range(block.warps)]
@@ -143,6 +153,8 @@ class _Machine:
             for warp in order:
                 self._run_warp(warp)
             self._meet(block, warps)
+        if self.with_products:
+            expect_same_products(self.memories.ledger, warps)
 
     def _run_warp(self, warp: Warp) -> None:
         """Let a warp go on to its next barrier, or to its end."""

@@ -22,7 +22,10 @@ from gpuexplore.kernels.ptx.program import (
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\((.*?)\)[^{]*\{", re.DOTALL)
 _TARGET = re.compile(r"^\s*\.target\s+(\w+)", re.MULTILINE)
 _ARRAY = re.compile(r"\.(shared|local)\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[(\d+)\]")
+_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\s+\.align\s+(\d+)\s+\.b8\s+([\w$]+)\[\s*\]")
 _REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.+)", re.DOTALL)
+_SOURCE_LINE = re.compile(r"\s*\.(loc|file)\s")  # which ends without a semicolon
+_IGNORED = (".pragma",)
 _LABEL = re.compile(r"([\w$]+):(?!:)\s*")
 _STATEMENT = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _ADDRESS = re.compile(r"\[\s*([%\w$.]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
@@ -40,6 +43,7 @@ def parse(text: str) -> Program:
     if entry is None:
         raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
     found = _Body({}, shared=_module_arrays(text[: entry.start()]))
+    opened = {name: int(align) for align, name in _OPEN_ARRAY.findall(re.sub(r"//[^\n]*", "", text))}
     for line, statement in _statements(text, entry.end()):
         found.add(line, statement)
     target = _TARGET.search(text)
@@ -48,7 +52,7 @@ def parse(text: str) -> Program:
         target=target.group(1) if target else "",
         parameters=tuple(part.split()[-1].split("[")[0] for part in entry.group(2).split(",") if part.strip()),
         registers=found.registers,
-        shared=found.shared,
+        shared=found.shared.with_open_arrays(opened),
         local=found.local,
         labels=found.labels,
         code=(*found.code, Instruction(text.count("\n"), "ret", "ret", ())),
@@ -69,7 +73,7 @@ def _statements(text: str, start: int) -> Iterator[tuple[int, str]]:
     line, depth = text.count("\n", 0, start) + 1, 1
     kept, began = "", line
     for row in text[start:].split("\n"):
-        for part in re.split(r"(;)", row.split("//")[0]):
+        for part in re.split(r"(;)", "" if _SOURCE_LINE.match(row) else row.split("//")[0]):
             if part == ";":
                 yield began, kept.strip()
                 kept = ""
@@ -116,7 +120,7 @@ class _Body:
         elif array := _ARRAY.search(statement):
             space, align, name, length = array.groups()
             setattr(self, space, getattr(self, space).with_array(name, int(align), int(length)))
-        elif statement and not statement.startswith("."):
+        elif statement and not statement.startswith(_IGNORED):
             self.code.append(self._instruction(line, statement))
 
     def _declare(self, kind: str, names: str) -> None:

@@ -1,6 +1,6 @@
-"""Asynchronous copies of a warp on their way: each lane closes groups of them, and waits for groups."""
+"""Asynchronous copies and products of a warp on their way: it closes groups of them, and waits for groups."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,3 +48,62 @@ class PendingCopies:
             if not done.all():
                 kept.append(copy.of(~done))
         self.copies[:] = kept
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of a warp on its way: what puts its sums into registers, the shared memory it reads, its group."""
+
+    finish: Callable[[], None]
+    parts: Values
+    group: int
+
+
+@dataclass
+class PendingProducts:
+    """Products of a warp on their way, and the registers that belong to them.
+
+    Attributes:
+        closed: how many groups the warp has closed.
+        places: of all products that it has started, in the code.
+        used: registers that other instructions have used since the last `wgmma.fence`; None: there was none.
+    """
+
+    closed: int = 0
+    places: list[int] = field(default_factory=list)
+    used: set[str] | None = None
+    _flying: list[tuple[Product, tuple[str, ...], frozenset[str]]] = field(default_factory=list)
+
+    def fence(self) -> None:
+        """Order all uses of registers so far before the products that follow."""
+        self.used = set()
+
+    def add(self, product: Product, registers: tuple[tuple[str, ...], frozenset[str]], place: int) -> None:
+        """Take a product that starts; `registers`: of its sums, and of its first factor."""
+        self._flying.append((product, *registers))
+        self.places.append(place)
+
+    def wrong_with(self, sums: tuple[str, ...], factor: frozenset[str]) -> Iterator[str]:
+        """Yield what is wrong with starting a product that uses these registers."""
+        if self.used is None:
+            yield "a product starts and there was no wgmma.fence"
+        elif not self.used.isdisjoint(factor.union(sums)):
+            yield "registers of a product were used without a wgmma.fence after that"
+        for _, others, read in self._flying:
+            if (others != sums and not {*others}.isdisjoint(sums)) or not {*others}.isdisjoint(factor):
+                yield "the sums of a product in flight are those of another shape, or a factor"
+            if not read.isdisjoint(sums):
+                yield "a factor of a product in flight is written by another product"
+
+    def use(self, registers: frozenset[str]) -> bool:
+        """Note that another instruction uses registers; return whether a product in flight does as well."""
+        if self.used is not None:
+            self.used |= registers
+        return any(not registers.isdisjoint(read.union(sums)) for _, sums, read in self._flying)
+
+    def arrived(self, pending: int) -> list[Product]:
+        """Take out those in closed groups, of which so many may stay on their way, the oldest first."""
+        last = self.closed - pending
+        done = [flying[0] for flying in self._flying if flying[0].group < last]
+        self._flying[:] = [flying for flying in self._flying if flying[0].group >= last]
+        return done

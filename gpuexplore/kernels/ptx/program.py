@@ -1,6 +1,6 @@
 """A kernel in PTX as data: parameters, registers, arrays and instructions with their operands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 
@@ -58,6 +58,19 @@ class Negated:
 Operand = Register | Integer | Real | Symbol | Group | Address | Negated
 
 
+def register_names(operand: Operand) -> Iterator[str]:
+    """Yield the names of all registers in an operand."""
+    if isinstance(operand, Register):
+        yield operand.name
+    elif isinstance(operand, Negated):
+        yield from register_names(operand.operand)
+    elif isinstance(operand, Address):
+        yield from register_names(operand.base)
+    elif isinstance(operand, Group):
+        for item in operand.items:
+            yield from register_names(item)
+
+
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction.
@@ -84,6 +97,12 @@ class Instruction:
         return ".".join((self.opcode, *self.modifiers))
 
     @property
+    def register_names(self) -> frozenset[str]:
+        """The names of the registers that it uses."""
+        operands = (*self.operands, self.guard) if self.guard else self.operands
+        return frozenset(name for operand in operands for name in register_names(operand))
+
+    @property
     def kind(self) -> str:
         """The last modifier, which is the type in most instructions."""
         return self.modifiers[-1]
@@ -91,15 +110,35 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Arrays of a kernel in one memory, at byte offsets from its start."""
+    """Arrays of a kernel in one memory, at byte offsets from its start.
+
+    Attributes:
+        places: where each begins.
+        size_bytes: of those whose length the kernel declares.
+        open_align: of those whose length a launch gives: they begin at one place, behind the others; 0: there are none.
+    """
 
     places: Mapping[str, int] = field(default_factory=dict)
     size_bytes: int = 0
+    open_align: int = 0
 
     def with_array(self, name: str, align: int, length: int) -> "Layout":
         """Return the layout with one more array, at the next multiple of `align`."""
         start = -(-self.size_bytes // align) * align
-        return Layout({**self.places, name: start}, start + length)
+        size_bytes, places = start + length, {**self.places, name: start}
+        return Layout(places, size_bytes, self.open_align)
+
+    def with_open_arrays(self, aligns: Mapping[str, int]) -> "Layout":
+        """Return the layout with arrays of a length that a launch gives, by name and alignment."""
+        most = max(aligns.values(), default=0)
+        return Layout({**self.places, **dict.fromkeys(aligns, self._open_start(most))}, self.size_bytes, most)
+
+    def bytes_with(self, open_bytes: int) -> int:
+        """Return the bytes of all arrays where those whose length is open have `open_bytes`."""
+        return self._open_start(self.open_align) + open_bytes if open_bytes else self.size_bytes
+
+    def _open_start(self, align: int) -> int:
+        return -(-self.size_bytes // align) * align if align else self.size_bytes
 
 
 @dataclass(frozen=True, slots=True)

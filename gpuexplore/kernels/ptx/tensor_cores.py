@@ -70,9 +70,9 @@ def _mma(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step
     place = decoder.place
 
     def step(warp: Warp, mask: Mask) -> None:
-        _expect_all(memories, place, warp, mask)
-        left = _numbers(name, [get(warp) for get in a])[fragments.a]
-        right = _numbers(name, [get(warp) for get in b])[fragments.b]
+        expect_all(memories, place, warp, mask)
+        left = numbers(name, [get(warp) for get in a])[fragments.a]
+        right = numbers(name, [get(warp) for get in b])[fragments.b]
         products = (left @ right).ravel()[fragments.sums]
         for put, get, product in zip(puts, c, products, strict=True):
             put(warp, mask, (product + get(warp)).astype(np.float32))
@@ -88,7 +88,7 @@ def _form(instruction: Instruction) -> tuple[int, str]:
     return int(shape.group(1)), shape.group(2)
 
 
-def _numbers(name: str, registers: list[Values]) -> npt.NDArray[np.float64]:
+def numbers(name: str, registers: list[Values]) -> npt.NDArray[np.float64]:
     """Return the numbers in registers, along registers, lanes and halves."""
     words = np.concatenate(registers)
     if name == "tf32":
@@ -97,7 +97,8 @@ def _numbers(name: str, registers: list[Values]) -> npt.NDArray[np.float64]:
     return widened(kind, words.view(kind.dtype))
 
 
-def _expect_all(memories: Memories, place: int, warp: Warp, mask: Mask) -> None:
+def expect_all(memories: Memories, place: int, warp: Warp, mask: Mask) -> None:
+    """Blame an instruction that some lanes of a warp do not execute."""
     if mask is not None:
         memories.ledger.blame("barrier", place, "not every lane of the warp takes part", warp.threads[~mask])
 
@@ -113,7 +114,7 @@ def _ldmatrix(decoder: Decoder, memories: Memories, instruction: Instruction) ->
     pointing_mask: Mask = None if pointing.all() else pointing
 
     def step(warp: Warp, mask: Mask) -> None:
-        _expect_all(memories, place, warp, mask)
+        expect_all(memories, place, warp, mask)
         lanes, space = memories.lanes(warp, pointing_mask, address(warp), "shared")
         lanes = memories.checked(place, lanes, space, _ROW_BYTES)
         rows = np.zeros((LANES, ROWS), np.uint16)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.kernels.ptx.block import Block
-from gpuexplore.kernels.ptx.pending import PendingCopies
+from gpuexplore.kernels.ptx.pending import PendingCopies, PendingProducts
 from gpuexplore.kernels.ptx.registers import LANES, RegisterFile
 from gpuexplore.kernels.ptx.scalars import Values
 
@@ -35,7 +35,7 @@ class Warp:
         self.slots = registers.slots()
         self.threads = index * LANES + EVERY_LANE
         self.special = block.special_of(self.threads)
-        self.copies = PendingCopies()
+        self.copies, self.products = PendingCopies(), PendingProducts()
         self.pc, self.rejoin = 0, _NOWHERE
         self.waiting = self.ended = False
         self.touched: Values | None = None

@@ -41,9 +41,9 @@ def pointers(arrays, scale=()):
     return "\n".join(lines)
 
 
-def launch(text, *arrays, threads=WARP, blocks=1, **options):
-    """Run a kernel on copies of arrays."""
-    return run(parse(text), Grid((blocks, 1, 1), (threads, 1, 1)), arrays, Options(**options))
+def launch(text, *arrays, threads=WARP, blocks=1, dynamic=0, **options):
+    """Run a kernel on copies of arrays; `dynamic`: bytes of shared memory that the launch adds."""
+    return run(parse(text), Grid((blocks, 1, 1), (threads, 1, 1), dynamic), arrays, Options(**options))
 
 
 def computed(instruction, *sources, kind):

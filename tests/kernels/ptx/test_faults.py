@@ -128,6 +128,8 @@ def test_unknown_instruction_is_named_with_its_line():
 def test_text_without_a_kernel_and_other_arguments_are_refused():
     with pytest.raises(InvalidInput, match="PTX without a kernel"):
         parse(".version 8.0")
+    with pytest.raises(InvalidInput, match=r"line 13 of the PTX is not understood: \.branchtargets A, B"):
+        parse(kernel(".branchtargets A, B;"))
     with pytest.raises(InvalidInput, match="2 arrays make 14 parameters: the kernel takes 7"):
         launch(kernel(""), NUMBERS, NUMBERS)
 
@@ -145,6 +147,12 @@ def test_work_of_a_large_launch_is_told_after_the_first_block():
 def test_arrays_too_large_to_watch_are_refused():
     with pytest.raises(TooLarge, match=r"arrays of 67,108,865 bytes are more than the 67,108,864"):
         launch(kernel(""), np.zeros(2**26 + 1, np.uint8))
+
+
+def test_lines_of_the_source_are_no_part_of_the_instructions_after_them():
+    text = kernel('mov.u32 %r0, 1;\n.loc 1 14 3\nadd.u32 %r1, %r0, 1;\n.pragma "nounroll";')
+
+    assert [instruction.name for instruction in parse(text).code] == ["mov.u32", "add.u32", "ret", "ret"]
 
 
 def test_arrays_are_passed_as_numba_passes_them():

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.ptx import parse
 from tests.kernels.ptx.snippets import WARP, computed, kernel, launch, pointers
 
 NUMBERS = np.arange(256, dtype=np.uint32)
@@ -94,6 +96,42 @@ def test_wavefronts_of_shared_loads_are_counted(stride, kind, registers, wavefro
     (use,) = launch(text, NUMBERS).banks.values()
 
     assert (use.accesses, use.wavefronts, use.fewest) == (1, wavefronts, fewest)
+
+
+def with_open_array():
+    """Return a kernel that stores its thread numbers by way of an array of open length, and adds that length."""
+    before, after = kernel(
+        f"{pointers(1, (4,))} mov.u32 %r2, open; shl.b32 %r3, %r0, 2; add.u32 %r4, %r2, %r3; st.shared.u32 [%r4], %r0;"
+        "bar.sync 0; ld.shared.u32 %r5, [%r4]; mov.u32 %r6, %dynamic_smem_size; add.u32 %r7, %r5, %r6;"
+        "st.global.u32 [%d0], %r7;",
+        shared=1000,
+    ).split(".visible")
+    arrays = ".extern .shared .align 16 .b8 open[]; .extern .shared .align 4 .b8 other[];"
+    return f"{before}{arrays}\n.visible{after}"
+
+
+def test_array_of_open_length_is_as_long_as_the_launch_says():
+    def faults(dynamic):
+        return {(fault.kind, fault.threads) for fault in launch(with_open_array(), NUMBERS, dynamic=dynamic).faults}
+
+    report = launch(with_open_array(), NUMBERS, dynamic=128)
+
+    assert report.faults == ()
+    assert report.arrays[0][:WARP].tolist() == [128 + i for i in range(WARP)]
+    assert faults(124) == {("out of bounds", (31,))}
+    assert faults(0) == {("out of bounds", tuple(range(8)))}
+
+
+def test_arrays_of_open_length_begin_at_one_place_behind_the_others():
+    layout = parse(with_open_array()).shared
+
+    assert layout.places == {"tile": 0, "open": 1008, "other": 1008}
+    assert (layout.bytes_with(0), layout.bytes_with(64)) == (1000, 1072)
+
+
+def test_more_shared_memory_than_any_gpu_gives_a_block_is_refused():
+    with pytest.raises(InvalidInput, match=r"shared memory of 232,496 bytes: a block has at most 232,448"):
+        launch(with_open_array(), NUMBERS, dynamic=231_488)
 
 
 def copying(wait="cp.async.wait_group 0;", *, barrier="bar.sync 0;", length=""):
