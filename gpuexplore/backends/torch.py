@@ -17,6 +17,8 @@ INSTALL = "pip install torch==2.13.0"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
 SPIN_HZ = 2e9  # cycles of the device: about what GPUs run at, and how long exactly does not matter
 MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
+POISONED_BLOCKS = range(2, 17)  # of unused memory, for an output that moves: as many as fit the bytes, at least two
+POISONED_BYTES = 2**20
 
 
 def is_available() -> bool:
@@ -73,20 +75,43 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     import torch
 
     if _is_cuda(device):
-        return torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_torch_device(device))
-    return _as_integers(host_memory.empty(shape, dtype.storage)).view(getattr(torch, dtype.array_name))
+        made = torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_torch_device(device))
+    else:
+        made = _as_integers(host_memory.empty(shape, dtype.storage)).view(getattr(torch, dtype.array_name))
+    made.made_at = made.data_ptr()
+    return made
 
 
 def poison(array: Any) -> None:
-    """Fill `array` with NaN."""
+    """Fill `array` with NaN; where it has moved since it was made, memory too that it may move to next."""
     array.fill_(float("nan"))
+    if array.data_ptr() != getattr(array, "made_at", array.data_ptr()):
+        _poison_unused(array)
+
+
+def _poison_unused(array: Any) -> None:
+    """Fill with NaN what the allocator hands out next for an output like `array`: it may hold a right one from before.
+
+    On CUDA torch first gives back all else that it keeps.
+    """
+    import torch
+
+    if array.is_cuda:
+        torch.cuda.synchronize(array.device)
+        torch.cuda.empty_cache()
+    count = POISONED_BYTES // max(1, array.nbytes)
+    count = min(max(count, POISONED_BLOCKS.start), POISONED_BLOCKS.stop - 1)
+    blocks = [torch.empty_like(array) for _ in range(count)]
+    for block in blocks:
+        block.fill_(float("nan"))
 
 
 def take_over(out: Any, result: Any) -> None:
     """Let `out` take over the memory of `result`, from functions that cannot write into an output they are given.
 
     This moves no bytes, where torch's own overloads with `out=` would compute into fresh memory and copy. The
-    allocation is timed; torch hands out on each call what the call before gave back.
+    allocation is timed; torch hands out on each call what the call before gave back. `poison` knows an output that
+    has moved.
     """
     out.set_(result)
 
