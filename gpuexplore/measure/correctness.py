@@ -19,6 +19,7 @@ import numpy as np
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.growth import AS_SUMMED, Growth
 from gpuexplore.operations.scales import NEGLIGIBLE
 
 SAFETY_FACTOR = 4.0
@@ -27,10 +28,10 @@ CANCELLED_ABOVE = 4.0  # times the norm: the terms of no operation are as large 
 BLOCK_ELEMENTS = 1 << 15  # 256 KB in float64: a core's cache holds what is compared and the differences
 
 
-def tolerance(operation: Operation, shape: Shape, dtype: DType) -> float:
+def tolerance(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> float:
     """Return the largest relative error that rounding can explain for this case."""
     rounding = rounded_error(dtype) * sqrt(operation.roundings(shape))
-    return rounding + summed_error(dtype) * sqrt(operation.reduction_length(shape))
+    return rounding + growth.norm * summed_error(dtype) * sqrt(operation.reduction_length(shape))
 
 
 def rounded_error(dtype: DType) -> float:

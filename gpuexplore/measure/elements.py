@@ -27,6 +27,7 @@ from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.sums import TOGETHER, Sums
 from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 Compared = tuple[Array, Array, Array]  # found, expected and allowed difference
 TINY = float(np.finfo(np.float64).tiny)
@@ -50,16 +51,23 @@ class Bound:
         return size
 
 
-def bound_of(operation: Operation, shape: Shape, dtype: DType) -> Bound:
+def bound_of(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> Bound:
     """Return what rounding explains of an element's error for this case."""
     inner = 4 * rounded_error(dtype) * sqrt(operation.roundings(shape) - 1)
-    terms = inner + summed_error(dtype) * sqrt(operation.reduction_length(shape))
+    terms = inner + growth.element * summed_error(dtype) * sqrt(operation.reduction_length(shape))
     return Bound(rounded_error(dtype) + terms, terms, 2 * dtype.underflow)
 
 
-def judge(out: Array, reference: Reference, shape: Shape) -> Accuracy:
-    """Return the accuracy of an output by its norm and by its worst element."""
-    allowed = tolerance(reference.operation, shape, reference.dtype)
+def judge(out: Array, reference: Reference, shape: Shape, growth: Growth = AS_SUMMED) -> Accuracy:
+    """Return the accuracy of an output by its norm and by its worst element.
+
+    Args:
+        out: the output.
+        reference: what is expected of it.
+        shape: of the case.
+        growth: of roundings in the implementation that computed it.
+    """
+    allowed = tolerance(reference.operation, shape, reference.dtype, growth)
     leeways = [
         leeway + _underflow(expected, reference.dtype)
         for (_, expected), leeway in zip(reference.parts, reference.leeways, strict=True)
@@ -67,7 +75,7 @@ def judge(out: Array, reference: Reference, shape: Shape) -> Accuracy:
     accuracy = check(out, reference.parts, allowed, leeways, scales=reference.scales)
     if accuracy.relative_error is None:
         return accuracy
-    bound = bound_of(reference.operation, shape, reference.dtype)
+    bound = bound_of(reference.operation, shape, reference.dtype, growth)
     parts = zip(reference.parts, reference.scales, reference.leeways, strict=True)
     found = [
         _worst(out, part, scale, replace(bound, least=bound.least + leeway))

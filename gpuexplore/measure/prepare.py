@@ -74,7 +74,9 @@ def checked(candidate: Candidate, group: Group, reference: Reference) -> Accurac
     stored, known = candidate.stored(), candidate.accepted.get(id(reference))
     if known is not None and np.array_equal(bits(stored), bits(known.stored)):
         return known.accuracy
-    accuracy = judge(group.dtype.widen(stored), reference, group.shape)
+    implementation = group.operation.implementation_named(candidate.case.implementation)
+    growth = implementation.growth(group.shape, group.dtype, group.device)
+    accuracy = judge(group.dtype.widen(stored), reference, group.shape, growth)
     if not accuracy.within:
         raise IncorrectOutput(describe(accuracy), accuracy)
     if stored.nbytes <= KEPT_BYTES:
