@@ -1,0 +1,31 @@
+"""Which cases are too large to make and to check on the host, and stay on their device."""
+
+from math import prod
+
+from gpuexplore.backends import load_backend
+from gpuexplore.model import Device, Shape
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, parts_of_product
+from gpuexplore.operations.scales import of_products
+
+LARGE = 2**26  # elements of all arrays: a product of 4730, for which the host needs seconds a set of inputs
+MATRIX = 2  # axes
+
+
+def is_large(operation: Operation, shape: Shape) -> bool:
+    """Return whether a case is a product (m, k) @ (k, n) of such a size."""
+    if operation.samples is not parts_of_product or operation.scale is not of_products:
+        return False
+    lengths = (*operation.inputs(shape), operation.output(shape))
+    if any(len(array) != MATRIX for array in lengths):
+        return False
+    return sum(map(prod, lengths)) >= LARGE and prod(lengths[0]) * lengths[1][1] > CHECK_WHOLE_UP_TO
+
+
+def place_for(operation: Operation, shape: Shape, device: Device) -> str | None:
+    """Return where torch makes and checks a case of this size; None where the host does, or torch finds no GPU."""
+    if device.kind != "cuda" or not is_large(operation, shape) or not load_backend("torch").is_available():
+        return None
+    from gpuexplore.measure import device_arrays
+
+    return device_arrays.place_of(device)
