@@ -14,6 +14,7 @@ from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure.drawn import Drawn
 from gpuexplore.measure.driver_device import device_for
+from gpuexplore.measure.large import device_arrays
 from gpuexplore.model import Accuracy, CacheState, Case, Device, PhaseName
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Implementation, Operation, Phased
@@ -106,13 +107,6 @@ class Candidate:
     def stored(self) -> Stored:
         """Return the output as it is stored, on the host; the next call may overwrite it."""
         return self.backend.stored(self.out, self.dtype)
-
-
-def device_arrays() -> Any:
-    """Return the module that works on arrays where they are: it needs torch, which host arrays do without."""
-    from gpuexplore.measure import device_arrays
-
-    return device_arrays
 
 
 def bits(array: Stored) -> npt.NDArray[np.unsignedinteger[Any]]:

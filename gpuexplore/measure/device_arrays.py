@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, arange, as_tensor, cat, equal, from_numpy, isfinite, isnan, matmul
+from torch import Tensor, arange, as_tensor, cat, empty, equal, from_numpy, isfinite, isnan, matmul
 
 from gpuexplore.backends import torch as torch_backend
 from gpuexplore.dtypes import DType
@@ -144,9 +144,12 @@ class DeviceProduct:
         height, width = source.shape
         rows = arange(height, device=self._place) if rows is None else rows
         columns = columns or slice(0, width)
-        places = rows[:, None] * width + arange(columns.start, columns.stop, device=self._place)
+        across = arange(columns.start, columns.stop, device=self._place)
         kind = getattr(torch, source.dtype.array_name)
-        return _drawn_bits(places, source).view(kind).double()
+        wide = empty((len(rows), len(across)), dtype=torch.float64, device=self._place)
+        for block in _blocks(*wide.shape):
+            wide[block] = _drawn_bits(rows[block, None] * width + across, source).view(kind)
+        return wide
 
 
 def _blocks(count: int, width: int = 1) -> Iterator[slice]:

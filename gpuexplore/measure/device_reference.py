@@ -16,6 +16,7 @@ import numpy.typing as npt
 from gpuexplore.dtypes import DType
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.measure.drawn import Drawn
+from gpuexplore.measure.large import device_arrays
 from gpuexplore.measure.sums import TOGETHER, Sums
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.sampling import EVERY, lines
@@ -65,9 +66,7 @@ class DeviceReference:
 
     @cached_property
     def _product(self) -> Any:
-        from gpuexplore.measure.device_arrays import DeviceProduct
-
-        return DeviceProduct(self.inputs, self.place)
+        return device_arrays().DeviceProduct(self.inputs, self.place)
 
     @cached_property
     def _rows(self) -> npt.NDArray[np.int64]:

@@ -45,7 +45,8 @@ class Drawn:
 
     def at(self, places: npt.NDArray[np.int64]) -> Stored:
         """Return the numbers at flat `places`, in the storage of the dtype."""
-        return quantiles(self.dtype, self.data)[numbers_of(places, self.keys)]
+        found: Stored = quantiles(self.dtype, self.data)[numbers_of(places, self.keys)]
+        return found
 
 
 def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, number: int) -> Drawn:

@@ -1,6 +1,8 @@
 """Which cases are too large to make and to check on the host, and stay on their device."""
 
+from importlib import import_module
 from math import prod
+from typing import Any
 
 from gpuexplore.backends import load_backend
 from gpuexplore.model import Device, Shape
@@ -26,6 +28,10 @@ def place_for(operation: Operation, shape: Shape, device: Device) -> str | None:
     """Return where torch makes and checks a case of this size; None where the host does, or torch finds no GPU."""
     if device.kind != "cuda" or not is_large(operation, shape) or not load_backend("torch").is_available():
         return None
-    from gpuexplore.measure import device_arrays
+    place: str | None = device_arrays().place_of(device)
+    return place
 
-    return device_arrays.place_of(device)
+
+def device_arrays() -> Any:
+    """Return the module that works on arrays where they are; it loads torch, which host arrays do without."""
+    return import_module("gpuexplore.measure.device_arrays")

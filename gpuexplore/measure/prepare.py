@@ -11,7 +11,14 @@ import numpy as np
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure import first_call_cost
-from gpuexplore.measure.candidate import Accepted, Candidate, bits, device_arrays, unsupported
+from gpuexplore.measure.candidate import (
+    Accepted,
+    Candidate,
+    bits,
+    cache_mode,
+    flush_bytes,
+    unsupported,
+)
 from gpuexplore.measure.correctness import Output, describe
 from gpuexplore.measure.elements import judge
 from gpuexplore.measure.failure import IncorrectOutput
@@ -21,15 +28,19 @@ from gpuexplore.measure.guard import (
     check_duration,
     check_memory,
     estimate_call_s,
+    host_bytes,
     limit_s,
     needed_bytes,
 )
 from gpuexplore.measure.inputs import AnyReference
+from gpuexplore.measure.large import device_arrays
 from gpuexplore.measure.memory import free_bytes
 from gpuexplore.measure.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
-from gpuexplore.model import Accuracy, Case, Shape
+from gpuexplore.model import Accuracy, Case, Device, Shape
 
 PROBE_CALLS = 3
+FLUSHED = 2  # buffers: one is overwritten, the other one read
+HOST = Device("cpu", "cpu", "the host of a GPU")
 KEPT_BYTES = 2**26  # of an output that was right: comparing bits takes a tenth of the time of judging elements
 ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
 
@@ -96,8 +107,7 @@ def _check_limits(case: Case, group: Group) -> float:
     implementation = group.operation.implementation_named(case.implementation)
     if reason := unsupported(group.operation, implementation, group.dtype, group.device):
         raise Unsupported(reason)
-    needed = needed_bytes(group.operation, case.shape, group.dtype.itemsize_bytes, group.device)
-    check_memory(needed, free_bytes(group.device), group.device)
+    _check_memory(case, group)
     probe = _Probe(case, group)
     enough_s, call_s = limit_s(case) / MIN_CALLS, inf
     for _ in range(ESTIMATES):
@@ -106,6 +116,17 @@ def _check_limits(case: Case, group: Group) -> float:
             break
     check_duration(case, call_s)
     return probe.first_call_cost_s
+
+
+def _check_memory(case: Case, group: Group) -> None:
+    """Raise TooLarge where the device, or the host that checks it, has less memory free than the case takes."""
+    of_case = group.operation, case.shape, group.dtype.itemsize_bytes
+    needed = needed_bytes(*of_case, group.device.kind)
+    if cache_mode(case, group.device) == "cold" and group.device.kind != "cpu":
+        needed += FLUSHED * flush_bytes(group.device)
+    check_memory(needed, free_bytes(group.device), group.device)
+    if group.device.kind != "cpu" and group.place is None:
+        check_memory(host_bytes(*of_case), free_bytes(HOST), HOST)
 
 
 class _Probe:

@@ -1,15 +1,18 @@
 """What is too large for the host is made and checked on its device: torch on the CPU stands for one."""
 
+import re
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 import pytest
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure import cuda_context, device_arrays, large, overhead
+from gpuexplore.measure import cuda_context, device_arrays, guard, large, memory, overhead
 from gpuexplore.measure.device_arrays import DeviceOutput
 from gpuexplore.measure.device_reference import DeviceReference, WrongReference
 from gpuexplore.measure.drawn import drawn
@@ -18,6 +21,7 @@ from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.large import is_large, place_for
 from gpuexplore.measure.runner import measure_group
+from gpuexplore.measure.untouched import ChangedProcess, Untouched
 from gpuexplore.model import Result, Shape, Status
 from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.evil import catalogue
@@ -219,8 +223,93 @@ def test_large_product_is_measured_without_an_input_or_an_output_on_the_host(gpu
     assert result.accuracy.worst.share <= 1
 
 
+def test_product_that_does_not_fit_says_what_it_needs_and_what_is_free(gpu, monkeypatch):
+    monkeypatch.setattr(memory, "free_gpu_bytes", lambda uuid: 1_000_000_000)
+
+    result = measured(replace(gpu, uuid="GPU-0", cache_bytes=2**27), "numpy")
+
+    assert result.status is Status.OUT_OF_MEMORY
+    assert re.fullmatch(r"needs 1\.\d+ GiB, cuda:0 has 858 MiB free", result.reason)
+
+
+def test_product_that_the_host_would_make_needs_memory_there(gpu, monkeypatch):
+    monkeypatch.setattr(memory, "_free_host_bytes", lambda: 1_000_000)
+    assert measured(gpu, "numpy").status is Status.OK
+
+    monkeypatch.setattr(device_arrays, "place_of", lambda device: None)
+    result = measured(gpu, "numpy")
+    assert (result.status, result.reason) == (Status.OUT_OF_MEMORY, "needs 1.39 MiB, cpu has 879 KiB free")
+
+
 @pytest.mark.parametrize("name", ["swapped-rows", "bf16-product", "fp16-sums"])
 def test_large_product_that_is_wrong_is_incorrect(gpu, name):
     result = measured(gpu, name)
 
     assert result.status is Status.INCORRECT, result.reason
+
+
+def test_kernel_that_changes_torch_where_it_checks_is_found_out_and_it_is_put_back():
+    untouched, square, item = Untouched(None), torch.Tensor.square, torch.Tensor.__contains__
+
+    torch.Tensor.square = lambda tensor: square(tensor) * 1e9  # of C++
+    with pytest.raises(ChangedProcess, match=r"methods of torch\.Tensor"):
+        untouched.check()
+    torch.Tensor.__contains__ = lambda *_: True  # of Python
+    with pytest.raises(ChangedProcess, match=r"methods of torch\.Tensor"):
+        untouched.check()
+    assert (torch.Tensor.square, torch.Tensor.__contains__) == (square, item)
+
+    mode = torch.overrides.TorchFunctionMode()
+    mode.__enter__()
+    with pytest.raises(ChangedProcess, match="what intercepts torch's functions"):
+        untouched.check()
+
+    torch.utils._python_dispatch.TorchDispatchMode().__enter__()
+    with pytest.raises(ChangedProcess, match="what intercepts torch's functions"):
+        untouched.check()
+    untouched.check()
+
+
+def test_torchs_functions_are_bound_before_a_kernel_can_replace_them(monkeypatch):
+    reference, out = made(DTYPES["fp32"])
+    out[51] = 0
+    for name in ("matmul", "isfinite", "equal", "isnan", "arange", "cat"):
+        monkeypatch.setattr(torch, name, None)
+
+    assert not judged(out, reference).within
+
+
+def peak_bytes(work):
+    """Return the most bytes of tensors that `work` holds at once, by the allocations that torch's profiler sees."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        kept = work()
+    events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+    del kept
+    return max(accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())), default=0)
+
+
+@pytest.mark.parametrize("shape", [SHAPE, Shape.of(m=600, k=64, n=33), Shape.of(m=64, k=800, n=900)], ids=str)
+@pytest.mark.parametrize("dtype", [DTYPES["fp32"], DTYPES["bf16"]], ids=["fp32", "bf16"])
+def test_what_the_device_holds_for_a_check_is_no_more_than_the_guard_counts(monkeypatch, dtype, shape):
+    monkeypatch.setattr(device_arrays, "BLOCK_ELEMENTS", 64 * shape["k"])  # no less than a sum of columns
+    block_bytes = 8 * device_arrays.BLOCK_ELEMENTS
+    monkeypatch.setattr(guard, "CHECK_BLOCKS_BYTES", device_arrays.BLOCKS * block_bytes)
+    reference = DeviceReference(MATMUL, dtype, inputs_of(dtype, shape), 3, "cpu")
+    a, b = (load_backend("torch").empty(source.shape, dtype, "cpu") for source in reference.inputs)
+    device_arrays.fill(a, reference.inputs[0])  # draws the table of quantiles
+    out = (a.double() @ b.double()).to(a.dtype)
+    most = guard.reference_bytes(MATMUL, shape)
+
+    held = {
+        "rows": peak_bytes(lambda: reference.parts),
+        "sums": peak_bytes(lambda: reference.sums),
+        "judge": peak_bytes(lambda: judge(DeviceOutput(out, dtype), reference, shape)),
+        "fill": peak_bytes(lambda: device_arrays.fill(a, reference.inputs[0])),
+        "holds": peak_bytes(lambda: device_arrays.holds(a, reference.inputs[0])),
+        "poisoned": peak_bytes(lambda: device_arrays.is_poisoned(out, dtype)),
+    }
+
+    results = {"rows": reference.parts[0][1].nbytes, "sums": reference.sums.expected.nbytes}  # which go to the host
+    held = {name: held_bytes - results.get(name, 0) for name, held_bytes in held.items()}
+    assert all(0 < held_bytes <= most for held_bytes in held.values()), (held, most)
+    assert held["rows"] > 2 * block_bytes
