@@ -17,6 +17,8 @@ INSTALL = "pip install torch==2.13.0"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
 SPIN_HZ = 2e9  # cycles of the device: about what GPUs run at, and how long exactly does not matter
 MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
+POISONED_BLOCKS = range(1, 17)  # of unused memory, for an output that moves: as many as fit the bytes, at least one
+POISONED_BYTES = 2**20
 
 
 def is_available() -> bool:
@@ -43,7 +45,7 @@ def driver_facts(device: str) -> DriverFacts:
         return DriverFacts()
     if not torch.cuda.is_available():
         return DriverFacts(problem=why_no_gpu(f"torch {torch.__version__}", torch.version.cuda))
-    found = torch.cuda.get_device_properties(_torch_device(device))
+    found = torch.cuda.get_device_properties(torch_device(device))
     return DriverFacts(uuid=str(found.uuid), cache_bytes=found.L2_cache_size or None)
 
 
@@ -51,7 +53,7 @@ def to_device(values: Stored, dtype: DType, device: str) -> Any:
     """Return a contiguous tensor of `dtype` on `device`; bf16 crosses as its bits."""
     import torch
 
-    return _as_integers(host_memory.copy_of(values)).view(getattr(torch, dtype.array_name)).to(_torch_device(device))
+    return _as_integers(host_memory.copy_of(values)).view(getattr(torch, dtype.array_name)).to(torch_device(device))
 
 
 def load(array: Any, values: Stored) -> None:
@@ -73,20 +75,43 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     import torch
 
     if _is_cuda(device):
-        return torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=_torch_device(device))
-    return _as_integers(host_memory.empty(shape, dtype.storage)).view(getattr(torch, dtype.array_name))
+        made = torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=torch_device(device))
+    else:
+        made = _as_integers(host_memory.empty(shape, dtype.storage)).view(getattr(torch, dtype.array_name))
+    made.made_at = made.data_ptr()
+    return made
 
 
 def poison(array: Any) -> None:
-    """Fill `array` with NaN."""
+    """Fill `array` with NaN; where it has moved since it was made, memory too that it may move to next."""
     array.fill_(float("nan"))
+    if array.data_ptr() != getattr(array, "made_at", array.data_ptr()):
+        _poison_unused(array)
+
+
+def _poison_unused(array: Any) -> None:
+    """Fill with NaN what the allocator hands out next for an output like `array`: it may hold a right one from before.
+
+    On CUDA torch first gives back all else that it keeps.
+    """
+    import torch
+
+    if array.is_cuda:
+        torch.cuda.synchronize(array.device)
+        torch.cuda.empty_cache()
+    count = POISONED_BYTES // max(1, array.nbytes)
+    count = min(max(count, POISONED_BLOCKS.start), POISONED_BLOCKS.stop - 1)
+    blocks = [torch.empty_like(array) for _ in range(count)]
+    for block in blocks:
+        block.fill_(float("nan"))
 
 
 def take_over(out: Any, result: Any) -> None:
     """Let `out` take over the memory of `result`, from functions that cannot write into an output they are given.
 
     This moves no bytes, where torch's own overloads with `out=` would compute into fresh memory and copy. The
-    allocation is timed; torch hands out on each call what the call before gave back.
+    allocation is timed; torch hands out on each call what the call before gave back. `poison` knows an output that
+    has moved.
     """
     out.set_(result)
 
@@ -96,7 +121,7 @@ def synchronize(device: str) -> None:
     import torch
 
     if _is_cuda(device):
-        torch.cuda.synchronize(_torch_device(device))
+        torch.cuda.synchronize(torch_device(device))
 
 
 def timer(device: str, clock: Clock) -> Timer:
@@ -115,7 +140,7 @@ def timer(device: str, clock: Clock) -> Timer:
         new_event,
         elapsed_s,
         wait=lambda: synchronize(device),
-        on_device=lambda: torch.cuda.device(_torch_device(device)),
+        on_device=lambda: torch.cuda.device(torch_device(device)),
         spin=lambda seconds: torch.cuda._sleep(int(seconds * SPIN_HZ)),
     )
     return EventTimer(stream, clock)
@@ -131,7 +156,7 @@ def flusher(device: str, size_bytes: int) -> Call:
         return host.flusher(device, size_bytes)
     import torch
 
-    count, there = max(1, size_bytes // 4), _torch_device(device)
+    count, there = max(1, size_bytes // 4), torch_device(device)
     overwritten = torch.empty(count, dtype=torch.float32, device=there)
     kept, total = torch.zeros(count, dtype=torch.float32, device=there), torch.empty((), device=there)
 
@@ -150,7 +175,7 @@ def capture(run: Call, device: str, calls: int) -> Call | None:
 
     graph = torch.cuda.CUDAGraph()
     # a stream of this device: torch keeps one for all captures, of the device that was captured on first
-    with torch.cuda.device(_torch_device(device)), torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+    with torch.cuda.device(torch_device(device)), torch.cuda.graph(graph, stream=torch.cuda.Stream()):
         for _ in range(calls):
             run()
     replay: Call = graph.replay
@@ -193,5 +218,6 @@ def _is_cuda(device: str) -> bool:
     return device.startswith("cuda")
 
 
-def _torch_device(device: str) -> str:
+def torch_device(device: str) -> str:
+    """Return what torch calls `device` in this process."""
     return f"cuda:{index_in_this_process(device)}" if _is_cuda(device) else "cpu"

@@ -12,7 +12,9 @@ from gpuexplore.backends.contract import Backend
 from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
+from gpuexplore.measure.drawn import Drawn
 from gpuexplore.measure.driver_device import device_for
+from gpuexplore.measure.large import device_arrays
 from gpuexplore.model import Accuracy, CacheState, Case, Device, PhaseName
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Implementation, Operation, Phased
@@ -20,7 +22,7 @@ from gpuexplore.operations.contract import Implementation, Operation, Phased
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
 
 
-Inputs = tuple[Stored, ...]
+Inputs = tuple[Stored | Drawn, ...]  # on the host, or such that a device makes them itself
 
 
 class Accepted(NamedTuple):
@@ -41,7 +43,8 @@ class Candidate:
 
     `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
     can be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, by
-    the identity of their reference; `threads` are those of a CPU that it computes on.
+    the identity of their reference; `threads` are those of a CPU that it computes on; `stays_there`: inputs and output
+    are too large to be moved, so they are made and looked at where they are.
     """
 
     case: Case
@@ -56,6 +59,7 @@ class Candidate:
     inputs: tuple[Any, ...] = ()
     accepted: dict[int, Accepted] = field(default_factory=dict)
     threads: int = 1
+    stays_there: bool = False
 
     def first_call_s(self, clock: Clock) -> float:
         """Return seconds of one call until the device is done."""
@@ -66,19 +70,33 @@ class Candidate:
 
     def poison(self) -> None:
         """Fill the output with NaN."""
-        self.backend.poison(self.out)
+        if self.stays_there:
+            device_arrays().poison(self.out, self.dtype)
+        else:
+            self.backend.poison(self.out)
         self.backend.synchronize(self.case.device)
+
+    def is_poisoned(self) -> bool:
+        """Return whether the output holds nothing but NaN."""
+        if self.stays_there:
+            return bool(device_arrays().is_poisoned(self.out, self.dtype))
+        return bool(np.isnan(self.output()).all())
 
     def load(self, values: Inputs) -> None:
         """Overwrite the inputs with `values`: what was built on them computes with others from now on."""
         for array, wanted in zip(self.inputs, values, strict=True):
-            self.backend.load(array, wanted)
+            if isinstance(wanted, Drawn):
+                device_arrays().fill(array, wanted)
+            else:
+                self.backend.load(array, wanted)
         self.backend.synchronize(self.case.device)
 
     def holds(self, values: Inputs) -> bool:
         """Return whether the inputs still hold `values`, bit by bit."""
         return all(
-            np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(wanted))
+            device_arrays().holds(array, wanted)
+            if isinstance(wanted, Drawn)
+            else np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(wanted))
             for array, wanted in zip(self.inputs, values, strict=True)
         )
 
@@ -117,13 +135,24 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     chosen = {"block": case.options.block} if case.options.block else {}
-    there = tuple(backend.to_device(array, dtype, case.device) for array in inputs)
+    there = tuple(_placed(array, backend, dtype, case.device) for array in inputs)
     run = build(there, out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
     timer = backend.timer(case.device, clock)
-    if isinstance(run, Phased):
-        return Candidate(case, device, backend, dtype, run.run, out, timer, flush, run.phases, there, threads=threads)
-    return Candidate(case, device, backend, dtype, run, out, timer, flush, inputs=there, threads=threads)
+    call, phases = (run.run, run.phases) if isinstance(run, Phased) else (run, {})
+    stays = any(isinstance(array, Drawn) for array in inputs)
+    return Candidate(
+        case, device, backend, dtype, call, out, timer, flush, phases, there, threads=threads, stays_there=stays
+    )
+
+
+def _placed(values: Stored | Drawn, backend: Backend, dtype: DType, device: str) -> Any:
+    """Return an input on `device`."""
+    if not isinstance(values, Drawn):
+        return backend.to_device(values, dtype, device)
+    array = backend.empty(values.shape, dtype, device)
+    device_arrays().fill(array, values)
+    return array
 
 
 def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:

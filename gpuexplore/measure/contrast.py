@@ -9,7 +9,7 @@ from dataclasses import replace
 from gpuexplore.measure.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.failure import describe_error
 from gpuexplore.measure.group import Group
-from gpuexplore.measure.guard import needed_bytes
+from gpuexplore.measure.guard import array_bytes
 from gpuexplore.measure.timing import Sampling, sample_alone
 from gpuexplore.measure.untouched import ChangedProcess
 from gpuexplore.model import CacheState, Contrast
@@ -58,5 +58,5 @@ def other_cache(candidate: Candidate, group: Group) -> CacheState | None:
 
 def _fits_cache(candidate: Candidate, group: Group) -> bool:
     device = candidate.device
-    needed = needed_bytes(group.operation, candidate.case.shape, group.dtype.itemsize_bytes, device)
+    needed = array_bytes(group.operation, candidate.case.shape, group.dtype.itemsize_bytes)
     return device.cache_bytes is not None and needed <= device.cache_bytes

@@ -12,13 +12,15 @@ such units make of each quantity is computed, not estimated, and allowed beside 
 
 from collections.abc import Iterator, Sequence
 from math import hypot, sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.measure.sums import Sums
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.growth import AS_SUMMED, Growth
 from gpuexplore.operations.scales import NEGLIGIBLE
 
 SAFETY_FACTOR = 4.0
@@ -27,10 +29,10 @@ CANCELLED_ABOVE = 4.0  # times the norm: the terms of no operation are as large 
 BLOCK_ELEMENTS = 1 << 15  # 256 KB in float64: a core's cache holds what is compared and the differences
 
 
-def tolerance(operation: Operation, shape: Shape, dtype: DType) -> float:
+def tolerance(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> float:
     """Return the largest relative error that rounding can explain for this case."""
     rounding = rounded_error(dtype) * sqrt(operation.roundings(shape))
-    return rounding + summed_error(dtype) * sqrt(operation.reduction_length(shape))
+    return rounding + growth.norm * summed_error(dtype) * sqrt(operation.reduction_length(shape))
 
 
 def rounded_error(dtype: DType) -> float:
@@ -43,8 +45,29 @@ def summed_error(dtype: DType) -> float:
     return SAFETY_FACTOR * DTYPES[dtype.accumulate].unit_roundoff
 
 
+class DistantOutput(Protocol):
+    """An output that is not on the host: of what it holds, only parts come here, in float64."""
+
+    size: int
+
+    def __getitem__(self, index: Any) -> Array:
+        """Return a part."""
+        ...
+
+    def all_finite(self) -> bool:
+        """Return whether every element is."""
+        ...
+
+    def folded(self, sums: Sums) -> tuple[Array, Array]:
+        """Return all sums of neighbours with their signs, and those of the squares."""
+        ...
+
+
+Output = Array | DistantOutput
+
+
 def check(
-    out: Array,
+    out: Output,
     parts: tuple[tuple[Any, Array], ...],
     allowed: float,
     leeways: Sequence[float] = (),
@@ -98,11 +121,13 @@ def row_blocks(array: Array) -> Iterator[Any]:
     yield from (slice(start, start + step) for start in range(0, len(array), step))
 
 
-def _all_finite(out: Array, parts: Sequence[tuple[Any, Array]]) -> bool:
+def _all_finite(out: Output, parts: Sequence[tuple[Any, Array]]) -> bool:
     """Return whether the elements are finite that `parts`, whose norms say so of their own, leave out."""
     if sum(expected.size for _, expected in parts) == out.size:
         return True
-    return all(bool(np.isfinite(out[rows]).all()) for rows in row_blocks(out))
+    if isinstance(out, np.ndarray):
+        return all(bool(np.isfinite(out[rows]).all()) for rows in row_blocks(out))
+    return out.all_finite()
 
 
 def _scale(norm: float, whole: float) -> float:

@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.dtypes import DType
-from gpuexplore.measure.correctness import check, rounded_error, row_blocks, summed_error, tolerance
-from gpuexplore.measure.inputs import Reference
+from gpuexplore.measure.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
+from gpuexplore.measure.inputs import AnyReference
 from gpuexplore.measure.sums import TOGETHER, Sums
 from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 Compared = tuple[Array, Array, Array]  # found, expected and allowed difference
 TINY = float(np.finfo(np.float64).tiny)
@@ -50,16 +51,23 @@ class Bound:
         return size
 
 
-def bound_of(operation: Operation, shape: Shape, dtype: DType) -> Bound:
+def bound_of(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> Bound:
     """Return what rounding explains of an element's error for this case."""
     inner = 4 * rounded_error(dtype) * sqrt(operation.roundings(shape) - 1)
-    terms = inner + summed_error(dtype) * sqrt(operation.reduction_length(shape))
+    terms = inner + growth.element * summed_error(dtype) * sqrt(operation.reduction_length(shape))
     return Bound(rounded_error(dtype) + terms, terms, 2 * dtype.underflow)
 
 
-def judge(out: Array, reference: Reference, shape: Shape) -> Accuracy:
-    """Return the accuracy of an output by its norm and by its worst element."""
-    allowed = tolerance(reference.operation, shape, reference.dtype)
+def judge(out: Output, reference: AnyReference, shape: Shape, growth: Growth = AS_SUMMED) -> Accuracy:
+    """Return the accuracy of an output by its norm and by its worst element.
+
+    Args:
+        out: the output.
+        reference: what is expected of it.
+        shape: of the case.
+        growth: of roundings in the implementation that computed it.
+    """
+    allowed = tolerance(reference.operation, shape, reference.dtype, growth)
     leeways = [
         leeway + _underflow(expected, reference.dtype)
         for (_, expected), leeway in zip(reference.parts, reference.leeways, strict=True)
@@ -67,7 +75,7 @@ def judge(out: Array, reference: Reference, shape: Shape) -> Accuracy:
     accuracy = check(out, reference.parts, allowed, leeways, scales=reference.scales)
     if accuracy.relative_error is None:
         return accuracy
-    bound = bound_of(reference.operation, shape, reference.dtype)
+    bound = bound_of(reference.operation, shape, reference.dtype, growth)
     parts = zip(reference.parts, reference.scales, reference.leeways, strict=True)
     found = [
         _worst(out, part, scale, replace(bound, least=bound.least + leeway))
@@ -79,7 +87,7 @@ def judge(out: Array, reference: Reference, shape: Shape) -> Accuracy:
     return replace(accuracy, worst=max(found, key=lambda worst: worst.share))
 
 
-def widest_tolerance(reference: Reference, shape: Shape) -> float:
+def widest_tolerance(reference: AnyReference, shape: Shape) -> float:
     """Return the largest relative error that any part of an output may have for these inputs, kinks included."""
     norms = [float(np.linalg.norm(expected)) for _, expected in reference.parts]
     besides = (
@@ -95,7 +103,7 @@ def _underflow(expected: Array, dtype: DType) -> float:
     return dtype.underflow * root if float(np.linalg.norm(expected)) < most * root else 0.0
 
 
-def _worst(out: Array, part: tuple[Any, Array], scale: Any, bound: Bound) -> WorstElement:
+def _worst(out: Output, part: tuple[Any, Array], scale: Any, bound: Bound) -> WorstElement:
     """Return the worst element of a part of the output, whose expected values are given."""
     index, expected = part
     found, scales = out[index], np.broadcast_to(scale, expected.shape) if np.any(scale) else None
@@ -108,17 +116,19 @@ def _worst(out: Array, part: tuple[Any, Array], scale: Any, bound: Bound) -> Wor
     return WorstElement(f"element {_named(_in_output(index, place))}", *figures)
 
 
-def _worst_sum(out: Array, sums: Sums, bound: Bound) -> WorstElement:
+def _worst_sum(out: Output, sums: Sums, bound: Bound) -> WorstElement:
     """Return the worst sum of neighbours with random signs."""
     least = replace(bound, least=bound.least * sqrt(TOGETHER))
+    found, squares = (None, None) if isinstance(out, np.ndarray) else out.folded(sums)
 
     def compare(rows: Any) -> Compared:
         with np.errstate(over="ignore"):  # a wrong output may overflow, which explains no error
-            sizes = np.sqrt(sums.of_squares(out[rows]))
+            sizes = np.sqrt(sums.of_squares(out[rows]) if squares is None else squares[rows])
             allowed = OF_SUMS * least.allowed(sizes, sums.scale[rows])
-            return np.nan_to_num(sums.of(out[rows])), sums.expected[rows], np.where(allowed < np.inf, allowed, TINY)
+            of = sums.of(out[rows]) if found is None else found[rows]
+            return np.nan_to_num(of), sums.expected[rows], np.where(allowed < np.inf, allowed, TINY)
 
-    place, *figures = _largest(out, compare)
+    place, *figures = _largest(out if isinstance(out, np.ndarray) else sums.expected, compare)
     ranges: list[Any] = list(place)
     ranges[sums.axis] = f"{sums.starts[place[sums.axis]]} to {sums.ends[place[sums.axis]] - 1}"
     return WorstElement(f"the sum of elements {_named(ranges)} with random signs", *figures)

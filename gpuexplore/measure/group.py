@@ -5,13 +5,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import count
 
-from gpuexplore.dtypes import DType, Stored, dtype_named
-from gpuexplore.measure.candidate import Candidate, build_candidate
+from gpuexplore.dtypes import DType, dtype_named
+from gpuexplore.measure.candidate import Candidate, Inputs, build_candidate
 from gpuexplore.measure.cuda_context import cause_of
+from gpuexplore.measure.device_reference import DeviceReference
+from gpuexplore.measure.drawn import Drawn, drawn
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.failure import failed
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.inputs import SEED, Reference, make_inputs
+from gpuexplore.measure.inputs import SEED, AnyReference, Reference, make_inputs
+from gpuexplore.measure.large import is_large, place_for
 from gpuexplore.measure.untouched import Untouched
 from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import operation_named
@@ -27,6 +30,7 @@ class Group:
     Attributes:
         time: of the process that measures; what a case changes there shows when its turn ends.
         untouched: how the process was before anything was built.
+        place: where torch makes and checks what is too large for the host; None: nothing is, or it cannot.
     """
 
     operation: Operation
@@ -38,48 +42,63 @@ class Group:
     time: Timekeeper
     seed: int = SEED
     untouched: Untouched = field(default_factory=partial(Untouched, None))
+    place: str | None = None
 
     @cached_property
-    def checked_reference(self) -> Reference:
+    def checked_reference(self) -> AnyReference:
         """The reference every implementation is checked against: always on random data."""
         return self._reference("normal", self.seed)
 
     @cached_property
-    def other_reference(self) -> Reference:
+    def other_reference(self) -> AnyReference:
         """A reference on other random data, for calls between and after the timed ones."""
         return self._reference("normal", self.seed + 1)
 
     @cached_property
-    def timed_reference(self) -> Reference:
+    def timed_reference(self) -> AnyReference:
         """The reference for the data that are timed: the same object unless zeros or ones were asked for."""
         return self.checked_reference if self.data == "normal" else self._reference(self.data, self.seed)
 
-    def unseen_references(self) -> Iterator[Reference]:
+    def unseen_references(self) -> Iterator[AnyReference]:
         """Yield references on data that no call of this group has met, from the first one on for every case anew."""
         yield self._unseen
         for number in count(UNSEEN + 1):
             yield self._reference("normal", self.seed + number)
 
     @cached_property
-    def _unseen(self) -> Reference:
+    def _unseen(self) -> AnyReference:
         return self._reference("normal", self.seed + UNSEEN)
 
-    def build(self, case: Case, shape: Shape, inputs: tuple[Stored, ...]) -> Candidate:
+    def build(self, case: Case, shape: Shape, inputs: Inputs) -> Candidate:
         """Return the implementation of `case` built on `inputs` of `shape`."""
         moved = Case(case.operation, shape, case.dtype, case.implementation, case.device, case.options)
         return build_candidate(moved, self.operation, self.device, inputs=inputs, clock=self.time.clock)
 
-    def inputs(self, shape: Shape, data: DataMode = "normal") -> tuple[Stored, ...]:
+    def inputs(self, shape: Shape, data: DataMode = "normal") -> Inputs:
         """Return inputs of `shape` in this group's dtype."""
-        return make_inputs(self.operation, shape, self.dtype, data, seed=self.seed)
+        return self._inputs(shape, data, self.seed)
 
     def failed(self, case: Case, error: Exception) -> Result:
         """Return the result of a case that ended with `error`."""
         return replace(failed(case, cause_of(error, case, self.device), self.environment), seed=self.seed)
 
-    def _reference(self, data: DataMode, seed: int) -> Reference:
+    def _reference(self, data: DataMode, seed: int) -> AnyReference:
+        if self.place and is_large(self.operation, self.shape):
+            left, right = self._drawn(self.shape, data, seed)
+            return DeviceReference(self.operation, self.dtype, (left, right), seed, self.place)
         inputs = make_inputs(self.operation, self.shape, self.dtype, data, seed=seed)
         return Reference(self.operation, self.dtype, inputs, seed)
+
+    def _inputs(self, shape: Shape, data: DataMode, seed: int) -> Inputs:
+        if self.place and is_large(self.operation, shape):
+            return self._drawn(shape, data, seed)
+        return make_inputs(self.operation, shape, self.dtype, data, seed=seed)
+
+    def _drawn(self, shape: Shape, data: DataMode, seed: int) -> tuple[Drawn, ...]:
+        return tuple(
+            drawn(lengths, self.dtype, data, seed=seed, number=number)
+            for number, lengths in enumerate(self.operation.inputs(shape))
+        )
 
 
 def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: int = SEED) -> Group:
@@ -90,6 +109,7 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
     operation = operation_named(first.operation)
     backends = [operation.implementation_named(case.implementation).backend for case in cases]
     threads = first.options.threads or device.cores
+    place = place_for(operation, first.shape, device)  # loads what checks there, which is then watched like the rest
     untouched = Untouched(threads)
     return Group(
         operation=operation,
@@ -101,4 +121,5 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
         time=replace(time, isolate_core=untouched.guarding(time.isolate_core)),
         untouched=untouched,
         seed=seed,
+        place=place,
     )

@@ -5,10 +5,14 @@ until its call is long enough for overheads to be negligible, or until the estim
 """
 
 from collections.abc import Callable
+from math import prod
 
 from gpuexplore.errors import TooLarge, TooSlow
+from gpuexplore.measure.large import is_large
+from gpuexplore.measure.sums import TOGETHER
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.sampling import BLOCK
 from gpuexplore.units import format_bytes, format_seconds
 
 MAX_BUDGET_MULTIPLE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
@@ -18,6 +22,8 @@ MIN_PROBE_S = 5e-3
 FLOAT64_BYTES = 8
 REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
 VALUES_KEPT = 3  # those two, and what no call has seen
+COPIES = 2  # of these rows or sums, which are put together of parts
+CHECK_BLOCKS_BYTES = 6 * 2**27  # of what is drawn, compared and multiplied on a device at a time (`device_arrays`)
 
 
 def limit_s(case: Case) -> float:
@@ -32,19 +38,41 @@ def work(operation: Operation, shape: Shape) -> int:
 
 def element_count(operation: Operation, shape: Shape) -> int:
     """Return how many numbers the inputs and the output hold."""
-    count = 0
-    for lengths in (*operation.inputs(shape), operation.output(shape)):
-        product = 1
-        for length in lengths:
-            product *= length
-        count += product
-    return count
+    return sum(map(prod, (*operation.inputs(shape), operation.output(shape))))
 
 
-def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, device: Device) -> int:
-    """Return the bytes of the arrays of one case on `device`; the CPU also holds what they are checked with."""
-    host_copies = VALUES_KEPT * itemsize_bytes + REFERENCES * FLOAT64_BYTES if device.kind == "cpu" else 0
-    return element_count(operation, shape) * (itemsize_bytes + host_copies)
+def array_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
+    """Return the bytes of the inputs and the output of one case."""
+    return element_count(operation, shape) * itemsize_bytes
+
+
+def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, kind: str) -> int:
+    """Return the bytes that one case takes on a device of this `kind`: its arrays, and what they are checked with.
+
+    A CPU also holds the values and the references of the checks. A GPU holds a second output, which checks fill, or
+    functions of torch allocate anew, and for what stays there blocks of its reference.
+    """
+    arrays = array_bytes(operation, shape, itemsize_bytes)
+    if kind == "cpu":
+        return arrays + host_bytes(operation, shape, itemsize_bytes)
+    twice = arrays + prod(operation.output(shape)) * itemsize_bytes
+    return twice + reference_bytes(operation, shape) if is_large(operation, shape) else twice
+
+
+def host_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
+    """Return the bytes of host memory in which the arrays of one case are made and checked."""
+    return element_count(operation, shape) * (VALUES_KEPT * itemsize_bytes + REFERENCES * FLOAT64_BYTES)
+
+
+def reference_bytes(operation: Operation, shape: Shape) -> int:
+    """Return the bytes that a device holds at once to make the reference of a large product (m, k) @ (k, n).
+
+    In float64 the rows that are compared, a random one of each block, the first and the last, or the sums of columns;
+    and blocks of all else.
+    """
+    (rows, length), (_, columns) = operation.inputs(shape)
+    lines = max(rows // BLOCK + 3, -(-columns // TOGETHER))
+    return FLOAT64_BYTES * length * lines * COPIES + CHECK_BLOCKS_BYTES
 
 
 def check_memory(needed: int, free: int | None, device: Device) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
 from gpuexplore.measure.correctness import rounded_error, summed_error
+from gpuexplore.measure.device_reference import DeviceReference
 from gpuexplore.measure.sums import Sums, sums_of
 from gpuexplore.model import DataMode, Shape
 from gpuexplore.operations.contract import Arrays, Operation
@@ -93,6 +94,9 @@ class Reference:
     @property
     def _quantities(self) -> tuple[Any, ...]:
         return self.operation.quantities(self.inputs) if self.operation.quantities else (...,)
+
+
+AnyReference = Reference | DeviceReference
 
 
 def _scale(operation: Operation, expected: npt.NDArray[np.float64], inputs: Arrays) -> npt.NDArray[np.float32]:

@@ -11,8 +11,15 @@ import numpy as np
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure import first_call_cost
-from gpuexplore.measure.candidate import Accepted, Candidate, bits, unsupported
-from gpuexplore.measure.correctness import describe
+from gpuexplore.measure.candidate import (
+    Accepted,
+    Candidate,
+    bits,
+    cache_mode,
+    flush_bytes,
+    unsupported,
+)
+from gpuexplore.measure.correctness import Output, describe
 from gpuexplore.measure.elements import judge
 from gpuexplore.measure.failure import IncorrectOutput
 from gpuexplore.measure.group import Group
@@ -21,15 +28,19 @@ from gpuexplore.measure.guard import (
     check_duration,
     check_memory,
     estimate_call_s,
+    host_bytes,
     limit_s,
     needed_bytes,
 )
-from gpuexplore.measure.inputs import Reference
+from gpuexplore.measure.inputs import AnyReference
+from gpuexplore.measure.large import device_arrays
 from gpuexplore.measure.memory import free_bytes
 from gpuexplore.measure.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
-from gpuexplore.model import Accuracy, Case, Shape
+from gpuexplore.model import Accuracy, Case, Device, Shape
 
 PROBE_CALLS = 3
+FLUSHED = 2  # buffers: one is overwritten, the other one read
+HOST = Device("cpu", "cpu", "the host of a GPU")
 KEPT_BYTES = 2**26  # of an output that was right: comparing bits takes a tenth of the time of judging elements
 ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
 
@@ -64,21 +75,30 @@ def prepare(case: Case, group: Group) -> Prepared:
     return Prepared(Sampling(candidate, call_s, first_call_s), accuracy)
 
 
-def checked(candidate: Candidate, group: Group, reference: Reference) -> Accuracy:
+def checked(candidate: Candidate, group: Group, reference: AnyReference) -> Accuracy:
     """Return the accuracy of the candidate's output, which is that of the same bits before.
 
     Raises:
         IncorrectOutput: the output, or an element of it, is further from the reference than rounding explains.
     """
     group.untouched.check()
+    if candidate.stays_there:
+        return _accepted(candidate, group, reference, device_arrays().DeviceOutput(candidate.out, group.dtype))
     stored, known = candidate.stored(), candidate.accepted.get(id(reference))
     if known is not None and np.array_equal(bits(stored), bits(known.stored)):
         return known.accuracy
-    accuracy = judge(group.dtype.widen(stored), reference, group.shape)
-    if not accuracy.within:
-        raise IncorrectOutput(describe(accuracy), accuracy)
+    accuracy = _accepted(candidate, group, reference, group.dtype.widen(stored))
     if stored.nbytes <= KEPT_BYTES:
         candidate.accepted[id(reference)] = Accepted(reference, stored.copy(), accuracy)
+    return accuracy
+
+
+def _accepted(candidate: Candidate, group: Group, reference: AnyReference, out: Output) -> Accuracy:
+    implementation = group.operation.implementation_named(candidate.case.implementation)
+    growth = implementation.growth(group.shape, group.dtype, group.device)
+    accuracy = judge(out, reference, group.shape, growth)
+    if not accuracy.within:
+        raise IncorrectOutput(describe(accuracy), accuracy)
     return accuracy
 
 
@@ -87,8 +107,7 @@ def _check_limits(case: Case, group: Group) -> float:
     implementation = group.operation.implementation_named(case.implementation)
     if reason := unsupported(group.operation, implementation, group.dtype, group.device):
         raise Unsupported(reason)
-    needed = needed_bytes(group.operation, case.shape, group.dtype.itemsize_bytes, group.device)
-    check_memory(needed, free_bytes(group.device), group.device)
+    _check_memory(case, group)
     probe = _Probe(case, group)
     enough_s, call_s = limit_s(case) / MIN_CALLS, inf
     for _ in range(ESTIMATES):
@@ -97,6 +116,17 @@ def _check_limits(case: Case, group: Group) -> float:
             break
     check_duration(case, call_s)
     return probe.first_call_cost_s
+
+
+def _check_memory(case: Case, group: Group) -> None:
+    """Raise TooLarge where the device, or the host that checks it, has less memory free than the case takes."""
+    of_case = group.operation, case.shape, group.dtype.itemsize_bytes
+    needed = needed_bytes(*of_case, group.device.kind)
+    if cache_mode(case, group.device) == "cold" and group.device.kind != "cpu":
+        needed += FLUSHED * flush_bytes(group.device)
+    check_memory(needed, free_bytes(group.device), group.device)
+    if group.device.kind != "cpu" and group.place is None:
+        check_memory(host_bytes(*of_case), free_bytes(HOST), HOST)
 
 
 class _Probe:

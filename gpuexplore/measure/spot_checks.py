@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-import numpy as np
-
 from gpuexplore.measure.candidate import Candidate, Inputs
 from gpuexplore.measure.failure import IncorrectOutput
 from gpuexplore.measure.group import Group
-from gpuexplore.measure.inputs import Reference
+from gpuexplore.measure.inputs import AnyReference
 from gpuexplore.measure.prepare import checked
 from gpuexplore.measure.timing import wake
 from gpuexplore.units import format_seconds
@@ -88,7 +86,7 @@ def check_finished(candidate: Candidate, call_s: float) -> None:
     candidate.backend.synchronize(candidate.case.device)
     candidate.poison()
     time.sleep(min(LATEST_S, max(LATE_S, calls * call_s)))
-    if not np.isnan(candidate.output()).all():
+    if not candidate.is_poisoned():
         raise IncorrectOutput(
             "the output was still written after its calls had returned: their times are not its work's"
         )
@@ -139,8 +137,8 @@ def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) 
 
 
 def _fastest(
-    candidate: Candidate, group: Group, values: Iterator[Reference], call_s: float
-) -> tuple[Reference, float, float]:
+    candidate: Candidate, group: Group, values: Iterator[AnyReference], call_s: float
+) -> tuple[AnyReference, float, float]:
     """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one."""
     scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
     fresh, repeated, unseen = [], [], next(values)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from operator import is_
 from types import ModuleType
@@ -28,6 +28,7 @@ from gpuexplore.measure.failure import IncorrectOutput
 MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg")
 OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
 PACKAGE = "gpuexplore"
+CHECKS_BY_TORCH = "gpuexplore.measure.device_arrays"  # loaded where torch looks at what is too large for the host
 TELLING = 3  # changes that a reason names
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if hasattr(signal, "SIGALRM") else (signal.SIGINT,)
 Owner = ModuleType | type
@@ -197,6 +198,9 @@ def _settings() -> Iterator[_Setting]:
         yield _Setting(
             f"the handler of {number.name}", partial(signal.getsignal, number), partial(signal.signal, number)
         )
+    if CHECKS_BY_TORCH in sys.modules:
+        yield _Setting("what intercepts torch's functions", _interceptors, _take_off)
+        yield _Setting("methods of torch.Tensor", _methods, _set_methods)
     if hasattr(signal, "getitimer"):
         timer = signal.ITIMER_REAL
         yield _Setting("the alarm clock", lambda: signal.getitimer(timer), lambda _: signal.setitimer(timer, 0))
@@ -214,6 +218,41 @@ def _set_environment(wanted: Mapping[str, str | None]) -> None:
         os.environ.pop(name, None)
         if value is not None:
             os.environ[name] = value
+
+
+def _interceptors() -> tuple[int, int]:
+    """Return how many modes are entered that see calls of torch first."""
+    inside = sys.modules["torch"]._C
+    return inside._len_torch_function_stack(), inside._len_torch_dispatch_stack()
+
+
+def _take_off(wanted: tuple[int, int]) -> None:
+    inside = sys.modules["torch"]._C
+    while inside._len_torch_function_stack() > wanted[0]:
+        inside._pop_torch_function_stack()
+    while inside._len_torch_dispatch_stack() > wanted[1]:
+        inside._pop_torch_dispatch_stack(None)
+
+
+@cache
+def _names_of_methods() -> tuple[str, ...]:
+    """Return the names of what tensors can do, in Python and in C++, when it is first asked for."""
+    tensor = sys.modules["torch"].Tensor
+    return tuple({**vars(tensor), **vars(tensor.__base__)})
+
+
+def _methods() -> Mapping[str, Any]:
+    """Return what Python defines of them; None where C++ does."""
+    return {name: vars(sys.modules["torch"].Tensor).get(name) for name in _names_of_methods()}
+
+
+def _set_methods(wanted: Mapping[str, Any]) -> None:
+    tensor = sys.modules["torch"].Tensor
+    for name, now in _methods().items():
+        if wanted[name] is None and now is not None:
+            delattr(tensor, name)
+        elif wanted[name] is not now:
+            setattr(tensor, name, wanted[name])
 
 
 def _working_directory() -> str | None:

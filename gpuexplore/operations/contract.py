@@ -14,6 +14,7 @@ from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry, Lengths
 from gpuexplore.model import Device, Peak, PhaseName, Shape, Unit
+from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
@@ -46,6 +47,8 @@ class Implementation:
         one_thread: dtypes in which it uses one thread of a CPU, however many there are.
         one_thread_up_to: elements of its largest array up to which its library stays on one thread in every dtype.
         streaming_stores: whether it writes large arrays past the caches of a CPU; ordinary stores read each line first.
+        growth: by how much roundings of its sums may be larger than where terms are added one by one, by shape, dtype
+            and device, for a library that may choose a fast algorithm.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Implementation:
     one_thread: tuple[str, ...] = ()
     one_thread_up_to: int = 0
     streaming_stores: bool = False
+    growth: Callable[[Shape, DType, Device], Growth] = lambda *_: AS_SUMMED
 
     @property
     def hand_written(self) -> bool:

@@ -8,6 +8,7 @@ from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Device, Experiment, Result, Shape, ThreadRoofs
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 ROUNDING = 1e-9  # of a tolerance that was written as text
 
@@ -46,6 +47,13 @@ def check_device(device: Device) -> None:
             raise InvalidInput.of(f"peak of {device.id}", peak.dtype, FORMATS)
 
 
+def _growth(result: Result) -> Growth:
+    """Return the growth of roundings of the implementation where it was measured."""
+    case, device = result.case, result.environment.device if result.environment else None
+    implementation = operation_named(case.operation).implementation_named(case.implementation)
+    return implementation.growth(case.shape, dtype_named(case.dtype), device) if device else AS_SUMMED
+
+
 def _figures(roofs: Device | ThreadRoofs) -> list[tuple[str, float]]:
     """Return the rates and sizes of a device, or of one thread of it, by name."""
     found: list[tuple[str, float]] = [(f"{peak.unit} peak of {peak.dtype}", peak.flop_per_s) for peak in roofs.peaks]
@@ -70,7 +78,7 @@ def check_result(result: Result) -> None:
     if not accuracy.within:
         raise InvalidInput(f"ok with an error of {accuracy.relative_error}, beyond its tolerance {accuracy.tolerance}")
     operation, dtype = operation_named(result.case.operation), dtype_named(result.case.dtype)
-    most = tolerance(operation, result.case.shape, dtype)
+    most = tolerance(operation, result.case.shape, dtype, _growth(result))
     if accuracy.tolerance > most * (1 + ROUNDING) and result.seed is not None:  # units of a ReLU near zero widen it
         inputs = make_inputs(operation, result.case.shape, dtype, "normal", seed=result.seed)
         most = widest_tolerance(Reference(operation, dtype, inputs, result.seed), result.case.shape)

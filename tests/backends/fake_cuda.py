@@ -57,6 +57,9 @@ class Array:
     def device(self):
         return f"cuda:{self.place}"
 
+    def data_ptr(self):
+        return id(self)
+
     def zero_(self):
         self.cuda.log.append(("overwrite", self.place))
 

@@ -13,6 +13,7 @@ from gpuexplore.measure.guard import (
     MAX_BUDGET_MULTIPLE,
     MIN_CALLS,
     MIN_PROBE_S,
+    array_bytes,
     check_duration,
     check_memory,
     estimate_call_s,
@@ -126,8 +127,19 @@ def test_unknown_memory_sets_no_limit():
 def test_cpu_also_holds_three_float64_references_and_their_values():
     shape = Shape.of(n=1000)
 
-    assert needed_bytes(VECTOR_ADD, shape, 2, GPU) == 3000 * 2
-    assert needed_bytes(VECTOR_ADD, shape, 2, CPU) == 3000 * (2 + 3 * 2 + 3 * 8)
+    assert array_bytes(VECTOR_ADD, shape, 2) == 3000 * 2
+    assert needed_bytes(VECTOR_ADD, shape, 2, "cpu") == 3000 * (2 + 3 * 2 + 3 * 8)
+
+
+def test_gpu_also_holds_a_second_output():
+    assert needed_bytes(VECTOR_ADD, Shape.of(n=1000), 2, "cuda") == 4000 * 2
+
+
+@pytest.mark.parametrize(("size", "itemsize", "fits"), [(65536, 2, True), (47_700, 2, True), (65536, 4, False)])
+def test_products_in_bf16_of_every_size_fit_on_80_gb(size, itemsize, fits):
+    needed = needed_bytes(MATMUL, Shape.of(m=size, k=size, n=size), itemsize, "cuda")
+
+    assert (needed <= 0.9 * 80e9) == fits
 
 
 def test_gpu_keeps_a_tenth_of_what_is_free_and_unknown_stays_unknown(monkeypatch):

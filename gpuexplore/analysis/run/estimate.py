@@ -5,11 +5,12 @@ budget is spent. A first call that compiles can add seconds of its own.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpuexplore.analysis.utilization.rates import byte_count, flop_count
-from gpuexplore.dtypes import DTYPES, dtype_named
+from gpuexplore.analysis.utilization.rates import flop_count
+from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.guard import needed_bytes
 from gpuexplore.model import Case, Device, Experiment
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes, format_seconds
@@ -31,7 +32,7 @@ class CostEstimate:
         cases: points in all.
         runnable: points whose dtype has a meaning in the operation.
         unsupported: why the others have none, each reason once.
-        bytes_largest: memory of the largest case: its arrays, and a float64 copy to check them.
+        bytes_largest: memory that the largest case takes on its device: its arrays, and what they are checked with.
         seconds_low: it cannot end sooner.
         seconds_high: it usually ends by then; slow calls and compilation come on top.
         flop_total: FLOPs of one call of every runnable case.
@@ -82,7 +83,7 @@ def check_limits(experiment: Experiment, devices: Iterable[Device]) -> None:
         )
     for device in devices:
         if device.id in experiment.devices:
-            _refuse_too_large(expected, device)
+            _refuse_too_large(experiment, device)
 
 
 def case_count(experiment: Experiment) -> int:
@@ -91,15 +92,16 @@ def case_count(experiment: Experiment) -> int:
     return len(experiment.shapes) * series
 
 
-def _refuse_too_large(expected: CostEstimate, device: Device) -> None:
-    if device.memory_bytes is None or expected.bytes_largest <= MEMORY_SHARE * device.memory_bytes:
+def _refuse_too_large(experiment: Experiment, device: Device) -> None:
+    needed = estimate(replace(experiment, devices=(device.id,))).bytes_largest
+    if device.memory_bytes is None or needed <= MEMORY_SHARE * device.memory_bytes:
         return
     raise InvalidInput(
-        f"the largest case needs {format_bytes(expected.bytes_largest)}, more than {MEMORY_SHARE:.0%} of the "
+        f"the largest case needs {format_bytes(needed)}, more than {MEMORY_SHARE:.0%} of the "
         f"{format_bytes(device.memory_bytes)} of {device.id} ({device.name}): ask for smaller sizes"
     )
 
 
 def _bytes_needed(case: Case) -> int:
-    check = operation_named(case.operation).byte_count(case.shape, DTYPES["fp64"])
-    return byte_count(case) + check
+    kind = case.device.rpartition("/")[2].partition(":")[0]
+    return needed_bytes(operation_named(case.operation), case.shape, dtype_named(case.dtype).itemsize_bytes, kind)

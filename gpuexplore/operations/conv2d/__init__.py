@@ -17,6 +17,7 @@ from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Pr
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 from gpuexplore.operations.scales import norms
+from gpuexplore.operations.winograd import growth_in_fp32
 
 OUTPUT_PER_THREAD = Geometry(
     ((256,), (128,), (64,), (512,), (1024,)), tile=lambda block: (block[0],), domain=lambda output: (prod(output),)
@@ -108,6 +109,7 @@ OPERATION = Operation(
             "best",
             unit="matrix",
             vendor_library=True,
+            growth=growth_in_fp32,
         ),
         by_torch(
             "torch_autotune",
@@ -115,6 +117,7 @@ OPERATION = Operation(
             name="torch-autotune",
             unit="matrix",
             device_kinds=("cuda",),
+            growth=growth_in_fp32,
         ),
     ),
     examples=(

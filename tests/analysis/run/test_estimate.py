@@ -16,7 +16,7 @@ def experiment(sizes=(100,), dtypes=("fp32",), implementations=("torch",), budge
 def test_estimate_of_two_sizes():
     found = estimate(experiment((10, 100)))
     assert (found.cases, found.runnable, found.unsupported) == (2, 2, ())
-    assert found.bytes_largest == 30_000 * 4 + 30_000 * 8
+    assert found.bytes_largest == 30_000 * (4 + 3 * 4 + 3 * 8)
     assert found.seconds_low == pytest.approx(0.1)
     assert found.seconds_high == pytest.approx(0.7)
     assert found.flop_total == 2_000 + 2_000_000
@@ -44,7 +44,7 @@ def test_a_small_experiment_is_not_refused_and_a_large_one_is():
 
 
 def test_too_large_for_a_device_names_both_figures():
-    with pytest.raises(InvalidInput, match=r"needs 352 KiB, more than 80% of the 391 KiB of cpu"):
+    with pytest.raises(InvalidInput, match=r"needs 1.14 MiB, more than 80% of the 391 KiB of cpu"):
         check_limits(experiment(), [device(memory_bytes=400_000)])
 
 
@@ -64,3 +64,22 @@ def test_too_many_cases_are_counted_before_they_are_made():
 def test_too_long_names_both_figures():
     with pytest.raises(InvalidInput, match="could take 1 h 40 min, more than 1 h 0 min"):
         check_limits(experiment(sizes=range(1, 101), budget_s=60), [])
+
+
+def on_gpu(size, dtype, memory_bytes):
+    asked = experiment([size], dtypes=(dtype,), budget_s=0.1)
+    here = [device(memory_bytes=2**30), device(device_id="cuda:0", memory_bytes=memory_bytes)]
+    check_limits(replace(asked, devices=("cuda:0",)), here)
+
+
+def test_product_that_fits_on_a_gpu_is_not_refused_for_what_the_host_checks_it_with():
+    on_gpu(47_800, "bf16", 80 * 2**30)
+    on_gpu(65_536, "bf16", 80 * 2**30)
+    with pytest.raises(InvalidInput, match=r"needs \d+\.\d GiB, more than 80% of the 80.0 GiB of cuda:0"):
+        on_gpu(65_536, "fp32", 80 * 2**30)
+
+
+def test_each_device_is_asked_about_its_own_cases():
+    asked = replace(experiment([1000]), devices=("cpu", "cuda:0"))
+
+    check_limits(asked, [device(memory_bytes=2**30), device(device_id="cuda:0", memory_bytes=24_000_000)])

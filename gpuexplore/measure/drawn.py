@@ -1,0 +1,74 @@
+"""Numbers of which any block can be made anywhere: inputs that are too large to be drawn on the host and moved.
+
+The number at a place is a random one of 65,536 quantiles of the normal distribution, rounded to the dtype; which one, a
+hash of the place and a seed tells. Whole numbers are the same in every library: host and device draw the same bits.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.dtypes import DType, Stored
+from gpuexplore.model import DataMode
+
+QUANTILES = 2**16
+BITS_32 = 0xFFFFFFFF
+FACTOR = 0x45D9F3B  # its product with 32 bits fits 63: nothing overflows in signed integers
+CONSTANTS: dict[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """An input that is nowhere until a block of it is made.
+
+    Attributes:
+        shape: of the whole.
+        dtype: of its numbers.
+        data: what they are.
+        keys: two numbers of 32 bits that decide them.
+    """
+
+    shape: tuple[int, ...]
+    dtype: DType
+    data: DataMode
+    keys: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return prod(self.shape)
+
+    def at(self, places: npt.NDArray[np.int64]) -> Stored:
+        """Return the numbers at flat `places`, in the storage of the dtype."""
+        found: Stored = quantiles(self.dtype, self.data)[numbers_of(places, self.keys)]
+        return found
+
+
+def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, number: int) -> Drawn:
+    """Return input `number` of a case, which `seed` decides."""
+    first, second = map(int, np.random.SeedSequence((seed, number)).generate_state(2))
+    return Drawn(shape, dtype, data, (first, second))
+
+
+def numbers_of(places: Any, keys: tuple[int, int]) -> Any:
+    """Return which quantile is at each of `places`, 64-bit integers below 2**32 of NumPy or of torch."""
+    for key in keys:
+        places = places ^ key
+        for _ in range(2):
+            places = (places >> 16 ^ places) * FACTOR & BITS_32
+        places = places >> 16 ^ places
+    return places >> 16
+
+
+@cache
+def quantiles(dtype: DType, data: DataMode) -> Stored:
+    """Return the numbers that are drawn from, in the storage of `dtype`."""
+    if data != "normal":
+        return dtype.round(np.full(QUANTILES, CONSTANTS[data]))
+    inverse = NormalDist().inv_cdf
+    return dtype.round(np.array([inverse((place + 0.5) / QUANTILES) for place in range(QUANTILES)]))
