@@ -236,7 +236,8 @@ def _ordered(extreme: np.ufunc, of_integers: np.ufunc) -> Function:
     """Return `min` or `max` with -0 below +0."""
 
     def ordered(a: Values, b: Values) -> Values:
-        found, zeros = extreme(a, b), (a == 0) & (b == 0)
+        found: Values = extreme(a, b)
+        zeros = (a == 0) & (b == 0)
         if not zeros.any():
             return found
         negative = of_integers(~np.signbit(a), ~np.signbit(b)) == 0
