@@ -39,7 +39,7 @@ faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web serve
 	@sh scripts/servers.sh
 	$(BIN)/pytest -q -m faults
 
-ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, without a GPU; three minutes
+ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, at every shape and mutated; ten minutes
 	$(BIN)/pytest $(PARALLEL) -m "ptx"
 
 evil: $(VENV)/.dev  ## try implementations that cheat, crash or hang, by command line and queue; ten minutes

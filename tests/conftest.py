@@ -28,6 +28,15 @@ def pytest_unconfigure():
     _HOME.cleanup()
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Print what the interpreter ran, where it did."""
+    from tests.kernels.ptx.summary import summary
+
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ())]
+    for line in summary(reports):
+        terminalreporter.write_line(line)
+
+
 @cache
 def why_no_gpu():
     """Return why no NVIDIA GPU can be used here, or None."""

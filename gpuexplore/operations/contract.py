@@ -215,8 +215,9 @@ class Operation:
         across_kinks: the outputs if every number that roundings could carry over a kink lay above it, and below it;
             None where there is none. From the inputs, and the relative errors of a rounded number and of a summed term.
         awkward: lengths of the axes at which implementations are tested; empty: those of its number of axes.
-        simulated: the same for CUDA kernels in the simulator, which is slow: one element, and a block's work and one
-            more along each axis; empty: those of its number of axes.
+        simulated: the same for CUDA kernels without a GPU: one element; two shapes of more than a block's work, rows
+            of odd lengths and of whole vectors among them; others; last a small one; empty: those of its number of
+            axes.
         nominal_flops: whether the FLOPs of a shape are a convention: an exponential, a root or a division counts as one
             though it takes several instructions. No compute limit follows from such a count.
         multiply_adds: whether multiplications and additions come in pairs, as peaks count them; alone, they can reach

@@ -1,4 +1,4 @@
-"""Every CUDA kernel compiles for every generation of GPU in use, on a machine without one, as well as recorded."""
+"""Every CUDA kernel compiles for every generation of GPU in use, without one, as well as recorded, and is right."""
 
 import json
 import re
@@ -21,6 +21,8 @@ from gpuexplore.operations.kernel_targets import (
 )
 from scripts.compiled_kernels import FILE, elsewhere, facts, kernels, key, toolchain
 from scripts.compiled_kernels import differences as differing
+from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_of
+from tests.operations.shapes import simulated_shapes
 
 MATMUL = OPERATIONS["matmul"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
@@ -42,7 +44,7 @@ pytestmark = pytest.mark.long
 @pytest.mark.parametrize(
     "kernel", [kernel for kernel in kernels() if kernel[1] is not BEST], ids=lambda kernel: key(*kernel)
 )
-def test_kernel_compiles_for_every_gpu_as_recorded(subtests, kernel):
+def test_kernel_compiles_for_every_gpu_as_recorded_and_computes_the_right_numbers(subtests, kernel):
     operation, implementation, dtype = kernel
     capabilities = [each for each in capabilities_for(*kernel) if each in CHECKED]
     made = list(compile_for_each(operation, implementation, dtype, None, capabilities))
@@ -52,11 +54,24 @@ def test_kernel_compiles_for_every_gpu_as_recorded(subtests, kernel):
         assert target.spill_bytes == 0, f"{target.compute_capability}: registers are spilled"
         assert target.local_bytes == 0, f"{target.compute_capability}: an array of each thread is in memory"
         assert [text for text in INSTRUCTIONS.get(key(*kernel), ()) if text not in target.ptx] == []
+    with subtests.test("executed"):
+        expect_right_numbers(kernel, made)
     with subtests.test("as recorded"):
         if RECORD["toolchain"] != toolchain():
             pytest.skip(f"compiled.json was made with {RECORD['toolchain']}, here is {toolchain()}")
         recorded = RECORD["kernels"].get(key(*kernel), {})
         assert differences(recorded, facts(made)) == [], AGAIN
+
+
+def expect_right_numbers(kernel, made):
+    """Run the PTX for one target at one awkward shape: kernels and dtypes take targets and shapes in turns."""
+    place = [key(*each) for each in kernels()].index(key(*kernel))
+    targets = [target for target in made if target.compute_capability in EXECUTED]
+    target, shape = targets[place % len(targets)], simulated_shapes(kernel[0])[1 + place // 2 % 2]
+    report, accuracy = launched(key(*kernel), lengths_of(shape), target.ptx, target.compute_capability)
+
+    assert report.faults == (), (str(shape), target.compute_capability)
+    assert is_right(report, accuracy), (str(shape), target.compute_capability, accuracy)
 
 
 def expect_one_kernel_in_its_own_format(made, dtype):

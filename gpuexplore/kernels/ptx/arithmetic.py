@@ -11,11 +11,14 @@ from gpuexplore.kernels.ptx.rounding import double_add, double_fma, double_multi
 from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar, widened
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
+_PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
 Function = Callable[..., Values]
 
 
 def elementwise(decoder: Decoder, instruction: Instruction, function: Function, kind: Scalar | None = None) -> Step:
     """Return the step that puts a function of all sources, of one type, into the destination."""
+    if instruction.kind in _PAIRS:
+        return _paired(decoder, instruction, function)
     of = kind or scalar(instruction.kind)
     target, *sources = instruction.operands
     slots = [decoder.slot(operand, of) for operand in (target, *sources)]
@@ -25,6 +28,24 @@ def elementwise(decoder: Decoder, instruction: Instruction, function: Function, 
 
     def step(warp: Warp, mask: Mask) -> None:
         put(warp, mask, function(*[get(warp) for get in getters]))
+
+    return step
+
+
+def number_kind(instruction: Instruction) -> Scalar:
+    """Return the type of the numbers an instruction computes with: `f16` of `f16x2`."""
+    return scalar(_PAIRS.get(instruction.kind, instruction.kind))
+
+
+def _paired(decoder: Decoder, instruction: Instruction, function: Function) -> Step:
+    """Return the step of a function of the two numbers in the halves of registers."""
+    number, word = number_kind(instruction), scalar("u32")
+    target, *sources = instruction.operands
+    put, getters = decoder.write(target, word), [decoder.read(source, word) for source in sources]
+
+    def step(warp: Warp, mask: Mask) -> None:
+        halves = [np.ascontiguousarray(get(warp)).view(number.dtype) for get in getters]
+        put(warp, mask, np.ascontiguousarray(function(*halves)).view(np.uint32))
 
     return step
 
@@ -44,7 +65,9 @@ def _direct(function: np.ufunc, target: int, left: int, right: int) -> Step:
 
 def floating(decoder: Decoder, instruction: Instruction, function: Function) -> Step:
     """Return the step of a function of floating-point numbers with what `.ftz` and `.sat` add to it."""
-    kind = scalar(instruction.kind)
+    kind = number_kind(instruction)
+    if "ftz" in instruction.modifiers and kind.name == "bf16":
+        raise Unsupported("zeros for subnormal numbers of bf16")
     if "ftz" in instruction.modifiers:
         function = _flushing(function)
     if "sat" in instruction.modifiers:
@@ -63,12 +86,9 @@ def flushed(values: Values) -> Values:
 
 
 def _saturating(function: Function, kind: Scalar) -> Function:
-    def limited(*values: Values) -> Values:
-        return saturated(function(*values))
-
     if kind.name == "bf16":
-        raise Unsupported("saturation of bf16")
-    return limited
+        return lambda *values: narrowed(kind, saturated(widened(kind, function(*values))))
+    return lambda *values: saturated(function(*values))
 
 
 def saturated(values: Values) -> Values:
@@ -77,14 +97,14 @@ def saturated(values: Values) -> Values:
 
 
 def _add(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = scalar(instruction.kind), mode_of(instruction)
+    kind, mode = number_kind(instruction), mode_of(instruction)
     if not kind.is_float:
         return elementwise(decoder, instruction, _clamped_add(kind) if "sat" in instruction.modifiers else np.add)
     return floating(decoder, instruction, _sum_of(kind, mode))
 
 
 def _sub(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = scalar(instruction.kind), mode_of(instruction)
+    kind, mode = number_kind(instruction), mode_of(instruction)
     if not kind.is_float:
         if "sat" in instruction.modifiers:
             raise Unsupported("saturation of a difference of whole numbers")
@@ -109,7 +129,7 @@ def _sum_of(kind: Scalar, mode: str) -> Function:
 
 
 def _mul(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = scalar(instruction.kind), mode_of(instruction)
+    kind, mode = number_kind(instruction), mode_of(instruction)
     if not kind.is_float:
         return _whole_product(decoder, instruction)
     if mode == "rn" and kind.name != "bf16":
@@ -120,13 +140,15 @@ def _mul(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _mad(decoder: Decoder, instruction: Instruction) -> Step:
-    kind = scalar(instruction.kind)
+    kind = number_kind(instruction)
     return _fma(decoder, instruction) if kind.is_float else _whole_product(decoder, instruction)
 
 
 def _whole_product(decoder: Decoder, instruction: Instruction) -> Step:
     """Return the step of `mul` or `mad` with the low, the high or all bits of the product."""
     kind, part = scalar(instruction.kind), instruction.modifiers[0]
+    if "sat" in instruction.modifiers:
+        raise Unsupported("saturation of a product of whole numbers")
     double = scalar(f"{kind.letter}{2 * kind.bits}") if part == "wide" else kind
     target, left, right, *addend = instruction.operands
     put = decoder.write(target, double)
@@ -155,7 +177,7 @@ def _high(kind: Scalar) -> Function:
 
 
 def _fma(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = scalar(instruction.kind), mode_of(instruction)
+    kind, mode = number_kind(instruction), mode_of(instruction)
     if kind.name == "f64":
         return floating(decoder, instruction, lambda a, b, c: double_fma(a, b, c, mode))
     if kind.name == "f32" and mode == "rn":
@@ -169,7 +191,7 @@ def _fma(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _div(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = scalar(instruction.kind), mode_of(instruction)
+    kind, mode = number_kind(instruction), mode_of(instruction)
     if not kind.is_float:
         return elementwise(decoder, instruction, _quotient(kind))
     if mode == "rn":
@@ -199,21 +221,36 @@ def _extreme(of_floats: np.ufunc, of_integers: np.ufunc) -> Callable[[Decoder, I
     """Return the decoder of `min` or `max`: of a number and a NaN the number, unless `.NaN` asks for the NaN."""
 
     def decode(decoder: Decoder, instruction: Instruction) -> Step:
-        kind = scalar(instruction.kind)
+        kind = number_kind(instruction)
         if not kind.is_float:
             return elementwise(decoder, instruction, of_integers)
+        extreme = _ordered(of_integers if "NaN" in instruction.modifiers else of_floats, of_integers)
         if kind.name == "bf16":
-            raise Unsupported("the order of bf16")
-        return floating(decoder, instruction, of_integers if "NaN" in instruction.modifiers else of_floats)
+            return floating(decoder, instruction, _of_bits(extreme))
+        return floating(decoder, instruction, extreme)
 
     return decode
 
 
+def _ordered(extreme: np.ufunc, of_integers: np.ufunc) -> Function:
+    """Return `min` or `max` with -0 below +0."""
+
+    def ordered(a: Values, b: Values) -> Values:
+        found: Values = extreme(a, b)
+        zeros = (a == 0) & (b == 0)
+        if not zeros.any():
+            return found
+        negative = of_integers(~np.signbit(a), ~np.signbit(b)) == 0
+        return np.where(zeros, np.copysign(found, np.where(negative, -1, 1).astype(found.dtype)), found)
+
+    return ordered
+
+
 def _sign(function: Function) -> Callable[[Decoder, Instruction], Step]:
     def decode(decoder: Decoder, instruction: Instruction) -> Step:
-        kind = scalar(instruction.kind)
+        kind = number_kind(instruction)
         if kind.name == "bf16":
-            raise Unsupported(f"{instruction.opcode} of bf16")
+            return floating(decoder, instruction, _of_bits(function))
         if kind.is_float:
             return floating(decoder, instruction, function)
         return elementwise(decoder, instruction, function)
@@ -221,11 +258,23 @@ def _sign(function: Function) -> Callable[[Decoder, Instruction], Step]:
     return decode
 
 
+def _of_bits(function: Function) -> Function:
+    """Return a function of bf16, by their bits, whose result is one of its arguments but for the sign."""
+
+    def of_singles(*bits: Values) -> Values:
+        singles = [(each.astype(np.uint32) << np.uint32(16)).view(np.float32) for each in bits]
+        return (function(*singles).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+
+    return of_singles
+
+
 def _approximate(function: Function) -> Callable[[Decoder, Instruction], Step]:
     """Return the decoder of a function that is computed in float64 and rounded: nearer than the hardware's."""
 
     def decode(decoder: Decoder, instruction: Instruction) -> Step:
-        kind, mode = scalar(instruction.kind), mode_of(instruction)
+        kind, mode = number_kind(instruction), mode_of(instruction)
+        if kind.name == "f64" and {"approx", "ftz"} <= {*instruction.modifiers}:
+            raise Unsupported(f"{instruction.name}, which keeps 20 bits of the fraction")
         if kind.name == "f64" and mode != "rn":
             raise Unsupported(f"{instruction.opcode} of .f64 rounded by .{mode}")
         return floating(decoder, instruction, lambda a: narrowed(kind, function(widened(kind, a)), mode))

@@ -74,6 +74,8 @@ def _cvt(decoder: Decoder, instruction: Instruction) -> Step:
 
 def _two(decoder: Decoder, instruction: Instruction) -> Step:
     """Decode a conversion of two numbers into the halves of a register, the first into the upper half."""
+    if ignored := {"sat", "relu", "ftz"} & {*instruction.modifiers}:
+        raise Unsupported(f"the modifier .{min(ignored)} of a conversion of two numbers")
     half, source, mode = scalar(instruction.modifiers[-2][:-2]), scalar(instruction.kind), mode_of(instruction)
     target, *operands = instruction.operands
     upper, lower = (decoder.read(operand, source) for operand in operands)
@@ -94,7 +96,7 @@ def _conversion(target: Scalar, source: Scalar, modifiers: list[str], mode: str)
     if source.is_float:
         return _to_whole(target, source, modifiers)
     if target.is_float:
-        return _from_whole(target, mode)
+        return _from_whole(target, mode, saturates="sat" in modifiers)
     if "sat" in modifiers:
         return _clamped(target)
     return lambda values: values.astype(target.dtype)
@@ -131,14 +133,17 @@ def _to_whole(target: Scalar, source: Scalar, modifiers: list[str]) -> Callable[
     return convert
 
 
-def _from_whole(target: Scalar, mode: str) -> Callable[[Values], Values]:
+def _from_whole(target: Scalar, mode: str, *, saturates: bool) -> Callable[[Values], Values]:
     """Return the conversion of whole numbers, in two halves that float64 holds exactly, rounded once."""
 
     def convert(values: Values) -> Values:
         low = values & values.dtype.type(min(0xFFFF, np.iinfo(values.dtype).max))
         halves = (values - low).astype(np.float64), low.astype(np.float64)
-        return double_add(*halves, mode) if target.name == "f64" else narrowed(target, odd_sum(*halves), mode)
+        found = double_add(*halves, mode) if target.name == "f64" else narrowed(target, odd_sum(*halves), mode)
+        return saturated(found) if saturates else found
 
+    if saturates and target.name == "bf16":
+        raise Unsupported("saturation of bf16")
     return convert
 
 
@@ -154,6 +159,8 @@ def _clamped(target: Scalar) -> Callable[[Values], Values]:
 
 def _to_tf32(modifiers: list[str]) -> Callable[[Values], Values]:
     """Return the rounding of fp32 to the 19 bits of TF32; `rna`: to nearest, ties away from zero."""
+    if ignored := {"sat", "relu", "ftz"} & {*modifiers}:
+        raise Unsupported(f"the modifier .{min(ignored)} of a conversion to tf32")
 
     def convert(values: Values) -> Values:
         bits: Values = values.view(np.uint32)

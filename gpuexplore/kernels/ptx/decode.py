@@ -15,6 +15,7 @@ from gpuexplore.kernels.ptx.conversions import CONVERSIONS
 from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Step
 from gpuexplore.kernels.ptx.lanes import TOGETHER
 from gpuexplore.kernels.ptx.memories import Memories
+from gpuexplore.kernels.ptx.modifiers import expect_known_modifiers
 from gpuexplore.kernels.ptx.program import Instruction, Program
 from gpuexplore.kernels.ptx.scalars import Values, scalar
 from gpuexplore.kernels.ptx.tensor_cores import TENSOR_CORES
@@ -84,6 +85,7 @@ def _decoded(decoder: Decoder, memories: Memories, instruction: Instruction, obs
 
 
 def _step(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
+    expect_known_modifiers(instruction)
     if instruction.opcode in _ALONE:
         return _ALONE[instruction.opcode](decoder, instruction)
     if instruction.opcode in _WITH_MEMORY:

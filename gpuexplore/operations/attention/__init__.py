@@ -111,5 +111,5 @@ OPERATION = Operation(
     samples=_samples,
     roundings=lambda _: 2,  # the weights between the products, and the output
     awkward=((1, 1, 1, 1), (1, 2, 1, 65), (2, 3, 33, 17), (1, 1, 257, 64), (3, 1, 65, 256)),
-    simulated=((1, 1, 1, 1), (1, 3, 3, 33), (2, 1, 2, 65)),
+    simulated=((1, 1, 1, 1), (1, 2, 17, 33), (2, 1, 5, 256), (2, 1, 2, 65)),
 )

@@ -47,5 +47,5 @@ OPERATION = element_wise(
             "notebook-1000", Shape.of(m=1000, n=1000), "the notebook's element-wise product on the CPU, then on CUDA"
         ),
     ),
-    simulated=((1, 1), (257, 1), (129, 3)),
+    simulated=((1, 1), (257, 1), (16, 264), (129, 3)),
 )

@@ -13,9 +13,11 @@ from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.kernel_targets import compile_for, kernel_of
 
+EXECUTED = ("8.0", "9.0")  # of the compute capabilities: where instructions for asynchronous work came
+
 
 @cache
-def ptx_of(key, capability, dimensions=None):
+def ptx_of(key, capability, dimensions):
     """Return the PTX of a kernel, named as in `matmul/numba-cuda-vector/fp32`, at its default block.
 
     `dimensions`: of its arrays, where they are not those it is usually compiled for.
@@ -51,17 +53,28 @@ def case(key, lengths):
     return shape, inputs, Reference(operation, dtype, inputs)
 
 
-def launched(key, lengths, capability="8.0", change=None, **options):
-    """Return the report and the accuracy of one launch; `change`: what is done to the PTX before."""
+def launched(key, lengths, text=None, capability="8.0", **options):
+    """Return the report and the accuracy of one launch; `text`: the PTX, where it is another than compiled here."""
     operation, implementation, dtype = found(key)
     shape, inputs, reference = case(key, lengths)
     out = np.zeros(operation.output(shape), dtype.storage)
     geometry = implementation.geometry.launch(out.shape)
     arrays = [array.reshape(-1) if kernel_of(operation, implementation).flat else array for array in (*inputs, out)]
-    text = ptx_of(key, capability, unusual_dimensions(operation, shape))
-    program = parse(change(text) if change else text)
-    report = run(program, Grid(geometry.grid, geometry.block), arrays, Options(unwritten=(len(inputs),), **options))
+    dimensions = unusual_dimensions(operation, shape)
+    if text is None or dimensions is not None:
+        text = ptx_of(key, capability, dimensions)
+    report = run(parse(text), Grid(geometry.grid, geometry.block), arrays, Options(unwritten=(len(inputs),), **options))
     return report, judge(dtype.widen(report.arrays[-1].reshape(out.shape)), reference, shape)
+
+
+def lengths_of(shape):
+    """Return the lengths of a shape's axes, in their order."""
+    return tuple(length for _, length in shape.axes)
+
+
+def is_asynchronous(report):
+    """Whether a launch had copies or products that arrive late or early."""
+    return any("async" in name for name in report.executed)
 
 
 def is_right(report, accuracy):

@@ -6,6 +6,7 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from gpuexplore.dtypes import DTYPES
 from tests.kernels.ptx.snippets import WARP, computed
 
 RANDOM = np.random.default_rng(7)
@@ -189,3 +190,83 @@ def test_overflow_makes_an_infinity_or_the_largest_number_by_the_mode():
 
     assert computed("add.rn.f32 {out}, {0}, {0};", large, kind=np.float32)[0] == inf
     assert computed("add.rz.f32 {out}, {0}, {0};", large, kind=np.float32)[0] == most
+
+
+def pairs(kind, values):
+    """Return numbers two by two in words, as a format of 16 bits."""
+    return np.ascontiguousarray(DTYPES[kind].round(values)).view(np.uint32)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f16x2", "fp16"), ("bf16x2", "bf16")])
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("add.rn", lambda a, b, c: a + b),
+        ("sub.rn", lambda a, b, c: a - b),
+        ("mul.rn", lambda a, b, c: a * b),
+        ("fma.rn", lambda a, b, c: a * b + c),
+        ("min", lambda a, b, c: np.minimum(a, b)),
+        ("max", lambda a, b, c: np.maximum(a, b)),
+        ("neg", lambda a, b, c: -a),
+        ("abs", lambda a, b, c: np.abs(a)),
+    ],
+    ids=["add", "sub", "mul", "fma", "min", "max", "neg", "abs"],
+)
+def test_both_halves_of_a_register_are_computed_and_rounded_once(kind, dtype, name, function):
+    row = DTYPES[dtype]
+    exact = [row.widen(row.round(RANDOM.standard_normal(2 * WARP))).astype(np.float64) for _ in range(3)]
+    count = {"fma": 3, "neg": 1, "abs": 1}.get(name[:3], 2)
+    sources = ", ".join(f"{{{i}}}" for i in range(count))
+
+    words = [pairs(dtype, values) for values in exact[:count]]
+    found = computed(f"{name}.{kind} {{out}}, {sources};", *words, kind=np.uint32)
+
+    assert found.tolist() == pairs(dtype, function(*exact)).tolist()
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f16", "fp16"), ("bf16", "bf16")])
+def test_narrow_formats_are_saturated_and_ordered_as_wide_ones(kind, dtype):
+    row = DTYPES[dtype]
+    a = row.round(np.array([-1.0, 0.25, 2.0, nan] * 8)).view(np.uint16)
+    zeros = row.round(np.zeros(WARP)).view(np.uint16)
+
+    limited = computed(f"add.sat.{kind} {{out}}, {{0}}, {{1}};", a, zeros, kind=np.uint16)
+    larger = computed(f"max.{kind} {{out}}, {{0}}, {{1}};", a, zeros, kind=np.uint16)
+    larger_or_nan = computed(f"max.NaN.{kind} {{out}}, {{0}}, {{1}};", a, zeros, kind=np.uint16)
+
+    assert row.widen(limited.view(row.storage))[:4].tolist() == [0, 0.25, 1, 0]
+    assert row.widen(larger.view(row.storage))[:4].tolist() == [0, 0.25, 2, 0]
+    assert np.isnan(row.widen(larger_or_nan.view(row.storage))[3])
+
+
+def test_negative_zero_is_less_than_zero():
+    a = np.array([0.0, -0.0, -0.0, 0.0] * 8, np.float32)
+    b = np.array([-0.0, 0.0, -0.0, 0.0] * 8, np.float32)
+
+    less = computed("min.f32 {out}, {0}, {1};", a, b, kind=np.float32)
+    more = computed("max.f32 {out}, {0}, {1};", a, b, kind=np.float32)
+
+    assert np.signbit(less[:4]).tolist() == [True, True, True, False]
+    assert np.signbit(more[:4]).tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f16", "fp16"), ("bf16", "bf16")])
+@pytest.mark.parametrize("mode", MODES)
+def test_sums_of_narrow_formats_are_the_nearest_that_the_mode_allows(kind, dtype, mode):
+    row = DTYPES[dtype]
+    exact = [row.widen(row.round(RANDOM.standard_normal(WARP))).astype(np.float64) for _ in range(2)]
+    a, b = (row.round(values).view(np.uint16) for values in exact)
+
+    bits = computed(f"add.{mode}.{kind} {{out}}, {{0}}, {{1}};", a, b, kind=np.uint16)
+
+    total = exact[0] + exact[1]  # exact in float64
+    found, wider, narrower = (
+        row.widen((bits + np.uint16(step)).view(row.storage)).astype(np.float64) for step in (0, 1, 0xFFFF)
+    )
+    allowed = {
+        "rz": (np.abs(found) <= np.abs(total)) & (np.abs(wider) > np.abs(total)),
+        "rn": found == row.widen(row.round(total)),
+        "rm": (found <= total) & (np.where(found > 0, wider, narrower) > total),
+        "rp": (found >= total) & (np.where(found > 0, narrower, wider) < total),
+    }
+    assert allowed[mode].all()

@@ -115,3 +115,9 @@ def test_values_that_must_saturate_do():
     a = np.array([-1, 0.5, 7, nan] * 8, np.float32)
 
     assert computed("cvt.sat.f32.f32 {out}, {0};", a, kind=np.float32)[:4].tolist() == [0, 0.5, 1, 0]
+
+
+def test_whole_numbers_are_saturated_as_fractions():
+    a = np.array([-3, 0, 1, 7] * 8, np.int32)
+
+    assert computed("cvt.rn.sat.f32.s32 {out}, {0};", a, kind=np.float32)[:4].tolist() == [0, 0, 1, 1]

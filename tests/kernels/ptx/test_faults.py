@@ -117,12 +117,37 @@ def test_barrier_that_some_lanes_do_not_reach_is_found():
 
 
 def test_unknown_instruction_is_named_with_its_line():
-    with pytest.raises(Unsupported, match=r"line 13 of the PTX cannot be run here: wgmma\.fence\.sync"):
-        launch(kernel("wgmma.fence.sync.aligned;"), NUMBERS)
-    with pytest.raises(Unsupported, match=r"the type \.f8"):
-        launch(kernel("add.f8 %r1, %r2, %r3;"), NUMBERS)
+    with pytest.raises(Unsupported, match=r"line 13 of the PTX cannot be run here: mbarrier\.init\.b64"):
+        launch(kernel("mbarrier.init.b64 [%r1], 1;"), NUMBERS)
     with pytest.raises(Unsupported, match="a barrier of another number"):
         launch(kernel("bar.sync 1, 64;"), NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "about"),
+    [
+        ("add.f8 %r1, %r2, %r3", r"the modifier \.f8 of add is not known here"),
+        ("add.cc.u32 %r1, %r2, %r3", r"the modifier \.cc of add is not known here"),
+        ("fma.rn.relu.f16 %h1, %h2, %h3, %h4", r"the modifier \.relu of fma is not known here"),
+        ("min.xorsign.abs.f32 %f1, %f2, %f3", r"the modifier \.xorsign of min is not known here"),
+        ("ld.global.v8.f32 %f1, [%d0]", r"the modifier \.v8 of ld is not known here"),
+        ("cvt.rn.satfinite.f16.f32 %h1, %f1", r"the modifier \.satfinite of cvt is not known here"),
+        ("cvt.rn.relu.bf16x2.f32 %r1, %f1, %f2", r"the modifier \.relu of a conversion of two numbers"),
+        ("cvt.rna.relu.tf32.f32 %r1, %f2", r"the modifier \.relu of a conversion to tf32"),
+        ("mad.hi.sat.s32 %r1, %r2, %r3, %r4", "saturation of a product of whole numbers"),
+        ("sub.sat.s32 %r1, %r2, %r3", "saturation of a difference of whole numbers"),
+        ("add.ftz.bf16 %h1, %h2, %h3", "zeros for subnormal numbers of bf16"),
+        ("rcp.approx.ftz.f64 %x1, %x2", "which keeps 20 bits of the fraction"),
+        ("bar.red.popc.u32 %r1, 0, %p1", r"the modifier \.red of bar is not known here"),
+        ("bar.arrive 1, 64", r"the modifier \.arrive of bar is not known here"),
+        ("fence.proxy.tensormap::generic.release.gpu", r"the modifier \.tensormap::generic of fence is not known"),
+        ("cp.async.bulk.shared::cluster.global [%r1], [%d0], 16", r"the modifier \.bulk of cp is not known here"),
+        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %r1, %r2, %r3, %r4", r"\(mma\.sync\.aligned\.m8n8k4"),
+    ],
+)
+def test_modifier_that_is_not_known_is_named(instruction, about):
+    with pytest.raises(Unsupported, match=about):
+        launch(kernel(f"{instruction};"), NUMBERS)
 
 
 def test_text_without_a_kernel_and_other_arguments_are_refused():

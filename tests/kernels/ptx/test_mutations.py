@@ -1,4 +1,8 @@
-"""Kernels that are wrong on purpose: what the interpreter would miss, a wrong kernel could hide behind."""
+"""Kernels that are wrong on purpose: what the interpreter would miss, a wrong kernel could hide behind.
+
+Each of our kernels, in one dtype and those with asynchronous copies in all, is changed at places spread over its PTX.
+A change must be noticed at one of the shapes of its operation, by a fault or by a wrong number.
+"""
 
 import re
 
@@ -7,78 +11,74 @@ import pytest
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
-from tests.kernels.ptx.launches import is_right, launched, ptx_of
+from gpuexplore.operations.kernel_targets import capabilities_for
+from scripts.compiled_kernels import kernels
+from scripts.compiled_kernels import key as key_of
+from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_of, ptx_of
+from tests.operations.shapes import simulated_shapes
 
-BARRIER = r"bar\.sync\s+0;"
-BOUND = r"setp\.ge\.s64"
-PRODUCT = r"(mma\.sync\S+ \{[^}]*\}, \{)([^,]*), ([^,]*),"
-CASES = {  # many tiles deep, so that every copy matters; the rows of all fragments are inside
-    "matmul/numba-cuda-shared/fp32": (33, 17, 65),
-    "matmul/numba-cuda-register/fp32": (33, 17, 65),
-    "matmul/numba-cuda-vector/fp32": (33, 17, 65),
-    "matmul/numba-cuda-tensorcore/bf16": (64, 136, 72),
-    "matmul/numba-cuda-tensorcore/fp16": (64, 136, 72),
-    "matmul/numba-cuda-tensorcore/tf32": (64, 72, 68),
-    "softmax/numba-cuda/fp32": (3, 257),
-    "layer_norm/numba-cuda/fp32": (3, 257),
-    "matmul/numba-cuda-naive/fp32": (33, 17, 65),
-    "matvec/numba-cuda/fp32": (33, 65),
-    "vector_add/numba-cuda-naive/fp32": (257,),
-    "conv2d/numba-cuda/fp32": (2, 3, 5, 7, 17, 3),
+BEST = "matmul/numba-cuda/"  # made of other steps
+BOUND = "bound off by one"
+MUTATIONS = {
+    "no barrier": (r"bar\.sync\s+0;", ""),
+    "one group too few": (r"(wait_group\S*)\s+(\d)", lambda found: f"{found[1]} {int(found[2]) + 1}"),
+    "registers swapped": (r"(mma\.sync\S+ \{[^}]*\}, \{)([^,]*), ([^,]*),", r"\1\3, \2,"),
+    "not transposed": (r"(ldmatrix\S+)\.trans", r"\1"),
+    BOUND: (r"setp\.ge\.s64(\s+%p\d+, %rd\d+, %rd\d+)", r"setp.gt.s64\1"),
+    "no fence of registers": (r"wgmma\.fence\S+;", ""),
+    "no fence of the proxy": (r"fence\.proxy\.async\S*;", ""),
+    "group not closed": (r"(wgmma\.|cp\.async\.)commit_group\S*;", ""),
 }
-TENSOR_CORES = [key for key in CASES if "tensorcore" in key]
-WITH_BARRIERS = list(CASES)[:8]
-
-pytestmark = pytest.mark.long
+PLACES = 3  # of one mutation in one kernel
+pytestmark = pytest.mark.ptx
 
 
-def survivors(key, pattern, instead, *, step=1):
-    """Return those of the places where a pattern occurs at which replacing it goes unnoticed."""
-    text = ptx_of(key, "8.0")
-    places = list(re.finditer(pattern, text))
-    assert places, f"{key} has no {pattern}"
-    return [i for i in range(0, len(places), step) if is_unnoticed(key, text, places[i], instead)]
+def mutated():
+    """Yield a kernel of each implementation, of those with asynchronous copies in every dtype."""
+    seen = set()
+    for operation, implementation, dtype in kernels():
+        key = key_of(operation, implementation, dtype)
+        narrow = implementation.dtypes and "fp64" not in implementation.dtypes
+        if not key.startswith(BEST) and (narrow or (operation.name, implementation.name) not in seen):
+            seen.add((operation.name, implementation.name))
+            yield pytest.param((operation, implementation, dtype), id=key)
 
 
-def is_unnoticed(key, text, place, instead):
-    changed = text[: place.start()] + place.expand(instead) + text[place.end() :]
-    return is_right(*launched(key, CASES[key], change=lambda _: changed))
+@pytest.mark.parametrize("kernel", [*mutated()])
+def test_every_mutation_is_noticed(record_property, kernel):
+    key = key_of(*kernel)
+    capability = next(each for each in EXECUTED if each in capabilities_for(*kernel))
+    text, tried = ptx_of(key, capability, None), 0
+    for name, (pattern, instead) in MUTATIONS.items():
+        if name == BOUND and not is_bound_by_each(kernel, text):
+            continue
+        places = list(re.finditer(pattern, text))
+        for place in places[:: max(1, -(-len(places) // PLACES))]:
+            changed = text[: place.start()] + expanded(place, instead) + text[place.end() :]
+            noticed = is_noticed(kernel, changed, capability)
+            record_property("mutation", [key, name, noticed])
+            assert noticed, f"{name}: {place[0]} in line {text.count(chr(10), 0, place.start()) + 1}"
+            tried += 1
+    assert tried or "bar.sync" not in text
 
 
-@pytest.mark.parametrize("key", CASES)
-def test_unchanged_kernel_is_right(key):
-    assert is_right(*launched(key, CASES[key]))
+def is_bound_by_each(kernel, text):
+    """Whether each bound alone keeps a thread within an array.
+
+    Tiles are filled up with zeros, by which what another bound lets in is multiplied; a loop that strides in steps of
+    several elements does a last step of them or single ones.
+    """
+    geometry = kernel[1].geometry
+    return ".shared" not in text and geometry.tile(geometry.checked(None)) is not None
 
 
-@pytest.mark.parametrize("key", WITH_BARRIERS)
-def test_every_missing_barrier_is_noticed(key):
-    assert survivors(key, BARRIER, "") == []
+def expanded(place, instead):
+    return instead(place) if callable(instead) else place.expand(instead)
 
 
-@pytest.mark.parametrize("key", TENSOR_CORES)
-def test_waiting_for_one_group_too_few_is_noticed(key):
-    assert survivors(key, r"wait_group 1", "wait_group 2") == []
-
-
-@pytest.mark.parametrize("key", TENSOR_CORES)
-def test_registers_of_a_fragment_swapped_are_noticed(key):
-    assert survivors(key, PRODUCT, r"\1\3, \2,", step=5) == []
-
-
-@pytest.mark.parametrize("key", TENSOR_CORES[:2])
-def test_fragments_that_are_not_transposed_are_noticed(key):
-    assert survivors(key, r"\.trans", "") == []
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "matmul/numba-cuda-naive/fp32",
-        "matmul/numba-cuda-shared/fp32",
-        "matvec/numba-cuda/fp32",
-        "vector_add/numba-cuda-naive/fp32",
-        "conv2d/numba-cuda/fp32",
-    ],
-)
-def test_every_bound_off_by_one_is_noticed(key):
-    assert survivors(key, BOUND, "setp.gt.s64") == []
+def is_noticed(kernel, text, capability):
+    shapes = simulated_shapes(kernel[0])
+    return any(
+        not is_right(*launched(key_of(*kernel), lengths_of(shape), text, capability))
+        for shape in (*shapes[1:], shapes[0])
+    )
