@@ -16,7 +16,7 @@ PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run check test faults evil ptx lint format types layers style bench kernels docs screenshots clean
+.PHONY: help run check test faults gpu evil ptx lint format types layers style bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -41,6 +41,10 @@ faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web serve
 
 ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, at every shape and mutated; ten minutes
 	$(BIN)/pytest $(PARALLEL) -m "ptx"
+
+gpu: $(VENV)/.dev  ## on a machine with a GPU: the tests that need one, then the self-test, ten minutes, with a report to send
+	$(BIN)/pytest -q -m gpu
+	$(BIN)/gpuexplore selftest
 
 evil: $(VENV)/.dev  ## try implementations that cheat, crash or hang, by command line and queue; ten minutes
 	$(BIN)/python -m benchmarks.evil
@@ -69,9 +73,10 @@ bench: $(VENV)/.dev  ## gpuexplore against its peers
 kernels: $(VENV)/.dev $(VENV)/.cuda130  ## compile every CUDA kernel and record its registers, spills and main loop
 	$(BIN)/python -m scripts.compiled_kernels --other $(VENV)/cuda130/bin/python
 
-docs: $(VENV)/.dev  ## write docs/support.md and the table of docs/gpu.md again
+docs: $(VENV)/.dev  ## write docs/support.md and the tables of docs/gpu.md again
 	$(BIN)/python -m scripts.support_matrix
 	$(BIN)/python -m scripts.verified_gpus
+	$(BIN)/python -m scripts.expected_gpus
 
 screenshots: $(VENV)/.dev  ## take the pictures of the documentation again
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \

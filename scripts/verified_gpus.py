@@ -11,7 +11,6 @@ from gpuexplore.recorded.catalog import recorded_results
 from gpuexplore.recorded.recording import Recording
 
 FILE = Path(__file__).parents[1] / "docs" / "gpu.md"
-BEGIN, END = "<!-- verified: begin -->\n", "<!-- verified: end -->\n"
 
 
 def main() -> None:
@@ -21,9 +20,15 @@ def main() -> None:
 
 def page(text: str) -> str:
     """Return the page `text` with its table as it has to be."""
-    before, rest = text.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return with_table(text, "verified", table())
+
+
+def with_table(text: str, name: str, lines: str) -> str:
+    """Return the page `text` with `lines` as its generated table `name`."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, rest = text.split(begin)
+    _, after = rest.split(end)
+    return f"{before}{begin}\n{lines}\n{end}{after}"
 
 
 def table() -> str:

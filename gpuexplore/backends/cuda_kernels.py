@@ -3,12 +3,32 @@
 Only `numba_cuda` imports this, inside its functions: it loads Numba.
 """
 
+from itertools import count
 from typing import Any
 
 from numba import config, cuda
 
-SIMULATED = bool(config.ENABLE_CUDASIM)
-SPIN_STEP_NS = 1000  # what `nanosleep` sleeps about
+if config.ENABLE_CUDASIM:
+    _CYCLES = count(step=2**40)
+
+    def clock() -> int:
+        """Return a number that grows far with every call: the simulator has no clock, and nothing to wait for."""
+        return next(_CYCLES)
+
+else:
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    @intrinsic
+    def clock(_typing: Any) -> Any:
+        """Return the cycles that this multiprocessor has counted."""
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            read = ir.FunctionType(ir.IntType(64), ())
+            return builder.asm(read, "mov.u64 $0, %clock64;", "=l", (), side_effect=True)
+
+        return types.int64(), emit
 
 
 @cuda.jit
@@ -30,8 +50,8 @@ def read(array: Any, totals: Any) -> None:
 
 
 @cuda.jit
-def spin(steps: int) -> None:
-    """Sleep so many steps; the simulator has no sleep."""
-    if not SIMULATED:
-        for _ in range(steps):
-            cuda.nanosleep(SPIN_STEP_NS)
+def spin(cycles: int) -> None:
+    """Keep busy for so many cycles."""
+    began = clock()
+    while clock() - began < cycles:
+        pass

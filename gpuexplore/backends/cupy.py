@@ -9,13 +9,12 @@ from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Call, Clock, EventTimer, Stream
+from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, Stream
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
 INSTALL = "pip install cupy-cuda13x"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
-SPIN_HZ = 2e9  # cycles of the device: about what GPUs run at, and how long exactly does not matter
 SPIN = 'extern "C" __global__ void spin(long long n) { for (long long t = clock64(); clock64() - t < n;); }'
 WHEELS = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 

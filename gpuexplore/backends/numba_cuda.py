@@ -12,7 +12,7 @@ from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Call, Clock, EventTimer, Stream
+from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, Stream
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
@@ -103,7 +103,7 @@ def timer(device: str, clock: Clock) -> EventTimer:
         elapsed_s,
         wait=cuda.synchronize,
         on_device=lambda: cuda.gpus[index],
-        spin=lambda seconds: cuda_kernels.spin[1, 1](max(1, round(seconds * 1e9 / cuda_kernels.SPIN_STEP_NS))),
+        spin=lambda seconds: cuda_kernels.spin[1, 1](int(seconds * SPIN_HZ)),
     )
     return EventTimer(stream, clock)
 

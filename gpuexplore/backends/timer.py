@@ -15,6 +15,7 @@ Clock = Callable[[], int]  # nanoseconds, monotonic
 # perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, because a median of single calls can
 # miss the slow ones of a skewed distribution
 MIN_BATCH_S = 100e-6
+SPIN_HZ = 2e9  # cycles of a GPU: about what they run at; how long exactly the self-test finds out
 
 
 class Timer(Protocol):
@@ -77,7 +78,7 @@ class Stream:
         elapsed_s: seconds between two recorded events.
         wait: returns when the device has done everything.
         on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
-        spin: enqueues about so many seconds in which the device only keeps busy.
+        spin: enqueues SPIN_HZ cycles for each of so many seconds, in which the device only keeps busy.
     """
 
     new_event: Callable[[], Any]
@@ -111,6 +112,11 @@ class EventTimer:
     def calls_per_round(self, call_s: float) -> int:
         """Return as many calls as fill a round."""
         return max(1, min(self.MAX_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
+
+    def spin(self, seconds: float) -> None:
+        """Enqueue SPIN_HZ cycles of the device for each of so many seconds: a kernel whose length is known."""
+        with self._stream.on_device():
+            self._stream.spin(seconds)
 
     def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return one sample per call."""

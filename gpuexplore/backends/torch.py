@@ -9,13 +9,12 @@ from gpuexplore.backends import host, host_memory
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import Call, Clock, EventTimer, HostTimer, Stream, Timer
+from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, HostTimer, Stream, Timer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
 
 INSTALL = "pip install torch==2.13.0"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
-SPIN_HZ = 2e9  # cycles of the device: about what GPUs run at, and how long exactly does not matter
 MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
 POISONED_BLOCKS = range(1, 17)  # of unused memory, for an output that moves: as many as fit the bytes, at least one
 POISONED_BYTES = 2**20

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "lesson": "the lessons: list them, check a file, run one here, print a sheet",
     "train": "train a small model in several precisions in turns: losses, phases, processes",
     "tensor": "shape, strides, views, copies and writes of an expression, step by step",
+    "selftest": "whether what is measured and computed on this machine is right, and a report to send",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",

@@ -55,6 +55,11 @@ class CudaKernel:
         configured = _compiled(self, dtype, chosen)[launch.grid, launch.block]
         return lambda: configured(*arrays)
 
+    def launched_registers(self, dtype: DType, block: Block | None = None) -> int | None:
+        """Return the registers of a thread as the driver tells them of what `build` launched; None: nothing yet."""
+        found = _compiled(self, dtype, self.geometry.checked(block)).get_regs_per_thread()
+        return max(found.values(), default=None)
+
 
 def sum_type(dtype: DType) -> Any:
     """Return the NumPy type that a kernel keeps its sums in."""

@@ -166,7 +166,7 @@ def install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch_on(cuda))
     monkeypatch.setitem(sys.modules, "cupy", cupy_on(cuda))
     monkeypatch.setattr(numba, "cuda", numba_on(cuda), raising=False)
-    kernels = SimpleNamespace(SPIN_STEP_NS=1000, **{name: Kernel(cuda, name) for name in ("overwrite", "read", "spin")})
+    kernels = SimpleNamespace(**{name: Kernel(cuda, name) for name in ("overwrite", "read", "spin")})
     monkeypatch.setitem(sys.modules, "gpuexplore.backends.cuda_kernels", kernels)
     monkeypatch.setattr(backends, "cuda_kernels", kernels, raising=False)
     return cuda

@@ -6,7 +6,8 @@ import pytest
 
 from gpuexplore.backends.cuda_driver import LEAST_DRIVERS
 from gpuexplore.recorded import catalog
-from scripts import verified_gpus
+from gpuexplore.selftest.checks import CHECKS
+from scripts import expected_gpus, verified_gpus
 from scripts.verified_gpus import FILE, page, table
 from tests.analysis.made import ok
 from tests.measure.fakes import GPU, environment
@@ -18,6 +19,17 @@ TEXT = FILE.read_text(encoding="utf-8")
 
 def test_table_is_up_to_date():
     assert page(TEXT) == TEXT, "docs/gpu.md is not up to date: run make docs"
+
+
+def test_tables_of_what_to_expect_are_up_to_date_and_name_their_sources():
+    assert expected_gpus.page(TEXT) == TEXT, "docs/gpu.md is not up to date: run make docs"
+    assert "| Tesla T4 | 320 GB/s | 8.10 TFLOP/s |  | 65.0 TFLOP/s |" in expected_gpus.expected()
+    assert "siboehm.com" in expected_gpus.published()
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_every_check_of_the_self_test_has_a_row(check):
+    assert f"| `{check.name}` |" in TEXT
 
 
 def test_every_capability_kernels_are_compiled_for_has_a_row():

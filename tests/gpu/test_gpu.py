@@ -1,16 +1,12 @@
 """What only a real GPU can show: right answers, honest events, a device with peaks and their source."""
 
-import os
-from functools import cache
 from itertools import product
 
 import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.cli import EXIT_OK, main
-from gpuexplore.devices import discover
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure import GPU_NUMBERING
 from gpuexplore.measure.candidate import unsupported
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
@@ -27,32 +23,6 @@ CUDA = [
 ]
 
 
-@cache
-def why_not(backend):
-    """Return why a library finds no GPU although the driver does, or None."""
-    if backend in ("torch", "torch_compile", "triton"):
-        import torch
-
-        return None if torch.cuda.is_available() else f"torch {torch.__version__} finds no GPU"
-    from numba import cuda
-
-    return None if cuda.is_available() else "numba-cuda finds no GPU"
-
-
-def skip_without(backend):
-    if reason := why_not(backend):
-        pytest.skip(reason)
-
-
-@pytest.fixture(scope="module")
-def gpu():
-    os.environ.update(GPU_NUMBERING)  # before anything loads CUDA
-    found = [device for device in discover() if device.kind == "cuda"]
-    if not found:
-        pytest.skip("discovery finds no CUDA device")
-    return found[0]
-
-
 def measured(case, device):
     events = []
     measure_group([case], device, report=events.append)
@@ -65,8 +35,8 @@ def case_of(operation, implementation, dtype, device, *, shape, **options):
 
 
 @pytest.mark.parametrize(("operation", "implementation", "dtype"), CUDA)
-def test_implementation_agrees_with_the_reference_and_is_timed(gpu, operation, implementation, dtype):
-    skip_without(implementation.backend)
+def test_implementation_agrees_with_the_reference_and_is_timed(gpu, needs, operation, implementation, dtype):
+    needs(implementation.backend)
     reason = unsupported(operation, implementation, dtype, gpu)
 
     for shape in awkward_shapes(operation):
@@ -79,9 +49,9 @@ def test_implementation_agrees_with_the_reference_and_is_timed(gpu, operation, i
 
 
 @pytest.mark.parametrize("dtype", [row for row in DTYPES.values() if row.name != "fp64"], ids=lambda row: row.name)
-def test_large_product_is_timed_to_its_end_and_not_to_its_launch(gpu, dtype):
+def test_large_product_is_timed_to_its_end_and_not_to_its_launch(gpu, needs, dtype):
     """A launch takes microseconds: without waiting for the device the rate would be far above every peak."""
-    skip_without("torch")
+    needs("torch")
     operation = OPERATIONS["matmul"]
     implementation, shape = operation.implementation_named("torch"), operation.shape_of_size(4096)
     result = measured(case_of(operation, implementation, dtype, gpu, shape=shape), gpu)
@@ -96,8 +66,8 @@ def test_large_product_is_timed_to_its_end_and_not_to_its_launch(gpu, dtype):
 
 
 @pytest.mark.parametrize("backend", ["torch", "numba_cuda"])
-def test_event_times_are_positive_and_one_a_call(gpu, backend):
-    skip_without(backend)
+def test_event_times_are_positive_and_one_a_call(gpu, needs, backend):
+    needs(backend)
     operation = OPERATIONS["vector_add"]
     implementation = next(one for one in operation.implementations if one.backend == backend)
     result = measured(case_of(operation, implementation, DTYPES["fp32"], gpu, shape=Shape.of(n=10**6)), gpu)
@@ -108,8 +78,8 @@ def test_event_times_are_positive_and_one_a_call(gpu, backend):
     assert "cold" in {flag.name for flag in result.flags}
 
 
-def test_small_case_shows_warm_caches_and_the_time_without_launches(gpu):
-    skip_without("torch")
+def test_small_case_shows_warm_caches_and_the_time_without_launches(gpu, needs):
+    needs("torch")
     implementation = next(one for one in OPERATIONS["matmul"].implementations if one.backend == "torch")
     shape = Shape.of(m=256, k=256, n=256)
     result = measured(case_of(OPERATIONS["matmul"], implementation, DTYPES["fp32"], gpu, shape=shape), gpu)
@@ -130,8 +100,8 @@ def test_discovery_finds_the_device_with_its_peaks_and_their_source(gpu):
     assert gpu.bandwidth is not None
 
 
-def test_record_writes_results_of_the_gpu(gpu, tmp_path):
-    skip_without("torch")
+def test_record_writes_results_of_the_gpu(gpu, needs, tmp_path):
+    needs("torch")
     path = tmp_path / "gpu.jsonl"
     words = ["record", "matmul", "--size", "64", "--dtype", "fp32", "--impl", "torch", "--device", gpu.id]
 

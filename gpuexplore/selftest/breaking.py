@@ -1,0 +1,61 @@
+"""Implementations of `vector_add` that break, in the worker of a self-test only: does the next case survive them?"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import gpuexplore.operations
+from gpuexplore.backends import load_backend
+from gpuexplore.dtypes import DType
+from gpuexplore.operations.contract import Implementation
+
+OPERATION = "vector_add"
+FAR_ELEMENTS = 2**44  # 64 TiB behind an array: no GPU has that much
+MUCH_ELEMENTS = 2**47  # 512 TiB
+STRAYING, GREEDY = "selftest-straying", "selftest-greedy"
+
+
+def build_straying(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+    """Return a call that writes far behind its output: CUDA ends the context for it."""
+    from numba import cuda
+
+    def stray(array: Any, far: int) -> None:
+        array[far] = array[0]
+
+    kernel: Any = cuda.jit(stray)
+    return lambda: kernel[1, 1](out, FAR_ELEMENTS)
+
+
+def build_greedy(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+    """Return a call that asks for more memory than there is."""
+    device = f"cuda:{getattr(getattr(out, 'device', None), 'index', None) or 0}"
+    library = load_backend("torch" if type(out).__module__.startswith("torch") else "numba_cuda")
+    return lambda: library.empty((MUCH_ELEMENTS,), dtype, device)
+
+
+def greedy_of(library: str) -> str:
+    """Return the name of the implementation that takes too much memory by a library."""
+    return f"{GREEDY}-{library.replace('_', '-')}"
+
+
+def add_breaking() -> None:
+    """Add them to the operations of this process."""
+    rows = [Implementation(STRAYING, "selftest_straying", "numba_cuda", "vector", "breaks on purpose")]
+    _make_module("selftest_straying", build_straying)
+    _make_module("selftest_greedy", build_greedy)
+    rows += [
+        Implementation(greedy_of(library), "selftest_greedy", library, "vector", "breaks on purpose")
+        for library in ("numba_cuda", "torch")
+    ]
+    known = dict(gpuexplore.operations.OPERATIONS)
+    operation = known[OPERATION]
+    known[OPERATION] = replace(operation, implementations=(*operation.implementations, *rows))
+    gpuexplore.operations.OPERATIONS = MappingProxyType(known)
+
+
+def _make_module(name: str, build: Callable[..., Any]) -> None:
+    module: Any = ModuleType(f"gpuexplore.operations.{OPERATION}.{name}")
+    module.build = build
+    sys.modules[module.__name__] = module

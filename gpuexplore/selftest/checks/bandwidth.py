@@ -1,0 +1,76 @@
+"""Do copies reach the memory's bandwidth and not more, and what share of a copy do memory-bound kernels reach?"""
+
+from collections.abc import Iterable, Sequence
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.measure.candidate import unsupported
+from gpuexplore.model import Bandwidth, Case, Device, Options, Result, Status
+from gpuexplore.operations import operation_named
+from gpuexplore.selftest.bench import Bench
+from gpuexplore.selftest.contract import FRACTION, Check, Figure, Finding, judged, skipped
+from gpuexplore.units import format_bytes_per_s, format_percent
+
+GOAL = 0.9  # of the best copy
+MEMORY_BOUND = ("vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm")
+MOST = 1.05  # of the peak: faster is a wrong time, or a cache
+LEAST = {"cuda": 0.6, "cpu": 0.2}  # slower: others use the device, or it is not the one that is described
+CACHES = 8  # an array is so many times the last-level cache
+ASSUMED_CACHE_BYTES, ROW = 2**25, 4096
+DTYPE = DTYPES["fp32"]
+
+
+def run(bench: Bench) -> Finding:
+    """Return what copies reach, then kernels of ours."""
+    copies = _rates(bench, "copy")
+    best = max(copies.values(), default=None)
+    figures = [Figure(f"copy, {name}", rate, "B/s") for name, rate in copies.items()]
+    if best is None:
+        return skipped(bench.no_answer())
+    peak = bench.device.bandwidth
+    problems = _problems(best, peak, bench.device)
+    if peak:
+        figures.append(Figure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
+    hand_written = {} if bench.is_quick else _of_kernels(bench)
+    figures += [Figure(name, rate / best, FRACTION, f"of the copy; goal {GOAL}") for name, rate in hand_written.items()]
+    notes = () if peak else ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
+    return judged(problems, figures, notes)
+
+
+def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:
+    if peak is None:
+        return []
+    share, least = best / peak.bytes_per_s, LEAST[device.kind]
+    if least <= share <= MOST:
+        return []
+    why = "no memory is faster than it can be" if share > MOST else f"below {format_percent(least)} something is wrong"
+    rates = f"{format_bytes_per_s(best)} of {format_bytes_per_s(peak.bytes_per_s)}"
+    return [f"the best copy reaches {rates}, {format_percent(share)}: {why}"]
+
+
+def _of_kernels(bench: Bench) -> dict[str, float]:
+    rows = ("numba-cuda",) if bench.device.kind == "cuda" else ("numba-cpu",)
+    return {f"{name}, {rows[0]}": rate for name in MEMORY_BOUND for rate in _rates(bench, name, rows).values()}
+
+
+def _rates(bench: Bench, name: str, only: Sequence[str] = ()) -> dict[str, float]:
+    operation, device = operation_named(name), bench.device
+    rows = [row for row in operation.usual if unsupported(operation, row, DTYPE, device) is None]
+    count = CACHES * (device.cache_bytes or ASSUMED_CACHE_BYTES) // DTYPE.itemsize_bytes
+    lengths = (count,) if len(operation.axes) == 1 else (max(1, count // ROW), ROW)
+    shape = type(operation.shape_of_size(1))(tuple(zip(operation.axes, lengths, strict=True)))
+    options = Options(cache="cold" if device.kind == "cuda" else "warm")
+    cases = [
+        Case(name, shape, DTYPE.name, row.name, device.id, options) for row in rows if not only or row.name in only
+    ]
+    return dict(_timed(bench.measure(cases), operation.byte_count(shape, DTYPE)))
+
+
+def _timed(results: Iterable[Result], byte_count: int) -> list[tuple[str, float]]:
+    return [
+        (result.case.implementation, byte_count / result.measurement.median_s)
+        for result in results
+        if result.status is Status.OK and result.measurement
+    ]
+
+
+CHECK = Check("bandwidth", "Copies against the memory's peak", run, share=0.15)

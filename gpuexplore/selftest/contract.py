@@ -1,0 +1,168 @@
+"""What a check is, what it finds, and the report of all of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from gpuexplore.model import Device
+from gpuexplore.units import (
+    UNKNOWN,
+    format_bytes,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_seconds,
+    format_si,
+)
+
+if TYPE_CHECKING:
+    from gpuexplore.selftest.bench import Bench
+
+SCHEMA_VERSION = 1
+FULL_S, QUICK_S = 600.0, 120.0
+FRACTION = "fraction"
+
+
+class Verdict(StrEnum):
+    """How a check ended."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    SKIPPED = "skipped"
+
+
+_FORMATS: Mapping[str, Callable[[float | None], str]] = {
+    "s": format_seconds,
+    "B": format_bytes,
+    "B/s": format_bytes_per_s,
+    "FLOP/s": format_flop_per_s,
+    "Hz": lambda value: format_si(value, "Hz"),
+    "W": lambda value: format_si(value, "W"),
+    FRACTION: format_percent,
+    "": lambda value: UNKNOWN if value is None else f"{value:g}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A quantity that a check found.
+
+    Attributes:
+        name: of what.
+        value: in SI base units, or a text; None is unknown.
+        unit: of the value: a key of the formats, e.g. `s`; empty: a count, or a text.
+        note: what to compare it with.
+    """
+
+    name: str
+    value: float | str | None
+    unit: str = ""
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value as people read it."""
+        return self.value if isinstance(self.value, str) else _FORMATS[self.unit](self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found.
+
+    Attributes:
+        said: sentences: why it failed or was skipped, else what to know.
+        figures: what it rests on.
+    """
+
+    verdict: Verdict
+    said: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = ()) -> Finding:
+    """Return a finding that fails where there are problems; `notes` are said in either case."""
+    return Finding(Verdict.FAIL if problems else Verdict.PASS, (*problems, *notes), tuple(figures))
+
+
+def skipped(reason: str, figures: tuple[Figure, ...] = ()) -> Finding:
+    """Return the finding of what was not checked."""
+    return Finding(Verdict.SKIPPED, (reason,), figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that has to hold.
+
+    Attributes:
+        name: for JSON and the documentation.
+        title: for readers.
+        run: finds out on a bench; whatever it raises is a failure.
+        kinds: of devices it is for.
+        least_s: seconds below which it is not begun.
+        share: of the whole time, which it may use at most.
+        in_quick: whether it is part of the quick test.
+    """
+
+    name: str
+    title: str
+    run: Callable[["Bench"], Finding]
+    kinds: tuple[str, ...] = ("cpu", "cuda")
+    least_s: float = 5.0
+    share: float = 0.2
+    in_quick: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one check ended, and how long it took."""
+
+    name: str
+    title: str
+    verdict: Verdict
+    said: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    lasted_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a self-test found.
+
+    Attributes:
+        stand_in: what stood in for the device, so that nobody takes its figures for measured ones; empty: nothing.
+        no_gpu: why no GPU was tested; empty: one was.
+        files: what lies beside the report, by what it is.
+    """
+
+    started_utc: str
+    app_version: str
+    commit: str | None
+    command: str
+    device: Device
+    is_quick: bool
+    lasted_s: float
+    outcomes: tuple[Outcome, ...]
+    stand_in: str = ""
+    no_gpu: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a check failed."""
+        return any(outcome.verdict is Verdict.FAIL for outcome in self.outcomes)
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how many checks ended so."""
+        return sum(outcome.verdict is verdict for outcome in self.outcomes)
+
+    @property
+    def headline(self) -> str:
+        """How it went, in a sentence."""
+        counts = ", ".join(f"{self.count(verdict)} {words}" for verdict, words in _WORDS.items())
+        return f"{self.device.title}: {counts}, in {format_seconds(self.lasted_s)}"
+
+
+_WORDS = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.SKIPPED: "skipped"}
+Payload = Mapping[str, Any]

@@ -1,0 +1,1 @@
+"""What happens in the process that measures: `probe(device, time, **arguments)` yields payloads, one a figure."""

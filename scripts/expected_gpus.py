@@ -1,0 +1,67 @@
+"""Writes the tables of docs/gpu.md that say what to expect: peaks of the table of accelerators, and results of others.
+
+Usage: python -m scripts.expected_gpus. A test fails when a table is not what this would write.
+"""
+
+from gpuexplore.analysis.kernels.ladder import PUBLISHED
+from gpuexplore.analysis.utilization.published import best_results
+from gpuexplore.devices import ACCELERATORS, Accelerator, bandwidth_of, peaks_of
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
+from scripts.verified_gpus import FILE, with_table
+
+LEAST_CAPABILITY = (7, 5)  # what kernels are compiled for
+PEAKS = (("fp32", "vector"), ("bf16", "matrix"), ("fp16", "matrix"))
+UNKNOWN = ""
+
+
+def main() -> None:
+    """Write the tables into the page."""
+    FILE.write_text(page(FILE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def page(text: str) -> str:
+    """Return the page `text` with its tables as they have to be."""
+    return with_table(with_table(text, "expected", expected()), "published", published())
+
+
+def expected() -> str:
+    """Return a row for each GPU of the table that kernels are compiled for."""
+    heading = "| GPU | bandwidth | fp32 | bf16 tensor cores | fp16 tensor cores | product that others published |"
+    rows = [_row(accelerator) for accelerator in ACCELERATORS if _is_compiled_for(accelerator)]
+    return "\n".join([heading, "| --- |" + " --- |" * 5, *rows]) + "\n"
+
+
+def published() -> str:
+    """Return a row for each share of the vendor's library that others published."""
+    rows = [
+        f"| `{rung.implementation}` | {format_percent(rung.share)} | {_linked(rung.source, rung.conditions)} |"
+        for rung in PUBLISHED
+    ]
+    return "\n".join(["| rung like | share | source |", "| --- | --- | --- |", *rows]) + "\n"
+
+
+def _linked(source: str, words: str) -> str:
+    """Return `words` as a link, or with their source behind them where that is a document."""
+    return f"[{words}]({source})" if source.startswith("https://") else f"{words} ({source})"
+
+
+def _is_compiled_for(accelerator: Accelerator) -> bool:
+    if accelerator.vendor != "NVIDIA":  # theirs is a name
+        return False
+    return tuple(map(int, accelerator.compute_capability.split("."))) >= LEAST_CAPABILITY
+
+
+def _row(accelerator: Accelerator) -> str:
+    peaks = {(peak.dtype, peak.unit): peak for peak in peaks_of(accelerator)}
+    bandwidth = bandwidth_of(accelerator)
+    cells = [accelerator.name, format_bytes_per_s(bandwidth.bytes_per_s) if bandwidth else UNKNOWN]
+    cells += [format_flop_per_s(peaks[key].flop_per_s) if key in peaks else UNKNOWN for key in PEAKS]
+    found = [
+        _linked(result.source, f"{format_flop_per_s(result.flop_per_s)} in {result.dtype}")
+        for result in best_results(accelerator.key)
+    ]
+    return f"| {' | '.join([*cells, ', '.join(found)])} |"
+
+
+if __name__ == "__main__":
+    main()

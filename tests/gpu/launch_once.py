@@ -1,0 +1,27 @@
+"""Launches one kernel of ours at awkward shapes, for a tool that watches it: OPERATION IMPLEMENTATION DTYPE."""
+
+import sys
+
+from gpuexplore.devices import device_named, discover
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.measure import prepare_process
+from gpuexplore.measure.candidate import build_candidate
+from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.inputs import make_inputs
+from gpuexplore.model import Case
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.awkward import awkward_shapes
+
+
+def main(operation, implementation, dtype):
+    prepare_process()
+    known, kind, clock = operation_named(operation), dtype_named(dtype), Timekeeper().clock
+    device = device_named("cuda:0", discover())
+    for shape in awkward_shapes(known):
+        case = Case(operation, shape, dtype, implementation, device.id)
+        inputs = make_inputs(known, shape, kind, "normal")
+        build_candidate(case, known, device, inputs=inputs, clock=clock).first_call_s(clock)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

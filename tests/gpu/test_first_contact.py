@@ -1,0 +1,219 @@
+"""What a first GPU has to show of timers, numbering, kernels and survival."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuexplore.backends import BACKENDS, load_backend
+from gpuexplore.devices import is_cut_into_instances
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.driver_device import device_for
+from gpuexplore.measure.runner import measure_group
+from gpuexplore.model import Case, Options, Result, Shape, Status
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.recorded import validate
+from gpuexplore.selftest.checks import clock, flush, ladder, registers, survival, timer
+from gpuexplore.selftest.contract import Verdict
+
+pytestmark = pytest.mark.gpu
+MATMUL, VECTOR_ADD = OPERATIONS["matmul"], OPERATIONS["vector_add"]
+CUDA_LIBRARIES = [name for name in BACKENDS if "cuda" in load_backend(name).DEVICE_KINDS]
+LARGE = [Shape.of(m=n, k=k, n=n) for n, k in ((4097, 4097), (8192, 8192), (1024, 8192))]
+LARGEST = Shape.of(m=46400, k=1024, n=46400)
+OURS = [
+    pytest.param(
+        operation.name, row.name, next(name for name in (*row.dtypes, "fp32")), id=f"{operation.name}-{row.name}"
+    )
+    for operation in OPERATIONS.values()
+    for row in operation.implementations
+    if row.geometry
+]
+WARM, SLACK = Options(cache="warm"), 1.05
+SANITIZER_S = 300
+REFUSED = (Status.UNSUPPORTED, Status.OUT_OF_MEMORY, Status.SKIPPED)
+
+
+def one_result(results):
+    (result,) = (event for event in results if isinstance(event, Result))
+    return result
+
+
+def measured_here(case, device):
+    events = []
+    measure_group([case], device, report=events.append)
+    return one_result(events)
+
+
+def measured_in_a_worker(case, device):
+    events, engine = [], LocalEngine([device])
+    try:
+        engine.measure([case], events.append, lambda: False)
+    finally:
+        engine.close()
+    return one_result(events)
+
+
+def assert_passes(finding):
+    """Skip what could not be checked here; a failure shows its sentences."""
+    if finding.verdict is Verdict.SKIPPED:
+        pytest.skip(" ".join(finding.said))
+    assert finding.verdict is Verdict.PASS, "\n".join(finding.said)
+
+
+@pytest.mark.parametrize("library", CUDA_LIBRARIES)
+def test_every_library_computes_on_the_gpu_that_is_described(gpu, needs, library):
+    needs(library)
+    told = load_backend(library).driver_facts(gpu.id).uuid
+
+    assert device_for(load_backend(library), gpu).uuid == gpu.uuid
+    assert told is None or is_cut_into_instances(gpu.uuid) or told.replace("-", "") in gpu.uuid.replace("-", "")
+
+
+@pytest.mark.parametrize("implementation", ["torch", "numba-cuda"])
+def test_second_gpu_is_the_same_in_this_process_and_in_a_worker(second_gpu, needs, implementation):
+    needs(MATMUL.implementation_named(implementation).backend)
+    case = Case("matmul", MATMUL.shape_of_size(2048), "fp32", implementation, second_gpu.id)
+    here, there = measured_here(case, second_gpu), measured_in_a_worker(case, second_gpu)
+
+    assert (here.status, there.status) == (Status.OK, Status.OK), (here.reason, there.reason)
+    assert here.environment.device.uuid == there.environment.device.uuid == second_gpu.uuid
+    assert here.measurement.median_s == pytest.approx(there.measurement.median_s, rel=0.1)
+
+
+def test_gpu_chosen_by_a_variable_is_the_one_that_is_recorded(second_gpu, needs, tmp_path):
+    needs("torch")
+    path = tmp_path / "second.jsonl"
+    words = ["record", "matmul", "--size", "64", "--dtype", "fp32", "--impl", "torch", "--device", "cuda:0"]
+    words += ["--by", "a tester", "--commit", "0123456789ab", "--budget", "0.01", "--out", str(path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuexplore", *words],
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SANITIZER_S,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert [device.uuid for device in validate(path).provenance.devices] == [second_gpu.uuid]
+
+
+def test_kernel_of_known_length_is_read_right_by_every_library(bench):
+    assert_passes(timer.run(bench))
+
+
+def test_copy_is_as_fast_behind_every_flush(bench):
+    assert_passes(flush.run(bench))
+
+
+def test_clock_is_held_under_two_seconds_of_load(bench):
+    assert_passes(clock.run(bench))
+
+
+def test_one_broken_case_ends_alone(bench):
+    assert_passes(survival.run(bench))
+
+
+def test_kernels_launched_have_the_registers_that_are_shown(bench):
+    assert_passes(registers.run(bench))
+
+
+def test_every_rung_is_right_and_its_share_of_cublas_is_told(bench, record_property):
+    found = ladder.run(bench)
+    for figure in found.figures:
+        record_property(figure.name, figure.value)
+
+    assert_passes(found)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("implementation", ["torch", "numba-cuda"])
+@pytest.mark.parametrize("shape", [*LARGE, LARGEST], ids=str)
+def test_large_products_are_right(gpu, needs, shape, implementation, dtype):
+    row = MATMUL.implementation_named(implementation)
+    needs(row.backend)
+    result = measured_here(Case("matmul", shape, dtype, row.name, gpu.id, Options(budget_s=0.5)), gpu)
+    if result.status in REFUSED:
+        pytest.skip(result.reason)
+
+    assert result.status is Status.OK, result.reason
+
+
+@pytest.mark.parametrize("size", [256, 1024])
+def test_replayed_from_a_graph_a_call_takes_no_longer_than_cold(gpu, needs, size):
+    needs("torch")
+    result = measured_here(Case("matmul", MATMUL.shape_of_size(size), "fp32", "torch", gpu.id), gpu)
+    graph = [contrast for contrast in result.measurement.contrasts if contrast.condition == "graph"]
+    if not graph:
+        pytest.skip("the call is too long to be replayed")
+
+    assert graph[0].reason is None
+    assert graph[0].median_s <= SLACK * result.measurement.median_s
+
+
+@pytest.mark.parametrize("size", [256, 1024, 4096])
+def test_times_are_those_of_tritons_own_benchmark(gpu, needs, size):
+    needs("triton")
+    import torch
+    import triton
+
+    left, right = (torch.randn(size, size, device=gpu.id, dtype=torch.bfloat16) for _ in range(2))
+    theirs_s = triton.testing.do_bench(lambda: torch.mm(left, right), return_mode="median") * 1e-3
+    case = Case("matmul", MATMUL.shape_of_size(size), "bf16", "torch", gpu.id, Options(cache="cold", budget_s=0.5))
+    result = measured_here(case, gpu)
+
+    assert result.status is Status.OK, result.reason
+    assert result.measurement.median_s == pytest.approx(theirs_s, rel=0.02, abs=0.5e-6)
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck"])
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), OURS)
+def test_compute_sanitizer_finds_nothing(gpu, needs, operation, implementation, dtype, tool):
+    needs("numba_cuda")
+    row = OPERATIONS[operation].implementation_named(implementation)
+    if (sanitizer := shutil.which("compute-sanitizer")) is None:
+        pytest.skip("compute-sanitizer is not installed: it comes with the CUDA toolkit")
+    if reason := unsupported(OPERATIONS[operation], row, DTYPES[dtype], gpu):
+        pytest.skip(reason)
+    words = [sys.executable, "-m", "tests.gpu.launch_once", operation, implementation, dtype]
+    done = subprocess.run(
+        [sanitizer, "--tool", tool, "--error-exitcode", "86", *words],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SANITIZER_S,
+    )
+
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+
+def test_instance_of_a_gpu_has_no_peaks_of_the_whole(gpu):
+    if not is_cut_into_instances(gpu.uuid) and not gpu.uuid.startswith("MIG-"):
+        pytest.skip(f"{gpu.name} is not cut into instances (MIG)")
+
+    assert gpu.spec_key is None
+    assert gpu.bandwidth is None
+
+
+def test_laptops_gpu_is_not_taken_for_the_desktops(gpu):
+    if "Laptop" not in gpu.name:
+        pytest.skip(f"{gpu.name} is no GPU of a laptop")
+
+    assert gpu.spec_key is None or "laptop" in gpu.spec_key
+
+
+def test_gpu_in_no_table_is_measured_cold(gpu, needs):
+    needs("torch")
+    if gpu.cache_bytes:
+        pytest.skip(f"{gpu.name} is in the table")
+    result = measured_here(Case("vector_add", Shape.of(n=10**6), "fp32", "torch", gpu.id), gpu)
+
+    assert result.status is Status.OK, result.reason
+    assert "cold" in {flag.name for flag in result.flags}

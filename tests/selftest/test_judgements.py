@@ -1,0 +1,250 @@
+"""What a check makes of what its probe reports: each has figures that pass, and figures that fail with a sentence."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.model import Bandwidth, Result, Status
+from gpuexplore.selftest.breaking import STRAYING, greedy_of
+from gpuexplore.selftest.checks import CHECKS, bandwidth, clock, correctness, flush, ladder, registers, survival, timer
+from gpuexplore.selftest.contract import Verdict
+from tests.measure.fakes import CPU, GPU, environment, measurement
+
+PEAK = Bandwidth(1e12, "datasheet", "a test")
+
+
+class FakeBench:
+    """A device whose worker answers what a test lays out."""
+
+    def __init__(self, *, device=GPU, libraries=("numba_cuda", "torch"), answers=None, results=None, is_quick=True):
+        self.device, self.is_quick, self.unusable = device, is_quick, set()
+        self.libraries = lambda: libraries
+        self.answers, self.results = answers, results
+
+    def probe(self, name, **arguments):
+        found = self.answers(**arguments)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def measure(self, cases):
+        return tuple(result for case in cases if (result := self.results(case)))
+
+    def left_s(self):
+        return 60.0
+
+    def is_over(self):
+        return False
+
+    def no_answer(self):
+        return "out of time"
+
+
+def ended(case, status=Status.OK, *, time_s=1e-3, reason="because"):
+    if status is Status.OK:
+        return Result(case, status, measurement=measurement(*(time_s,) * 10), environment=environment(GPU))
+    return Result(case, status, reason)
+
+
+def read(read_s, cache="warm"):
+    def answer(library):
+        nothing = {"library": library, "length_s": 0.0, "cache": "warm", "read_s": 1e-6}
+        return [nothing, {**nothing, "cache": cache, "length_s": 20e-6, "known_s": (20e-6, 20.2e-6), "read_s": read_s}]
+
+    return answer
+
+
+@pytest.mark.parametrize("read_s", [19.5e-6, 20e-6, 22e-6, 25e-6])
+def test_timer_may_read_the_start_of_a_kernel_too(read_s):
+    assert timer.run(FakeBench(answers=read(read_s))).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("read_s", "words"), [(10e-6, "0.495 times"), (40e-6, "1.98 times"), (26e-6, "1.29 times")])
+def test_timer_that_reads_another_length_is_wrong(read_s, words):
+    found = timer.run(FakeBench(answers=read(read_s)))
+
+    assert found.verdict is Verdict.FAIL
+    assert words in found.said[0]
+    assert len(found.said) == 2, "a sentence for each library"
+
+
+def test_library_whose_timer_fails_is_told_and_the_other_is_tried():
+    def answer(library):
+        return GpuExploreError("no events") if library == "torch" else read(20e-6)(library)
+
+    found = timer.run(FakeBench(answers=answer))
+
+    assert found.said == ("torch: no events",)
+    assert "numba_cuda, 20.0 µs, warm" in {figure.name for figure in found.figures}
+
+
+def test_cold_call_of_a_cpu_may_wait_for_the_interpreter():
+    on_cpu = FakeBench(device=CPU, answers=read(45e-6, "cold"))
+
+    assert timer.run(on_cpu).verdict is Verdict.PASS
+    assert timer.run(FakeBench(answers=read(45e-6, "cold"))).verdict is Verdict.FAIL
+
+
+def copied(times):
+    def answer(library, flushes):
+        return [{"library": library, "flush": name, "median_s": time_s} for name, time_s in times.items()]
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ({None: 1e-5, "torch": 2e-5, "numba_cuda": 2.1e-5}, None),
+        ({None: 1e-5, "torch": 2e-5, "numba_cuda": 3e-5}, "more than 15.0 % apart"),
+        ({None: 3e-5, "torch": 2e-5, "numba_cuda": 2e-5}, "cold caches make nothing faster"),
+        ({None: 3e-5}, "was not timed in the time there was"),
+    ],
+)
+def test_flushes_empty_the_cache_alike(times, words):
+    found = flush.run(FakeBench(answers=copied(times), libraries=("torch",)))
+
+    assert (words in found.said[0]) if words else (found.verdict, found.said) == (Verdict.PASS, ())
+
+
+def copying(bytes_per_s, peak=PEAK):
+    device = replace(GPU, bandwidth=peak, cache_bytes=2**20)
+    byte_count = 2 * 8 * 2**20
+    return FakeBench(device=device, results=lambda case: ended(case, time_s=byte_count / bytes_per_s))
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "words"),
+    [(0.9e12, ""), (1.2e12, "no memory is faster than it can be"), (0.3e12, "below 60.0 % something is wrong")],
+)
+def test_copy_reaches_the_memorys_peak_and_not_more(bytes_per_s, words):
+    found = bandwidth.run(copying(bytes_per_s))
+
+    assert found.verdict is (Verdict.FAIL if words else Verdict.PASS)
+    assert words in " ".join(found.said)
+
+
+def test_copy_without_a_known_peak_is_told_and_not_judged():
+    found = bandwidth.run(copying(1e15, peak=None))
+
+    assert found.verdict is Verdict.PASS
+    assert found.said == ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
+
+
+def loaded(clocks_mhz, reasons=()):
+    def answer(**_):
+        busy = [{"clock_hz": mhz and mhz * 1e6, "throttle_reasons": list(reasons)} for mhz in clocks_mhz]
+        return [{"before": {}, "busy": busy, "samples": 10, "rate_flop_per_s": 1e12}]
+
+    return FakeBench(answers=answer)
+
+
+@pytest.mark.parametrize(
+    ("bench", "verdict", "words"),
+    [
+        (loaded([900, 950, 940]), Verdict.PASS, ""),
+        (loaded([300, 300]), Verdict.FAIL, "30.0 % of the rated clock, and the driver names no reason"),
+        (loaded([300, 300], ["software power cap"]), Verdict.PASS, ""),
+        (loaded([1500]), Verdict.FAIL, "an overclocked card, or a reading of another GPU"),
+        (loaded([None, None]), Verdict.SKIPPED, "the driver does not tell the clock"),
+    ],
+)
+def test_clock_held_under_load_is_near_the_rated_one_or_there_is_a_reason(bench, verdict, words):
+    found = clock.run(bench)
+
+    assert found.verdict is verdict
+    assert words in " ".join(found.said)
+
+
+def test_goals_of_the_ladder_are_told_and_not_required():
+    def result_of(case):
+        return ended(case, time_s=1e-3 if case.implementation == "torch" else 2e-3)
+
+    found = ladder.run(FakeBench(results=result_of))
+    told = {figure.name: figure for figure in found.figures}
+
+    assert found.verdict is Verdict.PASS
+    assert told["numba-cuda-vector, fp32"].value == 0.5
+    assert told["best of ours, fp32"].note == "goal 85.0 % not reached"
+
+
+def test_rung_that_is_wrong_fails_the_ladder():
+    def result_of(case):
+        return ended(case, Status.INCORRECT if case.implementation == "numba-cuda" else Status.OK)
+
+    found = ladder.run(FakeBench(results=result_of))
+
+    assert found.verdict is Verdict.FAIL
+    assert "numba-cuda in fp32 ended incorrect: because" in found.said
+
+
+def broken(outcomes):
+    return FakeBench(results=lambda case: ended(case, outcomes.get(case.implementation, Status.OK)))
+
+
+ALONE = {
+    STRAYING: Status.ERROR,
+    greedy_of("numba_cuda"): Status.OUT_OF_MEMORY,
+    greedy_of("torch"): Status.OUT_OF_MEMORY,
+}
+
+
+def test_broken_case_that_ends_alone_is_survived():
+    assert survival.run(broken(ALONE)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "words"),
+    [
+        (ALONE | {"torch": Status.ERROR}, f"torch beside {STRAYING} ended error: because"),
+        (ALONE | {STRAYING: Status.OK}, f"{STRAYING} should end error, and ended ok"),
+        (ALONE | {greedy_of("torch"): Status.ERROR}, "should end out_of_memory, and ended error"),
+    ],
+)
+def test_case_that_takes_others_along_is_told(outcomes, words):
+    found = survival.run(broken(outcomes))
+
+    assert found.verdict is Verdict.FAIL
+    assert words in " ".join(found.said)
+
+
+def compiled(launched):
+    return lambda **_: [{"launched": launched, "shown": 64, "toolkit": "13.0", "recorded": 60}]
+
+
+@pytest.mark.parametrize("launched", [66, None])
+def test_kernel_launched_has_the_registers_that_are_shown(launched):
+    equal, other = (registers.run(FakeBench(answers=compiled(count))) for count in (64, launched))
+
+    assert (equal.verdict, other.verdict) == (Verdict.PASS, Verdict.FAIL)
+    assert f"the kernel launched has {launched} registers, the one shown 64" in other.said[0]
+
+
+def test_correctness_names_what_is_wrong_and_counts_what_is_too_slow():
+    def result_of(case):
+        wrong, slow = (case.operation, case.dtype) == ("copy", "fp32"), case.operation == "conv2d"
+        return ended(case, Status.INCORRECT if wrong else Status.SKIPPED if slow else Status.OK)
+
+    found = correctness.run(FakeBench(results=result_of, is_quick=False))
+    told = {figure.name: figure.value for figure in found.figures}
+
+    assert found.verdict is Verdict.FAIL
+    assert any(sentence.startswith("copy n=257 fp32 numba-cuda ended incorrect") for sentence in found.said)
+    assert told["too slow to try"] > 0
+    assert told["not right"] >= 3, "each awkward length"
+
+
+def test_correctness_of_a_part_is_no_pass():
+    found = correctness.run(FakeBench(results=lambda case: ended(case) if case.operation == "copy" else None))
+
+    assert found.verdict is Verdict.SKIPPED
+    assert "all right" in found.said[0]
+
+
+def test_every_check_of_a_gpu_is_tried_by_name():
+    """Whoever adds a check gives it figures that pass and figures that fail, here or on the stand-in."""
+    tried = {bandwidth, clock, correctness, flush, ladder, registers, survival, timer}
+    on_the_stand_in = {"environment", "recording"}
+
+    assert {check.name for check in CHECKS} == {module.CHECK.name for module in tried} | on_the_stand_in

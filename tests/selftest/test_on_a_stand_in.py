@@ -1,0 +1,107 @@
+"""A self-test from its command line to its report, on a GPU that is not there, and with a fault planted in it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.recorded import validate
+from gpuexplore.selftest.checks import CHECKS
+from tests.selftest import stand_in
+
+pytestmark = pytest.mark.slow
+LIMIT_S = 300
+
+
+@pytest.fixture
+def selftest(tmp_path, repository):
+    """Return how to run a self-test on the stand-in: its exit code, its report, and what it said."""
+
+    def run(*words, checks="", operations="copy", fault=""):
+        folder = tmp_path / "report"
+        own = {
+            "GPUEXPLORE_HOME": str(tmp_path / "home"),
+            "PYTHONPATH": os.pathsep.join([str(repository), *sys.path]),
+            stand_in.CHECKS: checks,
+            stand_in.OPERATIONS: operations,
+            stand_in.FAULT: fault,
+            stand_in.GONE: str(tmp_path / "gone"),
+        }
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "tests.selftest.stand_in", "selftest", "--out", str(folder), *words],
+            env=os.environ | own,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+        assert (folder / "report.json").exists(), done.stderr
+        return done, json.loads((folder / "report.json").read_text(encoding="utf-8")), folder
+
+    return run
+
+
+def verdicts(report):
+    return {outcome["name"]: outcome["verdict"] for outcome in report["outcomes"]}
+
+
+def said(report, name):
+    (outcome,) = (outcome for outcome in report["outcomes"] if outcome["name"] == name)
+    return " ".join(outcome["said"])
+
+
+def figures(report, name):
+    (outcome,) = (outcome for outcome in report["outcomes"] if outcome["name"] == name)
+    return {figure["name"]: figure["value"] for figure in outcome["figures"]}
+
+
+def test_every_check_runs_to_its_end_and_the_report_says_that_it_is_simulated(selftest):
+    done, report, folder = selftest("--by", "a tester")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+
+    assert verdicts(report) == {check.name: "pass" for check in CHECKS}, done.stdout
+    assert done.returncode == EXIT_OK
+    assert report["stand_in"] == stand_in.STAND_IN
+    assert f"Simulated: {stand_in.STAND_IN}" in done.stdout
+    assert "Simulated." in page
+    assert not re.search(r"(?:src|href)=\"(?!#)", page), "it has to be readable with nothing beside it"
+    assert figures(report, "environment")["driver"] == "580.65.06"
+    assert figures(report, "timer")["torch, 100 µs, cold"] == pytest.approx(100e-6, rel=0.05)
+    assert figures(report, "survival")["selftest-greedy-torch"] == "out_of_memory"
+    assert 0.85 < figures(report, "bandwidth")["of the peak"] < 0.95
+    recording = validate(folder / "recording.jsonl")
+    assert (recording.provenance.recorded_by, recording.missing) == ("a tester", ())
+
+
+@pytest.mark.parametrize(
+    ("fault", "guilty", "sentence", "beside"),
+    [
+        ("old-driver", "environment", "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06", "flush"),
+        ("double-timer", "timer", "reads 200 µs for a kernel of 100 µs (warm): 2 times as long", "flush"),
+        ("wrong-kernel", "correctness", "softmax m=255,n=257 fp32 numba-cuda ended incorrect", "clock"),
+        ("other-kernel", "registers", "the kernel launched has 40 registers, the one shown 32", "clock"),
+    ],
+)
+def test_fault_fails_its_check_with_a_sentence_and_the_others_go_on(selftest, fault, guilty, sentence, beside):
+    operations = "matmul" if guilty == "registers" else "softmax"
+    done, report, _ = selftest("--quick", checks=f"{guilty},{beside}", operations=operations, fault=fault)
+    found = verdicts(report)
+
+    assert found.pop(guilty) == "fail"
+    assert sentence in said(report, guilty)
+    assert sentence in done.stdout
+    assert set(found.values()) == {"pass"}
+    assert done.returncode == EXIT_FAILED
+
+
+def test_gpu_that_falls_off_the_bus_is_said_once_and_what_needs_it_is_skipped(selftest):
+    done, report, _ = selftest("--quick", checks="environment,ladder,survival", fault="lost")
+
+    assert verdicts(report) == {"environment": "pass", "ladder": "fail", "survival": "skipped"}
+    assert f"the driver no longer lists cuda:0, Stand-in GPU (GPU-{stand_in.UUID}): it fell off the bus" in done.stdout
+    assert said(report, "survival").startswith("the GPU was lost")
+    assert done.returncode == EXIT_FAILED

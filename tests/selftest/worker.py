@@ -1,0 +1,17 @@
+"""The worker of a self-test on the stand-in."""
+
+from threadpoolctl import threadpool_limits
+
+from gpuexplore.measure import in_turns, prepare
+from gpuexplore.selftest.probes import registers, timer
+from gpuexplore.selftest.worker import measure_group, perform, warm_up
+from tests.selftest import stand_in
+
+__all__ = ["measure_group", "perform", "warm_up"]
+
+stand_in.install()
+timer.perf_counter_ns = stand_in.CLOCK
+registers.kernel_of = stand_in.kernel_of
+registers.compile_for = stand_in.compile_for
+prepare.WARM_UP_IDLE_GPU_S = in_turns.WARM_UP_IDLE_GPU_S = 0.01  # its clock needs no warming up
+threadpool_limits(1)  # small products, which threads that wait for a busy core make slow
