@@ -22,7 +22,7 @@ from gpuexplore.devices.cpu_times import CpuLoss, CpuTimes, cpu_loss, cpu_lost_s
 from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
-from gpuexplore.devices.nvml import is_cut_into_instances
+from gpuexplore.devices.nvml import is_cut_into_instances, is_lost
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
 from gpuexplore.devices.telemetry import free_gpu_bytes, governor, read
 
@@ -49,6 +49,7 @@ __all__ = [
     "free_gpu_bytes",
     "governor",
     "is_cut_into_instances",
+    "is_lost",
     "match",
     "memory_by_sysconf",
     "native_dtypes",

@@ -13,6 +13,8 @@ from gpuexplore.devices.cuda_visible_devices import visible_uuids
 from gpuexplore.devices.formula import multiprocessors_from_cores
 from gpuexplore.devices.gpu_facts import GpuFacts, pci_id_of
 
+GPU_IS_LOST = 15  # NVML_ERROR_GPU_IS_LOST
+
 
 @cache
 def load_nvml() -> Any | None:
@@ -53,6 +55,18 @@ def is_cut_into_instances(uuid: str) -> bool:
     nvml = load_nvml()
     handle = None if nvml is None else handle_of(nvml, uuid)
     return handle is not None and _is_cut(nvml, handle)
+
+
+def is_lost(uuid: str) -> bool:
+    """Return whether the driver says that the GPU with this UUID fell off the bus or is otherwise out of reach."""
+    nvml = load_nvml()
+    if nvml is None:
+        return False
+    try:
+        nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByUUID(uuid))
+    except nvml.NVMLError as error:
+        return getattr(error, "value", None) == GPU_IS_LOST
+    return False
 
 
 def read_gpus(nvml: Any, visible: str | None) -> tuple[GpuFacts, ...]:

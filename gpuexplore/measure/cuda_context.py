@@ -7,14 +7,15 @@ https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
 
 import re
 
-from gpuexplore.errors import Cancelled
+from gpuexplore.devices import is_lost
+from gpuexplore.errors import Cancelled, GpuExploreError
 from gpuexplore.measure.failure import describe_error
 from gpuexplore.model import Case, Device
 
 BREAKS_CONTEXT = re.compile(
-    r"(?:[\[(]|\berror:? )(?:700|702|71\d)\b"
+    r"(?:[\[(]|\berror:? )(?:214|220|700|702|71\d|72[01]|999)\b"
     r"|illegal|misaligned|device-side assert|error ?assert|hardware ?stack|address ?space|program counter|invalid ?pc"
-    r"|launch ?fail|launch ?timed? ?out",
+    r"|launch ?fail|launch ?timed? ?out|\bunknown error|uncorrectable",
     re.IGNORECASE,
 )
 _broken: dict[str, str] = {}  # by device: what broke its context
@@ -22,6 +23,10 @@ _broken: dict[str, str] = {}  # by device: what broke its context
 
 class ContextBroken(Cancelled):
     """An earlier case broke the CUDA context, so this one was not measured."""
+
+
+class GpuLost(GpuExploreError):
+    """The driver cannot reach the GPU any more."""
 
 
 def breaks_context(reason: str, device: Device) -> bool:
@@ -35,18 +40,34 @@ def is_broken(device: Device) -> bool:
 
 
 def check_context(device: Device) -> None:
-    """Raise ContextBroken when a case broke the context of `device` in this process."""
+    """Raise ContextBroken when a case broke the context of `device` in this process, GpuLost when nobody reaches it."""
+    _check_reachable(device)
     if earlier := _broken_earlier(device):
         raise earlier
 
 
 def cause_of(error: Exception, case: Case, device: Device) -> Exception:
-    """Return why `case` failed: its own `error`, unless the context was broken before; keep that it broke it."""
+    """Return why `case` failed: its own `error`, unless the context was broken before; keep that it broke it.
+
+    Where the GPU is lost, that is why.
+    """
+    try:
+        _check_reachable(device)
+    except GpuLost as lost:
+        return lost
     if earlier := _broken_earlier(device):
         return earlier
     if breaks_context(describe_error(error), device):
         _broken[device.id] = f"{case.implementation} broke the CUDA context of this process"
     return error
+
+
+def _check_reachable(device: Device) -> None:
+    if device.kind == "cuda" and device.uuid and is_lost(device.uuid):
+        raise GpuLost(
+            f"the driver has lost {device.id} ({device.name}): it fell off the bus or hangs, and answers nobody before "
+            "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
+        )
 
 
 def _broken_earlier(device: Device) -> ContextBroken | None:

@@ -7,6 +7,14 @@ from types import SimpleNamespace
 class FakeError(Exception):
     """What pynvml raises when a device has no answer."""
 
+    value = 3  # NVML_ERROR_NOT_SUPPORTED
+
+
+class FakeLost(FakeError):
+    """What it raises when the driver cannot reach the device any more."""
+
+    value = 15  # NVML_ERROR_GPU_IS_LOST
+
 
 @dataclass
 class FakeGpu:
@@ -23,6 +31,7 @@ class FakeGpu:
     pids: tuple[int, ...] = ()
     pci_device: int | None = None
     milliwatts: int | None = None
+    lost: bool = False
 
 
 @dataclass
@@ -48,6 +57,8 @@ class FakeNvml:
         return gpu.name.encode()
 
     def nvmlDeviceGetMemoryInfo(self, gpu):  # noqa: N802
+        if gpu.lost:
+            raise FakeLost("GPU is lost")
         return SimpleNamespace(total=gpu.memory_bytes)
 
     def nvmlDeviceGetCudaComputeCapability(self, gpu):  # noqa: N802

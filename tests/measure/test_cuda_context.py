@@ -1,15 +1,20 @@
 """An illegal access breaks the CUDA context of its process: only the case that made it is told off."""
 
+import sys
 from dataclasses import replace
+from itertools import count
 
+import numpy as np
 import pytest
 
 from gpuexplore.backends import load_backend
+from gpuexplore.devices import nvml
 from gpuexplore.measure import cuda_context, overhead
 from gpuexplore.measure.cuda_context import breaks_context
 from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Result, Shape, Status
+from tests.devices.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, FakeClock, case
 
@@ -29,6 +34,9 @@ from tests.measure.fakes import CPU, GPU, FakeClock, case
         "CUDARuntimeError: cudaErrorHardwareStackError: hardware stack error",
         "CUDARuntimeError: cudaErrorLaunchTimeout: the launch timed out and was terminated",
         "RuntimeError: Triton Error [CUDA]: an illegal instruction was encountered",
+        "AcceleratorError: CUDA error: unknown error",
+        "CudaAPIError: [999] Call to cuCtxSynchronize results in CUDA_ERROR_UNKNOWN",
+        "AcceleratorError: CUDA error: uncorrectable ECC error encountered",
     ],
 )
 def test_error_after_which_no_call_succeeds_is_known_by_its_code_or_words(reason):
@@ -91,3 +99,49 @@ def test_error_that_leaves_the_context_stops_nothing(gpu):
     results = measured(gpu, "fine", "tiring")
 
     assert (results["tiring"].status, results["fine"].status) == (Status.ERROR, Status.OK)
+
+
+LOST = (
+    "the driver has lost cuda:0 (a made-up GPU): it fell off the bus or hangs, and answers nobody before "
+    "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
+)
+
+
+@pytest.fixture
+def falling(gpu, monkeypatch):
+    """Return a GPU, and its board: once that is lost, its driver says so and every call fails."""
+    board = FakeGpu(gpu.name, "GPU-0", 2**30)
+    monkeypatch.setattr(nvml, "load_nvml", lambda: FakeNvml([board]))
+    return replace(gpu, uuid="GPU-0"), board
+
+
+def test_gpu_that_is_lost_in_mid_run_ends_each_of_its_cases_with_a_sentence_and_none_of_another_device(
+    falling, monkeypatch
+):
+    (device, board), calls = falling, count(1)
+
+    def build(inputs, out, dtype):
+        def run():
+            board.lost = board.lost or (next(calls) == 20 and len(out) > 1)
+            if board.lost:
+                raise RuntimeError("CUDA error: unspecified launch failure")
+            np.add(*inputs, out=out)
+
+        return run
+
+    for name in ("fine", "tiring"):
+        monkeypatch.setattr(sys.modules[f"gpuexplore.operations.vector_add.evil_{name}"], "build", build)
+
+    first, second = measured(device, "fine", "tiring"), measured(device, "fine", length=300)
+
+    for result in (*first.values(), *second.values()):
+        assert (result.status, result.reason) == (Status.ERROR, LOST)
+    assert not breaks_context(LOST, device)  # a fresh process meets the same GPU
+    assert measured(CPU, "numpy")["numpy"].status is Status.OK
+
+
+def test_gpu_that_answers_is_not_lost(falling):
+    device, board = falling
+
+    assert measured(device, "fine")["fine"].status is Status.OK
+    assert not board.lost
