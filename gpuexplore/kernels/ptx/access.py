@@ -24,10 +24,10 @@ def access_bytes(instruction: Instruction) -> int | None:
         return 16
     if instruction.opcode == "cp":
         return _copied_bytes(instruction) if len(instruction.operands) > 2 else None
-    if instruction.opcode not in ("ld", "st") or _space(instruction) not in ("shared", "generic"):
+    if instruction.opcode not in ("ld", "st", "atom", "red") or space_named(instruction) not in ("shared", "generic"):
         return None
     count = max(len(items(operand)) for operand in instruction.operands)
-    return count * scalar(instruction.kind).bits // 8
+    return count * (32 if instruction.kind.endswith("x2") else scalar(instruction.kind).bits) // 8
 
 
 def _copied_bytes(instruction: Instruction) -> int:
@@ -37,13 +37,14 @@ def _copied_bytes(instruction: Instruction) -> int:
     return size.value
 
 
-def _space(instruction: Instruction) -> str:
+def space_named(instruction: Instruction) -> str:
+    """Return the memory that an instruction names, or `generic`."""
     found = (modifier.split("::")[0] for modifier in instruction.modifiers)
     return next((name for name in found if name in SPACES), "generic")
 
 
 def _load(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    kind, space, place = scalar(instruction.kind), _space(instruction), decoder.place
+    kind, space, place = scalar(instruction.kind), space_named(instruction), decoder.place
     target, source = instruction.operands
     puts = [decoder.write(item, kind) for item in items(target)]
     if space == "param":
@@ -81,7 +82,7 @@ def _parameter(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _store(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    kind, space, place = scalar(instruction.kind), _space(instruction), decoder.place
+    kind, space, place = scalar(instruction.kind), space_named(instruction), decoder.place
     raw = scalar(f"u{kind.bits}")
     target, source = instruction.operands
     gets = [decoder.read(item, raw) for item in items(source)]

@@ -9,7 +9,7 @@ from gpuexplore.kernels.ptx.async_proxy import AsyncProxy
 from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.scalars import Values
 
-NOBODY, SEVERAL = -1, -2
+NOBODY, SEVERAL, ATOMIC = -1, -2, -3
 _UNKNOWN = 0xFF  # NaN in every format: what was never written shows
 Triple = tuple[int, int, int]
 Wrong = dict[str, Values]  # what is wrong, and of which accesses
@@ -50,7 +50,7 @@ class SharedMemory:
     Attributes:
         part: bytes of such a part: the size of the smallest access of the kernel.
         written: of each part, whether it has ever been written.
-        writer: of each part, the thread that wrote it since the last barrier, or NOBODY.
+        writer: of each part, the thread that wrote it since the last barrier, ATOMIC, or NOBODY.
         reader: likewise, or SEVERAL.
         coming: of each part, the thread whose asynchronous copy is on its way there, or NOBODY.
         proxy: what tensor cores read by themselves; None in kernels without `wgmma`.
@@ -109,6 +109,22 @@ class SharedMemory:
         self.written[parts] = True
         if self.proxy:
             self.proxy.write(parts, me)
+        return _found(wrong)
+
+    def updated_by(self, parts: Values, threads: Values) -> Wrong:
+        """Note who updates atomically, which others may do at once; return what is wrong with which accesses."""
+        me = threads[:, None]
+        writer, reader = self.writer[parts], self.reader[parts]
+        wrong = {
+            "what nobody wrote is updated": ~self.written[parts],
+            "what another thread wrote is updated without a barrier": (writer >= 0) & (writer != me),
+            "what another thread read is updated without a barrier": (reader != NOBODY) & (reader != me),
+            "what an asynchronous copy is still writing is updated": self.coming[parts] != NOBODY,
+        }
+        if self.proxy:
+            wrong["what a product in flight still reads is updated"] = self.proxy.busy[parts] > 0
+            self.proxy.write(parts, me)
+        self.writer[parts] = ATOMIC
         return _found(wrong)
 
     def copied_by(self, parts: Values, threads: Values) -> Wrong:

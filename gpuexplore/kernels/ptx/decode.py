@@ -9,6 +9,7 @@ import numpy.typing as npt
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.access import ACCESS, access_bytes
 from gpuexplore.kernels.ptx.arithmetic import ARITHMETIC
+from gpuexplore.kernels.ptx.atomics import ATOMICS
 from gpuexplore.kernels.ptx.bits import BITS
 from gpuexplore.kernels.ptx.choices import CHOICES
 from gpuexplore.kernels.ptx.conversions import CONVERSIONS
@@ -23,7 +24,9 @@ from gpuexplore.kernels.ptx.warp import Mask, Warp, masked
 from gpuexplore.kernels.ptx.warpgroups import WARPGROUPS, product_registers, watching_registers
 
 _ALONE: Mapping[str, Callable[[Decoder, Instruction], Step]] = ARITHMETIC | BITS | CHOICES | CONVERSIONS | TOGETHER
-_WITH_MEMORY: Mapping[str, Callable[[Decoder, Memories, Instruction], Step]] = ACCESS | TENSOR_CORES | WARPGROUPS
+_WITH_MEMORY: Mapping[str, Callable[[Decoder, Memories, Instruction], Step]] = (
+    ACCESS | ATOMICS | TENSOR_CORES | WARPGROUPS
+)
 OPCODES = (*_ALONE, *_WITH_MEMORY)
 
 

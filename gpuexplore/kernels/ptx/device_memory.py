@@ -13,7 +13,7 @@ from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
 GUARD_BYTES = 65536  # a row or a tile further is still no other array
 ALIGNMENT = 256  # as allocations of the driver
 _OFFSETS = np.arange(16)
-NOBODY = -1
+NOBODY, ATOMIC = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,24 @@ class DeviceMemory:
         """
         bytes_at = at[:, None] + _OFFSETS[:size_bytes]
         before, me = self.writer[bytes_at], threads[:, None]
-        clash = (before != NOBODY) & (before != me) & ((before < phase[0]) | (self.since[bytes_at] == phase[1]))
+        other_block = (before >= 0) & (before < phase[0])
+        clash = (before != NOBODY) & (before != me) & (other_block | (self.since[bytes_at] == phase[1]))
         self.writer[bytes_at], self.since[bytes_at] = me, phase[1]
         self.written[bytes_at] = True
         found: npt.NDArray[np.bool_] = (clash | (self.writer[bytes_at] != me)).any(1)
         return found
+
+    def updated_by(self, at: Values, size_bytes: int, threads: Values, phase: tuple[int, int]) -> dict[str, Values]:
+        """Note who updates atomically, arguments as for `claim`; return what is wrong with which accesses."""
+        bytes_at = at[:, None] + _OFFSETS[:size_bytes]
+        before, unknown = self.writer[bytes_at], ~self.written[bytes_at].all(1)
+        elsewhere = (before < phase[0]) | (self.since[bytes_at] == phase[1])
+        clash = (before >= 0) & (before != threads[:, None]) & elsewhere
+        self.writer[bytes_at], self.since[bytes_at] = ATOMIC, phase[1]
+        return {
+            "what nobody wrote is updated": unknown,
+            "what another thread writes is updated without a barrier": clash.any(1),
+        }
 
 
 def element_at(address: int, arrays: Sequence[npt.NDArray[Any]]) -> tuple[int, int] | None:

@@ -1,12 +1,14 @@
 """Accesses of warps to the memories: checked, counted, and blamed on the instruction where something is wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.banks import BankCounter
+from gpuexplore.kernels.ptx.block import SharedMemory
 from gpuexplore.kernels.ptx.device_memory import DeviceMemory
 from gpuexplore.kernels.ptx.report import FaultKind, Ledger
 from gpuexplore.kernels.ptx.scalars import Values
@@ -120,6 +122,36 @@ class Memories:
         else:
             raw = np.ascontiguousarray(values).view(np.uint8)
             lanes.warp.stack(self.local_bytes)[lanes.numbers[:, None], lanes.at[:, None] + np.arange(size_bytes)] = raw
+
+    def update(
+        self, place: int, lanes: Lanes, where: tuple[str, int], change: Callable[[Values, int], Values]
+    ) -> Values:
+        """Let checked lanes update what they access, one after the other; return what each found.
+
+        Args:
+            place: of the instruction in the code.
+            lanes: that take part.
+            where: the memory, and the bytes of each access.
+            change: from what a lane finds, and its place among them, to what it leaves; of as many bytes.
+        """
+        space, size_bytes = where
+        if space == "local":
+            raise Unsupported("an atomic update of a thread's stack")
+        block = lanes.warp.block
+        memory: DeviceMemory | SharedMemory = self.device if space == "global" else block.shared
+        if isinstance(memory, DeviceMemory):
+            phase = block.first, block.phase
+            wrong = memory.updated_by(lanes.at, size_bytes, block.first + lanes.threads, phase)
+        else:
+            self.count_banks(place, lanes, size_bytes)
+            wrong = memory.updated_by(memory.parts(lanes.at, size_bytes), lanes.threads)
+        self.note(place, wrong, lanes.threads)
+        found = np.zeros(lanes.at.size, f"u{size_bytes}")
+        for lane in range(found.size):
+            at = lanes.at[lane : lane + 1]
+            found[lane] = memory.load(at, size_bytes, 1)[0, 0]
+            memory.store(at, change(found[lane : lane + 1], lane).reshape(1, 1))
+        return found
 
     def count_banks(self, place: int, lanes: Lanes, size_bytes: int) -> None:
         """Count the passes of an access to shared memory."""

@@ -78,7 +78,6 @@ KNOWN: dict[str, frozenset[str]] = {
     "prefetch": frozenset({"global", "local", "L1", "L2"}),
     "shfl": frozenset({"sync", "up", "down", "bfly", "idx", "b32"}),
     "vote": frozenset({"sync", "all", "any", "uni", "ballot", "pred", "b32"}),
-    "redux": frozenset({"sync", "add", "min", "max", "and", "or", "xor", "s32", "u32", "b32"}),
     "activemask": frozenset({"b32"}),
     "ldmatrix": frozenset({"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "b16"}),
     "atom": _ATOMIC | {"acq_rel"},
