@@ -5,7 +5,7 @@ from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.contract import Check, Figure, Finding, Payload, judged, skipped
 from gpuexplore.units import format_seconds
 
-TOO_LONG, TOO_LONG_S = 0.05, 4e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
+TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
 COLD_CALL_S = 30e-6  # a CPU fetches the interpreter that makes the call from memory again
 TOO_SHORT, TOO_SHORT_S = 0.03, 0.6e-6  # events count half microseconds
 
