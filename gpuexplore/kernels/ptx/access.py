@@ -20,11 +20,17 @@ SPACES = ("global", "shared", "local", "param", "const")
 
 def access_bytes(instruction: Instruction) -> int | None:
     """Return how many bytes of shared memory an instruction accesses for each lane; None for all others."""
+    is_elsewhere = instruction.opcode in ("ld", "st") and memory_of(instruction) not in ("shared", "generic")
+    return None if is_elsewhere else lane_bytes(instruction)
+
+
+def lane_bytes(instruction: Instruction) -> int | None:
+    """Return how many bytes of any memory an instruction accesses for each lane; None where it accesses none."""
     if instruction.opcode == "ldmatrix":
         return 16
     if instruction.opcode == "cp":
         return _copied_bytes(instruction) if len(instruction.operands) > 2 else None
-    if instruction.opcode not in ("ld", "st") or _space(instruction) not in ("shared", "generic"):
+    if instruction.opcode not in ("ld", "st"):
         return None
     count = max(len(items(operand)) for operand in instruction.operands)
     return count * scalar(instruction.kind).bits // 8
@@ -37,13 +43,14 @@ def _copied_bytes(instruction: Instruction) -> int:
     return size.value
 
 
-def _space(instruction: Instruction) -> str:
+def memory_of(instruction: Instruction) -> str:
+    """Return the memory that a load or a store names; `generic` where the address tells."""
     found = (modifier.split("::")[0] for modifier in instruction.modifiers)
     return next((name for name in found if name in SPACES), "generic")
 
 
 def _load(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    kind, space, place = scalar(instruction.kind), _space(instruction), decoder.place
+    kind, space, place = scalar(instruction.kind), memory_of(instruction), decoder.place
     target, source = instruction.operands
     puts = [decoder.write(item, kind) for item in items(target)]
     if space == "param":
@@ -81,7 +88,7 @@ def _parameter(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _store(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    kind, space, place = scalar(instruction.kind), _space(instruction), decoder.place
+    kind, space, place = scalar(instruction.kind), memory_of(instruction), decoder.place
     raw = scalar(f"u{kind.bits}")
     target, source = instruction.operands
     gets = [decoder.read(item, raw) for item in items(source)]
@@ -141,8 +148,8 @@ def _start(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
         lanes = memories.checked(place, lanes, "shared", size_bytes)
         if not lanes.at.size:
             return
-        warp.fetched = sources = out_of(warp)
-        lengths = np.minimum(length(warp), size_bytes)
+        sources, lengths = out_of(warp), np.minimum(length(warp), size_bytes)
+        warp.fetched = sources, lengths
         wanted = (warp.lanes_of(lanes.mask, sources), warp.lanes_of(lanes.mask, lengths), size_bytes)
         values = _fetched(memories, place, lanes, wanted)
         shared, threads = warp.block.shared, lanes.threads
