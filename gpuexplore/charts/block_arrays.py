@@ -233,5 +233,4 @@ def _axis(first: int, end: int, orient: Literal["top", "left"]) -> alt.Axis:
 
 
 def _is_inside(row: Row, window: Window) -> bool:
-    down = window.top <= row["y"] < window.bottom
-    return down and row["right"] > window.left and row["x"] < window.right
+    return bool(window.top <= row["y"] < window.bottom and row["right"] > window.left and row["x"] < window.right)

@@ -51,9 +51,12 @@ def warp_timeline(stretches: Sequence[Stretch], now: int, steps: int) -> alt.Lay
 def described(stretches: Sequence[Stretch], now: int) -> str:
     """Return the alternative text: which warps wait and which work or have still to begin."""
     waiting = [stretch.warp for stretch in stretches if stretch.released and stretch.last <= now < stretch.released]
-    phases = {stretch.phase for stretch in stretches}
-    who = f"warps {', '.join(map(str, waiting))} wait at a barrier" if waiting else "no warp waits"
-    return f"{len({stretch.warp for stretch in stretches})} warps, {len(phases) - 1} barriers; at step {now} {who}"
+    count = len({stretch.warp for stretch in stretches})
+    met = len({stretch.phase for stretch in stretches}) - 1
+    named = f"warp{'s' if len(waiting) > 1 else ''} {', '.join(map(str, waiting))}" if waiting else "no warp"
+    return (
+        f"{count} warps that meet {met} times; at step {now} {named} wait{'' if len(waiting) > 1 else 's'} at a barrier"
+    )
 
 
 def _rows(stretch: Stretch) -> list[dict[str, object]]:

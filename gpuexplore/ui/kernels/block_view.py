@@ -137,11 +137,11 @@ def _show_arrays(run: BlockRun, step: TraceStep) -> None:
     )
     for column, array in zip(st.columns(len(run.arrays)), run.arrays, strict=True):
         with column:
-            show_chart(
-                lambda array=array: array_overview(array, last.get(array.name), before),
-                (run.request, step.number, array),
-                key=f"chart.overview.{array.name}",
-            )
+            _draw_overview(array, last.get(array.name), before, (run.request, step.number, array))
+
+
+def _draw_overview(array: RunArray, access: Access | None, before: Sequence[TraceStep], of: tuple[object, ...]) -> None:
+    show_chart(lambda: array_overview(array, access, before), of, key=f"chart.overview.{array.name}")
 
 
 def _show_warps(run: BlockRun, step: TraceStep) -> None:

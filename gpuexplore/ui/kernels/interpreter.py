@@ -1,5 +1,7 @@
 """A kernel run in the interpreter of PTX on a page: one block of it step by step, on a machine without a GPU."""
 
+from contextlib import AbstractContextManager
+
 import streamlit as st
 
 from gpuexplore.analysis.kernels.block_steps import array_totals, shared_totals
@@ -63,7 +65,7 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
     show_steps(found, warp)
 
 
-def _request(choice: KernelChoice, geometry: Geometry, ptx: str) -> tuple[Request, object]:
+def _request(choice: KernelChoice, geometry: Geometry, ptx: str) -> tuple[Request, AbstractContextManager[object]]:
     """Draw the choices of a shape and a block, and return what is to be run, and the column of the next choice.
 
     Raises:
