@@ -175,8 +175,8 @@ def _drawn(
     frame = pd.DataFrame([row for row in rows if _is_inside(row, window)], columns=columns)
     across = alt.Scale(domain=[window.left, window.right], nice=False, zero=False)
     down = alt.Scale(domain=[window.bottom, window.top], nice=False, zero=False)
-    x = alt.X("x:Q", scale=across, axis=_axis(window.left, window.right, "top"))
-    y = alt.Y("y:Q", scale=down, axis=_axis(window.top, window.bottom, "left"))
+    x = alt.X("x:Q", scale=across, axis=_axis(window.left, window.right, "top", coarse=legend is None))
+    y = alt.Y("y:Q", scale=down, axis=_axis(window.top, window.bottom, "left", coarse=legend is None))
     words = [alt.Tooltip("element:N", title="Element"), alt.Tooltip("lanes:N", title="Lanes"), alt.Tooltip("what:N")]
     color = alt.Color("what:N", scale=COLORS, legend=legend)
     boxes = alt.Chart(frame).mark_rect(strokeWidth=0.5 if legend else 0, stroke=EDGE, clip=True)
@@ -210,9 +210,9 @@ def framed(window: Window, across: alt.Scale, down: alt.Scale) -> alt.Chart:
     return edge
 
 
-def _axis(first: int, end: int, orient: Literal["top", "left"]) -> alt.Axis:
-    """Return an axis with a line between elements, as far as they are not too many, and some of their numbers."""
-    lines = 1 if end - first <= MOST_LINES else 8
+def _axis(first: int, end: int, orient: Literal["top", "left"], *, coarse: bool) -> alt.Axis:
+    """Return an axis with a line between elements, where they are large enough for it, and some of their numbers."""
+    lines = 8 if coarse or end - first > MOST_LINES else 1
     numbered = 4 if end - first <= SHOWN else 8 if end - first <= MOST_LINES else 32
     values = list(range(first, end, lines))
     return alt.Axis(
