@@ -105,12 +105,16 @@ def toggle(label: str, name: str, *, help: str) -> bool:
 
 
 def slider(label: str, name: str, most: int, default: int) -> int:
-    """Draw a slider of whole numbers from 1 to `most`, at least 2, whose value is the URL's parameter `name`."""
-    _restore(name, str(default))
-    given = str(st.session_state[_key(name)])
+    """Draw a slider of whole numbers from 1 to `most`, at least 2, whose value is the URL's parameter `name`.
+
+    A value that is too large, because another choice changed `most`, gives way to the default.
+    """
+    from_outside = _changed(name, str(default))
+    given = link.parameters().get(name, str(default)) if from_outside else str(st.session_state[_key(name)])
     number = read_whole(given)
     if number is None or not 1 <= number <= most:
-        show_problem(InvalidInput.of(name, given, f"whole numbers from 1 to {most}"))
+        if from_outside:
+            show_problem(InvalidInput.of(name, given, f"whole numbers from 1 to {most}"))
         number = default
     st.session_state[_key(name)] = number
     chosen: int = st.slider(label, 1, most, number, key=_key(name))

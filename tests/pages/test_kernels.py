@@ -328,6 +328,19 @@ def test_buttons_lead_to_what_is_worth_a_look(page, asked):
     assert "Warp 1 arrives at the barrier as the last one" in texts(app.markdown)
 
 
+def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, asked, monkeypatch):
+    app = page("kernels", **ADDING, step="6")
+    assert "Warp 0 writes 32 elements of out" in texts(app.markdown)
+
+    shorter = replace(block_run(pitch=8), steps=block_run(pitch=8).steps[:7])
+    monkeypatch.setattr(interpreter, "interpret", lambda _: shorter)
+    app.text_input(key="kernels.small").set_value("256").run()
+
+    assert not app.error
+    assert "Warp 0 reads 32 elements of A" in texts(app.markdown)
+    assert "The first 7 of the block's 12 steps." in texts(app.caption)
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
