@@ -9,6 +9,7 @@ from gpuexplore.ui.kernels.choice import choose
 from gpuexplore.ui.kernels.code import show_ptx, show_source
 from gpuexplore.ui.kernels.exhibits import show_exhibits
 from gpuexplore.ui.kernels.facts import show_launch
+from gpuexplore.ui.kernels.interpreter import show_interpreter
 from gpuexplore.ui.kernels.ladder import show_ladder
 from gpuexplore.ui.kernels.machine_code import show_machine_code
 from gpuexplore.ui.link import open_page
@@ -40,5 +41,7 @@ show_source(choice.operation, choice.implementation)
 if choice.gpu:
     show_ptx(choice, choice.gpu)
     show_machine_code(choice, choice.gpu)
+    if geometry:
+        show_interpreter(choice, geometry, choice.gpu)
 if choice.gpu and choice.launch:
     show_exhibits(choice, choice.launch, choice.gpu)

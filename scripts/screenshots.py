@@ -25,6 +25,7 @@ AT_REST = "[data-test-script-state=notRunning]"  # kernels are compiled at a fir
 PATHS = {
     "kernels": "/kernels?impl=numba-cuda-vector&shape=4096",
     "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096#sass",
+    "interpreter": "/kernels?impl=numba-cuda-naive&shape=4096&interpret=yes#interpreter",
     "what-if": "/what-if",
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
     "devices": "/devices",

@@ -79,7 +79,8 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
 
 
 @contextmanager
-def _held(lock: HostLock, timeout_s: float) -> Iterator[None]:
+def held(lock: HostLock, timeout_s: float) -> Iterator[None]:
+    """Hold a lock of the host, after at most `timeout_s` seconds of waiting."""
     lock.acquire(timeout=timeout_s)
     try:
         yield
@@ -90,7 +91,7 @@ def _held(lock: HostLock, timeout_s: float) -> Iterator[None]:
 def _compile_in_turn(targets: Sequence[Target]) -> dict[Target, Answer]:
     """Compile what nobody else has compiled by the time the compiler is free."""
     try:
-        with _held(compiler_lock(), COMPILER_WAIT_S):
+        with held(compiler_lock(), COMPILER_WAIT_S):
             known = _known(targets)
             missing = [target for target in targets if target not in known]
             return known | (_compile_beside_nothing(missing) if missing else {})
@@ -101,7 +102,7 @@ def _compile_in_turn(targets: Sequence[Target]) -> dict[Target, Answer]:
 def _compile_beside_nothing(targets: Sequence[Target]) -> dict[Target, Answer]:
     """Compile once nothing is measured on the CPU, which a compiler would disturb."""
     try:
-        with _held(device_lock(CPU), CPU_WAIT_S):
+        with held(device_lock(CPU), CPU_WAIT_S):
             answers = dict(zip(targets, _compile(targets), strict=True))
     except Timeout:
         return {target: {"reason": CPU_BUSY} for target in targets}

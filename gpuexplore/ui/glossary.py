@@ -13,7 +13,7 @@ MOST_TERMS = 5  # of one tooltip
 PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "benchmark": ("Operation", "Implementation", "Speedup", "MFU", "Peak"),
-        "kernels": ("Block", "Multiprocessor", "Occupancy", "Wave"),
+        "kernels": ("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
         "transfers": ("Measurement", "First call"),
         "training": ("Phase", "MFU", "Mixed precision"),
         "what-if": ("Dtype", "Native / emulated / unsupported", "Prediction", "MFU"),

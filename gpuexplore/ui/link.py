@@ -13,6 +13,10 @@ from gpuexplore.ui.markdown import plain
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
 WORKLOAD = ("what", "op", "shape", "layers", "run", "at", "batch", "seq", "hidden", "heads", "ff")
+KERNELS = (
+    *("op", "impl", "dtype", "gpu", "cc", "sm", "block", "shape", "grid", "run", "sweep", "explain"),
+    *("interpret", "small", "at", "warp", "step"),
+)
 MEMORY = (
     *("model", "widths", "layers", "mode", "batch", "tokens", "dtype", "optimizer", "mixed", "checkpoints"),
     *("accumulate", "kv", "gpu", "reserve"),
@@ -24,7 +28,7 @@ TRAINING = (
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "benchmark": (*SHORT_NAMES.values(), "run", "with", "baseline", "peak", "explain"),
-        "kernels": ("op", "impl", "dtype", "gpu", "cc", "sm", "block", "shape", "grid", "run", "sweep", "explain"),
+        "kernels": KERNELS,
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "memory": MEMORY,

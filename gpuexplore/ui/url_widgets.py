@@ -15,8 +15,10 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import split
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
+from gpuexplore.units import read_whole
 
 LONGEST_LIST = 40  # of accepted names in a message
+ON, OFF = "yes", ""  # of a switch
 MOST_PROBLEMS = 5  # of one control
 SHAPE_HELP = "A size like `4096`, exact axes like `m=4096,k=64,n=4096`, or the name of a preset."
 
@@ -91,6 +93,33 @@ def text(label: str, name: str, default: str, *, help: str, placeholder: str = "
     now = st.session_state[_key(name)]
     typed: str = st.text_input(label, now, key=_key(name), help=help, placeholder=placeholder)
     return _take(name, typed, default=default)
+
+
+def toggle(label: str, name: str, *, help: str) -> bool:
+    """Draw a switch, off by default; the URL's parameter `name` is `yes` where it is on."""
+    _restore(name, OFF, accepted=(ON,))
+    st.session_state[_key(name)] = st.session_state[_key(name)] in (ON, True)
+    chosen: bool = st.toggle(label, st.session_state[_key(name)], key=_key(name), help=help)
+    _remember(name, ON if chosen else OFF, default=OFF)
+    return chosen
+
+
+def slider(label: str, name: str, most: int, default: int) -> int:
+    """Draw a slider of whole numbers from 1 to `most`, at least 2, whose value is the URL's parameter `name`.
+
+    A value that is too large, because another choice changed `most`, gives way to the default.
+    """
+    from_outside = _changed(name, str(default))
+    given = link.parameters().get(name, str(default)) if from_outside else str(st.session_state[_key(name)])
+    number = read_whole(given)
+    if number is None or not 1 <= number <= most:
+        if from_outside:
+            show_problem(InvalidInput.of(name, given, f"whole numbers from 1 to {most}"))
+        number = default
+    st.session_state[_key(name)] = number
+    chosen: int = st.slider(label, 1, most, number, key=_key(name))
+    _remember(name, str(chosen), default=str(default))
+    return chosen
 
 
 def lines(label: str, name: str, default: str, *, help: str) -> str:

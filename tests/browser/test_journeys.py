@@ -195,6 +195,24 @@ def test_the_machine_code_of_a_kernel_is_shown_for_a_gpu_that_is_not_here(page, 
     expect(page.get_by_text("The whole kernel for sm_90a", exact=False)).to_be_visible(timeout=MINUTE_MS)
 
 
+def test_a_kernel_is_run_in_the_interpreter_and_its_steps_are_pictures_and_sentences(page, address):
+    page.goto(f"{address}/kernels?impl=numba-cuda-naive&gpu=h100-sxm5-80gb")
+    page.get_by_text("Run numba-cuda-naive in the interpreter").click(timeout=2 * MINUTE_MS)
+    strided = page.get_by_text("Warp 0 reads 16 elements of A for its 32 lanes, in 16 sectors of 32 bytes")
+    expect(strided).to_be_visible(timeout=2 * MINUTE_MS)
+    expect(page.get_by_text("No race and no error.")).to_be_visible()
+
+    page.get_by_role("button", name="Writes out").click()
+    expect(page.get_by_text("Warp 0 writes 32 elements of out in 16 sectors")).to_be_visible(timeout=MINUTE_MS)
+    page.wait_for_url("**step=65**", timeout=MINUTE_MS)
+    page.goto(f"{address}/kernels?impl=numba-cuda-shared&gpu=h100-sxm5-80gb&interpret=yes")
+    page.get_by_role("button", name="First barrier").click(timeout=2 * MINUTE_MS)
+    expect(page.get_by_text("Warp 0 waits at the barrier: 1 of 8 warps have arrived")).to_be_visible(timeout=MINUTE_MS)
+
+    page.reload()
+    expect(page.get_by_text("Warp 0 waits at the barrier")).to_be_visible(timeout=2 * MINUTE_MS)
+
+
 def test_a_grid_that_does_not_cover_the_output_is_explained_in_the_link_too(page, address):
     page.goto(f"{address}/kernels?impl=numba-cuda-naive&shape=64&grid=2,4&gpu=nonsense")
     expect(page.get_by_text("2,048 of 4,096 elements (50.0 %) would never be written")).to_be_visible(timeout=MINUTE_MS)

@@ -3,15 +3,17 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
-from gpuexplore.errors import Unsupported
+from gpuexplore.errors import TooSlow, Unsupported
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.measure.interpreted import interpreted
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded
 from gpuexplore.ui import session
-from gpuexplore.ui.kernels import facts, machine_code
+from gpuexplore.ui.kernels import facts, interpreter, machine_code
 from tests.analysis.made import device, ok
 from tests.kernels.test_sass import code
+from tests.measure.made_block import adding, block_run, request
 from tests.pages.conftest import OWNER, texts
 
 OWN = [
@@ -253,6 +255,128 @@ def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):
     assert set(table["Spills"].dropna()) == {0}
     assert "Share" not in table
     assert "recorded with numba-cuda" in texts(app.caption)
+
+
+ADDING = {"op": "vector_add", "impl": "numba-cuda-naive", "interpret": "yes", "small": "128", "block": "128"}
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answer for the interpreter with what a kernel of two warps does, and return what it was asked."""
+    requests = []
+
+    def answer(request):
+        requests.append(request)
+        return block_run(pitch=8)
+
+    monkeypatch.setattr(interpreter, "interpret", answer)
+    interpreter.RUNS.forget()
+    interpreter.OUTCOMES.forget()
+    return requests
+
+
+def test_kernel_is_run_in_the_interpreter_when_asked_for(page, asked):
+    app = page("kernels", op="vector_add", impl="numba-cuda-naive")
+    assert "Run this kernel here, warp by warp" in texts(app.header)
+    assert asked == []
+
+    app.toggle(key="kernels.interpret").set_value(True).run()
+    assert _only(app.query_params["interpret"]) == "yes"
+    assert [(one.operation, one.dtype, one.shape, one.block) for one in asked] == [
+        ("vector_add", "fp32", Shape.of(n=256), (0, 0, 0))
+    ]
+    assert "nothing here is a time" in texts(app.caption)
+
+
+def test_block_is_told_with_its_result_and_what_a_step_costs(page, asked):
+    app = page("kernels", **ADDING)
+    told = texts(app.markdown)
+
+    assert not app.exception
+    assert "**Right** beside the reference in float64" in told
+    assert "No race and no error." in told
+    assert "take 8 wavefronts; without bank conflicts, 4." in told
+    assert "#### Warp 0 reads 32 elements of A in 4 sectors of 32 bytes: 128 of 128 bytes moved are useful" in told
+    table = next(one.value for one in app.dataframe if "Effect" in one.value)
+    assert list(table["Effect"])[:3] == [
+        "reads A, 4 sectors",
+        "writes shared, 2 wavefronts",
+        "barrier: 1 of 2 warps are there",
+    ]
+    assert list(table["Step"]) == [1, 2, 3, 7, 8, 9]
+    assert "A, 128" in str([chart.proto.spec for chart in app.get("vega_lite_chart")])
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("2", "lanes 0, 16 want different words of bank 0"),
+        ("3", "Warp 0 waits at the barrier: 1 of 2 warps have arrived, warp 1 has not."),
+    ],
+)
+def test_link_leads_to_a_step(page, asked, step, said):
+    assert said in texts(page("kernels", **ADDING, step=step).markdown)
+
+
+def test_buttons_lead_to_what_is_worth_a_look(page, asked):
+    app = page("kernels", **ADDING, warp="1")
+    next(one for one in app.button if one.label == "Worst bank conflict").click().run()
+
+    assert _only(app.query_params["step"]) == "2"
+    assert "Warp 1 writes 32 words of shared memory in 2 wavefronts" in texts(app.markdown)
+    next(one for one in app.button if one.label == "Next").click().run()
+    assert "Warp 1 arrives at the barrier as the last one" in texts(app.markdown)
+
+
+def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, asked, monkeypatch):
+    app = page("kernels", **ADDING, step="6")
+    assert "Warp 0 writes 32 elements of out" in texts(app.markdown)
+
+    shorter = replace(block_run(pitch=8), steps=block_run(pitch=8).steps[:7])
+    monkeypatch.setattr(interpreter, "interpret", lambda _: shorter)
+    app.text_input(key="kernels.small").set_value("256").run()
+
+    assert not app.error
+    assert "Warp 0 reads 32 elements of A" in texts(app.markdown)
+    assert "The first 7 of the block's 12 steps." in texts(app.caption)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"interpret": "maybe"}, "interpret 'maybe': accepted are yes"),
+        ({"small": "0"}, "'0'"),
+        ({"small": "10000000"}, "arrays of 120,000,000 bytes are more than the 4,194,304 that are run here"),
+        ({"at": "9,9,9"}, "at '9,9,9'"),
+        ({"warp": "77"}, "warp '77'"),
+        ({"step": "0"}, "step '0': accepted are whole numbers from 1 to 6"),
+        ({"step": "many"}, "step 'many'"),
+    ],
+)
+def test_bad_value_of_the_interpreter_is_named_with_what_is_accepted(page, asked, query, said):
+    app = page("kernels", **ADDING | query)
+
+    assert not app.exception
+    assert said in texts(app.error).replace("\\", "")
+
+
+def test_what_is_too_large_to_be_run_is_refused_with_the_estimate(page, asked, monkeypatch):
+    def refuse(_):
+        raise TooSlow("30,000,000 thread instructions (4 blocks like the first) are more than the 20,000,000")
+
+    monkeypatch.setattr(interpreter, "interpret", refuse)
+    app = page("kernels", **ADDING)
+
+    assert "Not run: 30,000,000 thread instructions" in texts(app.warning).replace("\\", "")
+
+
+def test_kernel_that_goes_wrong_is_shown_with_its_faults(page, asked, monkeypatch):
+    wrong = interpreted(request(adding(stride=8)))
+    monkeypatch.setattr(interpreter, "interpret", lambda _: wrong)
+    app = page("kernels", **ADDING)
+
+    assert "out of bounds" in texts(app.error)
+    assert "**Wrong** beside the reference" in texts(app.markdown)
 
 
 OWN_GPU = {"op": "vector_add", "impl": "numba-cuda-naive", "block": "1024", "gpu": "own"}

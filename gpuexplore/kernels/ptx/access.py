@@ -15,16 +15,23 @@ from gpuexplore.kernels.ptx.scalars import Values, scalar
 from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
+ACCESSES = ("ld", "st", "atom", "red")
 SPACES = ("global", "shared", "local", "param", "const")
 
 
 def access_bytes(instruction: Instruction) -> int | None:
     """Return how many bytes of shared memory an instruction accesses for each lane; None for all others."""
+    is_elsewhere = instruction.opcode in ACCESSES and space_named(instruction) not in ("shared", "generic")
+    return None if is_elsewhere else lane_bytes(instruction)
+
+
+def lane_bytes(instruction: Instruction) -> int | None:
+    """Return how many bytes of any memory an instruction accesses for each lane; None where it accesses none."""
     if instruction.opcode in ("ldmatrix", "wgmma"):
         return 16
     if instruction.opcode == "cp":
         return _copied_bytes(instruction) if len(instruction.operands) > 2 else None
-    if instruction.opcode not in ("ld", "st", "atom", "red") or space_named(instruction) not in ("shared", "generic"):
+    if instruction.opcode not in ACCESSES:
         return None
     count = max(len(items(operand)) for operand in instruction.operands)
     return count * (32 if instruction.kind.endswith("x2") else scalar(instruction.kind).bits) // 8
@@ -142,8 +149,8 @@ def _start(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
         lanes = memories.checked(place, lanes, "shared", size_bytes)
         if not lanes.at.size:
             return
-        warp.fetched = sources = out_of(warp)
-        lengths = np.minimum(length(warp), size_bytes)
+        sources, lengths = out_of(warp), np.minimum(length(warp), size_bytes)
+        warp.fetched = sources, lengths
         wanted = (warp.lanes_of(lanes.mask, sources), warp.lanes_of(lanes.mask, lengths), size_bytes)
         values = _fetched(memories, place, lanes, wanted)
         shared, threads = warp.block.shared, lanes.threads

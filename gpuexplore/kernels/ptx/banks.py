@@ -22,13 +22,25 @@ def wavefronts(addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, 
         size_bytes: of each access.
         lanes: the numbers of those lanes.
     """
-    together = min(LANES, _PERIOD_BYTES // max(size_bytes, BANK_BYTES))
-    words = addresses[:, None] // BANK_BYTES + np.arange(max(1, size_bytes // BANK_BYTES))
-    parts = np.broadcast_to((lanes // together)[:, None], words.shape)
+    parts, words = words_of(addresses, size_bytes, lanes)
     distinct = np.unique(np.stack([parts.ravel(), words.ravel()]), axis=1)
-    hit = np.bincount(distinct[0] * BANKS + distinct[1] % BANKS, minlength=LANES // together * BANKS)
+    together = int(parts.max(initial=0)) + 1
+    hit = np.bincount(distinct[0] * BANKS + distinct[1] % BANKS, minlength=together * BANKS)
     passes = hit.reshape(-1, BANKS).max(axis=1)
     return int(passes.sum()), int((passes > 0).sum())
+
+
+def words_of(addresses: Values, size_bytes: int, lanes: Values) -> tuple[Values, Values]:
+    """Return for each lane and each 4-byte word it wants which lanes it goes with, by their number, and the word.
+
+    Args:
+        addresses: as of `wavefronts`.
+        size_bytes: likewise.
+        lanes: likewise.
+    """
+    together = min(LANES, _PERIOD_BYTES // max(size_bytes, BANK_BYTES))
+    words = addresses[:, None] // BANK_BYTES + np.arange(max(1, size_bytes // BANK_BYTES))
+    return np.broadcast_to((lanes // together)[:, None], words.shape), words
 
 
 @dataclass

@@ -40,7 +40,7 @@ class Event:
         warp: index of the warp within the block.
         lanes: those of the 32 that acted.
         addresses: of each lane, in bytes, where the instruction accesses memory; shared ones count from its start.
-        sources: of each lane, where an asynchronous copy reads device memory.
+        sources: of each lane, where an asynchronous copy reads device memory, and how many bytes: zeros fill the rest.
     """
 
     instruction: Instruction
@@ -48,7 +48,7 @@ class Event:
     warp: int
     lanes: npt.NDArray[np.bool_]
     addresses: Values | None
-    sources: Values | None
+    sources: tuple[Values, Values] | None
 
 
 Observer = Callable[[Event], None]

@@ -115,11 +115,15 @@ class DeviceMemory:
 
 def element_at(address: int, arrays: Sequence[npt.NDArray[Any]]) -> tuple[int, int] | None:
     """Return which of a launch's arrays lies at an address, and which of its elements; None where none does."""
-    for index, place in enumerate(_places([array.nbytes for array in arrays])):
-        at = address - DEVICE_BASE - place.start
-        if 0 <= at < place.size_bytes:
-            return index, at // arrays[index].itemsize
+    for index, (start, array) in enumerate(zip(addresses_of(arrays), arrays, strict=True)):
+        if 0 <= address - start < array.nbytes:
+            return index, (address - start) // array.itemsize
     return None
+
+
+def addresses_of(arrays: Sequence[npt.NDArray[Any]]) -> list[int]:
+    """Return where the arrays of a launch lie."""
+    return [DEVICE_BASE + place.start for place in _places([array.nbytes for array in arrays])]
 
 
 def _places(sizes_bytes: Sequence[int]) -> list[Place]:

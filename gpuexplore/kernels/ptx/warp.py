@@ -27,7 +27,7 @@ class Warp:
         waiting: whether it has arrived at a barrier.
         ended: whether all of its lanes have.
         touched: addresses of the last access to memory, for an observer.
-        fetched: where the last asynchronous copy reads, likewise.
+        fetched: where the last asynchronous copy reads, and how many bytes, likewise.
     """
 
     def __init__(self, block: Block, index: int, registers: RegisterFile) -> None:
@@ -39,7 +39,7 @@ class Warp:
         self.pc, self.rejoin = 0, _NOWHERE
         self.waiting = self.ended = False
         self.touched: Values | None = None
-        self.fetched: Values | None = None
+        self.fetched: tuple[Values, Values] | None = None
         self._others: dict[int, npt.NDArray[np.bool_]] = {}  # by the instruction they are at
         self._held: dict[int, npt.NDArray[np.bool_]] = {}  # that wait for others there
         self._stack: Values | None = None

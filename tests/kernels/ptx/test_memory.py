@@ -175,7 +175,7 @@ def test_observer_sees_both_ends_of_a_copy():
     launch(copying(), NUMBERS, np.zeros(WARP, np.uint32), observer=seen.append)
 
     first, second = [event for event in seen if event.sources is not None]
-    assert (np.diff(first.sources) == 16).all()
+    assert (np.diff(first.sources[0]) == 16).all()
     assert (second.addresses == first.addresses + 1024).all()
 
 

@@ -1,0 +1,105 @@
+"""Shared memory as its 32 banks: the words that the lanes of a warp want at once, and those that have to wait."""
+
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.kernels.memory_access import ROW_BYTES, Passes, Word
+from gpuexplore.charts.block_arrays import (
+    AROUND,
+    ASKED_COLOR,
+    EDGE,
+    FRAME,
+    LEGEND,
+    LETTER,
+    ON_ASKED,
+    ROOM,
+    ROW_HEIGHT,
+    Window,
+    framed,
+    lanes_label,
+)
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.kernels.ptx import BANKS
+
+FIRST, LATER = "in the first pass of its bank", "waits: its bank is taken"
+LATER_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#c0392b' : '#ff7f6b'")
+COLORS = alt.Scale(domain=[FIRST, LATER], range=[ASKED_COLOR, LATER_COLOR])
+LEAST_HEIGHT = 48
+GRID: dict[str, Any] = {
+    "labelExpr": "datum.value % 4 == 0 ? datum.label : ''",
+    "labelOverlap": False,
+    "ticks": False,
+    "domain": False,
+    "grid": True,
+    "gridColor": FRAME,
+    "gridOpacity": 0.35,
+    "zindex": 0,
+}
+COLUMNS = ("bank", "right", "middle", "row", "bottom", "center", "what", "lanes", "bytes", "wavefront")
+
+
+def bank_picture(passes: Passes, title: str) -> alt.LayerChart:
+    """Return a row for each 128 bytes that are touched, a column for each bank, and the lanes in their words."""
+    rows = sorted({word.word // BANKS for word in passes.words})
+    frame = pd.DataFrame([_box(word, rows.index(word.word // BANKS)) for word in passes.words], columns=list(COLUMNS))
+    across, down = alt.Scale(domain=[0, BANKS], nice=False), alt.Scale(domain=[len(rows), 0], nice=False)
+    starts = "[" + ",".join(str(row * ROW_BYTES) for row in rows) + "]"
+    beside = alt.Axis(
+        title="byte", values=[place + 0.5 for place in range(len(rows))], grid=False, domain=False, ticks=False,
+        labelExpr=f"{starts}[floor(datum.value)]", tickCount=len(rows),
+    )  # fmt: skip
+    above = alt.Axis(title=None, orient="top", values=list(range(BANKS)), tickCount=BANKS, **GRID)
+    words = [
+        alt.Tooltip("bank:Q", title="Bank"),
+        alt.Tooltip("bytes:N", title="Byte"),
+        alt.Tooltip("lanes:N", title="Lanes"),
+        alt.Tooltip("wavefront:Q", title="Wavefront"),
+    ]
+    boxes = (
+        alt.Chart(frame)
+        .mark_rect(strokeWidth=0.5, stroke=EDGE)
+        .encode(x=alt.X("bank:Q", scale=across, axis=above), x2="right:Q", y2="bottom:Q", tooltip=words)
+        .encode(y=alt.Y("row:Q", scale=down, axis=beside), color=alt.Color("what:N", scale=COLORS, legend=LEGEND))
+    )
+    labels = (
+        alt.Chart(frame)
+        .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {ROOM}")
+        .mark_text(fontSize=9.5, color=ON_ASKED)
+        .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text="lanes:N")
+    )
+    heading = alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8)
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[boxes, framed(Window(0, len(rows), 0, BANKS), across, down), labels]
+    ).properties(
+        width="container",
+        height=AROUND + max(LEAST_HEIGHT, ROW_HEIGHT * len(rows)),
+        title=heading,
+        description=described(passes, title),
+    )
+    return chart
+
+
+def described(passes: Passes, title: str) -> str:
+    """Return the alternative text: words, wavefronts, and the first bank of which several words are wanted."""
+    told = f"{title}: {len(passes.words)} words in {passes.wavefronts} wavefronts, of {passes.fewest} at least"
+    if not passes.collisions:
+        return f"{told}; no two lanes want different words of one bank at once"
+    bank, lanes = passes.collisions[0]
+    return f"{told}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
+
+
+def _box(word: Word, row: int) -> dict[str, object]:
+    return {
+        "bank": word.bank,
+        "right": word.bank + 1,
+        "middle": word.bank + 0.5,
+        "row": row,
+        "bottom": row + 1,
+        "center": row + 0.5,
+        "what": FIRST if word.turn == 1 else LATER,
+        "lanes": lanes_label(word.lanes),
+        "bytes": f"{word.word * 4} to {word.word * 4 + 3}",
+        "wavefront": word.wavefront,
+    }

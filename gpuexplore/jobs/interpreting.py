@@ -1,0 +1,53 @@
+"""CUDA kernels run in the interpreter, in a process of its own with a limit of its time.
+
+One at a time, as kernels are compiled, and none while the CPU is measured.
+"""
+
+import pickle
+import subprocess
+import sys
+
+from filelock import Timeout
+
+from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
+from gpuexplore.jobs.compiling import COMPILER_BUSY, COMPILER_WAIT_S, CPU, CPU_BUSY, CPU_WAIT_S, held
+from gpuexplore.jobs.locks import compiler_lock, device_lock
+from gpuexplore.measure.interpreted import BlockRun, Request
+from gpuexplore.units import format_seconds
+
+LIMIT_S = 60.0
+PROCESS = "gpuexplore.jobs.interpret_process"
+
+
+def interpret(request: Request) -> BlockRun:
+    """Return what running a kernel tells.
+
+    Raises:
+        InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.interpreted.interpreted`; also where
+            the interpreter fails, takes too long, or others keep the CPU.
+    """
+    try:
+        with held(compiler_lock(), COMPILER_WAIT_S):
+            try:
+                with held(device_lock(CPU), CPU_WAIT_S):
+                    answer = _run(request)
+            except Timeout as error:
+                raise Unsupported(CPU_BUSY) from error
+    except Timeout as error:
+        raise Unsupported(COMPILER_BUSY) from error
+    if isinstance(answer, GpuExploreError):
+        raise answer
+    return answer
+
+
+def _run(request: Request) -> BlockRun | GpuExploreError:
+    command = [sys.executable, "-m", PROCESS]
+    try:
+        done = subprocess.run(command, input=pickle.dumps(request), capture_output=True, check=False, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise TooSlow(f"the interpreter took longer than {format_seconds(LIMIT_S)}: choose a smaller shape") from error
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise Unsupported(f"the interpreter failed: {last}")
+    answer: BlockRun | GpuExploreError = pickle.loads(done.stdout)
+    return answer

@@ -1,0 +1,131 @@
+"""A kernel run in the interpreter of PTX on a page: one block of it step by step, on a machine without a GPU."""
+
+from contextlib import AbstractContextManager
+
+import streamlit as st
+
+from gpuexplore.analysis.kernels.block_steps import array_totals, shared_totals
+from gpuexplore.analysis.kernels.small_shape import small_shape
+from gpuexplore.analysis.kernels.target_gpu import TargetGpu
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.jobs.interpreting import interpret
+from gpuexplore.kernels.geometry import Geometry
+from gpuexplore.measure.interpreted import MOST_BYTES, MOST_STEPS, MOST_WORK, BlockRun, Request, check_size
+from gpuexplore.request import parse_shape
+from gpuexplore.ui import url_widgets
+from gpuexplore.ui.kernels.block_view import show_steps
+from gpuexplore.ui.kernels.choice import KernelChoice
+from gpuexplore.ui.kernels.facts import compile_choice
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_bytes, format_percent
+
+RUNS: Shared[BlockRun] = Shared(20)
+OUTCOMES: Shared[BlockRun | str] = Shared(40)
+LOOKS = 100  # what could not be run is tried again after so many
+MOST_CHOICES = 64  # of blocks
+LIMITS = (
+    f"Arrays of {format_bytes(MOST_BYTES)} at most, {MOST_WORK:,} thread instructions, and the first "
+    f"{MOST_STEPS:,} loads, stores and barriers of the block."
+)
+ABOUT = (
+    "This kernel's PTX, run by an interpreter on this server: there is no GPU and no clock, so nothing here is a time. "
+    "It shows which thread touches what, what that costs in sectors and wavefronts, and where warps wait."
+)
+
+
+def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
+    """Show the section; the kernel is run once somebody asks for it."""
+    st.header("Run this kernel here, warp by warp", anchor="interpreter")
+    st.caption(ABOUT)
+    st.fragment(_show)(choice, geometry, gpu)
+
+
+def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
+    if not url_widgets.toggle(f"Run {choice.implementation.name} in the interpreter", "interpret", help=LIMITS):
+        return
+    made = compile_choice(choice, gpu)
+    if isinstance(made, str):
+        st.warning(plain(made), icon=":material/block:")
+        return
+    try:
+        request, warp_column = _request(choice, geometry, made.ptx)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    with st.spinner("Running the kernel in the interpreter …"):
+        found = OUTCOMES.get((request, moment(LOOKS)), lambda: _outcome(request))
+    if isinstance(found, str):
+        st.warning(f"Not run: {plain(found)}.", icon=":material/block:")
+        return
+    with warp_column:
+        warp = int(url_widgets.select("Warp", "warp", [str(number) for number in range(found.warps)]))
+    _show_result(found)
+    show_steps(found, warp)
+
+
+def _request(choice: KernelChoice, geometry: Geometry, ptx: str) -> tuple[Request, AbstractContextManager[object]]:
+    """Draw the choices of a shape and a block, and return what is to be run, and the column of the next choice.
+
+    Raises:
+        InvalidInput, TooLarge: a shape that cannot be used.
+    """
+    shape_column, block_column, warp_column = st.columns([4, 2, 2], gap="medium")
+    small = small_shape(choice.operation, geometry, choice.block)
+    with shape_column:
+        typed = url_widgets.text("Shape run here", "small", str(small), help=LIMITS)
+    shape = parse_shape(typed, choice.operation)
+    check_size(choice.operation, shape, choice.dtype)
+    launch = geometry.launch(choice.operation.output(shape), choice.block)
+    x, y, z = launch.grid
+    blocks = [f"{i % x},{i // x % y},{i // (x * y)}" for i in range(min(MOST_CHOICES, x * y * z))]
+    with block_column:
+        place = url_widgets.select(f"Block of {launch.blocks:,}", "at", blocks, shown=_block_label)
+    block = tuple(map(int, place.split(",")))
+    of = (choice.operation.name, choice.dtype, shape)
+    return Request(ptx, *of, launch.grid, launch.block, (block[0], block[1], block[2])), warp_column
+
+
+def _outcome(request: Request) -> BlockRun | str:
+    try:
+        return RUNS.get(request, lambda: interpret(request))
+    except GpuExploreError as error:
+        return str(error)
+
+
+def _block_label(place: str) -> str:
+    return place.removesuffix(",0").replace(",", ", ")
+
+
+def _show_result(run: BlockRun) -> None:
+    """Say whether the numbers are right, what went wrong if something did, and what the block costs as a whole."""
+    for fault in run.faults:
+        st.error(plain(fault), icon=":material/report:")
+    if run.unwritten_bytes:
+        st.error(f"{run.unwritten_bytes:,} bytes of the output were never written.", icon=":material/report:")
+    icon = ":green[:material/check_circle:]" if run.is_right else ":red[:material/error:]"
+    st.markdown(f"{icon} {' '.join(outcome(run))}")
+
+
+def outcome(run: BlockRun) -> list[str]:
+    """Return whether all blocks computed what they should, and what this one costs as a whole, a sentence each."""
+    error, allowed = run.accuracy.relative_error, run.accuracy.tolerance
+    found = "not a number" if error is None else f"{error:.1e}"
+    return [
+        f"**{'Right' if run.is_right else 'Wrong'}** beside the reference in float64: relative error {found}, where "
+        f"rounding explains {allowed:.1e}.",
+        "No race and no error." if not run.faults else f"{len(run.faults)} races or errors.",
+        *block_costs(run),
+    ]
+
+
+def block_costs(run: BlockRun) -> list[str]:
+    """Return what the block moves and waits for, in sums of its steps that were kept."""
+    arrays, shared = array_totals(run), shared_totals(run)
+    moved, useful = sum(total.moved_bytes for total in arrays), sum(total.useful_bytes for total in arrays)
+    taken, fewest = sum(total.wavefronts for total in shared), sum(total.fewest for total in shared)
+    told = [f"In this block {format_percent(useful / moved)} of the bytes in sectors are useful."] if moved else []
+    if fewest:
+        told.append(f"Its accesses to shared memory take {taken:,} wavefronts; without bank conflicts, {fewest:,}.")
+    return told
