@@ -131,7 +131,9 @@ def test_steps_whose_instructions_are_looked_for_are_compiled():
 
 @pytest.mark.parametrize("capability", ["3.7", "7.0", "99.0"])
 def test_gpu_the_compiler_does_not_know_is_answered_with_a_sentence(capability):
-    with pytest.raises(Unsupported, match=rf"CUDA \d+\.\d+ .* does not compile for compute capability {capability}, but for 7.5, 8"):
+    with pytest.raises(
+        Unsupported, match=rf"CUDA \d+\.\d+ .* does not compile for compute capability {capability}, but for 7.5, 8"
+    ):
         compile_for(MATMUL, MATMUL.implementation_named("numba-cuda-naive"), DTYPES["fp32"], None, capability)
 
 

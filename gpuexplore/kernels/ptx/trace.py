@@ -123,4 +123,5 @@ def _accesses(event: Event) -> tuple[Access, ...]:
         addresses = addresses - WINDOWS[memory]
     if memory not in ("global", "shared"):
         return ()
-    return (Access("global" if memory == "global" else "shared", opcode == "st", size_bytes, lanes, addresses),)
+    stores = opcode not in ("ld", "ldmatrix")
+    return (Access("global" if memory == "global" else "shared", stores, size_bytes, lanes, addresses),)
