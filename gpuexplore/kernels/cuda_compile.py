@@ -154,6 +154,6 @@ def _unknown(capability: str) -> Unsupported:
 
     accepted = ", ".join(f"{major}.{minor}" for major, minor in get_supported_ccs())
     return Unsupported(
-        f"the CUDA {toolkit_version()} toolkit installed here does not compile for compute capability {capability}, but "
-        f"for {accepted}"
+        f"the CUDA {toolkit_version()} toolkit installed here does not compile for compute capability {capability}, "
+        f"but for {accepted}"
     )
