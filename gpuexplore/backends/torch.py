@@ -73,6 +73,7 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     """Return an uninitialised tensor."""
     import torch
 
+    made: Any
     if _is_cuda(device):
         made = torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=torch_device(device))
     else:

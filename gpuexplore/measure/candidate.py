@@ -22,7 +22,7 @@ from gpuexplore.operations.contract import Implementation, Operation, Phased
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
 
 
-Inputs = tuple[Stored | Drawn, ...]  # on the host, or such that a device makes them itself
+Inputs = tuple[Any, ...]  # `Stored` on the host, or `Drawn`, which a device makes itself
 
 
 class Accepted(NamedTuple):

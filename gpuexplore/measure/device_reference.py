@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import DType
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.drawn import Drawn
 from gpuexplore.measure.large import device_arrays
 from gpuexplore.measure.sums import TOGETHER, Sums
 from gpuexplore.operations.contract import Array, Operation
@@ -35,7 +34,7 @@ class DeviceReference:
 
     operation: Operation
     dtype: DType
-    inputs: tuple[Drawn, Drawn]
+    inputs: tuple[Any, ...]  # two that are `Drawn`
     seed: int
     place: str
 

@@ -11,7 +11,7 @@ from gpuexplore.measure.correctness import describe
 from gpuexplore.measure.elements import judge
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
-from gpuexplore.measure.inputs import Reference
+from gpuexplore.measure.inputs import AnyReference
 from gpuexplore.measure.timing import WAKE_S, WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
 from gpuexplore.mistakes.contract import Detection, Factor, Stage
 from gpuexplore.mistakes.turns import Procedure
@@ -142,14 +142,14 @@ def factor_of(wrong: Accuracy, right: Accuracy) -> Factor | None:
     return Factor(wrong.relative_error / right.relative_error)
 
 
-def accuracy_of(subject: Subject, reference: Reference) -> Accuracy:
+def accuracy_of(subject: Subject, reference: AnyReference) -> Accuracy:
     """Return the accuracy of the subject's output after one call, by the check of every result."""
     subject.candidate.poison()
     subject.candidate.run()
     return judge(subject.candidate.output(), reference, subject.case.shape)
 
 
-def with_data(subject: Subject, reference: Reference) -> Subject:
+def with_data(subject: Subject, reference: AnyReference) -> Subject:
     """Return the subject computing on other inputs."""
     candidate = subject.group.build(subject.case, subject.case.shape, reference.inputs)
     return replace(subject, candidate=candidate)

@@ -55,7 +55,7 @@ class FakeLibrary:
         return None
 
     def set_threads(self, count):
-        pass
+        self.made.append(f"{count} threads")
 
     def timer(self, device, clock):
         return SimpleNamespace()
@@ -119,6 +119,13 @@ def test_nothing_is_allocated_on_another_gpu(monkeypatch):
     with pytest.raises(Unsupported, match="CUDA_DEVICE_ORDER"):
         built(monkeypatch, library, HERE)
     assert library.made == []
+
+
+def test_multiprocessors_of_a_gpu_are_no_threads_of_its_library(monkeypatch):
+    library = FakeLibrary(MINE)
+    built(monkeypatch, library, replace(HERE, cores=132))
+
+    assert library.made == ["out"] * 3
 
 
 def test_warm_needs_no_flush():

@@ -5,7 +5,11 @@ import sys
 from dataclasses import replace
 
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpuexplore.backends import load_backend
+from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import TooLarge, TooSlow
 from gpuexplore.measure import memory
 from gpuexplore.measure.guard import (
@@ -135,8 +139,8 @@ def test_gpu_also_holds_a_second_output():
     assert needed_bytes(VECTOR_ADD, Shape.of(n=1000), 2, "cuda") == 4000 * 2
 
 
-@pytest.mark.parametrize(("size", "itemsize", "fits"), [(65536, 2, True), (47_700, 2, True), (65536, 4, False)])
-def test_products_in_bf16_of_every_size_fit_on_80_gb(size, itemsize, fits):
+@pytest.mark.parametrize(("size", "itemsize", "fits"), [(65536, 2, True), (47_700, 2, True), (65536, 8, False)])
+def test_product_of_every_size_fits_on_80_gb_in_bf16_and_not_in_fp64(size, itemsize, fits):
     needed = needed_bytes(MATMUL, Shape.of(m=size, k=size, n=size), itemsize, "cuda")
 
     assert (needed <= 0.9 * 80e9) == fits
@@ -163,3 +167,29 @@ def test_free_memory_is_known_without_psutil_too(monkeypatch):
 
     assert with_psutil > 0
     assert free_bytes(CPU) > 0
+
+
+class _Made(TorchDispatchMode):
+    """Writes down the bytes of what torch's functions make."""
+
+    def __init__(self):
+        super().__init__()
+        self.nbytes = []
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        made = function(*arguments, **(named or {}))
+        self.nbytes.append(made.nbytes if isinstance(made, torch.Tensor) else 0)
+        return made
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "fp16", "fp32"])
+def test_output_is_widened_on_the_host_and_takes_nothing_more_on_its_device(dtype):
+    backend, row = load_backend("torch"), DTYPES[dtype]
+    out = backend.empty((8, 16), row, "cpu")
+    out.fill_(3)
+
+    with _Made() as made:
+        stored = backend.stored(out, row)
+
+    assert (row.widen(stored) == 3).all()
+    assert all(nbytes <= out.nbytes for nbytes in made.nbytes)

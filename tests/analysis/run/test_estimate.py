@@ -83,3 +83,5 @@ def test_each_device_is_asked_about_its_own_cases():
     asked = replace(experiment([1000]), devices=("cpu", "cuda:0"))
 
     check_limits(asked, [device(memory_bytes=2**30), device(device_id="cuda:0", memory_bytes=24_000_000)])
+    with pytest.raises(InvalidInput, match="of cpu"):
+        check_limits(asked, [device(memory_bytes=24_000_000), device(device_id="cuda:0", memory_bytes=2**30)])
