@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.model import Bandwidth, Result, Status
+from gpuexplore.model import Bandwidth, Flag, Result, Status
 from gpuexplore.selftest.breaking import STRAYING, greedy_of
 from gpuexplore.selftest.checks import CHECKS, bandwidth, clock, correctness, flush, ladder, registers, survival, timer
 from gpuexplore.selftest.contract import Verdict
@@ -110,8 +110,7 @@ def test_flushes_empty_the_cache_alike(times, words):
 
 def copying(bytes_per_s, peak=PEAK):
     device = replace(GPU, bandwidth=peak, cache_bytes=2**20)
-    byte_count = 2 * 8 * 2**20
-    return FakeBench(device=device, results=lambda case: ended(case, time_s=byte_count / bytes_per_s))
+    return FakeBench(device=device, results=lambda case: ended(case, time_s=2 * 4 * case.shape["n"] / bytes_per_s))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +122,14 @@ def test_copy_reaches_the_memorys_peak_and_not_more(bytes_per_s, words):
 
     assert found.verdict is (Verdict.FAIL if words else Verdict.PASS)
     assert words in " ".join(found.said)
+
+
+def test_copies_that_other_work_disturbed_are_no_failure():
+    bench = copying(0.3e12)
+    undisturbed = bench.results
+    bench.results = lambda case: replace(undisturbed(case), flags=(Flag("contended", "others used it"),))
+
+    assert bandwidth.run(bench).verdict is Verdict.SKIPPED
 
 
 def test_copy_without_a_known_peak_is_told_and_not_judged():
