@@ -18,18 +18,19 @@ from gpuexplore.measure.elements import judge
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
-from gpuexplore.operations.matmul import REGISTER_TILES
+from gpuexplore.operations.matmul import REGISTER_TILES, TENSOR_TILES
 from tests.measure.fakes import GPU
 from tests.operations.shapes import simulated_shapes
 
 DEVICE = "cuda:0"
 SWITCH_S = 1e-3  # a thread of the simulator never stops asking whether the others are done; they wait for it to pause
 MANY_THREADS = 256  # a block of more takes the simulator many seconds
-TILES = (  # two tiles of 64, rows of whole vectors and of others; tiles that lie inside the matrices
+TILES = (  # two tiles of 64, rows of whole vectors and of others; tiles inside the matrices; many along k
     Shape.of(m=65, k=17, n=72),
     Shape.of(m=8, k=40, n=65),
     Shape.of(m=64, k=32, n=128),
     Shape.of(m=128, k=32, n=64),
+    Shape.of(m=8, k=264, n=72),
 )
 
 
@@ -44,11 +45,16 @@ def relative_error(operation, implementation, dtype, shape, block=None):
     return judge(dtype.widen(backend.stored(out, dtype)), Reference(operation, dtype, inputs), shape)
 
 
+def is_simulated(implementation):
+    """Whether it is a CUDA kernel that the simulator can run: it has no products of warpgroups."""
+    return implementation.backend == "numba_cuda" and not implementation.one_generation
+
+
 def kernels():
     """Yield every operation and implementation with a CUDA kernel, and the dtypes it has code for."""
     for operation in OPERATIONS.values():
         for implementation in operation.implementations:
-            if implementation.backend == "numba_cuda":
+            if is_simulated(implementation):
                 supported = [
                     row
                     for row in DTYPES.values()
@@ -72,7 +78,7 @@ def every_block():
         blocks = implementation.geometry.blocks
         for place, block in enumerate(block for block in blocks if prod(block) <= MANY_THREADS):
             yield operation, implementation, dtypes[place % len(dtypes)], simulated_shapes(operation)[-1], block
-        if implementation.geometry is REGISTER_TILES and implementation.rung:
+        if implementation.geometry in (REGISTER_TILES, TENSOR_TILES) and implementation.rung:
             for place, shape in enumerate(TILES):
                 for dtype in dtypes[place % 2 :: 2]:
                     yield operation, implementation, dtype, shape, blocks[-1]

@@ -18,11 +18,12 @@ from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import GPU, FakeClock
 from tests.operations.shapes import awkward_shapes, simulated_shapes
-from tests.operations.simulated import expect_right, simulate
+from tests.operations.simulated import expect_right, is_simulated, simulate
 
 CPU = cpu_device()
 CPU_LADDER = {"numba-cpu", *(f"numba-cpu-{step}" for step in ("naive", "reordered", "blocked", "vector"))}
-CUDA_LADDER = {f"numba-cuda-{step}" for step in ("naive", "coalesced", "shared", "register", "vector", "tensorcore")}
+CUDA_STEPS = ("naive", "coalesced", "shared", "register", "vector", "tensorcore", "wgmma")
+CUDA_LADDER = {f"numba-cuda-{step}" for step in CUDA_STEPS}
 TRAINING = {"mlp_step", "cnn_step", "transformer_step", "optimizer_step"}  # on CUDA through torch only
 ON_CUDA_ONLY = {"numba-cuda", "triton", "cupy", "torch-autotune"} | CUDA_LADDER
 
@@ -111,7 +112,7 @@ def test_cuda_kernels_agree_with_the_reference_in_the_simulator():
         (operation, implementation)
         for operation in OPERATIONS.values()
         for implementation in operation.implementations
-        if implementation.backend == "numba_cuda"
+        if is_simulated(implementation)
     ]
     expected = Counter()
     for (operation, kernel), dtype in product(kernels, DTYPES.values()):

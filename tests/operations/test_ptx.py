@@ -34,6 +34,8 @@ INSTRUCTIONS = {
     "matmul/numba-cuda-tensorcore/tf32": ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
+    "matmul/numba-cuda-wgmma/bf16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "fence.proxy.async"),
+    "matmul/numba-cuda-wgmma/fp16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", "fence.proxy.async"),
 }
 
 pytestmark = pytest.mark.long
@@ -86,7 +88,12 @@ def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository):
 
     found = elsewhere(str(python), "--only", "matmul")
 
+    on_tensor_cores = {name: each for name, each in found["kernels"].items() if "tensorcore" in name or "wgmma" in name}
+    sums_in_memory = [name for name, each in on_tensor_cores.items() for made in each.values() if made["local_bytes"]]
+
     assert found["toolkit"] == recorded["toolkit"] == "13.0"
+    assert len(on_tensor_cores) == 5
+    assert sums_in_memory == []
     if RECORD["toolchain"] == toolchain():
         expected = {name: made for name, made in recorded["kernels"].items() if name.startswith("matmul/")}
         assert differing({name: RECORD["kernels"][name] for name in found["kernels"]}, found["kernels"]) == expected, (
@@ -140,5 +147,7 @@ def test_best_step_is_compiled_from_the_step_that_is_best_for_the_dtype():
         assert block == step.geometry.checked(None)
         assert best.make(dtype, block).__code__ is step.make(dtype, block).__code__
         assert best.jit_options(dtype, block) == step.jit_options(dtype, block)
+        assert best.geometry.of(dtype.name) is step.geometry
+        assert best.dynamic_shared_bytes(dtype, block) == step.dynamic_shared_bytes(dtype, block)
         assert RECORD["kernels"][f"matmul/numba-cuda/{dtype.name}"] == RECORD["kernels"][f"matmul/{name}/{dtype.name}"]
         assert capabilities_for(MATMUL, BEST, dtype)[-1] == COMPUTE_CAPABILITIES[-1]

@@ -56,11 +56,14 @@ def launched(key, lengths, capability="8.0", change=None, **options):
     operation, implementation, dtype = found(key)
     shape, inputs, reference = case(key, lengths)
     out = np.zeros(operation.output(shape), dtype.storage)
-    geometry = implementation.geometry.launch(out.shape)
-    arrays = [array.reshape(-1) if kernel_of(operation, implementation).flat else array for array in (*inputs, out)]
+    geometry = implementation.geometry.of(dtype.name).launch(out.shape)
+    kernel = kernel_of(operation, implementation)
+    arrays = [array.reshape(-1) if kernel.flat else array for array in (*inputs, out)]
     text = ptx_of(key, capability, unusual_dimensions(operation, shape))
     program = parse(change(text) if change else text)
-    report = run(program, Grid(geometry.grid, geometry.block), arrays, Options(unwritten=(len(inputs),), **options))
+    shared_bytes = kernel.dynamic_shared_bytes(dtype, implementation.geometry.checked(None))
+    grid = Grid(geometry.grid, geometry.block, dynamic_shared_bytes=shared_bytes)
+    report = run(program, grid, arrays, Options(unwritten=(len(inputs),), **options))
     return report, judge(dtype.widen(report.arrays[-1].reshape(out.shape)), reference, shape)
 
 

@@ -26,14 +26,24 @@ SHAPES = {
     "softmax": ((1, 1), (3, 257), (2, 1032)),
     "layer_norm": ((1, 1), (3, 257), (2, 1032)),
 }
+DEEP = (257, 328, 136)  # whole tiles for one pass of the loop that takes four at a time, and more
+
+
+def on_tensor_cores(key):
+    return "tensorcore" in key or "wgmma" in key
+
+
+def capabilities_of(key):
+    return CAPABILITIES[1:] if "wgmma" in key else CAPABILITIES
+
+
 BEST = "matmul/numba-cuda/"  # made of other steps, which are run as themselves
 KEYS = [key for key in (key_of(*kernel) for kernel in kernels()) if not key.startswith(BEST)]
-QUICK = [key for key in KEYS if key.endswith("/fp32") or "tensorcore" in key]
+QUICK = [key for key in KEYS if key.endswith("/fp32") or on_tensor_cores(key)]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize("key", QUICK)
+@pytest.mark.parametrize(("key", "capability"), [(key, each) for key in QUICK for each in capabilities_of(key)])
 def test_kernel_computes_the_right_numbers_without_a_fault(key, capability):
     lengths = SHAPES[key.split("/", maxsplit=1)[0]][1]
 
@@ -44,11 +54,11 @@ def test_kernel_computes_the_right_numbers_without_a_fault(key, capability):
 
 
 @pytest.mark.ptx
-@pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(("key", "capability"), [(key, each) for key in KEYS for each in capabilities_of(key)])
 def test_kernel_is_right_at_every_shape_in_any_order_of_its_warps(subtests, key, capability):
-    for lengths in SHAPES[key.split("/", maxsplit=1)[0]]:
-        for copies in ("late", "early") if "tensorcore" in key else ("late",):
+    deep = (DEEP,) if on_tensor_cores(key) else ()
+    for lengths in (*SHAPES[key.split("/", maxsplit=1)[0]], *deep):
+        for copies in ("late", "early") if on_tensor_cores(key) else ("late",):
             with subtests.test(lengths=lengths, copies=copies):
                 report, accuracy = launched(key, lengths, capability, seed=1, copies=copies)
                 assert report.faults == ()
@@ -61,7 +71,7 @@ def test_every_operation_with_a_kernel_has_shapes():
 
 @pytest.mark.long
 def test_chunks_turned_by_their_line_meet_no_bank_conflict():
-    report, _ = launched("matmul/numba-cuda-tensorcore/bf16", (64, 136, 72))
+    report, _ = launched("matmul/numba-cuda-tensorcore/bf16", (64, 264, 72))
 
     assert report.banks
     assert all(use.wavefronts == use.fewest for use in report.banks.values())
