@@ -27,6 +27,7 @@ COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "numba-cuda-register": ("#fe2998", "#fd4dc9"),
         "numba-cuda-vector": ("#ef0e4f", "#e5166f"),
         "numba-cuda-tensorcore": ("#e554da", "#f9a2e3"),
+        "numba-cuda-wgmma": ("#2f1be0", "#ae02fd"),
         "numba-cuda": ("#9040c0", "#a567da"),
         "torch": ("#00816e", "#4fa98a"),
         "torch-compile": ("#095300", "#258912"),

@@ -14,7 +14,7 @@ class CompiledKernel:
         ptx: NVIDIA's portable assembly, after link-time optimization.
         cubin: the machine code's file, an ELF.
         registers_per_thread: 32-bit registers; a multiprocessor has 65536.
-        shared_bytes: static shared memory of a block.
+        shared_bytes: shared memory of a block, and what a launch adds to it.
         local_bytes: stack of a thread, which lies in device memory.
         spill_store_bytes: what a thread moves out of registers for want of room.
         spill_load_bytes: what it moves back.

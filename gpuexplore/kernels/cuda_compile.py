@@ -47,6 +47,7 @@ def compile_kernels(
     *,
     compute_capabilities: Sequence[str],
     options: Mapping[str, Any],
+    dynamic_shared_bytes: int = 0,
 ) -> Iterator[CompiledKernel]:
     """Yield what `compile_kernel` returns for each compute capability; Python is translated once, which takes longest.
 
@@ -67,7 +68,7 @@ def compile_kernels(
             ptx=text,
             cubin=cubin,
             registers_per_thread=max(map(int, _REGISTERS.findall(log))),
-            shared_bytes=sum(map(int, _SHARED.findall(text))),
+            shared_bytes=sum(map(int, _SHARED.findall(text))) + dynamic_shared_bytes,
             local_bytes=stack,
             spill_store_bytes=stores,
             spill_load_bytes=loads,

@@ -17,6 +17,8 @@ from gpuexplore.kernels.geometry import Block, Geometry
 # small sizes are asked for on purpose, and measured as they are: numba-cuda would warn of every grid under 128 blocks
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
+SHARED_BYTES_FOR_ALL = 49152  # of a block; a kernel that takes more has to ask for it
+
 Kernel = Callable[..., None]
 # a call of a device function would make Numba compile it for the GPU at hand, if there is one
 inlined: Callable[[Kernel], Kernel] = cuda.jit(device=True, inline="always")
@@ -33,6 +35,8 @@ class CudaKernel:
         geometry: its block shapes and the grid that covers the output; the one of its implementation's row.
         flat: whether the kernel takes every array as a line, whatever its shape.
         resident_threads: threads that have to fit on a multiprocessor together, which caps the registers of each.
+        dynamic_shared_bytes: shared memory of a block beside that of its arrays of fixed size; what
+            `cuda.shared.array(0, ...)` returns.
         options: further arguments of `cuda.jit`.
     """
 
@@ -40,6 +44,7 @@ class CudaKernel:
     geometry: Geometry
     flat: bool = False
     resident_threads: Callable[[DType], int] = lambda _: 1
+    dynamic_shared_bytes: Callable[[DType, Block], int] = lambda *_: 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def jit_options(self, dtype: DType, block: Block) -> dict[str, Any]:
@@ -49,11 +54,38 @@ class CudaKernel:
 
     def build(self, inputs: Sequence[Any], out: Any, dtype: DType, block: Block | None = None) -> Callable[[], object]:
         """Return a call that computes into `out` with blocks of the shape `block`; None: the default."""
-        chosen = self.geometry.checked(block)
-        launch = self.geometry.launch(tuple(out.shape), chosen)
+        geometry = self.geometry.of(dtype.name)
+        chosen = geometry.checked(block)
+        launch = geometry.launch(tuple(out.shape), chosen)
         arrays = [array.reshape(array.size) if self.flat else array for array in (*inputs, out)]
-        configured = _compiled(self, dtype, chosen)[launch.grid, launch.block]
-        return lambda: configured(*arrays)
+        shared_bytes, dispatcher = self.dynamic_shared_bytes(dtype, chosen), _compiled(self, dtype, chosen)
+        configured = dispatcher[launch.grid, launch.block, 0, shared_bytes]
+        if shared_bytes <= SHARED_BYTES_FOR_ALL or config.ENABLE_CUDASIM:
+            return lambda: configured(*arrays)
+        return _asking_first(lambda: configured(*arrays), lambda: allow_shared(dispatcher, arrays, shared_bytes))
+
+
+def _asking_first(launch: Callable[[], object], ask: Callable[[], object]) -> Callable[[], object]:
+    """Return a call that launches, and asks before it does so for the first time."""
+    asked: list[object] = []
+
+    def run() -> None:
+        if not asked:
+            asked.append(ask())
+        launch()
+
+    return run
+
+
+def allow_shared(dispatcher: Any, arrays: Sequence[Any], size_bytes: int) -> None:
+    """Let the kernel for these arrays have so much dynamic shared memory: numba-cuda never asks the driver for it."""
+    from cuda.bindings.driver import CUfunction_attribute  # on a machine with a GPU only
+    from numba.cuda.cudadrv.driver import driver
+
+    kernel = dispatcher.compile(tuple(dispatcher.typeof_pyval(array) for array in arrays))
+    function = kernel._codelibrary.get_cufunc()
+    attribute = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.cuKernelSetAttribute(attribute, size_bytes, function.handle, function.device.id)
 
     def launched_registers(self, dtype: DType, block: Block | None = None) -> int | None:
         """Return the registers of a thread as the driver tells them of what `build` launched; None: nothing yet."""

@@ -38,7 +38,8 @@ class Implementation:
         on_matrix_units: dtypes it computes on matrix units although `unit` says vector.
         dtypes: the only ones it has code for; empty: all that its library can.
         compute_capability: the least a CUDA device needs for `on_matrix_units`, e.g. `8.0`; None: any.
-        otherwise: the implementation to use below `compute_capability`.
+        otherwise: the implementation to use below `compute_capability`, or above it with `one_generation`.
+        one_generation: whether other GPUs than those of `compute_capability` have no such instructions.
         device_kinds: the only devices it differs on from another implementation; empty: all that its library knows.
         vendor_library: it calls the library of the device's vendor, which predictions stand for; one of an operation.
         rung: a step of a kernel ladder, measured when asked for by name and not by default.
@@ -62,6 +63,7 @@ class Implementation:
     dtypes: tuple[str, ...] = ()
     compute_capability: str | None = None
     otherwise: str | None = None
+    one_generation: bool = False
     device_kinds: tuple[str, ...] = ()
     vendor_library: bool = False
     rung: bool = False
@@ -113,8 +115,11 @@ class Implementation:
         if dtype.matrix_only and dtype.name not in self.on_matrix_units:
             return f"{dtype.name} exists only inside tensor cores, which {self.name} does not use"
         least = self.compute_capability if dtype.name in self.on_matrix_units else None
-        if least and device.compute_capability and _capability(device.compute_capability) < _capability(least):
-            reason = f"{self.name} needs compute capability {least}; {device.name} has {device.compute_capability}"
+        found = device.compute_capability
+        other = self.one_generation and found != least
+        if least and found and (other or _capability(found) < _capability(least)):
+            only = ", and no other" if self.one_generation else ""
+            reason = f"{self.name} needs compute capability {least}{only}; {device.name} has {found}"
             return f"{reason}; use {self.otherwise}" if self.otherwise and not dtype.matrix_only else reason
         return None
 

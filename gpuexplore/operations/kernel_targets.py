@@ -69,7 +69,7 @@ def compile_for_each(  # noqa: PLR0917 the five things that decide
         if reason := _unsupported(operation, implementation, dtype, capability):
             raise Unsupported(reason)
     kernel = kernel_of(operation, implementation)
-    chosen = kernel.geometry.checked(block)
+    chosen = kernel.geometry.of(dtype.name).checked(block)
     shape = operation.shape_of_size(2)
     shapes = (*operation.inputs(shape), operation.output(shape))
     return compile_kernels(
@@ -77,4 +77,5 @@ def compile_for_each(  # noqa: PLR0917 the five things that decide
         [array_type(dtype.storage.name, 1 if kernel.flat else len(lengths)) for lengths in shapes],
         compute_capabilities=compute_capabilities,
         options=kernel.jit_options(dtype, chosen),
+        dynamic_shared_bytes=kernel.dynamic_shared_bytes(dtype, chosen),
     )

@@ -1,5 +1,7 @@
 """Launches of our CUDA kernels are configured without a word: the tests on a GPU take every warning for an error."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -30,3 +32,37 @@ def test_small_grid_is_configured_silently(operation, implementation):
             inputs = tuple(np.empty(lengths, dtype.storage) for lengths in operation.inputs(shape))
 
             assert callable(build(inputs, np.empty(operation.output(shape), dtype.storage), dtype))
+
+
+class Dispatcher:
+    """Stands in for what `cuda.jit` returns: notes how it is launched, and what the driver is asked for, in order."""
+
+    def __init__(self):
+        self.log = []
+
+    def __getitem__(self, launch):
+        return lambda *_: self.log.append(launch)
+
+    def typeof_pyval(self, array):
+        return array.shape
+
+    def compile(self, kinds):
+        function = SimpleNamespace(handle=kinds, device=SimpleNamespace(id=1))
+        return SimpleNamespace(_codelibrary=SimpleNamespace(get_cufunc=lambda: function))
+
+
+@pytest.mark.parametrize(("name", "shared_bytes"), [("tensorcore", 98304), ("wgmma", 98304), ("vector", 0)])
+def test_more_than_48_kib_of_shared_memory_are_asked_for_before_the_first_launch(monkeypatch, name, shared_bytes):
+    matmul, dispatcher = OPERATIONS["matmul"], Dispatcher()
+    monkeypatch.setattr("gpuexplore.kernels.cuda_kernel._compiled", lambda *_: dispatcher)
+    stand_in = SimpleNamespace(cuKernelSetAttribute=lambda what, *rest: dispatcher.log.append((what.name, *rest)))
+    monkeypatch.setattr("numba.cuda.cudadrv.driver.driver", stand_in)
+    a = np.zeros((300, 300), np.uint16)
+
+    run = load_build(matmul, matmul.implementation_named(f"numba-cuda-{name}"))((a, a), a, DTYPES["bf16"])
+    run()
+    run()
+
+    launch = (dispatcher.log[-1][0], (16, 16, 1), 0, shared_bytes)
+    asked = ("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", shared_bytes, (a.shape,) * 3, 1)
+    assert dispatcher.log == ([asked] if shared_bytes else []) + [launch, launch]

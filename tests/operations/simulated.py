@@ -35,11 +35,16 @@ def relative_error(operation, implementation, dtype, shape, block=None):
     return judge(dtype.widen(backend.stored(out, dtype)), Reference(operation, dtype, inputs), shape)
 
 
+def is_simulated(implementation):
+    """Whether it is a CUDA kernel that the simulator can run: it has no products of warpgroups."""
+    return implementation.backend == "numba_cuda" and not implementation.one_generation
+
+
 def kernels():
-    """Yield every operation and implementation with a CUDA kernel, and the dtypes it has code for."""
+    """Yield every operation and implementation whose CUDA kernel is simulated, and the dtypes it has code for."""
     for operation in OPERATIONS.values():
         for implementation in operation.implementations:
-            if implementation.backend == "numba_cuda":
+            if is_simulated(implementation):
                 supported = [
                     row
                     for row in DTYPES.values()

@@ -10,7 +10,8 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Device, Shape
 from gpuexplore.operations import OPERATIONS
-from tests.operations.simulated import MANY_THREADS, expect_right, simulate
+from tests.measure.fakes import GPU
+from tests.operations.simulated import MANY_THREADS, expect_right, is_simulated, simulate
 
 KERNELS = [
     pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
@@ -19,7 +20,7 @@ KERNELS = [
     if implementation.geometry
 ]
 EACH_KERNEL = pytest.mark.parametrize(("operation", "implementation"), KERNELS)
-LADDER = ("naive", "coalesced", "shared", "register", "vector", "tensorcore")
+LADDER = ("naive", "coalesced", "shared", "register", "vector", "tensorcore", "wgmma")
 RANDOM_SHAPES = 200
 
 
@@ -30,7 +31,7 @@ def test_every_block_shape_computes_the_same():
         (operation.name, implementation.name, str(block))
         for operation, implementation in (kernel.values for kernel in KERNELS)
         for block in implementation.geometry.blocks
-        if prod(block) <= MANY_THREADS
+        if prod(block) <= MANY_THREADS and is_simulated(implementation)
     }
 
     assert {(*what[:2], what[4]) for what in simulated} == blocks
@@ -94,6 +95,22 @@ def test_ladder_climbs_from_one_thread_an_element_to_tensor_cores():
 
     assert [rung.name for rung in rungs] == [f"numba-cuda-{name}" for name in LADDER]
     assert len({rung.about for rung in rungs}) == len(rungs)
+
+
+@pytest.mark.parametrize(("gpu", "number"), [("NVIDIA A100", "8.0"), ("NVIDIA B200", "10.0")])
+def test_gpu_without_products_of_warpgroups_is_told_which_step_to_use(gpu, number):
+    device = Device("cuda:0", "cuda", gpu, compute_capability=number)
+    wgmma = OPERATIONS["matmul"].implementation_named("numba-cuda-wgmma")
+
+    needs = f"numba-cuda-wgmma needs compute capability 9.0, and no other; {gpu} has {number}"
+    assert wgmma.unsupported(DTYPES["bf16"], device) == f"{needs}; use numba-cuda-tensorcore"
+    assert wgmma.unsupported(DTYPES["bf16"], Device("cuda:0", "cuda", "H100", compute_capability="9.0")) is None
+
+
+def test_kernel_that_no_gpu_has_run_says_so_wherever_it_is_described():
+    unproved = [row.name for row in OPERATIONS["matmul"].implementations if "not run on a GPU yet" in row.about]
+
+    assert unproved == ["numba-cuda-wgmma"]
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])

@@ -21,8 +21,7 @@ from gpuexplore.operations.kernel_targets import (
 )
 from scripts.compiled_kernels import FILE, elsewhere, facts, kernels, key, toolchain
 from scripts.compiled_kernels import differences as differing
-from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_of
-from tests.operations.shapes import simulated_shapes
+from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for
 
 MATMUL = OPERATIONS["matmul"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
@@ -36,6 +35,8 @@ INSTRUCTIONS = {
     "matmul/numba-cuda-tensorcore/tf32": ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
+    "matmul/numba-cuda-wgmma/bf16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "fence.proxy.async"),
+    "matmul/numba-cuda-wgmma/fp16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", "fence.proxy.async"),
 }
 
 pytestmark = pytest.mark.long
@@ -67,11 +68,12 @@ def expect_right_numbers(kernel, made):
     """Run the PTX for one target at one awkward shape: kernels and dtypes take targets and shapes in turns."""
     place = [key(*each) for each in kernels()].index(key(*kernel))
     targets = [target for target in made if target.compute_capability in EXECUTED]
-    target, shape = targets[place % len(targets)], simulated_shapes(kernel[0])[1 + place // 2 % 2]
-    report, accuracy = launched(key(*kernel), lengths_of(shape), target.ptx, target.compute_capability)
+    target, (_, *awkward) = targets[place % len(targets)], lengths_for(key(*kernel))
+    lengths = awkward[place // 2 % 2] if len(awkward) == 2 else awkward[-1]
+    report, accuracy = launched(key(*kernel), lengths, target.ptx, target.compute_capability)
 
-    assert report.faults == (), (str(shape), target.compute_capability)
-    assert is_right(report, accuracy), (str(shape), target.compute_capability, accuracy)
+    assert report.faults == (), (lengths, target.compute_capability)
+    assert is_right(report, accuracy), (lengths, target.compute_capability, accuracy)
 
 
 def expect_one_kernel_in_its_own_format(made, dtype):
@@ -101,7 +103,12 @@ def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository):
 
     found = elsewhere(str(python), "--only", "matmul")
 
+    on_tensor_cores = {name: each for name, each in found["kernels"].items() if "tensorcore" in name or "wgmma" in name}
+    sums_in_memory = [name for name, each in on_tensor_cores.items() for made in each.values() if made["local_bytes"]]
+
     assert found["toolkit"] == recorded["toolkit"] == "13.0"
+    assert len(on_tensor_cores) == 5
+    assert sums_in_memory == []
     if RECORD["toolchain"] == toolchain():
         expected = {name: made for name, made in recorded["kernels"].items() if name.startswith("matmul/")}
         assert differing({name: RECORD["kernels"][name] for name in found["kernels"]}, found["kernels"]) == expected, (
@@ -157,5 +164,7 @@ def test_best_step_is_compiled_from_the_step_that_is_best_for_the_dtype():
         assert block == step.geometry.checked(None)
         assert best.make(dtype, block).__code__ is step.make(dtype, block).__code__
         assert best.jit_options(dtype, block) == step.jit_options(dtype, block)
+        assert best.geometry.of(dtype.name) is step.geometry
+        assert best.dynamic_shared_bytes(dtype, block) == step.dynamic_shared_bytes(dtype, block)
         assert RECORD["kernels"][f"matmul/numba-cuda/{dtype.name}"] == RECORD["kernels"][f"matmul/{name}/{dtype.name}"]
         assert capabilities_for(MATMUL, BEST, dtype)[-1] == COMPUTE_CAPABILITIES[-1]

@@ -50,6 +50,12 @@ else:
         wide = types.float32 if value == types.float16 else value
         return wide(value), lambda context, builder, _, arguments: context.cast(builder, arguments[0], value, wide)
 
+    def narrowed(context: Any, builder: Any, number: Any, stored: Any) -> Any:
+        """Return the LLVM value of an fp32 number as an element of Numba's type `stored`."""
+        if stored == types.uint16:
+            return _narrow_bf16(context, builder, None, [number])
+        return context.cast(builder, number, types.float32, stored)
+
     @intrinsic
     def narrow(_typing: Any, value: Any, dtype: Any) -> Any:
         """Return a computed number as an element of an array whose `dtype` is given."""

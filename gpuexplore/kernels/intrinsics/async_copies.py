@@ -22,6 +22,18 @@ if config.ENABLE_CUDASIM:
         else:
             copy_elements(target, at, np.zeros(count, source.dtype), 0, count)
 
+    def vectors_copier(count: int, apart: int) -> Any:
+        """Return the function that starts `count` copies of 16 bytes that exist, to places so many elements apart.
+
+        Copy i starts at element `starts[i] + along` of the source; `starts` are of 32 bits, without a sign.
+        """
+
+        def copy(target: Any, at: Any, source: Any, starts: Any, along: Any) -> None:
+            for i in range(count):
+                copy_vector_async(target, at + i * apart, source, int(starts[i]) + along, exists=True)
+
+        return copy
+
     def commit_copies() -> None:
         """Close the group of copies that were started."""
 
@@ -33,7 +45,7 @@ else:
     from numba.cuda import types
     from numba.cuda.extending import intrinsic
 
-    from gpuexplore.kernels.intrinsics.addresses import global_address, shared_address
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, global_address, shared_address
 
     _I32, _I64, _VOID = ir.IntType(32), ir.IntType(64), ir.VoidType()
 
@@ -52,6 +64,28 @@ else:
     def copy_vector_async(_typing: Any, target: Any, at: Any, source: Any, start: Any, exists: Any) -> Any:
         """Start a copy of 16 bytes from device memory to shared memory, or of zeros where the source does not exist."""
         return types.void(target, types.int64, source, types.int64, types.boolean), _start
+
+    def vectors_copier(count: int, apart: int) -> Any:
+        """Return the function that starts `count` copies of 16 bytes that exist, to places so many elements apart.
+
+        Copy i starts at element `starts[i] + along` of the source; `starts` are of 32 bits, without a sign.
+        """
+        assembly = _assembly(f"cp.async.cg.shared.global [$0], [$1], {VECTOR_BYTES};", (_I32, _I64), "r,l,")
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, (_, at), source, starts, (_, along) = zip(signature.args, arguments, strict=True)
+            for i in range(count):
+                place = builder.add(at, ir.Constant(_I64, i * apart))
+                start = builder.load(element_pointer(context, builder, starts, ir.Constant(_I64, i)))
+                address = global_address(context, builder, source, builder.add(builder.zext(start, _I64), along))
+                builder.call(assembly, [shared_address(context, builder, target, place), address])
+            return context.get_dummy_value()
+
+        @intrinsic
+        def copy(_typing: Any, target: Any, at: Any, source: Any, starts: Any, along: Any) -> Any:
+            return types.void(target, types.int64, source, starts, types.int64), emit
+
+        return copy
 
     @intrinsic
     def commit_copies(_typing: Any) -> Any:

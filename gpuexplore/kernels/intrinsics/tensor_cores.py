@@ -6,15 +6,24 @@ Multiply-Accumulate Instructions"). A register holds 4 bytes: one TF32 or two 16
 `gpuexplore.kernels.intrinsics.tensor_core_lanes` does the same lane by lane, so that a kernel's indices are tested.
 """
 
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from numba import config
 
 SHAPES = {"tf32": "m16n8k8", "bf16": "m16n8k16", "fp16": "m16n8k16"}
 OPERANDS = {"tf32": "tf32", "bf16": "bf16", "fp16": "f16"}
+Spot = tuple[int, int]  # which of a lane's places, and how many elements behind it
 
 if config.ENABLE_CUDASIM:
-    from gpuexplore.kernels.intrinsics.tensor_core_lanes import load_matrices, load_transposed, multiplier
+    from gpuexplore.kernels.intrinsics.tensor_core_lanes import (
+        fragment_loader,
+        load_matrices,
+        load_transposed,
+        multiplier,
+        number_loader,
+    )
 else:
     from llvmlite import ir
     from numba.cuda import types
@@ -50,8 +59,57 @@ else:
         """Do as `load_matrices` does with each of the four matrices transposed."""
         return types.void(into, types.int64, tile, types.int64), _ldmatrix(".trans")
 
-    def _mma(operand: str) -> Any:
-        """Return the code generator of `mma.sync` for a format of the factors; sums are fp32."""
+    def _numbered(builder: Any, start: Any, count: int) -> list[Any]:
+        return [builder.add(start, ir.Constant(start.type, i)) for i in range(count)]
+
+    def _found(context: Any, builder: Any, places: Any, first: Any, spot: Spot) -> Any:
+        """Return the index of an element that lies so far behind the one in a place."""
+        which, further = spot
+        pointer = element_pointer(context, builder, places, ir.Constant(ir.IntType(64), which))
+        place = builder.sext(builder.load(pointer), first.type)
+        return builder.add(builder.add(first, place), ir.Constant(first.type, further))
+
+    def _loader(load: Any, spots: Sequence[Spot]) -> Any:
+        """Return an intrinsic that does `load` for each spot; its number of a register grows by what `load` returns."""
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            into, tile, places, (_, first) = zip(signature.args, arguments, strict=True)
+            at = 0
+            for spot in spots:
+                at += load(context, builder, (into, at), (tile, _found(context, builder, places, first, spot)))
+            return context.get_dummy_value()
+
+        @intrinsic
+        def load_all(_typing: Any, into: Any, tile: Any, places: Any, first: Any) -> Any:
+            return types.void(into, tile, places, types.int64), emit
+
+        return load_all
+
+    def fragment_loader(spots: Sequence[Spot], *, transposed: bool) -> Any:
+        """Return the function that loads four 8 x 8 matrices from each spot, one after the other, into registers."""
+        emit = _ldmatrix(".trans" if transposed else "")
+
+        def load(context: Any, builder: Any, into: Any, source: Any) -> int:
+            (array, at), (tile, index) = into, source
+            kinds = types.void(array[0], types.int64, tile[0], types.int64)
+            emit(context, builder, kinds, (array[1], ir.Constant(ir.IntType(64), at), tile[1], index))
+            return 4
+
+        return _loader(load, spots)
+
+    def number_loader(spots: Sequence[Spot]) -> Any:
+        """Return the function that loads an element from each spot into registers."""
+
+        def load(context: Any, builder: Any, into: Any, source: Any) -> int:
+            (array, at), (tile, index) = into, source
+            number = builder.load(element_pointer(context, builder, tile, index))
+            builder.store(number, element_pointer(context, builder, array, ir.Constant(ir.IntType(64), at)))
+            return 1
+
+        return _loader(load, spots)
+
+    def _mma(operand: str, down: int, across: int) -> Any:
+        """Return the code generator of `mma.sync` for each pair of fragments; sums are fp32."""
         shape = SHAPES[next(name for name, listed in OPERANDS.items() if listed == operand)]
         text = (
             f"mma.sync.aligned.{shape}.row.col.f32.{operand}.{operand}.f32 "
@@ -63,23 +121,29 @@ else:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             def pointers(which: int, count: int) -> list[Any]:
                 array = signature.args[which], arguments[which]
-                start = arguments[which + 1]
-                indices = [builder.add(start, ir.Constant(start.type, i)) for i in range(count)]
+                indices = _numbered(builder, arguments[which + 1], count)
                 return [element_pointer(context, builder, array, index) for index in indices]
 
-            sums = pointers(0, 4)
-            factors = [builder.bitcast(builder.load(pointer), _I32) for pointer in (*pointers(2, 4), *pointers(4, 2))]
-            given = [*factors, *map(builder.load, sums)]
-            found = builder.call(assembly, given)
-            for i, place in enumerate(sums):
-                builder.store(builder.extract_value(found, i), place)
+            def words(which: int, count: int) -> list[Any]:
+                return [builder.bitcast(builder.load(pointer), _I32) for pointer in pointers(which, count)]
+
+            sums, a, b = pointers(0, 4 * down * across), words(2, 4 * down), words(4, 2 * across)
+            for i, j in product(range(down), range(across)):
+                places = sums[(i * across + j) * 4 :][:4]
+                given = [*a[i * 4 :][:4], *b[j * 2 :][:2], *map(builder.load, places)]
+                found = builder.call(assembly, given)
+                for each, place in enumerate(places):
+                    builder.store(builder.extract_value(found, each), place)
             return context.get_dummy_value()
 
         return emit
 
-    def multiplier(name: str) -> Any:
-        """Return the function that adds a product of fragments of a dtype to `sums[s:s + 4]`."""
-        emit = _mma(OPERANDS[name])
+    def multiplier(name: str, down: int = 1, across: int = 1) -> Any:
+        """Return the function that adds products of fragments of a dtype to `sums[s:]`.
+
+        `down` fragments of A lie behind one another, and `across` of B; each product has four sums of a lane.
+        """
+        emit = _mma(OPERANDS[name], down, across)
 
         @intrinsic
         def multiply_add(_typing: Any, sums: Any, s: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
@@ -89,4 +153,4 @@ else:
         return multiply_add
 
 
-__all__ = ["load_matrices", "load_transposed", "multiplier"]
+__all__ = ["fragment_loader", "load_matrices", "load_transposed", "multiplier", "number_loader"]

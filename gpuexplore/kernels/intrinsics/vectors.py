@@ -33,6 +33,14 @@ if config.ENABLE_CUDASIM:
             raise IndexError(f"element {at} of {target.size}")
         target.reshape(target.size)[at] = value
 
+    def kept(number: Any) -> Any:
+        """Return an integer that is computed here and kept: LLVM would compute it again in a loop that needs it."""
+        return number
+
+    def clear(registers: Any, count: Any) -> None:
+        """Set the first `count` elements to 0, without a loop."""
+        registers[:count] = 0
+
     def load_vector(registers: Any, at: Any, memory: Any, start: Any) -> None:
         """Load 16 bytes from element `start` of `memory`, counted along the rows, into `registers[at:]`."""
         copy_elements(registers, at, memory, start, vector_length(memory.dtype))
@@ -126,6 +134,31 @@ else:
         for i, element in enumerate(elements):
             value = builder.insert_element(value, element, ir.Constant(_I32, i))
         return value
+
+    @intrinsic
+    def kept(_typing: Any, number: Any) -> Any:
+        """Return an integer that is computed here and kept: LLVM would compute it again in a loop that needs it."""
+
+        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            kind = ir.FunctionType(ir.IntType(64), [ir.IntType(64)])
+            return builder.call(ir.InlineAsm(kind, "mov.b64 $0, $1;", "=l,l", side_effect=True), arguments)
+
+        return types.int64(types.int64), emit
+
+    @intrinsic
+    def clear(_typing: Any, registers: Any, count: Any) -> Any:
+        """Set the first `count` elements to 0, without a loop."""
+        if not isinstance(count, types.IntegerLiteral):
+            return None  # Numba asks again with the number
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            zero = ir.Constant(context.get_data_type(registers.dtype), 0)
+            for i in range(count.literal_value):
+                index = ir.Constant(ir.IntType(64), i)
+                builder.store(zero, element_pointer(context, builder, (registers, arguments[0]), index))
+            return context.get_dummy_value()
+
+        return types.void(registers, count), emit
 
     def _moved(into: Any, out_of: Any) -> Any:
         return types.void(into, types.int64, out_of, types.int64)

@@ -5,6 +5,7 @@ few hundred up it is compute-bound, and below that bound by call and memory over
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -37,6 +38,10 @@ def _square_each(block: Block) -> Lengths:
     return THREAD_TILE * block[1], THREAD_TILE * block[0]
 
 
+def _tall_each(block: Block) -> Lengths:
+    return 2 * THREAD_TILE * block[1], THREAD_TILE * block[0]
+
+
 # x runs along the rows: that is what is slow about it
 ROWS_ALONG_X = Geometry(
     ((16, 16), (32, 8), (8, 32), (32, 32), (8, 8)), _one_each, domain=lambda output: (output[1], output[0])
@@ -44,6 +49,14 @@ ROWS_ALONG_X = Geometry(
 ELEMENT_PER_THREAD = Geometry(((16, 16), (32, 8), (8, 32), (32, 32), (8, 8)), _one_each)
 SQUARE_TILES = Geometry(((16, 16), (32, 32), (8, 8)), _one_each)
 REGISTER_TILES = Geometry(((16, 16), (8, 8)), _square_each)
+TENSOR_TILES = Geometry(((16, 16), (16, 8), (8, 8)), _tall_each)
+WARPGROUP_TILES = Geometry(((16, 16), (16, 8)), _square_each)
+BEST_TILES = replace(
+    REGISTER_TILES, by_dtype=lambda dtype: TENSOR_TILES if dtype in ON_TENSOR_CORES else REGISTER_TILES
+)
+
+# what is said of a step until a recording of a GPU has it
+NOT_RUN_YET = "its PTX was interpreted and its machine code read; not run on a GPU yet"
 
 TENSOR_CORES: Mapping[str, Any] = MappingProxyType(
     {
@@ -103,10 +116,23 @@ CUDA_LADDER = (
     ),
     _step(
         "tensorcore",
-        REGISTER_TILES,
-        "warps multiply 16 x 8 tiles on the tensor cores, and copies to shared memory pass by the registers",
+        TENSOR_TILES,
+        "warps multiply 64 x 64 tiles on the tensor cores, 8 loads for 32 products, and copies pass by the registers: "
+        "more than half of the instructions of the loop are HMMA",
         **TENSOR_CORES,
         dtypes=ON_TENSOR_CORES,
+    ),
+    _step(
+        "wgmma",
+        WARPGROUP_TILES,
+        "four warps together multiply 64 x 128 tiles that the tensor cores read from shared memory: no fragments in "
+        f"registers, and no loads of them ({NOT_RUN_YET})",
+        on_matrix_units=("bf16", "fp16"),
+        arithmetic={},
+        compute_capability="9.0",
+        one_generation=True,
+        otherwise="numba-cuda-tensorcore",
+        dtypes=("bf16", "fp16"),
     ),
 )
 
@@ -143,7 +169,7 @@ OPERATION = Operation(
         by_numba_cuda(
             "numba_cuda_best",
             "the best step of our CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else numba-cuda-vector",
-            REGISTER_TILES,
+            BEST_TILES,
             **TENSOR_CORES,
         ),
         by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),

@@ -3,7 +3,7 @@
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.operations.matmul import ON_TENSOR_CORES, REGISTER_TILES, numba_cuda_tensorcore, numba_cuda_vector
+from gpuexplore.operations.matmul import BEST_TILES, ON_TENSOR_CORES, numba_cuda_tensorcore, numba_cuda_vector
 
 
 def step_for(dtype: DType) -> CudaKernel:
@@ -16,5 +16,10 @@ def make(dtype: DType, block: Block) -> Kernel:
     return step_for(dtype).make(dtype, block)
 
 
-KERNEL = CudaKernel(make, REGISTER_TILES, resident_threads=lambda dtype: step_for(dtype).resident_threads(dtype))
+KERNEL = CudaKernel(
+    make,
+    BEST_TILES,
+    resident_threads=lambda dtype: step_for(dtype).resident_threads(dtype),
+    dynamic_shared_bytes=lambda dtype, block: step_for(dtype).dynamic_shared_bytes(dtype, block),
+)
 build = KERNEL.build

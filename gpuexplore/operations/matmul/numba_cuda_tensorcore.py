@@ -1,10 +1,13 @@
 """The last step of the ladder: warps multiply 16 x 8 tiles on the tensor cores, and tiles arrive while they do.
 
-Three pairs of tiles are in shared memory: one is multiplied, two are on their way without passing through
-registers. Each warp keeps 64 x 32 sums. The 16-byte chunks of a line of a tile are permuted (turned) by the line, so
-that the eight that are loaded together lie in different banks.
+Four pairs of tiles are in shared memory, more than a kernel gets that does not ask: one is multiplied, three are on
+their way without passing through registers. Each warp keeps 64 x 64 sums: 8 loads for 32 products. The 16-byte
+chunks of a line of a tile are permuted (turned) by the line, so that the eight that are loaded together lie in
+different banks. As long as whole tiles follow, the loop takes four at a time, so that all their places are constants;
+rows and columns beyond the matrices repeat the last, as nobody stores their sums. The rest is looked at chunk by chunk.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,137 +15,282 @@ from numba import cuda
 
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.formats.numba_cuda import narrow
 from gpuexplore.kernels.geometry import WARP, Block
-from gpuexplore.kernels.intrinsics.async_copies import commit_copies, copy_vector_async, wait_for_copies
-from gpuexplore.kernels.intrinsics.tensor_cores import load_matrices, load_transposed, multiplier
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, read, store_pair, vector_length, write
-from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
+from gpuexplore.kernels.intrinsics.async_copies import (
+    commit_copies,
+    copy_vector_async,
+    vectors_copier,
+    wait_for_copies,
+)
+from gpuexplore.kernels.intrinsics.sums import storer
+from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier, number_loader
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, VECTOR_BYTES, clear, kept, read, vector_length, write
+from gpuexplore.operations.matmul import TENSOR_TILES, THREAD_TILE
 
-STAGES = 3
+STAGES = 4
 IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
 CHUNKS = 4  # of 16 bytes in a line of a tile of A: two products deep
-WARP_ROWS, WARP_COLUMNS = 64, 32
-DOWN, ACROSS = WARP_ROWS // 16, WARP_COLUMNS // 8  # products of a warp
+WARP_TILE = 64  # rows and columns of a warp's sums
+DOWN, ACROSS = WARP_TILE // 16, WARP_TILE // 8  # products of a warp
+SUMS = DOWN * ACROSS * 4  # of a lane
+FRAGMENTS = DOWN * 4  # registers of a lane for those of A, and for those of B
+PLACES = 4  # where a lane loads from in a line of B, chunks apart
 
 
-def tile_copier(lines: int, across: int, threads: int, vector: int, turn: int) -> Any:
+def edge_copier(lines: int, across: int, threads: int, vector: int, turn: int) -> Any:
     """Return a device function that starts to copy a tile of `lines` of `across` chunks, zeros beyond the matrix."""
-    chunks, turns, at_once = lines * across, min(across, 8), threads // across
+    turns, at_once = min(across, 8), threads // across
 
     @inlined
-    def copy_tile(tile, thread, slot, source, top, left):
+    def copy(tiles, first, thread, source, top, left):
         if source.shape[1] % vector == 0:
             line, chunk = thread // across, thread % across
             column, turned = left + chunk * vector, chunk ^ line * turn // 2 % turns
-            for load in range(chunks // threads):
-                row = top + line + load * at_once
+            for further in range(0, lines, at_once):
+                row = top + line + further
                 inside = row < source.shape[0] and column < source.shape[1]
-                place = slot * chunks + (line + load * at_once) * across + turned
                 start = row * source.shape[1] + column if inside else 0
-                copy_vector_async(tile, place * vector, source, start, inside)
+                copy_vector_async(tiles, first + ((line + further) * across + turned) * vector, source, start, inside)
         else:
-            for at in range(thread, chunks * vector, threads):
+            for at in range(thread, lines * across * vector, threads):
                 line, column = at // (across * vector), at % (across * vector)
                 inside = top + line < source.shape[0] and left + column < source.shape[1]
-                place = slot * chunks + line * across + (column // vector ^ line * turn // 2 % turns)
+                place = line * across + (column // vector ^ line * turn // 2 % turns)
                 start = (top + line) * source.shape[1] + left + column
-                write(tile, place * vector + column % vector, read(source, start) if inside else tile.dtype.type(0))
+                value = read(source, start) if inside else tiles.dtype.type(0)
+                write(tiles, first + place * vector + column % vector, value)
 
-    return copy_tile
+    return copy
 
 
 def tile_multiplier(name: str, vector: int, size_a: int, b_chunks: int) -> Any:
-    """Return a device function that adds the product of the tiles in place `slot` to the sums of a warp."""
-    halves, size_b, multiply_add = vector == 8, CHUNKS * vector * b_chunks, multiplier(name)
+    """Return a device function that adds the product of a pair of tiles to the sums of a warp.
+
+    `from_a` and `from_b` tell where in the tiles the lane loads from (see `place_finder`), `first` where they start.
+    """
+    multiply_add, line = multiplier(name, DOWN, ACROSS), b_chunks * vector
+
+    def loaders(half: int) -> tuple[Any, Any]:
+        load_a = fragment_loader([(half, i * 16 * CHUNKS * vector) for i in range(DOWN)], transposed=False)
+        if vector == 8:
+            spots = [(place, size_a + half * 16 * line) for place in range(PLACES)]
+            return load_a, fragment_loader(spots, transposed=True)
+        return load_a, number_loader(  # TF32 has no transposing load
+            [
+                (j % PLACES, size_a + (half * 8 + each * 4) * line + j // PLACES * PLACES * 8)
+                for j in range(ACROSS)
+                for each in range(2)
+            ]
+        )
+
+    (load_a, load_b), (load_next_a, load_next_b) = loaders(0), loaders(1)
 
     @inlined
-    def load_b(part, tile, first, half, column, lane):
-        if halves:
-            line = first + (half * 16 + lane % 16) * b_chunks
-            for j in range(0, ACROSS, 2):
-                chunk = column // 8 + j + lane // 16 ^ lane % 8
-                load_transposed(part, j * 2, tile, (line + chunk) * vector)
-        else:  # TF32 has no transposing load
-            line = first + (half * 8 + lane % 4) * b_chunks
-            for j in range(ACROSS):
-                at = column + j * 8 + lane // 4
-                place = (line + (at // 4 ^ lane % 4 * 2)) * 4 + at % 4
-                part[j, 0], part[j, 1] = read(tile, place), read(tile, place + 16 * b_chunks)
-
-    @inlined
-    def multiply(sums, a_part, b_part, tile_a, tile_b, slot, row, column, lane):
-        for half in range(2):
-            load_b(b_part, tile_b, slot * size_b, half, column, lane)
-            line = slot * size_a + (row + lane % 16) * CHUNKS + (half * 2 + lane // 16 ^ lane // 2 % CHUNKS)
-            for i in range(DOWN):
-                load_matrices(a_part, 0, tile_a, (line + i * 16 * CHUNKS) * vector)
-                for j in range(ACROSS):
-                    multiply_add(sums, (i * ACROSS + j) * 4, a_part, 0, b_part, j * 2)
+    def multiply(sums, a_part, b_part, tiles, from_a, from_b, first):
+        load_b(b_part, tiles, from_b, first)
+        load_a(a_part, tiles, from_a, first)
+        multiply_add(sums, 0, a_part, 0, b_part, 0)
+        load_next_b(b_part, tiles, from_b, first)
+        load_next_a(a_part, tiles, from_a, first)
+        multiply_add(sums, 0, a_part, 0, b_part, 0)
 
     return multiply
 
 
-@inlined
-def store(out: Any, sums: Any, pair: Any, row: Any, column: Any) -> None:
-    """Store a lane's sums, two neighbours at a time, where they are inside the output."""
-    n, below, beside = out.shape[1], out.shape[0] - row, out.shape[1] - column
-    for i in range(DOWN * 2):
-        for j in range(ACROSS):
-            place = (row + i * 8) * n + column + j * 8
-            pair[0] = narrow(sums[i // 2, j, i % 2 * 2], pair.dtype)
-            pair[1] = narrow(sums[i // 2, j, i % 2 * 2 + 1], pair.dtype)
-            if i * 8 < below and j * 8 < beside:
-                if n % 2 == 0:
-                    store_pair(out, place, pair, 0)
-                else:
-                    write(out, place, pair[0])
-                    if j * 8 + 1 < beside:
-                        write(out, place + 1, pair[1])
+def place_finder(vector: int, b_chunks: int) -> Any:
+    """Return a device function that finds where in a pair of tiles a lane loads its rows of fragments from."""
+    halves = vector == 8
+
+    @inlined
+    def find(from_a, from_b, lane, row, column):
+        for half in range(2):
+            chunk = half * 2 + lane // 16 ^ lane // 2 % CHUNKS
+            from_a[half] = kept(((row + lane % 16) * CHUNKS + chunk) * vector)
+        for place in range(PLACES):
+            if halves:
+                chunk = column // 8 + place * 2 + lane // 16 ^ lane % 8
+                from_b[place] = kept((lane % 16 * b_chunks + chunk) * vector)
+            else:
+                at = column + place * 8 + lane // 4
+                chunk = at // 4 ^ lane % 4 * 2
+                from_b[place] = kept((lane % 4 * b_chunks + chunk) * vector + at % 4)
+
+    return find
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a block's tiles lie in shared memory: pairs of A's, `rows` lines of CHUNKS, and B's, `depth` lines.
+
+    Attributes:
+        rows: of A in a tile, which are those of the block's sums.
+        columns: of B in a tile.
+        threads: of a block.
+        vector: elements of a chunk of 16 bytes.
+    """
+
+    rows: int
+    columns: int
+    threads: int
+    vector: int
+
+    @property
+    def depth(self) -> int:
+        """Terms of a tile."""
+        return CHUNKS * self.vector
+
+    @property
+    def b_chunks(self) -> int:
+        """Chunks of a line of a tile of B."""
+        return self.columns // self.vector
+
+    @property
+    def size_a(self) -> int:
+        """Elements of a tile of A, behind which its B lies."""
+        return self.rows * self.depth
+
+    @property
+    def size(self) -> int:
+        """Elements of a pair."""
+        return (self.rows + self.columns) * self.depth
+
+    @property
+    def loads(self) -> tuple[int, int]:
+        """Copies of 16 bytes that each thread starts for a tile of A and for one of B."""
+        return self.rows * CHUNKS // self.threads, self.depth * self.b_chunks // self.threads
+
+    @property
+    def turn_b(self) -> int:
+        """How far the chunks of a line of B are turned by the next one, in halves of a chunk."""
+        return 2 if self.vector == 8 else 4
+
+
+def edge_pair_copier(tiling: Tiling) -> Any:
+    """Return a device function that starts to copy a pair of tiles, from term `term` on, and closes the group."""
+    threads, vector, size_a = tiling.threads, tiling.vector, tiling.size_a
+    copy_a = edge_copier(tiling.rows, CHUNKS, threads, vector, turn=1)
+    copy_b = edge_copier(tiling.depth, tiling.b_chunks, threads, vector, turn=tiling.turn_b)
+
+    @inlined
+    def copy(tiles, first, thread, a, b, top, left, term):
+        copy_a(tiles, first, thread, a, top, term)
+        copy_b(tiles, first + size_a, thread, b, term, left)
+        commit_copies()
+
+    return copy
+
+
+def start_finder(tiling: Tiling) -> Any:
+    """Return a device function that finds where a thread's copies start, and returns their first places in a pair."""
+    vector, b_chunks, size_a, turn_b = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
+    (a_loads, b_loads), a_lines, b_lines = tiling.loads, tiling.threads // CHUNKS, tiling.threads // b_chunks
+
+    @inlined
+    def find(starts_a, starts_b, thread, top, left, a, b):
+        k, n = b.shape
+        line_a, chunk_a = thread // CHUNKS, thread % CHUNKS
+        line_b, chunk_b = thread // b_chunks, thread % b_chunks
+        for load in range(a_loads):
+            row = min(top + line_a + load * a_lines, a.shape[0] - 1)
+            starts_a[load] = kept(row * k + chunk_a * vector)
+        column = min(left + chunk_b * vector, n - vector)
+        for load in range(b_loads):
+            starts_b[load] = kept((line_b + load * b_lines) * n + column)
+        into_a = kept((line_a * CHUNKS + (chunk_a ^ line_a // 2 % CHUNKS)) * vector)
+        into_b = kept(size_a + (line_b * b_chunks + (chunk_b ^ line_b * turn_b // 2 % 8)) * vector)
+        return into_a, into_b
+
+    return find
+
+
+def whole_tiles(tiling: Tiling, multiply: Any) -> Any:
+    """Return a device function that goes along the terms where all tiles are whole, and looks at no bounds.
+
+    `start` and `end`: terms of the first pair that it starts to copy, and of the first that it does not.
+    """
+    size, depth, (a_loads, b_loads), apart = tiling.size, tiling.depth, tiling.loads, tiling.threads * tiling.vector
+    copy_a, copy_b = vectors_copier(a_loads, apart), vectors_copier(b_loads, apart)
+
+    def stage(number: int) -> Any:
+        """Return what is done with one of the pairs that the loop takes at a time."""
+        now, free, further = number * size, (number + STAGES - 1) % STAGES * size, number * depth
+
+        @inlined
+        def step(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term):
+            wait_for_copies(IN_FLIGHT)
+            cuda.syncthreads()
+            copy_a(tiles, into_a + free, a, starts_a, term + further)
+            copy_b(tiles, into_b + free, b, starts_b, (term + further) * b.shape[1])
+            commit_copies()
+            multiply(sums, a_part, b_part, tiles, from_a, from_b, now)
+
+        return step
+
+    first, second, third, last = map(stage, range(STAGES))
+
+    @inlined
+    def go(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, start, end):
+        for term in range(start, end, STAGES * depth):
+            first(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
+            second(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
+            third(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
+            last(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, term)
+
+    return go
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
-    storage, kind, width, height = dtype.storage.type, sum_type(dtype), *block
-    vector, threads = vector_length(storage), width * height
-    rows, columns, depth, halves = THREAD_TILE * height, THREAD_TILE * width, CHUNKS * vector, vector == 8
-    b_chunks, warps_across, word = columns // vector, columns // WARP_COLUMNS, np.uint32 if halves else np.float32
-    elements_a, elements_b = STAGES * rows * depth, STAGES * depth * columns
-    copy_a = tile_copier(rows, CHUNKS, threads, vector, turn=1)
-    copy_b = tile_copier(depth, b_chunks, threads, vector, turn=2 if halves else 4)
-    multiply = tile_multiplier(dtype.name, vector, rows * CHUNKS, b_chunks)
+    element, kind, (width, height) = dtype.storage, sum_type(dtype), block
+    vector, threads, word = vector_length(element), width * height, np.float32 if dtype.name == "tf32" else np.uint32
+    rows, columns = 2 * THREAD_TILE * height, THREAD_TILE * width
+    tiling, warps_across = Tiling(rows, columns, threads, vector), columns // WARP_TILE
+    depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
+    copy_pair, find_starts = edge_pair_copier(tiling), start_finder(tiling)
+    multiply = tile_multiplier(dtype.name, vector, tiling.size_a, tiling.b_chunks)
+    go, find_places, store = whole_tiles(tiling, multiply), place_finder(vector, tiling.b_chunks), storer(DOWN, ACROSS)
 
     def matmul(a, b, out):
-        tile_a = cuda.shared.array(elements_a, storage, ALIGNMENT)
-        tile_b = cuda.shared.array(elements_b, storage, ALIGNMENT)
-        sums = cuda.local.array((DOWN, ACROSS, 4), kind)
-        a_part = cuda.local.array(4, np.uint32)
-        b_part = cuda.local.array((ACROSS, 2), word)
-        pair = cuda.local.array(2, storage, ALIGNMENT)
+        tiles = cuda.shared.array(0, element, ALIGNMENT)
+        sums = cuda.local.array(SUMS, kind)
+        a_part = cuda.local.array(FRAGMENTS, np.uint32)
+        b_part = cuda.local.array(FRAGMENTS, word)
+        from_a = cuda.local.array(2, np.int32)
+        from_b = cuda.local.array(PLACES, np.int32)
+        starts_a = cuda.local.array(a_loads, np.uint32)
+        starts_b = cuda.local.array(b_loads, np.uint32)
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (threads - 1)  # & says that it is not negative
-        warp, lane = thread // WARP, thread % WARP
+        warp, lane, k, n = thread // WARP, thread % WARP, a.shape[1], out.shape[1]
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
-        row, column = warp // warps_across * WARP_ROWS, warp % warps_across * WARP_COLUMNS
-        for i in range(DOWN):
-            for j in range(ACROSS):
-                for each in range(4):
-                    sums[i, j, each] = kind(0)
-        slot = 0
-        for step in range(1 - STAGES, (a.shape[1] + depth - 1) // depth):
-            if step >= 0:
-                wait_for_copies(IN_FLIGHT)
-                cuda.syncthreads()
-            ahead = (step + STAGES - 1) * depth
-            copy_a(tile_a, thread, slot, a, top, ahead)
-            copy_b(tile_b, thread, slot, b, ahead, left)
-            commit_copies()
-            slot = slot + 1 if slot < STAGES - 1 else 0  # the one filled next is the oldest, multiplied now
-            if step >= 0:
-                multiply(sums, a_part, b_part, tile_a, tile_b, slot, row, column, lane)
-        store(out, sums, pair, top + row + lane // 4, left + column + lane % 4 * 2)
+        row, column = warp // warps_across * WARP_TILE, warp % warps_across * WARP_TILE
+        find_places(from_a, from_b, lane, row, column)
+        clear(sums, SUMS)
+        for ahead in range(STAGES - 1):
+            copy_pair(tiles, ahead * size, thread, a, b, top, left, ahead * depth)
+        done = 0
+        if k % vector == 0 and n % vector == 0:
+            into_a, into_b = find_starts(starts_a, starts_b, thread, top, left, a, b)
+            done = max(k // depth - STAGES + 1, 0) // STAGES * STAGES
+            start, end = (STAGES - 1) * depth, (STAGES - 1 + done) * depth
+            go(sums, a_part, b_part, tiles, from_a, from_b, a, b, starts_a, starts_b, into_a, into_b, start, end)
+        again = kept(thread) & (threads - 1)  # so that nothing computed before is kept for the edges
+        for tile in range(done, (k + depth - 1) // depth):
+            wait_for_copies(IN_FLIGHT)
+            cuda.syncthreads()
+            ahead = tile + STAGES - 1
+            copy_pair(tiles, ahead % STAGES * size, again, a, b, top, left, ahead * depth)
+            multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
+        row, column = top + row + lane // 4, left + column + lane % 4 * 2
+        store(out, row * n + column, sums, n, out.shape[0] - row, n - column)
 
     return matmul
 
 
-KERNEL = CudaKernel(make, REGISTER_TILES, resident_threads=lambda _: 384)
+def shared_bytes(_: DType, block: Block) -> int:
+    """Return the bytes of all tiles: a line of A and one column of B for each row and column of a block's sums."""
+    width, height = block
+    return STAGES * CHUNKS * VECTOR_BYTES * THREAD_TILE * (2 * height + width)
+
+
+KERNEL = CudaKernel(make, TENSOR_TILES, resident_threads=lambda _: 256, dynamic_shared_bytes=shared_bytes)
 build = KERNEL.build

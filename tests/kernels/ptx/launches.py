@@ -12,8 +12,10 @@ from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.kernel_targets import compile_for, kernel_of
+from tests.operations.shapes import simulated_shapes
 
 EXECUTED = ("8.0", "9.0")  # of the compute capabilities: where instructions for asynchronous work came
+DEEP = (65, 328, 136)  # m, k and n: more tiles along k than are on their way
 
 
 @cache
@@ -58,13 +60,26 @@ def launched(key, lengths, text=None, capability="8.0", **options):
     operation, implementation, dtype = found(key)
     shape, inputs, reference = case(key, lengths)
     out = np.zeros(operation.output(shape), dtype.storage)
-    geometry = implementation.geometry.launch(out.shape)
-    arrays = [array.reshape(-1) if kernel_of(operation, implementation).flat else array for array in (*inputs, out)]
+    geometry, kernel = implementation.geometry.of(dtype.name).launch(out.shape), kernel_of(operation, implementation)
+    arrays = [array.reshape(-1) if kernel.flat else array for array in (*inputs, out)]
     dimensions = unusual_dimensions(operation, shape)
     if text is None or dimensions is not None:
         text = ptx_of(key, capability, dimensions)
-    report = run(parse(text), Grid(geometry.grid, geometry.block), arrays, Options(unwritten=(len(inputs),), **options))
+    grid = Grid(geometry.grid, geometry.block, dynamic_shared_bytes=dynamic_shared_bytes(key))
+    report = run(parse(text), grid, arrays, Options(unwritten=(len(inputs),), **options))
     return report, judge(dtype.widen(report.arrays[-1].reshape(out.shape)), reference, shape)
+
+
+def dynamic_shared_bytes(key):
+    """Return the bytes of shared memory that a kernel's launch asks for."""
+    operation, implementation, dtype = found(key)
+    return kernel_of(operation, implementation).dynamic_shared_bytes(dtype, implementation.geometry.checked(None))
+
+
+def lengths_for(key):
+    """Return the lengths that a kernel is run at: those of its operation, and for many tiles ahead more of them."""
+    operation, _, _ = found(key)
+    return [*map(lengths_of, simulated_shapes(operation)), *([DEEP] if dynamic_shared_bytes(key) else [])]
 
 
 def lengths_of(shape):

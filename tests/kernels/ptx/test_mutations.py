@@ -14,8 +14,7 @@ pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is n
 from gpuexplore.operations.kernel_targets import capabilities_for
 from scripts.compiled_kernels import kernels
 from scripts.compiled_kernels import key as key_of
-from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_of, ptx_of
-from tests.operations.shapes import simulated_shapes
+from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for, ptx_of
 
 BEST = "matmul/numba-cuda/"  # made of other steps
 BOUND = "bound off by one"
@@ -25,10 +24,13 @@ MUTATIONS = {
     "registers swapped": (r"(mma\.sync\S+ \{[^}]*\}, \{)([^,]*), ([^,]*),", r"\1\3, \2,"),
     "not transposed": (r"(ldmatrix\S+)\.trans", r"\1"),
     BOUND: (r"setp\.ge\.s64(\s+%p\d+, %rd\d+, %rd\d+)", r"setp.gt.s64\1"),
+    "sums swapped": (r"(wgmma\.mma_async\S+ \{)(\S+), (\S+),", r"\1\3, \2,"),
+    "second factor not transposed": (r"(wgmma\.mma_async\S+ .*), 1, 1, 1, 0, 1;", r"\1, 1, 1, 1, 0, 0;"),
     "no fence of registers": (r"wgmma\.fence\S+;", ""),
     "no fence of the proxy": (r"fence\.proxy\.async\S*;", ""),
     "group not closed": (r"(wgmma\.|cp\.async\.)commit_group\S*;", ""),
 }
+TOGETHER = ("no fence of registers",)  # only the first of several products on the same sums needs one
 PLACES = 3  # of one mutation in one kernel
 pytestmark = pytest.mark.ptx
 
@@ -52,14 +54,22 @@ def test_every_mutation_is_noticed(record_property, kernel):
     for name, (pattern, instead) in MUTATIONS.items():
         if name == BOUND and not is_bound_by_each(kernel, text):
             continue
-        places = list(re.finditer(pattern, text))
-        for place in places[:: max(1, -(-len(places) // PLACES))]:
-            changed = text[: place.start()] + expanded(place, instead) + text[place.end() :]
+        for changed in changes(text, pattern, instead, together=name in TOGETHER):
             noticed = is_noticed(kernel, changed, capability)
             record_property("mutation", [key, name, noticed])
-            assert noticed, f"{name}: {place[0]} in line {text.count(chr(10), 0, place.start()) + 1}"
+            assert noticed, (name, *set(changed.splitlines()) ^ set(text.splitlines()))
             tried += 1
     assert tried or "bar.sync" not in text
+
+
+def changes(text, pattern, instead, *, together):
+    """Yield the text with a mutation at some of its places, or at all of them together."""
+    places = list(re.finditer(pattern, text))
+    if together and places:
+        yield re.sub(pattern, instead, text)
+    else:
+        for place in places[:: max(1, -(-len(places) // PLACES))]:
+            yield text[: place.start()] + expanded(place, instead) + text[place.end() :]
 
 
 def is_bound_by_each(kernel, text):
@@ -77,8 +87,6 @@ def expanded(place, instead):
 
 
 def is_noticed(kernel, text, capability):
-    shapes = simulated_shapes(kernel[0])
-    return any(
-        not is_right(*launched(key_of(*kernel), lengths_of(shape), text, capability))
-        for shape in (*shapes[1:], shapes[0])
-    )
+    key = key_of(*kernel)
+    first, *others = lengths_for(key)
+    return any(not is_right(*launched(key, lengths, text, capability)) for lengths in (*others[::-1], first))

@@ -13,8 +13,7 @@ pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is n
 from gpuexplore.operations.kernel_targets import capabilities_for
 from scripts.compiled_kernels import kernels
 from scripts.compiled_kernels import key as key_of
-from tests.kernels.ptx.launches import EXECUTED, is_asynchronous, is_right, launched, lengths_of
-from tests.operations.shapes import simulated_shapes
+from tests.kernels.ptx.launches import EXECUTED, is_asynchronous, is_right, launched, lengths_for
 
 BEST = "matmul/numba-cuda/"  # made of other steps, which are run as themselves
 CASES = [
@@ -29,11 +28,11 @@ CASES = [
 @pytest.mark.parametrize(("kernel", "capability"), CASES)
 def test_kernel_is_right_at_every_shape_in_any_order_of_its_warps(subtests, record_property, kernel, capability):
     key, start_s = key_of(*kernel), time.process_time()
-    for shape in simulated_shapes(kernel[0]):
+    for lengths in lengths_for(key):
         for copies in ("late", "early"):
-            with subtests.test(shape=str(shape), copies=copies):
-                report, accuracy = launched(key, lengths_of(shape), capability=capability, seed=1, copies=copies)
-                record_property("launch", [key, str(shape), report.warp_instructions, len(report.faults)])
+            with subtests.test(lengths=lengths, copies=copies):
+                report, accuracy = launched(key, lengths, capability=capability, seed=1, copies=copies)
+                record_property("launch", [key, str(lengths), report.warp_instructions, len(report.faults)])
                 assert report.faults == ()
                 assert is_right(report, accuracy), accuracy
             if not is_asynchronous(report):
@@ -43,7 +42,7 @@ def test_kernel_is_right_at_every_shape_in_any_order_of_its_warps(subtests, reco
 
 @pytest.mark.ptx
 def test_chunks_turned_by_their_line_meet_no_bank_conflict():
-    report, _ = launched("matmul/numba-cuda-tensorcore/bf16", (64, 136, 72))
+    report, _ = launched("matmul/numba-cuda-tensorcore/bf16", (64, 264, 72))
 
     assert report.banks
     assert all(use.wavefronts == use.fewest for use in report.banks.values())

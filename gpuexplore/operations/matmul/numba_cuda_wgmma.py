@@ -1,0 +1,150 @@
+"""A step for compute capability 9.0: warpgroups of 128 threads multiply tiles that the tensor cores read by themselves.
+
+`mma.sync` reaches about 62 % of an H100's peak, `wgmma` the rest. No fragment passes through registers: one instruction
+multiplies 64 x 16 by 16 x 128 elements in shared memory, where rows of 128 bytes are turned as its descriptors say.
+Three pairs of tiles are there, of 64 terms: one is multiplied, two are on their way. Two blocks fit on a
+multiprocessor, so that one multiplies while the other waits. Edges are as in `numba_cuda_tensorcore`.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
+from gpuexplore.kernels.intrinsics.sums import storer
+from gpuexplore.kernels.intrinsics.vectors import clear, kept, vector_length
+from gpuexplore.kernels.intrinsics.warpgroups import LINE, PATTERN_BYTES, ROWS, multiplier, show_to_tensor_cores
+from gpuexplore.operations.matmul import THREAD_TILE
+from gpuexplore.operations.matmul import WARPGROUP_TILES as TILES
+from gpuexplore.operations.matmul.numba_cuda_tensorcore import edge_copier
+
+STAGES = 3
+IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
+DEPTH = 64  # terms of a tile
+CHUNKS = 8  # of 16 bytes in a line, of 64 elements
+WARPS = 4  # of a warpgroup
+COLUMNS = 128  # of a block
+
+
+def edge_pair_copier(rows: int, threads: int, vector: int) -> Any:
+    """Return a device function that starts to copy a pair of tiles, zeros beyond the matrices, and closes the group."""
+    copy_a = edge_copier(rows, CHUNKS, threads, vector, turn=2)
+    copy_b = edge_copier(DEPTH, CHUNKS, threads, vector, turn=2)
+    size_a, size_b = rows * DEPTH, DEPTH * LINE
+
+    @inlined
+    def copy(tiles, first, thread, a, b, top, left, term):
+        copy_a(tiles, first, thread, a, top, term)
+        copy_b(tiles, first + size_a, thread, b, term, left)
+        copy_b(tiles, first + size_a + size_b, thread, b, term, left + LINE)
+        commit_copies()
+
+    return copy
+
+
+def start_finder(rows: int, threads: int, vector: int) -> Any:
+    """Return a device function that finds where a thread's copies start, and returns their first place in a tile."""
+    lines = threads // CHUNKS
+    a_loads = rows // lines
+
+    @inlined
+    def find(starts_a, starts_b, thread, top, left, a, b):
+        k, n = b.shape
+        line, chunk = thread // CHUNKS, thread % CHUNKS
+        for load in range(a_loads):
+            starts_a[load] = kept(min(top + line + load * lines, a.shape[0] - 1) * k + chunk * vector)
+        for half in range(2):
+            starts_b[half] = kept(line * n + min(left + half * LINE + chunk * vector, n - vector))
+        return kept((line * CHUNKS + (chunk ^ line % CHUNKS)) * vector)
+
+    return find
+
+
+def whole_tiles(rows: int, threads: int, vector: int, multiply: Any) -> Any:
+    """Return a device function that goes along the terms where all tiles are whole, and looks at no bounds.
+
+    `start` and `end`: terms of the first pair that it starts to copy, and of the first that it does not.
+    """
+    size_a, size, lines = rows * DEPTH, (rows + COLUMNS) * DEPTH, threads // CHUNKS
+    copy_a = vectors_copier(rows // lines, threads * vector)
+    b_loads, apart, copy_b = DEPTH // lines, threads * vector, vectors_copier(2, DEPTH * LINE)
+
+    def stage(number: int) -> Any:
+        now, free, further = number * size, (number + STAGES - 1) % STAGES * size, number * DEPTH
+
+        @inlined
+        def step(sums, tiles, a, b, starts_a, starts_b, into, row, term):
+            wait_for_copies(IN_FLIGHT)
+            show_to_tensor_cores()
+            cuda.syncthreads()
+            copy_a(tiles, into + free, a, starts_a, term + further)
+            for load in range(b_loads):
+                along = (term + further + load * lines) * b.shape[1]
+                copy_b(tiles, into + free + size_a + load * apart, b, starts_b, along)
+            commit_copies()
+            multiply(sums, tiles, now + row * DEPTH, now + size_a)
+
+        return step
+
+    first, second, last = map(stage, range(STAGES))
+
+    @inlined
+    def go(sums, tiles, a, b, starts_a, starts_b, into, row, start, end):
+        for term in range(start, end, STAGES * DEPTH):
+            first(sums, tiles, a, b, starts_a, starts_b, into, row, term)
+            second(sums, tiles, a, b, starts_a, starts_b, into, row, term)
+            last(sums, tiles, a, b, starts_a, starts_b, into, row, term)
+
+    return go
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
+    element, kind, (width, height) = dtype.storage, sum_type(dtype), block
+    vector, threads, rows, own = vector_length(element), width * height, THREAD_TILE * height, COLUMNS // 2
+    size_a, size, a_loads = rows * DEPTH, (rows + COLUMNS) * DEPTH, rows * CHUNKS // threads
+    copy_pair, find_starts = edge_pair_copier(rows, threads, vector), start_finder(rows, threads, vector)
+    multiply = multiplier(dtype.name, COLUMNS, DEPTH)
+    go, store = whole_tiles(rows, threads, vector, multiply), storer(1, COLUMNS // 8)
+
+    def matmul(a, b, out):
+        tiles = cuda.shared.array(0, element, PATTERN_BYTES)
+        sums = cuda.local.array(own, kind)
+        starts_a = cuda.local.array(a_loads, np.uint32)
+        starts_b = cuda.local.array(2, np.uint32)
+        thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (threads - 1)  # & says that it is not negative
+        warp, lane, k, n = thread // WARP, thread % WARP, a.shape[1], out.shape[1]
+        top, left, row = cuda.blockIdx.y * rows, cuda.blockIdx.x * COLUMNS, warp // WARPS * ROWS
+        clear(sums, own)
+        for ahead in range(STAGES - 1):
+            copy_pair(tiles, ahead * size, thread, a, b, top, left, ahead * DEPTH)
+        done = 0
+        if k % vector == 0 and n % vector == 0:
+            into = find_starts(starts_a, starts_b, thread, top, left, a, b)
+            done = max(k // DEPTH - STAGES + 1, 0) // STAGES * STAGES
+            go(sums, tiles, a, b, starts_a, starts_b, into, row, (STAGES - 1) * DEPTH, (STAGES - 1 + done) * DEPTH)
+        for tile in range(done, (k + DEPTH - 1) // DEPTH):
+            wait_for_copies(IN_FLIGHT)
+            show_to_tensor_cores()
+            cuda.syncthreads()
+            again = kept(thread) & (threads - 1)  # so that nothing is kept from one edge to the next
+            ahead, now = tile + STAGES - 1, tile % STAGES * size
+            copy_pair(tiles, ahead % STAGES * size, again, a, b, top, left, ahead * DEPTH)
+            multiply(sums, tiles, now + row * DEPTH, now + size_a)
+        row, column = top + row + warp % WARPS * 16 + lane // 4, left + lane % 4 * 2
+        store(out, row * n + column, sums, n, out.shape[0] - row, n - column)
+
+    return matmul
+
+
+def shared_bytes(_: DType, block: Block) -> int:
+    """Return the bytes of all tiles, of 16-bit elements."""
+    return STAGES * DEPTH * 2 * (THREAD_TILE * block[1] + COLUMNS)
+
+
+KERNEL = CudaKernel(make, TILES, resident_threads=lambda _: 512, dynamic_shared_bytes=shared_bytes)
+build = KERNEL.build
