@@ -75,11 +75,11 @@ def changes(text, pattern, instead, *, together):
 def is_bound_by_each(kernel, text):
     """Whether each bound alone keeps a thread within an array.
 
-    Tiles are filled up with zeros, by which what another bound lets in is multiplied; a loop that strides in steps of
-    several elements does a last step of them or single ones.
+    Tiles, and what the lanes of a warp add up, are filled up with zeros, by which what another bound lets in is
+    multiplied; a loop that strides in steps of several elements does a last step of them or single ones.
     """
-    geometry = kernel[1].geometry
-    return ".shared" not in text and geometry.tile(geometry.checked(None)) is not None
+    geometry, fills = kernel[1].geometry, ".shared" in text or "shfl" in text
+    return not fills and geometry.tile(geometry.checked(None)) is not None
 
 
 def expanded(place, instead):
