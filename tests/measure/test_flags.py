@@ -45,9 +45,10 @@ def test_undisturbed_measurement_has_only_its_cache_mode():
 
 
 def test_cold_says_how_much_was_overwritten():
-    assert flags(device=GPU)["cold"] == "2.00 MiB overwritten before each call"
+    assert flags(device=GPU)["cold"] == "2.00 MiB overwritten before each call, and as many others read"
     assert flags(device=replace(GPU, cache_bytes=None))["cold"] == (
-        "256 MiB overwritten before each call: assumed to be enough, the size of the last-level cache is unknown"
+        "256 MiB overwritten before each call, and as many others read: assumed to be enough, the size of the "
+        "last-level cache is unknown"
     )
     assert "cold" in flags(options={"cache": "cold"})
     assert "warm" in flags(device=GPU, options={"cache": "warm"})
