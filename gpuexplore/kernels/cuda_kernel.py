@@ -64,6 +64,11 @@ class CudaKernel:
             return lambda: configured(*arrays)
         return _asking_first(lambda: configured(*arrays), lambda: allow_shared(dispatcher, arrays, shared_bytes))
 
+    def launched_registers(self, dtype: DType, block: Block | None = None) -> int | None:
+        """Return the registers of a thread as the driver tells them of what `build` launched; None: nothing yet."""
+        found = _compiled(self, dtype, self.geometry.of(dtype.name).checked(block)).get_regs_per_thread()
+        return max(found.values(), default=None)
+
 
 def _asking_first(launch: Callable[[], object], ask: Callable[[], object]) -> Callable[[], object]:
     """Return a call that launches, and asks before it does so for the first time."""
@@ -86,11 +91,6 @@ def allow_shared(dispatcher: Any, arrays: Sequence[Any], size_bytes: int) -> Non
     function = kernel._codelibrary.get_cufunc()
     attribute = CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
     driver.cuKernelSetAttribute(attribute, size_bytes, function.handle, function.device.id)
-
-    def launched_registers(self, dtype: DType, block: Block | None = None) -> int | None:
-        """Return the registers of a thread as the driver tells them of what `build` launched; None: nothing yet."""
-        found = _compiled(self, dtype, self.geometry.checked(block)).get_regs_per_thread()
-        return max(found.values(), default=None)
 
 
 def sum_type(dtype: DType) -> Any:

@@ -10,7 +10,6 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Device, Shape
 from gpuexplore.operations import OPERATIONS
-from tests.measure.fakes import GPU
 from tests.operations.simulated import MANY_THREADS, expect_right, is_simulated, simulate
 
 KERNELS = [
