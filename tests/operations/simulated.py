@@ -18,7 +18,7 @@ from gpuexplore.measure.elements import judge
 from gpuexplore.measure.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
-from gpuexplore.operations.matmul import REGISTER_TILES
+from gpuexplore.operations.matmul import REGISTER_TILES, WARP_TILES
 from tests.measure.fakes import GPU
 from tests.operations.shapes import simulated_shapes
 
@@ -72,7 +72,7 @@ def every_block():
         blocks = implementation.geometry.blocks
         for place, block in enumerate(block for block in blocks if prod(block) <= MANY_THREADS):
             yield operation, implementation, dtypes[place % len(dtypes)], simulated_shapes(operation)[-1], block
-        if implementation.geometry is REGISTER_TILES and implementation.rung:
+        if implementation.geometry in (REGISTER_TILES, WARP_TILES) and implementation.rung:
             for place, shape in enumerate(TILES):
                 for dtype in dtypes[place % 2 :: 2]:
                     yield operation, implementation, dtype, shape, blocks[-1]

@@ -20,13 +20,13 @@ KERNELS = [
     if implementation.geometry
 ]
 EACH_KERNEL = pytest.mark.parametrize(("operation", "implementation"), KERNELS)
-LADDER = ("naive", "coalesced", "shared", "register", "vector", "tensorcore")
+LADDER = ("naive", "coalesced", "shared", "register", "vector", "warptile", "tensorcore")
 RANDOM_SHAPES = 200
 
 
 def where_tiles_meet():
     """Yield operation, implementation, dtype and shape of the steps with register tiles at shapes of several tiles."""
-    for name in ("register", "vector", "tensorcore"):
+    for name in ("register", "vector", "warptile", "tensorcore"):
         row = OPERATIONS["matmul"].implementation_named(f"numba-cuda-{name}")
         dtypes = [dtype for dtype in DTYPES.values() if row.unsupported(dtype, GPU) is None]
         for place, shape in enumerate(TILES):

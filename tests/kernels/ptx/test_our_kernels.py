@@ -12,7 +12,7 @@ from tests.kernels.ptx.launches import is_right, launched
 CAPABILITIES = ("8.0", "9.0")
 # one element; one more than a tile or a block along each axis; rows that begin at multiples of 16 bytes
 SHAPES = {
-    "matmul": ((1, 1, 1), (33, 17, 65), (129, 40, 136)),
+    "matmul": ((1, 1, 1), (33, 17, 65), (129, 40, 136), (257, 24, 132)),
     "batched_matmul": ((1, 1, 1, 1, 1, 1), (3, 5, 17, 33, 7, 15), (1, 2, 33, 16, 64, 2)),
     "linear": ((1, 1, 1), (33, 17, 65), (65, 24, 136)),
     "matvec": ((1, 1), (33, 65), (65, 264), (3, 1032)),
