@@ -74,7 +74,6 @@ def edge_b_loader(tiling: Tiling) -> Loader:
 
 def _with_zeros(tiling: Tiling, share: Share) -> Any:
     loads, sweep, vector, load_vector = share.count, share.sweep, share.vector, vector_loader(share.vector)
-    zero = tiling.storage(0)
 
     @inlined
     def load(staged, source, place):
@@ -86,7 +85,7 @@ def _with_zeros(tiling: Tiling, share: Share) -> Any:
                 load_vector(staged, into, source, at)
             else:
                 for i in range(vector):
-                    staged[into + i] = read(source, at + i) if i < count else zero
+                    staged[into + i] = read(source, at + i) if i < count else staged.dtype.type(0)
 
     return load
 
