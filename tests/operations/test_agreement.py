@@ -20,7 +20,7 @@ from tests.operations.shapes import awkward_shapes
 
 CPU = cpu_device()
 CPU_LADDER = {"numba-cpu", *(f"numba-cpu-{step}" for step in ("naive", "reordered", "blocked", "vector"))}
-CUDA_STEPS = ("naive", "coalesced", "shared", "register", "vector", "tensorcore", "wgmma")
+CUDA_STEPS = ("naive", "coalesced", "shared", "register", "vector", "warptile", "tensorcore", "wgmma")
 CUDA_LADDER = {f"numba-cuda-{step}" for step in CUDA_STEPS}
 TRAINING = {"mlp_step", "cnn_step", "transformer_step", "optimizer_step"}  # on CUDA through torch only
 ON_CUDA_ONLY = {"numba-cuda", "triton", "cupy", "torch-autotune"} | CUDA_LADDER

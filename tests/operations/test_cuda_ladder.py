@@ -19,7 +19,7 @@ KERNELS = [
     if implementation.geometry
 ]
 EACH_KERNEL = pytest.mark.parametrize(("operation", "implementation"), KERNELS)
-LADDER = ("naive", "coalesced", "shared", "register", "vector", "tensorcore", "wgmma")
+LADDER = ("naive", "coalesced", "shared", "register", "vector", "warptile", "tensorcore", "wgmma")
 RANDOM_SHAPES = 200
 
 

@@ -32,6 +32,8 @@ INSTRUCTIONS = {
     "matmul/numba-cuda-vector/fp32": ("ld.global.v4", "ld.shared.v4", "st.global.v4"),
     "matmul/numba-cuda-vector/fp64": ("ld.global.v2", "ld.shared.v2", "st.global.v2"),
     "matmul/numba-cuda-vector/fp16": ("ld.global.v4", "ld.shared.v4"),
+    "matmul/numba-cuda-warptile/fp32": ("ld.global.v4", "ld.shared.v4", "st.global.v4"),
+    "matmul/numba-cuda-warptile/fp64": ("ld.global.v2", "ld.shared.v2", "st.global.v2"),
     "matmul/numba-cuda-tensorcore/tf32": ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),

@@ -5,6 +5,7 @@ place in memory must be a multiple of 16 bytes from the start of an array that s
 other array is a local one, whose elements become registers. In Numba's simulator a copy of a slice.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,14 @@ if config.ENABLE_CUDASIM:
     def load_vector(registers: Any, at: Any, memory: Any, start: Any) -> None:
         """Load 16 bytes from element `start` of `memory`, counted along the rows, into `registers[at:]`."""
         copy_elements(registers, at, memory, start, vector_length(memory.dtype))
+
+    def vector_loader(count: int) -> Any:
+        """Return what does as `load_vector` does with `count` elements, of 16 bytes or fewer."""
+
+        def load(registers: Any, at: Any, memory: Any, start: Any) -> None:
+            copy_elements(registers, at, memory, start, count)
+
+        return load
 
     def store_vector(memory: Any, start: Any, registers: Any, at: Any) -> None:
         """Store 16 bytes from `registers[at:]`, counted along the rows, to element `start` of `memory`."""
@@ -167,6 +176,16 @@ else:
     def load_vector(_typing: Any, registers: Any, at: Any, memory: Any, start: Any) -> Any:
         """Load 16 bytes from element `start` of `memory`, counted along the rows, into `registers[at:]`."""
         return _moved(registers, memory), _mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=True)
+
+    @cache
+    def vector_loader(count: int) -> Any:
+        """Return what does as `load_vector` does with `count` elements, of 16 bytes or fewer."""
+
+        @intrinsic
+        def load(_typing: Any, registers: Any, at: Any, memory: Any, start: Any) -> Any:
+            return _moved(registers, memory), _mover(count, load=True)
+
+        return load
 
     @intrinsic
     def store_vector(_typing: Any, memory: Any, start: Any, registers: Any, at: Any) -> Any:

@@ -13,12 +13,13 @@ from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.matmul import warp_tile
 from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
 
 TILES = Geometry(  # each of one product
-    ((16, 16), (32, 32), (8, 8)),
-    tile=lambda block: (1, block[1], block[0]),
+    ((8, 8), (16, 8), (16, 16)),
+    tile=lambda block: (1, *warp_tile(block)),
     domain=lambda output: (prod(output[:-2]), *output[-2:]),
 )
 
@@ -75,8 +76,7 @@ OPERATION = Operation(
         ),
         by_numba_cuda(
             "numba_cuda_tiles",
-            "a Numba CUDA kernel: tiles in shared memory as in a single product, the grid's third axis counts the "
-            "matrices",
+            "numba-cuda-warptile of the matrix product for each of them: the grid's third axis counts the matrices",
             TILES,
         ),
         by_torch(

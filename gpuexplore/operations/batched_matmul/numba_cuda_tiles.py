@@ -1,40 +1,32 @@
-"""Tiles in shared memory as in a single product; the grid's third axis counts the matrices.
+"""Tiles in shared memory and registers as in numba-cuda-warptile; the grid's third axis counts the matrices.
 
-Threads outside the matrices load zeros and store nothing. A shared right-hand matrix is read by every
-block anew: the L2 cache, not the kernel, makes it cheap.
+A warp has a tile of 64 x 64 sums. A shared right-hand matrix is read by every block anew: the L2 cache, not the
+kernel, makes it cheap.
 """
 
 from numba import cuda
 
 from gpuexplore.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
 from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.register_tiles.product import matrix_product
 from gpuexplore.operations.batched_matmul import TILES
+from gpuexplore.operations.matmul.numba_cuda_warptile import tiling_of
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (outer, inner, m, k) @ (k, n) or (outer, inner, k, n) to `out`."""
-    kind, tile = sum_type(dtype), block[0]
+    tiling, passes = tiling_of(dtype, block)
+    multiply, rows, columns, further = matrix_product(tiling), tiling.rows, tiling.columns, passes > 1
 
     def batched_matmul(a, b, out):
-        tile_a = cuda.shared.array((tile, tile), kind)
-        tile_b = cuda.shared.array((tile, tile), kind)  # a line of its own: the simulator names arrays by their line
-        x, y, matrix = cuda.threadIdx.x, cuda.threadIdx.y, cuda.blockIdx.z
-        column, row = cuda.blockIdx.x * tile + x, cuda.blockIdx.y * tile + y
-        left, product = a[matrix // a.shape[1], matrix % a.shape[1]], out[matrix // a.shape[1], matrix % a.shape[1]]
-        right = b if b.ndim == 2 else b[matrix // a.shape[1], matrix % a.shape[1]]
-        total = kind(0)
-        for start in range(0, left.shape[1], tile):
-            p, q = start + x, start + y
-            tile_a[y, x] = widen(left[row, p]) if row < left.shape[0] and p < left.shape[1] else kind(0)
-            tile_b[y, x] = widen(right[q, column]) if q < right.shape[0] and column < right.shape[1] else kind(0)
-            cuda.syncthreads()
-            for term in range(tile):
-                total += tile_a[y, term] * tile_b[term, x]
-            cuda.syncthreads()
-        if row < product.shape[0] and column < product.shape[1]:
-            product[row, column] = narrow(total, out.dtype)
+        matrix, m, k, n = cuda.blockIdx.z, a.shape[2], a.shape[3], out.shape[3]
+        starts = matrix * m * k, matrix * k * n if b.ndim == 4 else 0, matrix * m * n
+        for tile in range(passes):
+            corner = (cuda.blockIdx.y * passes + tile) * rows, cuda.blockIdx.x * columns
+            multiply((a, b, out), starts, corner, (m, k, n))
+            if further:
+                cuda.syncthreads()
 
     return batched_matmul
 

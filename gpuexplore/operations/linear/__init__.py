@@ -9,7 +9,7 @@ import numpy as np
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
-from gpuexplore.operations.matmul import SQUARE_TILES
+from gpuexplore.operations.matmul import WARP_TILES
 from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
 
@@ -41,8 +41,8 @@ OPERATION = Operation(
         ),
         by_numba_cuda(
             "numba_cuda_tiles",
-            "the Numba CUDA kernel of the matrix product with tiles in shared memory, sums in fp32",
-            SQUARE_TILES,
+            "numba-cuda-warptile of the matrix product: tiles in shared memory for a block, in registers for a thread",
+            WARP_TILES,
         ),
         by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
     ),

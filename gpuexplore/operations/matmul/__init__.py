@@ -28,6 +28,7 @@ from gpuexplore.operations.scales import of_products
 
 ON_TENSOR_CORES = ("tf32", "bf16", "fp16")  # what `mma.sync` takes, of the dtypes we have
 THREAD_TILE = 8  # rows and columns of sums a thread keeps in registers
+WARP_THREAD_TILE = 16, 8  # the same where each warp has a tile of 64 x 64
 
 
 def _one_each(block: Block) -> Lengths:
@@ -38,8 +39,9 @@ def _square_each(block: Block) -> Lengths:
     return THREAD_TILE * block[1], THREAD_TILE * block[0]
 
 
-def _tall_each(block: Block) -> Lengths:
-    return 2 * THREAD_TILE * block[1], THREAD_TILE * block[0]
+def warp_tile(block: Block) -> Lengths:
+    """Return the rows and columns of the tile of a block whose warps have 64 x 64 sums each."""
+    return WARP_THREAD_TILE[0] * block[1], WARP_THREAD_TILE[1] * block[0]
 
 
 # x runs along the rows: that is what is slow about it
@@ -49,11 +51,9 @@ ROWS_ALONG_X = Geometry(
 ELEMENT_PER_THREAD = Geometry(((16, 16), (32, 8), (8, 32), (32, 32), (8, 8)), _one_each)
 SQUARE_TILES = Geometry(((16, 16), (32, 32), (8, 8)), _one_each)
 REGISTER_TILES = Geometry(((16, 16), (8, 8)), _square_each)
-TENSOR_TILES = Geometry(((16, 16), (16, 8), (8, 8)), _tall_each)
+WARP_TILES = Geometry(((16, 16), (16, 8), (8, 8)), warp_tile)
 WARPGROUP_TILES = Geometry(((16, 16), (16, 8)), _square_each)
-BEST_TILES = replace(
-    REGISTER_TILES, by_dtype=lambda dtype: TENSOR_TILES if dtype in ON_TENSOR_CORES else REGISTER_TILES
-)
+BEST_TILES = replace(REGISTER_TILES, by_dtype=lambda dtype: WARP_TILES if dtype in ON_TENSOR_CORES else REGISTER_TILES)
 
 # what is said of a step until a recording of a GPU has it
 NOT_RUN_YET = "its PTX was interpreted and its machine code read; not run on a GPU yet"
@@ -115,8 +115,14 @@ CUDA_LADDER = (
         "128-bit loads, and the next tiles loaded while these are multiplied: fewer instructions, less waiting",
     ),
     _step(
+        "warptile",
+        WARP_TILES,
+        "16 x 8 sums in each thread and 64 x 64 in each warp: 6 vectors of shared memory for 128 multiply-adds, not 4 "
+        "for 64",
+    ),
+    _step(
         "tensorcore",
-        TENSOR_TILES,
+        WARP_TILES,
         "warps multiply 64 x 64 tiles on the tensor cores, 8 loads for 32 products, and copies pass by the registers: "
         "more than half of the instructions of the loop are HMMA",
         **TENSOR_CORES,

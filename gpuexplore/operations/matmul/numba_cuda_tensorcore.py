@@ -25,7 +25,7 @@ from gpuexplore.kernels.intrinsics.async_copies import (
 from gpuexplore.kernels.intrinsics.sums import storer
 from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier, number_loader
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, VECTOR_BYTES, clear, kept, read, vector_length, write
-from gpuexplore.operations.matmul import TENSOR_TILES, THREAD_TILE
+from gpuexplore.operations.matmul import THREAD_TILE, WARP_TILES
 
 STAGES = 4
 IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
@@ -292,5 +292,5 @@ def shared_bytes(_: DType, block: Block) -> int:
     return STAGES * CHUNKS * VECTOR_BYTES * THREAD_TILE * (2 * height + width)
 
 
-KERNEL = CudaKernel(make, TENSOR_TILES, resident_threads=lambda _: 256, dynamic_shared_bytes=shared_bytes)
+KERNEL = CudaKernel(make, WARP_TILES, resident_threads=lambda _: 256, dynamic_shared_bytes=shared_bytes)
 build = KERNEL.build

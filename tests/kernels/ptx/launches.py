@@ -16,6 +16,9 @@ from tests.operations.shapes import simulated_shapes
 
 EXECUTED = ("8.0", "9.0")  # of the compute capabilities: where instructions for asynchronous work came
 DEEP = (65, 328, 136)  # m, k and n: more tiles along k than are on their way
+# shapes in which a tile of 256 rows has neighbours, and rows are whole vectors
+ROWS = 128  # of the largest tile that the shapes of operations fill
+TALL = {"matmul": (257, 24, 132), "linear": (257, 24, 132), "batched_matmul": (1, 1, 257, 24, 132, 2)}
 
 
 @cache
@@ -77,9 +80,13 @@ def dynamic_shared_bytes(key):
 
 
 def lengths_for(key):
-    """Return the lengths that a kernel is run at: those of its operation, and for many tiles ahead more of them."""
-    operation, _, _ = found(key)
-    return [*map(lengths_of, simulated_shapes(operation)), *([DEEP] if dynamic_shared_bytes(key) else [])]
+    """Return the lengths that a kernel is run at: those of its operation, and such that its whole tiles need."""
+    operation, implementation, dtype = found(key)
+    lengths = [*map(lengths_of, simulated_shapes(operation))]
+    if dynamic_shared_bytes(key):
+        return [*lengths, DEEP]
+    tile = implementation.geometry.of(dtype.name).tile(implementation.geometry.checked(None))
+    return [*lengths, TALL[operation.name]] if tile and operation.name in TALL and max(tile) > ROWS else lengths
 
 
 def lengths_of(shape):

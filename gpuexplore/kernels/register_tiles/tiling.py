@@ -1,0 +1,138 @@
+"""How a block of threads divides a tile of a product, and where in it each thread's work lies."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import inlined, sum_type
+from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.intrinsics.vectors import vector_length
+
+WARP_WIDTH, WARP_HEIGHT = 8, 4  # threads of a warp, over one tile of sums
+PADDING = 4  # elements, so that those of a row of A, a column of its tile, fall into different banks
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How the threads of a block load the lines of a tile: rows of A, or terms of B.
+
+    Attributes:
+        vector: elements that a load brings.
+        across: threads along a line.
+        sweep: lines that all threads load at once.
+        count: loads of each thread.
+    """
+
+    vector: int
+    across: int
+    sweep: int
+    count: int
+
+    @property
+    def elements(self) -> int:
+        """What a thread loads of a tile."""
+        return self.vector * self.count
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How a block divides a tile of a product.
+
+    Attributes:
+        dtype: of the matrices.
+        block: threads along x and y.
+        columns: of the tile.
+        depth: terms that are in shared memory at a time.
+        down: rows of sums of each thread.
+        across: columns of sums of each thread.
+    """
+
+    dtype: DType
+    block: Block
+    columns: int
+    depth: int
+    down: int
+    across: int
+
+    @cached_property
+    def kind(self) -> Any:
+        """The NumPy type of the sums, and of the elements in shared memory."""
+        return sum_type(self.dtype)
+
+    @cached_property
+    def storage(self) -> Any:
+        """The NumPy type of the elements in device memory."""
+        return self.dtype.storage.type
+
+    @cached_property
+    def threads(self) -> int:
+        """Threads of the block."""
+        return prod(self.block)
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of the tile."""
+        return self.threads * self.down * self.across // self.columns
+
+    @cached_property
+    def wide(self) -> int:
+        """Elements that a load from shared memory brings."""
+        return vector_length(self.kind)
+
+    @cached_property
+    def warps_across(self) -> int:
+        """Warps side by side."""
+        return self.columns // (self.across * WARP_WIDTH)
+
+    @cached_property
+    def padded(self) -> int:
+        """Elements from one term of A's tile to the next."""
+        return self.rows + PADDING
+
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """Elements of one tile of A and of B in shared memory."""
+        return self.depth * self.padded, self.depth * self.columns
+
+    @cached_property
+    def share_a(self) -> Share:
+        """How A's tile is loaded."""
+        return self._share(self.rows, self.depth)
+
+    @cached_property
+    def share_b(self) -> Share:
+        """How B's tile is loaded."""
+        return self._share(self.depth, self.columns)
+
+    def _share(self, lines: int, length: int) -> Share:
+        vector = min(vector_length(self.storage), lines * length // self.threads)
+        across = length // vector
+        sweep = self.threads // across
+        return Share(vector, across, sweep, lines // sweep)
+
+
+def sum_places(tiling: Tiling) -> Any:
+    """Return a device function that gives the row and the column of a thread's first sum."""
+    warps_across, down, across, wide = tiling.warps_across, tiling.down, tiling.across, tiling.wide
+
+    @inlined
+    def placed(thread):
+        warp, lane = thread // WARP, thread % WARP
+        row = warp // warps_across * WARP_HEIGHT * down + lane // WARP_WIDTH * wide
+        return row, warp % warps_across * WARP_WIDTH * across + lane % WARP_WIDTH * wide
+
+    return placed
+
+
+def load_places(tiling: Tiling) -> Any:
+    """Return a device function that gives what a thread loads first: row and term of A, term and column of B."""
+    a_across, a_vector = tiling.share_a.across, tiling.share_a.vector
+    b_across, b_vector = tiling.share_b.across, tiling.share_b.vector
+
+    @inlined
+    def placed(thread):
+        return thread // a_across, thread % a_across * a_vector, thread // b_across, thread % b_across * b_vector
+
+    return placed
