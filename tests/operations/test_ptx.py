@@ -12,6 +12,8 @@ from gpuexplore.operations import OPERATIONS
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
+from gpuexplore.kernels.sass import main_loop, mix_of
+from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations.kernel_targets import (
     COMPUTE_CAPABILITIES,
     capabilities_for,
@@ -35,8 +37,36 @@ INSTRUCTIONS = {
     "matmul/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
 }
+SENTENCES = {  # what the sentence on a kernel says of its main loop in fp32, and the loads and stores there
+    "softmax/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {}),
+    "layer_norm/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {}),
+    "reduce_sum/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 8}, {}),  # LLVM unrolls it twice
+    "matvec/numba-cuda": ("four loads of 16 bytes of the matrix in flight", {"LDG.128": 8}, {}),  # and four of x
+    "vector_add/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
+    "multiply/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
+    "triad/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
+    "copy/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 4}),
+    "attention/numba-cuda": ("32 multiply-adds for three 128-bit loads", {"LDS.128": 12}, {}),
+}
 
 pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+@pytest.mark.parametrize("capability", ["8.0", "9.0"])
+def test_machine_code_does_what_the_sentence_on_the_kernel_says(name, capability):
+    operation, implementation = name.split("/")
+    row = OPERATIONS[operation].implementation_named(implementation)
+    phrase, loads, stores = SENTENCES[name]
+
+    made = compile_for(OPERATIONS[operation], row, DTYPES["fp32"], None, capability)
+    loop = main_loop(disassembled(made.cubin))
+
+    assert phrase in row.about
+    mix = mix_of(loop.instructions)
+    assert (mix.loads, mix.stores, mix.spills) == (loads, stores, 0)
+    if name.startswith("attention"):
+        assert mix.multiply_adds == 32 / 3 * loads["LDS.128"]
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ OPERATION = row_wise(
         ),
         by_numba_cuda(
             "numba_cuda_warps",
-            "one warp per row: its threads read 512 neighbouring bytes at a time, and shuffles add their sums",
+            "one warp per row, four loads of 16 bytes of the matrix in flight, and shuffles add the sums",
             ROW_PER_WARP,
         ),
         by_torch(

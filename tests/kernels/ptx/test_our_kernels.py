@@ -11,20 +11,21 @@ from tests.kernels.ptx.launches import is_right, launched
 
 CAPABILITIES = ("8.0", "9.0")
 # one element; one more than a tile or a block along each axis; rows that begin at multiples of 16 bytes
+LONG_ROWS = ((1, 1), (3, 257), (2, 1032), (1, 8200), (2, 4099))  # up to three and more stretches of a block
 SHAPES = {
     "matmul": ((1, 1, 1), (33, 17, 65), (129, 40, 136)),
     "batched_matmul": ((1, 1, 1, 1, 1, 1), (3, 5, 17, 33, 7, 15), (1, 2, 33, 16, 64, 2)),
     "linear": ((1, 1, 1), (33, 17, 65), (65, 24, 136)),
-    "matvec": ((1, 1), (33, 65), (65, 264), (3, 1032)),
-    "attention": ((1, 1, 1, 1), (1, 2, 17, 33), (2, 1, 5, 256)),
+    "matvec": ((1, 1), (33, 65), (65, 264), (3, 1032), (2, 4099)),
+    "attention": ((1, 1, 1, 1), (1, 2, 17, 33), (1, 1, 65, 8), (1, 1, 3, 72)),
     "conv2d": ((1, 1, 1, 1, 1, 5), (2, 3, 5, 7, 17, 3), (1, 5, 17, 15, 5, 1)),
     "vector_add": ((1,), (257,), (4104,)),
     "multiply": ((1, 1), (129, 3), (16, 264)),
     "triad": ((1,), (257,), (4104,)),
     "copy": ((1,), (257,), (4104,)),
-    "reduce_sum": ((1, 1), (3, 257), (2, 1032)),
-    "softmax": ((1, 1), (3, 257), (2, 1032)),
-    "layer_norm": ((1, 1), (3, 257), (2, 1032)),
+    "reduce_sum": LONG_ROWS,
+    "softmax": LONG_ROWS,
+    "layer_norm": LONG_ROWS,
 }
 BEST = "matmul/numba-cuda/"  # made of other steps, which are run as themselves
 KEYS = [key for key in (key_of(*kernel) for kernel in kernels()) if not key.startswith(BEST)]
