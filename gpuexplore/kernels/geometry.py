@@ -117,16 +117,14 @@ WARP = 32  # threads that run together
 MOST_BLOCKS = 4096  # a few waves on any GPU: above, threads take further elements
 
 
-def grid_stride(blocks: tuple[Block, ...], each: int = 1) -> Geometry:
-    """Return the launch of a grid that strides through a vector, each thread `each` elements at a time."""
-
-    def strided(domain: Lengths, block: Block) -> int:
-        return min(MOST_BLOCKS, ceil(prod(domain) / (each * prod(block))))
-
-    return Geometry(blocks, tile=lambda _: None, strided_blocks=strided)
+AT_A_TIME = 16  # elements of a thread: four vectors of fp32
 
 
-GRID_STRIDE = grid_stride(((256,), (64,), (128,), (512,), (1024,)))
+def _strided(domain: Lengths, block: Block) -> int:
+    return min(MOST_BLOCKS, ceil(prod(domain) / (AT_A_TIME * prod(block))))
+
+
+GRID_STRIDE = Geometry(((256,), (64,), (128,), (512,), (1024,)), tile=lambda _: None, strided_blocks=_strided)
 ELEMENT_PER_THREAD = Geometry(
     ((256,), (128,), (512,), (1024,)), tile=lambda block: (block[0],), domain=lambda output: (prod(output),)
 )

@@ -92,6 +92,14 @@ def test_main_loop_is_the_one_that_computes_most():
     assert main_loop(code("FFMA R1,R2,R3,R1", "EXIT")) is None
 
 
+def test_inner_loop_counts_as_four_passes_of_the_outer_one():
+    few = code(*["FADD R1,R2,R3"] * 7, "FFMA R1,R2,R3,R1", "BRA 0x70", "BRA 0x0", "EXIT")
+    many = code(*["FADD R1,R2,R3"] * 9, "FFMA R1,R2,R3,R1", "BRA 0x90", "BRA 0x0", "EXIT")
+
+    assert main_loop(few).first == 0x70
+    assert main_loop(many).first == 0x0
+
+
 def test_loops_inside_the_main_loop_are_left_out_of_it():
     copying = code(
         "HMMA.16816.F32.BF16 R8,R4,R2,R8",

@@ -4,9 +4,10 @@ from gpuexplore.operations.awkward import awkward_shapes, shapes_of
 
 __all__ = ["awkward_shapes", "simulated_shapes"]
 
-SIMULATED = {  # one element; more than a block's work, rows of odd lengths or of whole vectors; small
+# one element; more than a block's work, rows of odd lengths or of whole vectors, longer than a block holds; small
+SIMULATED = {
     1: ((1,), (4104,), (257,)),
-    2: ((1, 1), (3, 257), (2, 1032), (2, 3)),
+    2: ((1, 1), (3, 257), (2, 1032), (1, 8200), (2, 4099), (2, 3)),
     3: ((1, 1, 1), (33, 17, 65), (129, 40, 136), (1, 33, 17)),
 }
 

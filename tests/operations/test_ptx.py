@@ -12,6 +12,8 @@ from gpuexplore.operations import OPERATIONS
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
+from gpuexplore.kernels.sass import main_loop, mix_of
+from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations.kernel_targets import (
     COMPUTE_CAPABILITIES,
     capabilities_for,
@@ -22,6 +24,7 @@ from gpuexplore.operations.kernel_targets import (
 from scripts.compiled_kernels import FILE, elsewhere, facts, kernels, key, toolchain
 from scripts.compiled_kernels import differences as differing
 from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for
+from tests.operations.shapes import simulated_shapes
 
 MATMUL = OPERATIONS["matmul"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
@@ -40,8 +43,36 @@ INSTRUCTIONS = {
     "matmul/numba-cuda-wgmma/bf16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "fence.proxy.async"),
     "matmul/numba-cuda-wgmma/fp16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", "fence.proxy.async"),
 }
+SENTENCES = {  # what the sentence on a kernel says of its main loop in fp32, and the loads and stores there
+    "softmax/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {}),
+    "layer_norm/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {}),
+    "reduce_sum/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 8}, {}),  # LLVM unrolls it twice
+    "matvec/numba-cuda": ("four loads of 16 bytes of the matrix in flight", {"LDG.128": 8}, {}),  # and four of x
+    "vector_add/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
+    "multiply/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
+    "triad/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
+    "copy/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 4}),
+    "attention/numba-cuda": ("32 multiply-adds for three 128-bit loads", {"LDS.128": 12}, {}),
+}
 
 pytestmark = pytest.mark.long
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+@pytest.mark.parametrize("capability", ["8.0", "9.0"])
+def test_machine_code_does_what_the_sentence_on_the_kernel_says(name, capability):
+    operation, implementation = name.split("/")
+    row = OPERATIONS[operation].implementation_named(implementation)
+    phrase, loads, stores = SENTENCES[name]
+
+    made = compile_for(OPERATIONS[operation], row, DTYPES["fp32"], None, capability)
+    loop = main_loop(disassembled(made.cubin))
+
+    assert phrase in row.about
+    mix = mix_of(loop.instructions)
+    assert (mix.loads, mix.stores, mix.spills) == (loads, stores, 0)
+    if name.startswith("attention"):
+        assert mix.multiply_adds == 32 / 3 * loads["LDS.128"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +102,8 @@ def expect_right_numbers(kernel, made):
     place = [key(*each) for each in kernels()].index(key(*kernel))
     targets = [target for target in made if target.compute_capability in EXECUTED]
     target, (_, *awkward) = targets[place % len(targets)], lengths_for(key(*kernel))
-    lengths = awkward[place // 2 % 2] if len(awkward) == 2 else awkward[-1]
+    for_its_tiles = len(awkward) >= len(simulated_shapes(kernel[0]))
+    lengths = awkward[-1] if for_its_tiles else awkward[place // 2 % len(awkward)]
     report, accuracy = launched(key(*kernel), lengths, target.ptx, target.compute_capability)
 
     assert report.faults == (), (lengths, target.compute_capability)

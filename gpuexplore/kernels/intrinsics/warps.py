@@ -44,15 +44,55 @@ if config.ENABLE_CUDASIM:
         thread: Any = threading.current_thread()
         return int(thread.thread_id % WARP)
 
+    def warp_max(value: Any) -> Any:
+        """Return the largest of what every lane passed."""
+        return max(from_every_lane(value))
+
+    def half_warp_max(value: Any) -> Any:
+        """Return the largest of what the lanes of this half of the warp passed."""
+        return max(_half(value))
+
+    def half_warp_sum(value: Any) -> Any:
+        """Return the sum of what the lanes of this half of the warp passed."""
+        return _sum(_half(value))
+
     def warp_sum(value: Any) -> Any:
-        """Return the sum of what every lane passed, added in the order that the GPU adds it."""
-        found = from_every_lane(value)
+        """Return the sum of what every lane passed."""
+        return _sum(from_every_lane(value))
+
+    def _half(value: Any) -> list[Any]:
+        found, half = from_every_lane(value), WARP // 2
+        return found[half:] if this_lane() >= half else found[:half]
+
+    def _sum(found: list[Any]) -> Any:
+        """Return the sum, added in the order that the GPU adds it."""
         while len(found) > 1:
             half = len(found) // 2
             found = [left + right for left, right in zip(found[:half], found[half:], strict=True)]
         return found[0]
 
 else:
+
+    @cuda.jit(device=True, inline="always")
+    def half_warp_max(value: Any) -> Any:
+        """Return the largest of what the lanes of this half of the warp passed, in all of them."""
+        for distance in (8, 4, 2, 1):
+            value = max(value, cuda.shfl_xor_sync(EVERY_LANE, value, distance))
+        return value
+
+    @cuda.jit(device=True, inline="always")
+    def half_warp_sum(value: Any) -> Any:
+        """Return the sum of what the lanes of this half of the warp passed, in all of them."""
+        for distance in (8, 4, 2, 1):
+            value += cuda.shfl_xor_sync(EVERY_LANE, value, distance)
+        return value
+
+    @cuda.jit(device=True, inline="always")
+    def warp_max(value: Any) -> Any:
+        """Return the largest of what every lane passed, in all of them."""
+        for distance in (16, 8, 4, 2, 1):
+            value = max(value, cuda.shfl_xor_sync(EVERY_LANE, value, distance))
+        return value
 
     @cuda.jit(device=True, inline="always")  # a call would make Numba compile for the GPU at hand, which need not exist
     def warp_sum(value: Any) -> Any:

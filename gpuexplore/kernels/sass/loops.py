@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from gpuexplore.kernels.sass.dataflow import bytes_in_flight
 from gpuexplore.kernels.sass.instruction import Instruction
 
+INNER_PASSES = 4  # that an inner loop is taken to run in one pass of the outer one
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:
@@ -44,9 +46,11 @@ def main_loop(instructions: Sequence[Instruction]) -> Loop | None:
 
     Loops inside it are left out: they are loops of their own, or copy edges that most passes do not have. Of two that
     do as much it is the one with more loads in flight, then the shorter: a kernel may have one with bounds for edges.
+    A loop inside another is taken to run at least four times in a pass of it.
     """
     every = loops(instructions)
-    return max((_by_itself(loop, every) for loop in every), key=_work, default=None)
+    found = max(every, key=lambda loop: _work(_by_itself(loop, every), _depth(loop, every)), default=None)
+    return None if found is None else _by_itself(found, every)
 
 
 def _by_itself(loop: Loop, every: Sequence[Loop]) -> Loop:
@@ -54,7 +58,12 @@ def _by_itself(loop: Loop, every: Sequence[Loop]) -> Loop:
     return Loop(tuple(each for each in loop.instructions if each.address not in inner))
 
 
-def _work(loop: Loop) -> tuple[int, int, int, int]:
-    flops = sum(instruction.flops_of_a_warp for instruction in loop.instructions)
-    moved = 0 if flops else sum(instruction.bits or 0 for instruction in loop.instructions)
+def _depth(loop: Loop, every: Sequence[Loop]) -> int:
+    return sum(other.holds(loop) for other in every)
+
+
+def _work(loop: Loop, depth: int) -> tuple[int, int, int, int]:
+    passes = INNER_PASSES**depth
+    flops = passes * sum(instruction.flops_of_a_warp for instruction in loop.instructions)
+    moved = 0 if flops else passes * sum(instruction.bits or 0 for instruction in loop.instructions)
     return flops, moved, 0 if flops else bytes_in_flight(loop.instructions), -len(loop.instructions)

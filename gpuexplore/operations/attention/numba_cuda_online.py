@@ -1,62 +1,287 @@
-"""One warp per row with an online softmax: keys pass once, and sums are rescaled whenever a higher score comes.
+"""A block per 64 rows and 64 columns of the output walks the keys once, 64 at a time, and stores no scores in memory.
 
-Each lane holds every 32nd number of the row, so keys and values are read as whole transactions; shuffles add
-the 32 parts of a score. Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
+Scores and output are products of tiles in shared memory, of which each thread keeps 8 x 4 sums in registers: 32
+multiply-adds for 12 numbers read, by three loads of 128 bits. Between the two the weights of 64 keys pass through
+shared memory; where a higher score comes, the sums before it are scaled. T. Dao et al., "FlashAttention",
+https://arxiv.org/abs/2205.14135. On CUDA cores, sums in fp32 (fp64 for fp64). More than 64 columns are further blocks,
+which compute the scores again.
 """
 
 import math
+from typing import Any
 
+import numpy as np
 from numba import cuda
 
 from gpuexplore.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
-from gpuexplore.kernels.intrinsics.warps import warp_sum
-from gpuexplore.operations.attention import ROW_PER_WARP
+from gpuexplore.kernels.intrinsics.vectors import (
+    ALIGNMENT,
+    VECTOR_BYTES,
+    load_vector,
+    read,
+    store_vector,
+    vector_length,
+    write,
+)
+from gpuexplore.kernels.intrinsics.warps import half_warp_max, half_warp_sum
+from gpuexplore.operations.attention import SPAN, TILED_ROWS
 
-PARTS = 8  # numbers of a row each lane holds: d is 256 at most
+ROWS, COLUMNS = 8, 4  # sums of a thread
+HALF = WARP // 2  # lanes side by side, which share 8 rows
+TERM_BYTES = 64  # of a row of a tile: 16 terms of fp32, 8 of fp64
+WRITTEN_OUT = 4  # terms of a pass of the innermost loop
+PAD = 4  # so that the columns of a tile begin at different banks
+
+
+def tile_multiplier(kind: Any, terms: int, tall: int) -> Any:
+    """Return a device function that adds the product of two tiles of so many terms to a thread's sums.
+
+    Four terms are written out: LLVM keeps loops over so many instructions.
+    """
+    wide, broad = vector_length(kind), SPAN + PAD
+
+    @inlined
+    def term(sums, left, right, tile_a, tile_b, at_a, at_b):
+        for i in range(0, ROWS, wide):
+            load_vector(left, i, tile_a, at_a + i)
+        for j in range(0, COLUMNS, wide):
+            load_vector(right, j, tile_b, at_b + j)
+        for i in range(ROWS):
+            for j in range(COLUMNS):
+                sums[i, j] += left[i] * right[j]
+
+    @inlined
+    def multiply(sums, left, right, tile_a, tile_b, at_a, at_b):
+        for _ in range(terms // WRITTEN_OUT):
+            term(sums, left, right, tile_a, tile_b, at_a, at_b)
+            term(sums, left, right, tile_a, tile_b, at_a + tall, at_b + broad)
+            term(sums, left, right, tile_a, tile_b, at_a + 2 * tall, at_b + 2 * broad)
+            term(sums, left, right, tile_a, tile_b, at_a + 3 * tall, at_b + 3 * broad)
+            at_a += WRITTEN_OUT * tall
+            at_b += WRITTEN_OUT * broad
+
+    return multiply
+
+
+@inlined
+def load_or_zeros(staged: Any, at: Any, source: Any, start: Any, row: Any, column: Any) -> None:
+    """Load neighbours of a row of a head, which begins at element `start`, zeros beyond the head."""
+    rows, columns, step = source.shape[2], source.shape[3], VECTOR_BYTES // staged.itemsize
+    place, inside = start + row * columns + column, columns - column if row < rows else 0
+    for i in range(step):
+        staged[at + i] = staged.dtype.type(0)
+    if columns % step == 0:
+        if inside > 0:
+            load_vector(staged, at, source, place)
+    else:
+        for i in range(step):
+            if i < inside:
+                staged[at + i] = read(source, place + i)
+
+
+def tile_loader(threads: int, lengths: tuple[int, int], step: int) -> tuple[Any, Any]:
+    """Return device functions that load a tile of `lengths` into registers, and store it transposed."""
+    (high, width), last = lengths, threads - 1
+    across, loads = width // step, high * width // (threads * step)
+
+    @inlined
+    def load(staged, source, start, top, left):
+        for each in range(loads):
+            place = each * threads + (cuda.threadIdx.x & last)
+            load_or_zeros(staged, each * step, source, start, top + place // across, left + place % across * step)
+
+    @inlined
+    def store(tile, staged, tall):
+        for each in range(loads):
+            place = each * threads + (cuda.threadIdx.x & last)
+            row, column = place // across, place % across * step
+            for i in range(step):
+                write(tile, (column + i) * tall + row, widen(staged[each * step + i]))
+
+    return load, store
+
+
+def value_loader(threads: int, terms: int, step: int, wide: int) -> tuple[Any, Any]:
+    """Return device functions that load a tile of values, `terms` keys high, into registers, and store it.
+
+    Row i of the tiles of weights and values belongs to key i % 16 * 4 + i // 16: so a thread's weights, of 4 neighbours
+    among the keys, go to rows 16 apart, and those of neighbouring threads side by side.
+    """
+    across, loads, last = SPAN // step, terms * SPAN // (threads * step), threads - 1
+
+    @inlined
+    def load(staged, source, start, key, part, left):
+        for each in range(loads):
+            place = each * threads + (cuda.threadIdx.x & last)
+            row = part + place // across
+            key_row = key + row % HALF * COLUMNS + row // HALF
+            load_or_zeros(staged, each * step, source, start, key_row, left + place % across * step)
+
+    @inlined
+    def store(tile, staged, numbers):
+        for each in range(loads):
+            place = each * threads + (cuda.threadIdx.x & last)
+            at = place // across * (SPAN + PAD) + place % across * step
+            for i in range(step):
+                numbers[i] = widen(staged[each * step + i])
+            for i in range(0, step, wide):
+                store_vector(tile, at + i, numbers, i)
+
+    return load, store
+
+
+def row_softener(rows: int) -> Any:
+    """Return a device function that turns `rows` rows of a thread's scores, from row `i` on, into weights.
+
+    They are below the highest score so far; what was summed before is scaled. The rows are written out, of two halves.
+    """
+    if rows == 1:
+
+        @inlined
+        def soften(scores, sums, tops, totals, scale, i):
+            higher = tops[i]
+            for j in range(COLUMNS):
+                higher = max(higher, scores[i, j])
+            higher = half_warp_max(higher)
+            kept = math.exp((tops[i] - higher) * scale)
+            tops[i], total = higher, totals[i] * kept
+            for j in range(COLUMNS):
+                scores[i, j] = math.exp((scores[i, j] - higher) * scale)
+                total += scores[i, j]
+                sums[i, j] *= kept
+            totals[i] = total
+
+        return soften
+    half, further = row_softener(rows // 2), rows // 2
+
+    @inlined
+    def both(scores, sums, tops, totals, scale, i):
+        half(scores, sums, tops, totals, scale, i)
+        half(scores, sums, tops, totals, scale, i + further)
+
+    return both
+
+
+@inlined
+def clear(sums: Any) -> None:
+    """Set a thread's sums to zero."""
+    for i in range(ROWS):
+        for j in range(COLUMNS):
+            sums[i, j] = sums.dtype.type(0)
+
+
+@inlined
+def hide(scores: Any, inside: Any) -> None:
+    """Give no weight to keys beyond the last, which is the one before place `inside`."""
+    for j in range(COLUMNS):
+        if j >= inside:
+            for i in range(ROWS):
+                scores[i, j] = scores.dtype.type(-math.inf)
+
+
+@inlined
+def share(tile: Any, scores: Any, column: Any, at: Any, step: Any) -> None:
+    """Store a thread's weights: those of a key in a row of the tile."""
+    for j in range(COLUMNS):
+        for i in range(ROWS):
+            column[i] = scores[i, j]
+        for i in range(0, ROWS, VECTOR_BYTES // column.itemsize):
+            store_vector(tile, at + j * step + i, column, i)
+
+
+def output_storer(dtype: DType) -> Any:
+    """Return a device function that stores a thread's sums where they are inside the output."""
+    wide = vector_length(sum_type(dtype))
+    keeps_format = dtype.storage.type is sum_type(dtype)
+
+    @inlined
+    def store(out, sums, totals, start, row, column):
+        length, depth = out.shape[2], out.shape[3]
+        for i in range(ROWS):
+            share = totals.dtype.type(1) / half_warp_sum(totals[i])
+            for j in range(COLUMNS):
+                sums[i, j] *= share
+            if row + i < length:
+                place = start + (row + i) * depth + column
+                if keeps_format and depth % wide == 0:
+                    for j in range(0, COLUMNS, wide):
+                        if column + j < depth:
+                            store_vector(out, place + j, sums, i * COLUMNS + j)
+                else:
+                    for j in range(COLUMNS):
+                        if column + j < depth:
+                            write(out, place + j, narrow(sums[i, j], out.dtype))
+
+    return store
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
-    kind, warps, lowest = sum_type(dtype), block[0] // WARP, sum_type(dtype)(-math.inf)
+    kind, storage, threads, step = sum_type(dtype), dtype.storage.type, block[0], vector_length(dtype.storage)
+    rows, terms, wide = threads // HALF * ROWS, TERM_BYTES // np.dtype(kind).itemsize, vector_length(kind)
+    tall, broad, last, most = rows + PAD, SPAN + PAD, threads - 1, max(step, wide)
+    count_a, count_b = rows * terms // threads, SPAN * terms // threads
+    size_a, size_b, size_p = terms * tall, terms * broad, SPAN * tall
+    lowest = np.finfo(kind).min  # not -inf, which cannot be subtracted from itself
+    multiply, soften, store = tile_multiplier(kind, terms, tall), row_softener(ROWS), output_storer(dtype)
+    load_queries, store_queries = tile_loader(threads, (rows, terms), step)
+    load_keys, store_keys = tile_loader(threads, (SPAN, terms), step)
+    load_values, store_values = value_loader(threads, terms, step, wide)
 
     def attention(q, k, v, out):
-        asked = cuda.local.array(PARTS, kind)
-        mixed = cuda.local.array(PARTS, kind)
-        heads, length, depth = q.shape[1], q.shape[2], q.shape[3]
-        lane, place = cuda.threadIdx.x % WARP, cuda.blockIdx.x * warps + cuda.threadIdx.x // WARP
-        inside = place < q.shape[0] * heads * length
-        place = place if inside else 0  # every thread takes part in the sums of a warp: the simulator waits for all
-        image, head, row = place // length // heads, place // length % heads, place % length
+        tile_a = cuda.shared.array(size_a, kind, ALIGNMENT)  # terms of the queries, and below of the keys: transposed
+        tile_b = cuda.shared.array(size_b, kind, ALIGNMENT)  # or of the values
+        tile_p = cuda.shared.array(size_p, kind, ALIGNMENT)  # weights, a row for each key
+        sums = cuda.local.array((ROWS, COLUMNS), kind, ALIGNMENT)
+        scores = cuda.local.array((ROWS, COLUMNS), kind, ALIGNMENT)
+        tops, totals = cuda.local.array(ROWS, kind), cuda.local.array(ROWS, kind)
+        left, right = cuda.local.array(ROWS, kind, ALIGNMENT), cuda.local.array(COLUMNS, kind, ALIGNMENT)
+        staged_a = cuda.local.array(count_a, storage, ALIGNMENT)
+        staged_b = cuda.local.array(count_b, storage, ALIGNMENT)
+        numbers = cuda.local.array(most, kind, ALIGNMENT)
+        length, depth, thread = q.shape[2], q.shape[3], cuda.threadIdx.x & last  # & says that it is not negative
+        tiles = (length + SPAN - 1) // SPAN * SPAN // rows
+        start, top, first = (
+            cuda.blockIdx.x // tiles * length * depth,
+            cuda.blockIdx.x % tiles * rows,
+            cuda.blockIdx.y * SPAN,
+        )
+        row, column = thread // HALF * ROWS, thread % HALF * COLUMNS
         scale = kind(1) / math.sqrt(kind(depth))
-        for part in range(PARTS):
-            i = part * WARP + lane
-            asked[part] = widen(q[image, head, row, i]) * scale if i < depth else kind(0)
-            mixed[part] = kind(0)
-        highest, total = lowest, kind(0)
-        for key in range(length):
-            score = kind(0)
-            for part in range(PARTS):
-                i = part * WARP + lane
-                if i < depth:
-                    score += asked[part] * widen(k[image, head, key, i])
-            score = warp_sum(score)
-            higher = max(highest, score)
-            kept, weight = math.exp(highest - higher), math.exp(score - higher)
-            highest, total = higher, total * kept + weight
-            for part in range(PARTS):
-                i = part * WARP + lane
-                if i < depth:
-                    mixed[part] = mixed[part] * kept + weight * widen(v[image, head, key, i])
-        for part in range(PARTS):
-            i = part * WARP + lane
-            if inside and i < depth:
-                out[image, head, row, i] = narrow(mixed[part] / total, out.dtype)
+        clear(sums)
+        for i in range(ROWS):
+            tops[i], totals[i] = lowest, kind(0)
+        for key in range(0, length, SPAN):
+            clear(scores)
+            load_queries(staged_a, q, start, top, 0)
+            load_keys(staged_b, k, start, key, 0)
+            for term in range(0, depth, terms):
+                cuda.syncthreads()
+                store_queries(tile_a, staged_a, tall)
+                store_keys(tile_b, staged_b, broad)
+                cuda.syncthreads()
+                load_queries(staged_a, q, start, top, term + terms)
+                load_keys(staged_b, k, start, key, term + terms)
+                multiply(scores, left, right, tile_a, tile_b, row, column)
+            load_values(staged_b, v, start, key, 0, first)
+            hide(scores, length - key - column)
+            soften(scores, sums, tops, totals, scale, 0)
+            share(tile_p, scores, left, thread % HALF * tall + row, HALF * tall)
+            for part in range(0, SPAN, terms):
+                cuda.syncthreads()
+                store_values(tile_b, staged_b, numbers)
+                cuda.syncthreads()
+                if part + terms < SPAN:
+                    load_values(staged_b, v, start, key, part + terms, first)
+                multiply(sums, left, right, tile_p, tile_b, part * tall + row, column)
+        store(out, sums, totals, start, top + row, first + column)
 
     return attention
 
 
-KERNEL = CudaKernel(make, ROW_PER_WARP)
+RESIDENT = {"fp64": 256, "fp32": 384}  # threads on a multiprocessor; of the others 512, with 128 registers each
+KERNEL = CudaKernel(make, TILED_ROWS, resident_threads=lambda dtype: RESIDENT.get(dtype.name, 512))
 build = KERNEL.build

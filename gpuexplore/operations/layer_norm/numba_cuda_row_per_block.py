@@ -1,49 +1,104 @@
-"""A CUDA kernel in Numba: the threads of a block stride through one row three times.
+"""A CUDA kernel in Numba: one block per row, whose threads keep their elements in registers until they know the spread.
 
-Mean and variance come from trees in shared memory; after the first pass the row is read from a cache. Sums
-are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp per row.
+A thread takes mean and squared deviations of each stretch by themselves and joins them with those before, so that
+nothing cancels: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing
+sample variances", 1979. Shuffles and shared memory join the threads. Of a row longer than the registers of the
+block the last stretch is kept; the others are read again, the newest first. Sums are kept in fp32 (fp64 for fp64).
 """
 
 import math
+from typing import Any
 
 from numba import cuda
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.device_functions.held_rows import block_functions, held_elements, row_functions
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import ROW_PER_BLOCK, Block
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK, WARP, Block
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 from gpuexplore.operations.layer_norm import EPSILON
+
+
+def spread_function(dtype: DType, elements: int, step: int) -> Any:
+    """Return a device function that returns the mean of what a thread holds and the sum of squares around it."""
+    zero = sum_type(dtype)(0)
+
+    @inlined
+    def spread(held, inside, added):
+        total, moment = zero, zero
+        for i in range(elements):
+            total += widen(held[i])
+        centre = total / added
+        for i in range(elements):
+            apart = widen(held[i]) - centre if i // step * step < inside else zero
+            moment += apart * apart
+        return centre, moment
+
+    return spread
+
+
+def row_norm(dtype: DType, threads: int, step: int) -> Any:
+    """Return a device function that writes one row, of which `step` neighbours are loaded together."""
+    kind, storage, elements = sum_type(dtype), dtype.storage.type, held_elements(dtype, threads)
+    zero, one, epsilon = kind(0), kind(1), kind(EPSILON)  # Python floats would make doubles of what they touch
+    count, load, store = row_functions(threads, elements, step)
+    block_sum, _ = block_functions(threads)
+    spread, stretch = spread_function(dtype, elements, step), elements * threads
+
+    @inlined
+    def normalise(x, weight, bias, out, sums, squares):
+        held = cuda.local.array(elements, storage, ALIGNMENT)
+        weights = cuda.local.array(elements, storage, ALIGNMENT)
+        biases = cuda.local.array(elements, storage, ALIGNMENT)
+        width = x.shape[1]
+        start, seen, mean, moment = cuda.blockIdx.x * width, zero, zero, zero
+        for first in range(0, width, stretch):
+            for i in range(elements):
+                held[i] = storage(0)
+            load(held, x, start, first, width)
+            inside = count(first, width)
+            if inside > 0:
+                added = kind(inside)
+                centre, squares_here = spread(held, inside, added)
+                moment += squares_here
+                share, apart = added / (seen + added), centre - mean
+                moment += apart * apart * seen * share
+                mean += apart * share
+                seen += added
+        row_mean = block_sum(sums, mean * seen) / kind(width)
+        apart = mean - row_mean
+        scale = one / math.sqrt(block_sum(squares, moment + apart * apart * seen) / kind(width) + epsilon)
+        first = (width - 1) // stretch * stretch
+        while True:
+            load(weights, weight, 0, first, width)
+            load(biases, bias, 0, first, width)
+            inside = count(first, width)
+            for i in range(0, elements, step):
+                if i < inside:
+                    for each in range(i, i + step):
+                        normal = (widen(held[each]) - row_mean) * scale
+                        held[each] = narrow(normal * widen(weights[each]) + widen(biases[each]), out.dtype)
+            store(out, held, start, first, width)
+            first -= stretch
+            if first < 0:
+                break
+            load(held, x, start, first, width)
+
+    return normalise
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel of `dtype` for a block of `block` threads, a power of two."""
-    kind, threads = DTYPES[dtype.accumulate].storage.type, block[0]
-    zero, one, epsilon = kind(0), kind(1), kind(EPSILON)  # Python floats would make doubles of what they touch
+    kind, warps, vector = sum_type(dtype), block[0] // WARP, vector_length(dtype.storage)
+    by_vectors, by_elements = (row_norm(dtype, block[0], step) for step in (vector, 1))
 
     def layer_norm(x, weight, bias, out):
-        sums = cuda.shared.array(threads, kind)
-        row, thread, n = cuda.blockIdx.x, cuda.threadIdx.x, kind(x.shape[1])
-        mean, moment = zero, zero
-        for squared in range(2):
-            total = zero
-            for j in range(thread, x.shape[1], threads):
-                apart = widen(x[row, j]) - mean
-                total += apart * apart if squared else apart
-            sums[thread] = total
-            cuda.syncthreads()
-            half = threads // 2
-            while half:
-                if thread < half:
-                    sums[thread] += sums[thread + half]
-                cuda.syncthreads()
-                half //= 2
-            moment = sums[0] / n
-            cuda.syncthreads()  # until every thread has read it
-            mean = mean if squared else moment
-        scale = one / math.sqrt(moment + epsilon)
-        for j in range(thread, x.shape[1], threads):
-            normal = (widen(x[row, j]) - mean) * scale
-            out[row, j] = narrow(normal * widen(weight[j]) + widen(bias[j]), out.dtype)
+        sums, squares = cuda.shared.array(warps, kind, ALIGNMENT), cuda.shared.array(warps, kind, ALIGNMENT)
+        if x.shape[1] % vector == 0:
+            by_vectors(x, weight, bias, out, sums, squares)
+        else:
+            by_elements(x, weight, bias, out, sums, squares)
 
     return layer_norm
 

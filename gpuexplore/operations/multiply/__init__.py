@@ -6,7 +6,7 @@ memory-bound at every size: the device with the faster memory wins, not the one 
 
 import numpy as np
 
-from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD
+from gpuexplore.kernels.geometry import GRID_STRIDE
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Preset
 from gpuexplore.operations.families import element_wise
@@ -34,7 +34,11 @@ OPERATION = element_wise(
     implementations=(
         by_numpy_alone("numpy_ufunc", "numpy.multiply: one thread, vectorised"),
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
-        by_numba_cuda("numba_cuda_elements", "a Numba CUDA kernel: one thread per element", ELEMENT_PER_THREAD),
+        by_numba_cuda(
+            "numba_cuda_strided",
+            "a Numba CUDA kernel: a grid that strides through both, four loads of 16 bytes in flight",
+            GRID_STRIDE,
+        ),
         by_torch_in_grains("torch_elementwise", "torch.mul", vendor_library=True),
         by_torch_compile(
             "torch_compile_fused",

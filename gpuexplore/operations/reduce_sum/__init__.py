@@ -38,7 +38,7 @@ OPERATION = row_wise(
         ),
         by_numba_cuda(
             "numba_cuda_row_per_block",
-            "a Numba CUDA kernel: one block per row, a tree of additions in shared memory",
+            "a Numba CUDA kernel: one block per row, four loads of 16 bytes in flight, shuffles that join the sums",
             ROW_PER_BLOCK,
         ),
         by_torch_in_grains("torch_reduction", "torch.sum", vendor_library=True),

@@ -1,36 +1,52 @@
-"""A CUDA kernel in Numba: the threads of a block stride through one row, then add their sums in a tree.
+"""A CUDA kernel in Numba: one block per row, whose threads have four loads of 16 bytes in flight each.
 
-Sums are kept in fp32 (fp64 for fp64); a block of 32 threads is one warp per row.
+Shuffles join the sums of a warp, shared memory those of the warps. Sums are kept in fp32 (fp64 for fp64); a block of
+32 threads is one warp per row.
 """
+
+from typing import Any
 
 from numba import cuda
 
-from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.device_functions.held_rows import VECTORS, block_functions, row_functions
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
-from gpuexplore.kernels.geometry import ROW_PER_BLOCK, Block
+from gpuexplore.kernels.geometry import ROW_PER_BLOCK, WARP, Block
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
+
+
+def thread_sum(dtype: DType, threads: int, step: int) -> Any:
+    """Return a device function that adds up a thread's share of a row, `step` neighbours loaded together."""
+    kind, storage, elements = sum_type(dtype), dtype.storage.type, VECTORS * vector_length(dtype.storage)
+    _, load, _ = row_functions(threads, elements, step)
+
+    @inlined
+    def add(x):
+        held = cuda.local.array(elements, storage, ALIGNMENT)
+        width, total = x.shape[1], kind(0)
+        for first in range(0, width, elements * threads):
+            for i in range(elements):
+                held[i] = storage(0)
+            load(held, x, cuda.blockIdx.x * width, first, width)
+            for i in range(elements):
+                total += widen(held[i])
+        return total
+
+    return add
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel of `dtype` for a block of `block` threads, a power of two."""
-    kind, threads = DTYPES[dtype.accumulate].storage.type, block[0]
+    kind, warps, vector = sum_type(dtype), block[0] // WARP, vector_length(dtype.storage)
+    by_vectors, by_elements = (thread_sum(dtype, block[0], step) for step in (vector, 1))
+    block_sum, _ = block_functions(block[0])
 
     def reduce_sum(x, out):
-        sums = cuda.shared.array(threads, kind)
-        row, thread = cuda.blockIdx.x, cuda.threadIdx.x
-        total = kind(0)
-        for j in range(thread, x.shape[1], threads):
-            total += widen(x[row, j])
-        sums[thread] = total
-        cuda.syncthreads()
-        half = threads // 2
-        while half:
-            if thread < half:
-                sums[thread] += sums[thread + half]
-            cuda.syncthreads()
-            half //= 2
-        if thread == 0:
-            out[row] = narrow(sums[0], out.dtype)
+        sums = cuda.shared.array(warps, kind, ALIGNMENT)
+        total = block_sum(sums, by_vectors(x) if x.shape[1] % vector == 0 else by_elements(x))
+        if cuda.threadIdx.x == 0:
+            out[cuda.blockIdx.x] = narrow(total, out.dtype)
 
     return reduce_sum
 

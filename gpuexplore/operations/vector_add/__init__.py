@@ -6,7 +6,7 @@ memory-bound at every size: the device with the faster memory wins, not the one 
 
 import numpy as np
 
-from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, grid_stride
+from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, GRID_STRIDE
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Preset
 from gpuexplore.operations.families import element_wise
@@ -17,8 +17,6 @@ from gpuexplore.operations.implementations import (
     by_numpy_alone,
     by_torch_in_grains,
 )
-
-FOUR_PER_THREAD = grid_stride(((256,), (128,), (512,), (1024,)), each=4)
 
 OPERATION = element_wise(
     name="vector_add",
@@ -41,8 +39,8 @@ OPERATION = element_wise(
         ),
         by_numba_cuda(
             "numba_cuda_strided",
-            "a grid that strides, 16 bytes per thread at a time: fewer instructions hide more of the memory's latency",
-            FOUR_PER_THREAD,
+            "a grid that strides, four loads of 16 bytes in flight: fewer threads hide more of the memory's latency",
+            GRID_STRIDE,
         ),
         by_torch_in_grains("torch_elementwise", "torch.add", vendor_library=True),
         by_cupy("cupy_ufunc", "cupy.add: an element-wise kernel"),

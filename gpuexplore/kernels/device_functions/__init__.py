@@ -1,0 +1,1 @@
+"""Device functions that CUDA kernels of several operations are made of."""

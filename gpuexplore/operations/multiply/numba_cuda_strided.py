@@ -1,0 +1,26 @@
+"""A grid that strides through the matrices as lines, each thread two loads of 16 bytes from both before it stores."""
+
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
+from gpuexplore.kernels.device_functions.element_pairs import pair_walker
+from gpuexplore.kernels.geometry import GRID_STRIDE, Block
+
+
+@inlined
+def product(left, right):
+    """Return the product of two elements."""
+    return left * right
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes the element-wise product of (n) and (n) to `out` (n)."""
+    walk = pair_walker(dtype, product)
+
+    def multiply(a, b, out):
+        walk(a, b, out)
+
+    return multiply
+
+
+KERNEL = CudaKernel(make, GRID_STRIDE, flat=True)
+build = KERNEL.build
