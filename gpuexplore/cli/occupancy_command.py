@@ -84,7 +84,6 @@ def _waves(arguments: argparse.Namespace, answer: Occupancy, multiprocessors: in
 def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
     if arguments.kernel:
         operation, _, geometry = kernel_named(arguments.kernel)
-        geometry = geometry.of(dtype_of(arguments.dtype, operation))
         shape = parse_shape(arguments.shape or arguments.size, operation)
         block = (
             None if arguments.block is None else block_of(arguments.block, capability_named(answer.compute_capability))
@@ -116,7 +115,7 @@ def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> d
             raise InvalidInput.of(name, getattr(arguments, name), "none with a kernel, which has its own")
     operation, implementation, geometry = kernel_named(arguments.kernel)
     dtype = dtype_of(arguments.dtype, operation)
-    block = geometry.of(dtype).checked(None if arguments.block is None else block_of(arguments.block, capability))
+    block = geometry.checked(None if arguments.block is None else block_of(arguments.block, capability))
     target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
     made = compiled_kernel(target)
     return {

@@ -14,7 +14,8 @@ class CompiledKernel:
         ptx: NVIDIA's portable assembly, after link-time optimization.
         cubin: the machine code's file, an ELF.
         registers_per_thread: 32-bit registers; a multiprocessor has 65536.
-        shared_bytes: shared memory of a block, and what a launch adds to it.
+        shared_bytes: shared memory of a block, all of it.
+        dynamic_shared_bytes: of it, what the launch asks for.
         local_bytes: stack of a thread, which lies in device memory.
         spill_store_bytes: what a thread moves out of registers for want of room.
         spill_load_bytes: what it moves back.
@@ -27,6 +28,7 @@ class CompiledKernel:
     cubin: bytes
     registers_per_thread: int
     shared_bytes: int
+    dynamic_shared_bytes: int
     local_bytes: int
     spill_store_bytes: int
     spill_load_bytes: int

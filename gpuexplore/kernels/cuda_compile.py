@@ -69,6 +69,7 @@ def compile_kernels(
             cubin=cubin,
             registers_per_thread=max(map(int, _REGISTERS.findall(log))),
             shared_bytes=sum(map(int, _SHARED.findall(text))) + dynamic_shared_bytes,
+            dynamic_shared_bytes=dynamic_shared_bytes,
             local_bytes=stack,
             spill_store_bytes=stores,
             spill_load_bytes=loads,

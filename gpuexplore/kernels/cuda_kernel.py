@@ -54,9 +54,8 @@ class CudaKernel:
 
     def build(self, inputs: Sequence[Any], out: Any, dtype: DType, block: Block | None = None) -> Callable[[], object]:
         """Return a call that computes into `out` with blocks of the shape `block`; None: the default."""
-        geometry = self.geometry.of(dtype.name)
-        chosen = geometry.checked(block)
-        launch = geometry.launch(tuple(out.shape), chosen)
+        chosen = self.geometry.checked(block)
+        launch = self.geometry.launch(tuple(out.shape), chosen)
         arrays = [array.reshape(array.size) if self.flat else array for array in (*inputs, out)]
         shared_bytes, dispatcher = self.dynamic_shared_bytes(dtype, chosen), _compiled(self, dtype, chosen)
         configured = dispatcher[launch.grid, launch.block, 0, shared_bytes]
@@ -66,7 +65,7 @@ class CudaKernel:
 
     def launched_registers(self, dtype: DType, block: Block | None = None) -> int | None:
         """Return the registers of a thread as the driver tells them of what `build` launched; None: nothing yet."""
-        found = _compiled(self, dtype, self.geometry.of(dtype.name).checked(block)).get_regs_per_thread()
+        found = _compiled(self, dtype, self.geometry.checked(block)).get_regs_per_thread()
         return max(found.values(), default=None)
 
 

@@ -59,18 +59,12 @@ class Geometry:
         tile: elements of the domain one block of that shape covers, along each axis; None: blocks stride.
         domain: from the output's shape to what the grid has to cover; the output itself by default.
         strided_blocks: blocks of a grid that strides, from the domain and the block; used where `tile` gives None.
-        by_dtype: of a kernel that is another one in each dtype: its geometry there; None: the same in all.
     """
 
     blocks: tuple[Block, ...]
     tile: Callable[[Block], Lengths | None]
     domain: Callable[[Lengths], Lengths] = lambda output: output
     strided_blocks: Callable[[Lengths, Block], int] = lambda domain, block: ceil(prod(domain) / prod(block))
-    by_dtype: Callable[[str], "Geometry"] | None = None
-
-    def of(self, dtype: str) -> "Geometry":
-        """Return what decides the launch in a dtype."""
-        return self.by_dtype(dtype) if self.by_dtype else self
 
     def launch(self, output: Lengths, block: Block | None = None, grid: tuple[int, ...] | None = None) -> Launch:
         """Return the launch that covers `output`, or the one with the `grid` that is given.

@@ -39,6 +39,7 @@ class Request:
         grid: blocks along x, y and z.
         threads: of a block, likewise.
         block: index of the block whose steps are kept.
+        dynamic_shared_bytes: shared memory of a block that its launch asks for.
     """
 
     ptx: str
@@ -48,6 +49,7 @@ class Request:
     grid: tuple[int, int, int]
     threads: tuple[int, int, int]
     block: tuple[int, int, int] = (0, 0, 0)
+    dynamic_shared_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,8 @@ def interpreted(request: Request) -> BlockRun:
     arrays = _as_passed(shaped, len(program.parameters))
     trace = Trace(request.block, MOST_STEPS)
     options = Options(unwritten=(len(inputs),), most_work=MOST_WORK, observer=trace)
-    report = run(program, Grid(request.grid, request.threads), arrays, options)
+    grid = Grid(request.grid, request.threads, dynamic_shared_bytes=request.dynamic_shared_bytes)
+    report = run(program, grid, arrays, options)
     found = dtype.widen(report.arrays[-1].reshape(out.shape))
     named = zip((*NAMES[: len(inputs)], "out"), shaped, addresses_of(arrays), strict=True)
     return BlockRun(

@@ -69,7 +69,7 @@ def compile_for_each(  # noqa: PLR0917 the five things that decide
         if reason := _unsupported(operation, implementation, dtype, capability):
             raise Unsupported(reason)
     kernel = kernel_of(operation, implementation)
-    chosen = kernel.geometry.of(dtype.name).checked(block)
+    chosen = kernel.geometry.checked(block)
     shape = operation.shape_of_size(2)
     shapes = (*operation.inputs(shape), operation.output(shape))
     return compile_kernels(

@@ -21,7 +21,7 @@ def asked(monkeypatch):
 
     def compiled(target):
         seen.append(target)
-        return CompiledKernel(target.compute_capability, "sm_90a", "13.5", "", b"", 40, 2048, 0, 0, 0)
+        return CompiledKernel(target.compute_capability, "sm_90a", "13.5", "", b"", 40, 2048, 0, 0, 0, 0)
 
     monkeypatch.setattr(sass_command, "compiled_kernel", compiled)
     monkeypatch.setattr(sass_command, "disassembled", lambda _: CODE)

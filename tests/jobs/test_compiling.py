@@ -26,6 +26,7 @@ ANSWER = {
     "cubin": "f0VMRg==",
     "registers_per_thread": 40,
     "shared_bytes": 2048,
+    "dynamic_shared_bytes": 1024,
     "local_bytes": 0,
     "spill_store_bytes": 4,
     "spill_load_bytes": 8,

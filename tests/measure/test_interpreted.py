@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -5,7 +7,7 @@ from gpuexplore.errors import InvalidInput, TooLarge, TooSlow, Unsupported
 from gpuexplore.measure import interpreted as module
 from gpuexplore.measure.interpreted import interpreted
 from gpuexplore.model import Shape
-from tests.measure.made_block import adding, block_run, request
+from tests.measure.made_block import THREADS, adding, block_run, request
 
 
 def test_right_kernel_is_right_and_its_first_block_is_kept():
@@ -41,6 +43,15 @@ def test_wrong_kernel_is_wrong_and_its_faults_are_named(ptx, word):
     assert not run.is_right
     assert (word is None) == (run.faults == ())
     assert word is None or any(word in fault for fault in run.faults)
+
+
+def test_shared_memory_that_the_launch_asks_for_is_there():
+    fixed = re.compile(r"\.shared (.*)tile\[\d+\];")
+    open_ended = fixed.sub(r".extern .shared \1tile[];", fixed.search(adding())[0])
+    ptx = fixed.sub("", adding()).replace(".visible .entry", f"{open_ended} .visible .entry")
+
+    assert interpreted(request(ptx, dynamic_shared_bytes=4 * THREADS)).is_right
+    assert any("out of bounds" in fault for fault in interpreted(request(ptx, dynamic_shared_bytes=4)).faults)
 
 
 def test_unwritten_output_is_counted():

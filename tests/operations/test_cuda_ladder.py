@@ -118,6 +118,6 @@ def test_gpu_without_these_tensor_cores_is_told_which_step_to_use(dtype):
     best = OPERATIONS["matmul"].implementation_named("numba-cuda")
 
     reason = best.unsupported(DTYPES[dtype], turing)
-    assert reason == "numba-cuda needs compute capability 8.0; Tesla T4 has 7.5; use numba-cuda-vector"
-    assert OPERATIONS["matmul"].implementation_named("numba-cuda-vector").unsupported(DTYPES[dtype], turing) is None
+    assert reason == "numba-cuda needs compute capability 8.0; Tesla T4 has 7.5; use numba-cuda-warptile"
+    assert OPERATIONS["matmul"].implementation_named("numba-cuda-warptile").unsupported(DTYPES[dtype], turing) is None
     assert best.unsupported(DTYPES["fp32"], turing) is None

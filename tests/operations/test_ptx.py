@@ -182,14 +182,16 @@ def test_kernel_that_does_not_exist_is_answered_with_a_sentence():
     tensor_cores = MATMUL.implementation_named("numba-cuda-tensorcore")
     with pytest.raises(Unsupported, match="has code for tf32, bf16, fp16 only"):
         compile_for(MATMUL, tensor_cores, DTYPES["fp32"], None, "8.0")
-    with pytest.raises(Unsupported, match=r"needs compute capability 8\.0; the target has 7\.5; use numba-cuda-vector"):
+    with pytest.raises(
+        Unsupported, match=r"needs compute capability 8\.0; the target has 7\.5; use numba-cuda-warptile"
+    ):
         compile_for(MATMUL, MATMUL.implementation_named("numba-cuda"), DTYPES["bf16"], None, "7.5")
     with pytest.raises(InvalidInput, match="block '7': accepted are"):
         compile_for(MATMUL, tensor_cores, DTYPES["bf16"], (7,), "8.0")
 
 
 def test_best_step_is_compiled_from_the_step_that_is_best_for_the_dtype():
-    steps = {"fp64": "vector", "fp32": "vector", "tf32": "tensorcore", "bf16": "tensorcore", "fp16": "tensorcore"}
+    steps = {"fp64": "warptile", "fp32": "warptile", "tf32": "tensorcore", "bf16": "tensorcore", "fp16": "tensorcore"}
     assert set(steps) == {dtype.name for _, implementation, dtype in kernels() if implementation is BEST}
     best = kernel_of(MATMUL, BEST)
     for dtype, name in ((DTYPES[name], f"numba-cuda-{step}") for name, step in steps.items()):
@@ -198,7 +200,7 @@ def test_best_step_is_compiled_from_the_step_that_is_best_for_the_dtype():
         assert block == step.geometry.checked(None)
         assert best.make(dtype, block).__code__ is step.make(dtype, block).__code__
         assert best.jit_options(dtype, block) == step.jit_options(dtype, block)
-        assert best.geometry.of(dtype.name) is step.geometry
+        assert best.geometry is step.geometry
         assert best.dynamic_shared_bytes(dtype, block) == step.dynamic_shared_bytes(dtype, block)
         assert RECORD["kernels"][f"matmul/numba-cuda/{dtype.name}"] == RECORD["kernels"][f"matmul/{name}/{dtype.name}"]
         assert capabilities_for(MATMUL, BEST, dtype)[-1] == COMPUTE_CAPABILITIES[-1]

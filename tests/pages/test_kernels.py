@@ -28,7 +28,7 @@ CODE = code("MOV R1,R9", *(f"FFMA R{n},R90,R91,R{n}" for n in range(8)), "@P0 BR
 
 def compiled(target):
     return CompiledKernel(
-        target.compute_capability, "sm_00", "13.0", ".visible .entry made_up()", b"", 40, 2048, 0, 0, 0
+        target.compute_capability, "sm_00", "13.0", ".visible .entry made_up()", b"", 40, 2048, 0, 0, 0, 0
     )
 
 

@@ -43,7 +43,7 @@ def _own_waves(analyzed: AnalyzedResult, device: Device, multiprocessors: int) -
         return None
     if case.options.block not in (None, geometry.blocks[0]):
         return None
-    launch = geometry.of(case.dtype).launch(analyzed.operation.output(case.shape))
+    launch = geometry.launch(analyzed.operation.output(case.shape))
     full = occupancy(
         CAPABILITIES[number],
         threads_per_block=launch.threads_per_block,

@@ -5,7 +5,6 @@ few hundred up it is compute-bound, and below that bound by call and memory over
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -53,7 +52,6 @@ SQUARE_TILES = Geometry(((16, 16), (32, 32), (8, 8)), _one_each)
 REGISTER_TILES = Geometry(((16, 16), (8, 8)), _square_each)
 WARP_TILES = Geometry(((16, 16), (16, 8), (8, 8)), warp_tile)
 WARPGROUP_TILES = Geometry(((16, 16), (16, 8)), _square_each)
-BEST_TILES = replace(REGISTER_TILES, by_dtype=lambda dtype: WARP_TILES if dtype in ON_TENSOR_CORES else REGISTER_TILES)
 
 # what is said of a step until a recording of a GPU has it
 NOT_RUN_YET = "its PTX was interpreted and its machine code read; not run on a GPU yet"
@@ -63,7 +61,7 @@ TENSOR_CORES: Mapping[str, Any] = MappingProxyType(
         "on_matrix_units": ON_TENSOR_CORES,
         "arithmetic": {},
         "compute_capability": "8.0",
-        "otherwise": "numba-cuda-vector",
+        "otherwise": "numba-cuda-warptile",
     }
 )
 
@@ -174,8 +172,8 @@ OPERATION = Operation(
         *CUDA_LADDER,
         by_numba_cuda(
             "numba_cuda_best",
-            "the best step of our CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else numba-cuda-vector",
-            BEST_TILES,
+            "the best step of our CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else numba-cuda-warptile",
+            WARP_TILES,
             **TENSOR_CORES,
         ),
         by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),

@@ -65,7 +65,7 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
     """
     with st.container(border=True):
         operation, implementation, dtype = _kernel()
-        geometry = implementation.geometry.of(dtype) if implementation.geometry else None
+        geometry = implementation.geometry
         st.caption(f"**{implementation.name}**: {implementation.about}.")
         if geometry is None:
             return KernelChoice(operation, implementation, dtype, parse_shape(_shape(operation), operation), None, None)

@@ -9,6 +9,7 @@ from gpuexplore.analysis.kernels.small_shape import small_shape
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.interpreting import interpret
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.measure.interpreted import MOST_BYTES, MOST_STEPS, MOST_WORK, BlockRun, Request, check_size
 from gpuexplore.request import parse_shape
@@ -50,7 +51,7 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
         st.warning(plain(made), icon=":material/block:")
         return
     try:
-        request, warp_column = _request(choice, geometry, made.ptx)
+        request, warp_column = _request(choice, geometry, made)
     except GpuExploreError as error:
         show_problem(error)
         return
@@ -65,7 +66,9 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
     show_steps(found, warp)
 
 
-def _request(choice: KernelChoice, geometry: Geometry, ptx: str) -> tuple[Request, AbstractContextManager[object]]:
+def _request(
+    choice: KernelChoice, geometry: Geometry, made: CompiledKernel
+) -> tuple[Request, AbstractContextManager[object]]:
     """Draw the choices of a shape and a block, and return what is to be run, and the column of the next choice.
 
     Raises:
@@ -82,9 +85,18 @@ def _request(choice: KernelChoice, geometry: Geometry, ptx: str) -> tuple[Reques
     blocks = [f"{i % x},{i // x % y},{i // (x * y)}" for i in range(min(MOST_CHOICES, x * y * z))]
     with block_column:
         place = url_widgets.select(f"Block of {launch.blocks:,}", "at", blocks, shown=_block_label)
-    block = tuple(map(int, place.split(",")))
-    of = (choice.operation.name, choice.dtype, shape)
-    return Request(ptx, *of, launch.grid, launch.block, (block[0], block[1], block[2])), warp_column
+    along_x, along_y, along_z = map(int, place.split(","))
+    request = Request(
+        made.ptx,
+        choice.operation.name,
+        choice.dtype,
+        shape,
+        launch.grid,
+        launch.block,
+        (along_x, along_y, along_z),
+        made.dynamic_shared_bytes,
+    )
+    return request, warp_column
 
 
 def _outcome(request: Request) -> BlockRun | str:

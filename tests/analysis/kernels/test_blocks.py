@@ -18,7 +18,7 @@ def shapes(*compiled, results=None):
 
 
 def made(registers=40, shared=0):
-    return CompiledKernel("8.0", "sm_80", "13.0", "", b"", registers, shared, 0, 0, 0)
+    return CompiledKernel("8.0", "sm_80", "13.0", "", b"", registers, shared, 0, 0, 0, 0)
 
 
 def test_each_block_shape_has_its_occupancy_and_waves():

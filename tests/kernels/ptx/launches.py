@@ -63,7 +63,7 @@ def launched(key, lengths, text=None, capability="8.0", **options):
     operation, implementation, dtype = found(key)
     shape, inputs, reference = case(key, lengths)
     out = np.zeros(operation.output(shape), dtype.storage)
-    geometry, kernel = implementation.geometry.of(dtype.name).launch(out.shape), kernel_of(operation, implementation)
+    geometry, kernel = implementation.geometry.launch(out.shape), kernel_of(operation, implementation)
     arrays = [array.reshape(-1) if kernel.flat else array for array in (*inputs, out)]
     dimensions = unusual_dimensions(operation, shape)
     if text is None or dimensions is not None:
@@ -81,11 +81,11 @@ def dynamic_shared_bytes(key):
 
 def lengths_for(key):
     """Return the lengths that a kernel is run at: those of its operation, and such that its whole tiles need."""
-    operation, implementation, dtype = found(key)
+    operation, implementation, _ = found(key)
     lengths = [*map(lengths_of, simulated_shapes(operation))]
     if dynamic_shared_bytes(key):
         return [*lengths, DEEP]
-    tile = implementation.geometry.of(dtype.name).tile(implementation.geometry.checked(None))
+    tile = implementation.geometry.tile(implementation.geometry.checked(None))
     return [*lengths, TALL[operation.name]] if tile and operation.name in TALL and max(tile) > ROWS else lengths
 
 
