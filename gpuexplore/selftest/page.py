@@ -9,6 +9,7 @@ from gpuexplore.units import format_seconds
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 STYLE = Path(__file__).with_name("report.css")
+SHORTEST_SHOWN_S = 0.01  # what was skipped took no time worth a figure
 
 
 def html(report: Report) -> str:
@@ -34,7 +35,8 @@ def text(report: Report) -> str:
 
 def outcome_line(outcome: Outcome) -> str:
     """Return how a check ended, in a line."""
-    return f"{outcome.verdict.upper():7}  {outcome.title}  ({format_seconds(outcome.lasted_s)})"
+    took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= SHORTEST_SHOWN_S else ""
+    return f"{outcome.verdict.upper():7}  {outcome.title}{took}"
 
 
 def notes(report: Report) -> tuple[str, ...]:

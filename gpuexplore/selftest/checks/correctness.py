@@ -40,7 +40,7 @@ def run(bench: Bench) -> Finding:
     )
     if not wrong and wanted - met:
         return skipped(
-            f"out of time: {len(met & wanted)} of {len(wanted)} implementations x dtypes met, all right", figures
+            f"out of time: {len(met & wanted)} of {len(wanted)} implementations x dtypes met, none wrong", figures
         )
     more = [f"and {len(wrong) - MOST_SAID} more"] if len(wrong) > MOST_SAID else []
     notes = (f"Out of time for {left} cases of {sum(map(len, groups))}, of further shapes.",) if left else ()
