@@ -9,7 +9,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,14 @@ def toolchain() -> dict[str, str]:
 
 
 def kernels(only: str | None = None) -> list[Kernel]:
-    """Return every CUDA kernel of ours with each dtype it has code for; `only` those of one operation."""
+    """Return every CUDA kernel of ours with each dtype it has code for; `only` those whose names begin so."""
     return [
         (operation, implementation, dtype)
         for operation in OPERATIONS.values()
-        if only in (None, operation.name)
         for implementation in operation.implementations
         for dtype in DTYPES.values()
-        if capabilities_for(operation, implementation, dtype)
+        if key(operation, implementation, dtype).startswith(only or "")
+        and capabilities_for(operation, implementation, dtype)
     ]
 
 
@@ -53,10 +53,10 @@ def key(operation: Operation, implementation: Implementation, dtype: DType) -> s
     return f"{operation.name}/{implementation.name}/{dtype.name}"
 
 
-def compiled(operation: Operation, implementation: Implementation, dtype: DType) -> list[CompiledKernel]:
-    """Return a kernel at its default block, compiled for each compute capability it has code for."""
-    capabilities = capabilities_for(operation, implementation, dtype)
-    return list(compile_for_each(operation, implementation, dtype, None, capabilities))
+def compiled(kernel: Kernel, targets: Sequence[str] = ()) -> list[CompiledKernel]:
+    """Return a kernel at its default block, compiled for each compute capability it has code for, of the `targets`."""
+    capabilities = [each for each in capabilities_for(*kernel) if not targets or each in targets]
+    return list(compile_for_each(*kernel, None, capabilities))
 
 
 def facts(made: list[CompiledKernel]) -> Facts:
@@ -82,11 +82,11 @@ def differences(kept: Mapping[str, Facts], found: Mapping[str, Facts]) -> dict[s
     }
 
 
-def _record(only: str | None, *, with_progress: bool) -> dict[str, Any]:
+def _record(only: str | None, targets: Sequence[str], *, with_progress: bool) -> dict[str, Any]:
     """Return the facts of kernels, as compiled here."""
     found = {}
     for kernel in kernels(only):
-        found[key(*kernel)] = facts(compiled(*kernel))
+        found[key(*kernel)] = facts(compiled(kernel, targets))
         if with_progress:
             print(key(*kernel))
     return {"toolkit": toolkit_version(), "toolchain": toolchain(), "kernels": found}
@@ -134,9 +134,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--print", action="store_true", dest="prints", help="print the record, and write nothing")
     parser.add_argument("--other", metavar="PYTHON", help="an interpreter with another CUDA toolkit")
-    parser.add_argument("--only", metavar="OPERATION", help="with --print: its kernels alone")
+    parser.add_argument("--only", metavar="NAME", help="with --print: kernels alone whose names begin so")
+    parser.add_argument("--targets", metavar="X.Y", nargs="*", default=(), help="with --print: compute capabilities")
     asked = parser.parse_args()
-    record = _record(asked.only if asked.prints else None, with_progress=not asked.prints)
+    if not asked.prints and (asked.only or asked.targets):
+        parser.error("--only and --targets go with --print: the file holds every kernel")
+    record = _record(asked.only, asked.targets, with_progress=not asked.prints)
     if asked.prints:
         json.dump(record, sys.stdout)
         return

@@ -12,7 +12,7 @@ from gpuexplore.operations import OPERATIONS
 pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
-from gpuexplore.kernels.sass import main_loop, mix_of
+from gpuexplore.kernels.sass import LoopFacts, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations.kernel_targets import (
     COMPUTE_CAPABILITIES,
@@ -21,6 +21,7 @@ from gpuexplore.operations.kernel_targets import (
     compile_for_each,
     kernel_of,
 )
+from gpuexplore.serialization import decode
 from scripts.compiled_kernels import FILE, elsewhere, facts, kernels, key, toolchain
 from scripts.compiled_kernels import differences as differing
 from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for
@@ -30,7 +31,8 @@ MATMUL = OPERATIONS["matmul"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
 AGAIN = "compiled.json does not tell of the kernels as they are: run make kernels, and look at what changed"
 BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps, which are compiled as themselves
-CHECKED = ("7.5", "8.0", "9.0", "12.0")  # of those that are recorded: the others are near one of these
+CHECKED = (("8.0", "12.0"), ("9.0", "7.5"))  # of those that are recorded, each kernel in one of these pairs in turns
+SUMS_IN_MEMORY = ("10.0", "12.0")  # where toolkit 13.0 put the sums of a former kernel
 INSTRUCTIONS = {
     "matmul/numba-cuda-vector/fp32": ("ld.global.v4", "ld.shared.v4", "st.global.v4"),
     "matmul/numba-cuda-vector/fp64": ("ld.global.v2", "ld.shared.v2", "st.global.v2"),
@@ -58,29 +60,42 @@ SENTENCES = {  # what the sentence on a kernel says of its main loop in fp32, an
 pytestmark = pytest.mark.long
 
 
-@pytest.mark.parametrize("name", SENTENCES)
-@pytest.mark.parametrize("capability", ["8.0", "9.0"])
-def test_machine_code_does_what_the_sentence_on_the_kernel_says(name, capability):
-    operation, implementation = name.split("/")
-    row = OPERATIONS[operation].implementation_named(implementation)
-    phrase, loads, stores = SENTENCES[name]
+def with_source(kernel):
+    """Return the first kernel that has the source of this one and arrays with as many axes: itself, or another's."""
+    operation, implementation, dtype = kernel
+    shape = operation.shape_of_size(2)
+    axes = [len(lengths) for lengths in (*operation.inputs(shape), operation.output(shape))]
+    return SOURCES.setdefault((kernel_of(operation, implementation), dtype, *axes), kernel)
 
-    made = compile_for(OPERATIONS[operation], row, DTYPES["fp32"], None, capability)
-    loop = main_loop(disassembled(made.cubin))
 
-    assert phrase in row.about
-    mix = mix_of(loop.instructions)
-    assert (mix.loads, mix.stores, mix.spills) == (loads, stores, 0)
-    if name.startswith("attention"):
-        assert mix.multiply_adds == 32 / 3 * loads["LDS.128"]
+SOURCES = {}
+COMPILED = [kernel for kernel in kernels() if kernel[1] is not BEST and with_source(kernel) == kernel]
+
+
+def test_kernel_of_the_same_source_is_recorded_alike():
+    others = [kernel for kernel in kernels() if kernel[1] is not BEST and kernel not in COMPILED]
+
+    assert {key(*kernel) for kernel in others} == {
+        f"linear/numba-cuda/{name}" for name in ("fp64", "fp32", "bf16", "fp16")
+    }
+    for kernel in others:
+        assert RECORD["kernels"][key(*kernel)] == RECORD["kernels"][key(*with_source(kernel))]
 
 
 @pytest.mark.parametrize(
-    "kernel", [kernel for kernel in kernels() if kernel[1] is not BEST], ids=lambda kernel: key(*kernel)
+    "step", [row for row in MATMUL.implementations if row.rung and row.geometry], ids=lambda row: row.name
 )
+def test_sentence_on_a_step_tells_how_much_of_its_main_loop_multiplies(step):
+    dtype = "bf16" if "bf16" in step.dtypes else "fp32"
+    loop = decode(LoopFacts, RECORD["kernels"][f"matmul/{step.name}/{dtype}"]["9.0"]["main_loop"])
+
+    assert f"{100 * loop.multiply_add_share:.0f} % of the main loop" in step.about
+
+
+@pytest.mark.parametrize("kernel", COMPILED, ids=lambda kernel: key(*kernel))
 def test_kernel_compiles_for_every_gpu_as_recorded_and_computes_the_right_numbers(subtests, kernel):
     operation, implementation, dtype = kernel
-    capabilities = [each for each in capabilities_for(*kernel) if each in CHECKED]
+    capabilities = checked(kernel)
     made = list(compile_for_each(operation, implementation, dtype, None, capabilities))
 
     for target in made:
@@ -90,6 +105,8 @@ def test_kernel_compiles_for_every_gpu_as_recorded_and_computes_the_right_number
         assert [text for text in INSTRUCTIONS.get(key(*kernel), ()) if text not in target.ptx] == []
     with subtests.test("executed"):
         expect_right_numbers(kernel, made)
+    with subtests.test("as its sentence says"):
+        expect_what_its_sentence_says(kernel, made)
     with subtests.test("as recorded"):
         if RECORD["toolchain"] != toolchain():
             pytest.skip(f"compiled.json was made with {RECORD['toolchain']}, here is {toolchain()}")
@@ -97,17 +114,37 @@ def test_kernel_compiles_for_every_gpu_as_recorded_and_computes_the_right_number
         assert differences(recorded, facts(made)) == [], AGAIN
 
 
+def checked(kernel):
+    """Return the targets that a kernel is compiled for here: 8.0 or 9.0, where it is run, and another."""
+    there, place = capabilities_for(*kernel), [key(*each) for each in kernels()].index(key(*kernel))
+    pairs = [[each for each in pair if each in there] for pair in CHECKED]
+    chosen = pairs[place % 2]
+    return chosen if set(chosen) & set(EXECUTED) else pairs[1 - place % 2]
+
+
 def expect_right_numbers(kernel, made):
     """Run the PTX for one target at one awkward shape: kernels and dtypes take targets and shapes in turns."""
     place = [key(*each) for each in kernels()].index(key(*kernel))
-    targets = [target for target in made if target.compute_capability in EXECUTED]
-    target, (_, *awkward) = targets[place % len(targets)], lengths_for(key(*kernel))
+    target = next(each for each in made if each.compute_capability in EXECUTED)
+    _, *awkward = lengths_for(key(*kernel))
     for_its_tiles = len(awkward) >= len(simulated_shapes(kernel[0]))
     lengths = awkward[-1] if for_its_tiles else awkward[place // 2 % len(awkward)]
     report, accuracy = launched(key(*kernel), lengths, target.ptx, target.compute_capability)
 
     assert report.faults == (), (lengths, target.compute_capability)
     assert is_right(report, accuracy), (lengths, target.compute_capability, accuracy)
+
+
+def expect_what_its_sentence_says(kernel, made):
+    operation, implementation, dtype = kernel
+    phrase, loads, stores = SENTENCES.get(f"{operation.name}/{implementation.name}", ("", {}, {}))
+    assert phrase in implementation.about
+    for target in made if phrase and dtype.name == "fp32" else ():
+        if target.compute_capability in EXECUTED:
+            mix = mix_of(main_loop(disassembled(target.cubin)).instructions)
+            assert (mix.loads, mix.stores, mix.spills) == (loads, stores, 0)
+            if operation.name == "attention":
+                assert mix.multiply_adds == 32 / 3 * loads["LDS.128"]
 
 
 def expect_one_kernel_in_its_own_format(made, dtype):
@@ -135,19 +172,23 @@ def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository):
         pytest.skip("make installs it: .venv/cuda130")
     (recorded,) = RECORD["others"]
 
-    found = elsewhere(str(python), "--only", "matmul")
-
-    on_tensor_cores = {name: each for name, each in found["kernels"].items() if "tensorcore" in name or "wgmma" in name}
-    sums_in_memory = [name for name, each in on_tensor_cores.items() for made in each.values() if made["local_bytes"]]
+    found = elsewhere(str(python), "--only", "matmul/numba-cuda-tensorcore", "--targets", *SUMS_IN_MEMORY)
 
     assert found["toolkit"] == recorded["toolkit"] == "13.0"
-    assert len(on_tensor_cores) == 5
-    assert sums_in_memory == []
+    assert {name: tuple(made) for name, made in found["kernels"].items()} == {
+        f"matmul/numba-cuda-tensorcore/{dtype}": SUMS_IN_MEMORY for dtype in ("tf32", "bf16", "fp16")
+    }
+    assert [name for name, made in found["kernels"].items() if any(each["local_bytes"] for each in made.values())] == []
     if RECORD["toolchain"] == toolchain():
-        expected = {name: made for name, made in recorded["kernels"].items() if name.startswith("matmul/")}
-        assert differing({name: RECORD["kernels"][name] for name in found["kernels"]}, found["kernels"]) == expected, (
-            AGAIN
-        )
+        expected = {
+            name: {
+                target: made for target, made in recorded["kernels"].get(name, {}).items() if target in SUMS_IN_MEMORY
+            }
+            for name in found["kernels"]
+        }
+        assert differing(RECORD["kernels"], found["kernels"]) == {
+            name: made for name, made in expected.items() if made
+        }, AGAIN
 
 
 def test_record_holds_exactly_the_kernels_there_are():
