@@ -54,6 +54,11 @@ SENTENCES = {  # what the sentence on a kernel says of its main loop in fp32, an
     "multiply/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
     "triad/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
     "copy/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 4}),
+    "conv2d/numba-cuda": (
+        "8 numbers read from the image for 512 multiply-adds",
+        {"LDS.128": 32, "LDG.32": 8, "LDG.128": 1},
+        {"STS.32": 12},
+    ),
     "attention/numba-cuda": ("32 multiply-adds for three 128-bit loads", {"LDS.128": 12}, {}),
 }
 
@@ -145,6 +150,9 @@ def expect_what_its_sentence_says(kernel, made):
             assert (mix.loads, mix.stores, mix.spills) == (loads, stores, 0)
             if operation.name == "attention":
                 assert mix.multiply_adds == 32 / 3 * loads["LDS.128"]
+            if operation.name == "conv2d":
+                assert mix.multiply_adds >= 512
+                assert 0.7 <= mix.multiply_add_share <= 0.75
 
 
 def expect_one_kernel_in_its_own_format(made, dtype):

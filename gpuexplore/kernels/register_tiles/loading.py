@@ -48,6 +48,21 @@ def _whole(tiling: Tiling, share: Share) -> Any:
     return load
 
 
+def repeating_a_loader(tiling: Tiling) -> Loader:
+    """Return the loader of whole vectors that repeats A's last row below it; its place is that of `edge_a_loader`."""
+    share = tiling.share_a
+    count, sweep, vector, load_vector = share.count, share.sweep, share.vector, vector_loader(share.vector)
+    _, following = edge_a_loader(tiling)
+
+    @inlined
+    def load(staged, source, place):
+        start, row, term, m, k = place
+        for i in range(count):
+            load_vector(staged, i * vector, source, start + min(row + i * sweep, m - 1) * k + term)
+
+    return load, following
+
+
 def edge_a_loader(tiling: Tiling) -> Loader:
     """Return the loader with zeros beyond A; its place is where A starts, the thread's row and term, m and k."""
     depth = tiling.depth

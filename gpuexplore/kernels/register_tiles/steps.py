@@ -68,10 +68,10 @@ def steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) ->
     return go
 
 
-def short_steps(tiling: Tiling, loaders: tuple[Loader, Loader]) -> Any:
+def short_steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) -> Any:
     """Return a device function that does as `steps` does with the terms of a tile in a loop: less code, for edges."""
     (load_a, next_a), (load_b, next_b) = loaders
-    fill_a, fill_b, (size_a, size_b) = a_filler(tiling), b_filler(tiling), tiling.sizes
+    fill_a, fill_b, (size_a, size_b) = a_filler(tiling), fill_b or b_filler(tiling), tiling.sizes
     (_, multiply), depth = tile_multipliers(tiling), tiling.depth
 
     @inlined

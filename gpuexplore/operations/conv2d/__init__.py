@@ -19,8 +19,12 @@ from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, line
 from gpuexplore.operations.scales import norms
 from gpuexplore.operations.winograd import growth_in_fp32
 
-OUTPUT_PER_THREAD = Geometry(
-    ((256,), (128,), (64,), (512,), (1024,)), tile=lambda block: (block[0],), domain=lambda output: (prod(output),)
+THREAD_TILE = 8, 8  # rows and columns of sums a thread keeps in registers
+# a tile has a row for each channel of the output, and a column for each number of all images of the batch
+PATCH_TILES = Geometry(
+    ((16, 8), (16, 16), (8, 8), (16, 4)),
+    tile=lambda block: (THREAD_TILE[0] * block[1], THREAD_TILE[1] * block[0]),
+    domain=lambda output: (output[1], output[0] * prod(output[2:])),
 )
 PIXELS_AT_A_TIME = 2**16  # keeps the reference's copies of a large image small
 
@@ -99,9 +103,10 @@ OPERATION = Operation(
             unit="matrix",
         ),
         by_numba_cuda(
-            "numba_cuda_direct",
-            "a Numba CUDA kernel: one thread per output, image and weights read through the caches, sums in fp32",
-            OUTPUT_PER_THREAD,
+            "numba_cuda_implicit",
+            "a Numba CUDA kernel: weights times patches by tiles, 8 x 8 sums in each thread; 8 numbers read from the "
+            "image for 512 multiply-adds, 70 % of the main loop",
+            PATCH_TILES,
         ),
         by_torch(
             "torch_convolution",
@@ -149,5 +154,12 @@ OPERATION = Operation(
         (3, 17, 2, 3, 33, 7),
         (1, 65, 17, 15, 5, 1),
     ),
-    simulated=((1, 1, 1, 1, 1, 5), (2, 3, 5, 7, 17, 3), (1, 5, 17, 15, 5, 1), (1, 1, 2, 3, 1, 5)),
+    simulated=(
+        (1, 1, 1, 1, 1, 5),
+        (2, 3, 5, 7, 17, 3),
+        (2, 8, 9, 8, 65, 3),
+        (1, 5, 17, 15, 5, 1),
+        (3, 8, 3, 5, 7, 5),
+        (1, 1, 2, 3, 1, 5),
+    ),
 )

@@ -1,0 +1,167 @@
+"""A product of the weights, (o, c·r²), and the patches, (c·r², b·h·w), of which no matrix is ever written.
+
+Tiles in shared memory and 8 x 8 sums in each thread's registers, as on the ladder of the matrix product. A term is a
+channel and a place in the r × r neighbourhood, a column a number of an image of the batch. Lanes side by side read
+columns side by side, all of a warp the same term. A thread divides its columns into image, line and place once, and
+its terms once; from tile to tile they go on by additions.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
+from gpuexplore.kernels.formats.numba_cuda import narrow, widen
+from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.intrinsics.vectors import read, store_vector, write
+from gpuexplore.kernels.register_tiles.loading import Loader, edge_a_loader, repeating_a_loader
+from gpuexplore.kernels.register_tiles.steps import memory, short_steps, steps
+from gpuexplore.kernels.register_tiles.tiling import WARP_HEIGHT, WARP_WIDTH, Tiling, load_places, sum_places
+from gpuexplore.operations.conv2d import PATCH_TILES, THREAD_TILE
+
+DEPTH = 8  # terms of a tile
+OUTSIDE = np.int32(-(2**30))  # a line above every image, however far down the neighbourhood reaches
+
+
+def patch_counts(tiling: Tiling) -> tuple[int, int, int]:
+    """Return the terms and the columns of a tile of patches that a thread loads, and the warps of a block."""
+    warps = tiling.threads // WARP
+    return tiling.depth // warps, tiling.columns // WARP, warps
+
+
+def patch_loader(tiling: Tiling) -> Loader:
+    """Return the loader of patches, with zeros around the image and beyond the last channel.
+
+    Its place: where the patch of each column starts, as an element, a line and a place in it; the channel, the line and
+    the place in the neighbourhood of each term; c, h·w, h, w and r; and what a term goes on by, as its parts.
+    """
+    terms, columns, _ = patch_counts(tiling)
+
+    @inlined
+    def load(staged, source, place):
+        (start, top, left), (channel, down, right), (channels, plane, height, width, _), _ = place
+        for term in range(terms):
+            offset = np.int64(channel[term]) * plane + np.int32(down[term] * np.int32(width) + right[term])
+            exists = channel[term] < channels
+            for column in range(columns):
+                y, x = np.uint32(top[column] + down[term]), np.uint32(left[column] + right[term])
+                if exists & (y < height) & (x < width):
+                    staged[term * columns + column] = read(source, start[column] + offset)
+                else:
+                    staged[term * columns + column] = staged.dtype.type(0)
+
+    @inlined
+    def following(place):
+        taps, lengths, (channels, lines, places) = place[1:]
+        channel, down, right = taps
+        r = lengths[4]
+        for term in range(terms):
+            x, y, z = np.int32(right[term] + places), np.int32(down[term] + lines), np.int32(channel[term] + channels)
+            if x >= r:
+                x, y = np.int32(x - r), np.int32(y + 1)
+            if y >= r:
+                y, z = np.int32(y - r), np.int32(z + 1)
+            channel[term], down[term], right[term] = z, y, x
+        return place
+
+    return load, following
+
+
+def patch_filler(tiling: Tiling) -> Any:
+    """Return a device function that puts what a thread loaded of the patches into their tile."""
+    terms, columns, warps = patch_counts(tiling)
+    step = warps * tiling.columns
+
+    @inlined
+    def fill(tile, staged, into):
+        for term in range(terms):
+            for column in range(columns):
+                write(tile, into + term * step + column * WARP, widen(staged[term * columns + column]))
+
+    return fill
+
+
+def patch_places(tiling: Tiling) -> Any:
+    """Return a device function that gives the place of a thread's first patches, for the loader."""
+    terms, columns, warps = patch_counts(tiling)
+
+    @inlined
+    def placed(shape, r, warp, column):
+        images, channels, height, width = shape
+        plane, reach = height * width, r // 2
+        start = cuda.local.array(columns, np.int64)
+        top, left = cuda.local.array(columns, np.int32), cuda.local.array(columns, np.int32)
+        channel = cuda.local.array(terms, np.int32)
+        down, right = cuda.local.array(terms, np.int32), cuda.local.array(terms, np.int32)
+        for each in range(columns):
+            at = column + each * WARP
+            y, x = at % plane // width - reach, at % width - reach
+            start[each] = at // plane * channels * plane + y * width + x
+            top[each], left[each] = y if at < images * plane else OUTSIDE, x
+        for each in range(terms):
+            term = warp + each * warps
+            channel[each], down[each], right[each] = term // (r * r), term // r % r, term % r
+        lengths = np.int32(channels), np.int32(plane), np.uint32(height), np.uint32(width), np.int32(r)
+        further = np.int32(DEPTH // (r * r)), np.int32(DEPTH // r % r), np.int32(DEPTH % r)
+        return (start, top, left), (channel, down, right), lengths, further
+
+    return placed
+
+
+def image_storer(tiling: Tiling) -> Any:
+    """Return a device function that stores a thread's sums, each in the image that its column belongs to."""
+    down, across, wide, keeps_format = tiling.down, tiling.across, tiling.wide, tiling.storage is tiling.kind
+
+    @inlined
+    def store(out, sums, row, column):
+        images, channels, plane = out.shape[0], out.shape[1], out.shape[2] * out.shape[3]
+        places = cuda.local.array(across, np.int64)
+        for j in range(across):
+            at = column + j // wide * wide * WARP_WIDTH + j % wide
+            places[j] = (at // plane * channels + row) * plane + at % plane if at < images * plane else -1
+        for i in range(down):
+            lower = i // wide * wide * WARP_HEIGHT + i % wide
+            if row + lower < channels:
+                for j in range(0, across, wide):
+                    if keeps_format and plane % wide == 0:
+                        if places[j] >= 0:
+                            store_vector(out, places[j] + lower * plane, sums, i * across + j)
+                    else:
+                        for each in range(j, j + wide):
+                            if places[each] >= 0:
+                                write(out, places[each] + lower * plane, narrow(sums[i, each], out.dtype))
+
+    return store
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
+    (down, across), width = THREAD_TILE, block[0]
+    tiling = Tiling(dtype, block, columns=across * width, depth=DEPTH, down=down, across=across)
+    rows, columns, padded, last = tiling.rows, tiling.columns, tiling.padded, tiling.threads - 1
+    patches, fill = patch_loader(tiling), patch_filler(tiling)
+    by_whole_tiles = steps(tiling, (repeating_a_loader(tiling), patches), fill)
+    to_the_end = short_steps(tiling, (edge_a_loader(tiling), patches), fill)
+    reserve, a_placed, b_placed = memory(tiling), load_places(tiling), patch_places(tiling)
+    sums_placed, store = sum_places(tiling), image_storer(tiling)
+
+    def conv2d(x, weights, out):
+        registers, tiles = reserve()
+        thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & last  # & says that it is not negative
+        top, left, k = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns, weights.size // weights.shape[0]
+        (y, z), (row, term, _, _), warp, lane = sums_placed(thread), a_placed(thread), thread // WARP, thread % WARP
+        places = (0, top + row, term, weights.shape[0], k), b_placed(x.shape, weights.shape[2], warp, left + lane)
+        tile_places = term * padded + row, warp * columns + lane, y, z
+        if k % DEPTH == 0:
+            by_whole_tiles(registers, tiles, (weights, x), places, tile_places, k)
+        else:
+            to_the_end(registers, tiles, (weights, x), places, tile_places, k)
+        store(out, registers[0], top + y, left + z)
+
+    return conv2d
+
+
+KERNEL = CudaKernel(make, PATCH_TILES)
+build = KERNEL.build
