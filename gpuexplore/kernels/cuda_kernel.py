@@ -21,7 +21,7 @@ SHARED_BYTES_FOR_ALL = 49152  # of a block; a kernel that takes more has to ask 
 
 Kernel = Callable[..., None]
 # a call of a device function would make Numba compile it for the GPU at hand, if there is one
-inlined: Callable[[Kernel], Kernel] = cuda.jit(device=True, inline="always")
+inlined: Callable[[Callable[..., Any]], Callable[..., Any]] = cuda.jit(device=True, inline="always")
 
 
 @dataclass(frozen=True, eq=False)  # compiled kernels are kept by identity
