@@ -1,5 +1,7 @@
 """A grid that strides through the matrices as lines, each thread two loads of 16 bytes from both before it stores."""
 
+from typing import Any
+
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
 from gpuexplore.kernels.device_functions.element_pairs import pair_walker
@@ -7,7 +9,7 @@ from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 
 
 @inlined
-def product(left, right):
+def product(left: Any, right: Any) -> Any:
     """Return the product of two elements."""
     return left * right
 

@@ -4,6 +4,8 @@ One instruction loads four fp32 (eight 16-bit numbers, two fp64), so that fewer 
 and a grid of bounded size pays for its blocks once.
 """
 
+from typing import Any
+
 from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
 from gpuexplore.kernels.device_functions.element_pairs import pair_walker
@@ -11,7 +13,7 @@ from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 
 
 @inlined
-def add(left, right):
+def add(left: Any, right: Any) -> Any:
     """Return the sum of two elements."""
     return left + right
 
