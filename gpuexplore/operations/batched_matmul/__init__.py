@@ -13,7 +13,7 @@ from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
-from gpuexplore.operations.matmul import warp_tile
+from gpuexplore.operations.matmul import TENSOR_CORES, warp_tile
 from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
 
@@ -75,9 +75,17 @@ OPERATION = Operation(
             unit="matrix",
         ),
         by_numba_cuda(
-            "numba_cuda_tiles",
+            "numba_cuda_warptile",
             "numba-cuda-warptile of the matrix product for each of them: the grid's third axis counts the matrices",
             TILES,
+            name="numba-cuda-warptile",
+        ),
+        by_numba_cuda(
+            "numba_cuda_best",
+            "the best step of the matrix product's CUDA ladder for each of them: numba-cuda-tensorcore in tf32, bf16 "
+            "and fp16, else numba-cuda-warptile",
+            TILES,
+            **TENSOR_CORES,
         ),
         by_torch(
             "torch_blas",

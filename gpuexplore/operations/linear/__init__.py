@@ -9,7 +9,7 @@ import numpy as np
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
-from gpuexplore.operations.matmul import WARP_TILES
+from gpuexplore.operations.matmul import TENSOR_CORES, WARP_TILES
 from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
 
@@ -40,9 +40,17 @@ OPERATION = Operation(
             unit="matrix",
         ),
         by_numba_cuda(
-            "numba_cuda_tiles",
+            "numba_cuda_warptile",
             "numba-cuda-warptile of the matrix product: tiles in shared memory for a block, in registers for a thread",
             WARP_TILES,
+            name="numba-cuda-warptile",
+        ),
+        by_numba_cuda(
+            "numba_cuda_best",
+            "the best step of the matrix product's CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else "
+            "numba-cuda-warptile",
+            WARP_TILES,
+            **TENSOR_CORES,
         ),
         by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
     ),

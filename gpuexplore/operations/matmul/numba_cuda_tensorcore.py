@@ -239,8 +239,8 @@ def whole_tiles(tiling: Tiling, multiply: Any) -> Any:
     return go
 
 
-def make(dtype: DType, block: Block) -> Kernel:
-    """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
+def block_product(dtype: DType, block: Block) -> Any:
+    """Return a device function that writes a block's tile of (m, k) @ (k, n) to `out` (m, n)."""
     element, kind, (width, height) = dtype.storage, sum_type(dtype), block
     vector, threads, word = vector_length(element), width * height, np.float32 if dtype.name == "tf32" else np.uint32
     rows, columns = 2 * THREAD_TILE * height, THREAD_TILE * width
@@ -250,7 +250,8 @@ def make(dtype: DType, block: Block) -> Kernel:
     multiply = tile_multiplier(dtype.name, vector, tiling.size_a, tiling.b_chunks)
     go, find_places, store = whole_tiles(tiling, multiply), place_finder(vector, tiling.b_chunks), storer(DOWN, ACROSS)
 
-    def matmul(a, b, out):
+    @inlined
+    def multiply_matrices(a, b, out):
         tiles = cuda.shared.array(0, element, ALIGNMENT)
         sums = cuda.local.array(SUMS, kind)
         a_part = cuda.local.array(FRAGMENTS, np.uint32)
@@ -282,6 +283,16 @@ def make(dtype: DType, block: Block) -> Kernel:
             multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
         row, column = top + row + lane // 4, left + column + lane % 4 * 2
         store(out, row * n + column, sums, n, out.shape[0] - row, n - column)
+
+    return multiply_matrices
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
+    multiply = block_product(dtype, block)
+
+    def matmul(a, b, out):
+        multiply(a, b, out)
 
     return matmul
 

@@ -1,0 +1,39 @@
+"""Tensor cores as in numba-cuda-tensorcore of the matrix product where they take the dtype, else warp tiles.
+
+The grid's third axis counts the matrices. A shared right-hand matrix is read by every block anew: the L2 cache, not
+the kernel, makes it cheap.
+"""
+
+from numba import cuda
+
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.kernels.geometry import Block
+from gpuexplore.operations.batched_matmul import TILES, numba_cuda_warptile
+from gpuexplore.operations.matmul import ON_TENSOR_CORES, numba_cuda_best
+from gpuexplore.operations.matmul.numba_cuda_tensorcore import block_product
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes (outer, inner, m, k) @ (k, n) or (outer, inner, k, n) to `out`."""
+    if dtype.name not in ON_TENSOR_CORES:
+        return numba_cuda_warptile.make(dtype, block)
+    multiply = block_product(dtype, block)
+
+    def batched_matmul(a, b, out):
+        outer, inner = cuda.blockIdx.z // a.shape[1], cuda.blockIdx.z % a.shape[1]
+        if b.ndim == 4:
+            multiply(a[outer, inner], b[outer, inner], out[outer, inner])
+        else:
+            multiply(a[outer, inner], b, out[outer, inner])
+
+    return batched_matmul
+
+
+KERNEL = CudaKernel(
+    make,
+    TILES,
+    resident_threads=numba_cuda_best.KERNEL.resident_threads,
+    dynamic_shared_bytes=numba_cuda_best.KERNEL.dynamic_shared_bytes,
+)
+build = KERNEL.build
