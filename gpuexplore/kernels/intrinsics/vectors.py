@@ -54,6 +54,15 @@ if config.ENABLE_CUDASIM:
 
         return load
 
+    def lines_loader(lines: int, count: int) -> Any:
+        """Return what loads `count` elements of each of so many lines, which start `apart` elements apart."""
+
+        def load(registers: Any, memory: Any, start: Any, apart: Any) -> None:
+            for line in range(lines):
+                copy_elements(registers, line * count, memory, start + line * apart, count)
+
+        return load
+
     def store_vector(memory: Any, start: Any, registers: Any, at: Any) -> None:
         """Store 16 bytes from `registers[at:]`, counted along the rows, to element `start` of `memory`."""
         copy_elements(memory, start, registers, at, vector_length(memory.dtype))
@@ -102,7 +111,7 @@ else:
 
     _I32 = ir.IntType(32)
 
-    def _mover(count: int, *, load: bool) -> Any:
+    def mover(count: int, *, load: bool) -> Any:
         """Return the code generator of one load or store of `count` elements."""
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -175,7 +184,7 @@ else:
     @intrinsic
     def load_vector(_typing: Any, registers: Any, at: Any, memory: Any, start: Any) -> Any:
         """Load 16 bytes from element `start` of `memory`, counted along the rows, into `registers[at:]`."""
-        return _moved(registers, memory), _mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=True)
+        return _moved(registers, memory), mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=True)
 
     @cache
     def vector_loader(count: int) -> Any:
@@ -183,16 +192,35 @@ else:
 
         @intrinsic
         def load(_typing: Any, registers: Any, at: Any, memory: Any, start: Any) -> Any:
-            return _moved(registers, memory), _mover(count, load=True)
+            return _moved(registers, memory), mover(count, load=True)
+
+        return load
+
+    @cache
+    def lines_loader(lines: int, count: int) -> Any:
+        """Return what loads `count` elements of each of so many lines, which start `apart` elements apart."""
+        move = mover(count, load=True)
+
+        @intrinsic
+        def load(_typing: Any, registers: Any, memory: Any, start: Any, apart: Any) -> Any:
+            def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+                into, out_of, place, step = arguments
+                for line in range(lines):
+                    first = ir.Constant(ir.IntType(64), line * count)
+                    move(context, builder, _moved(registers, memory), (into, first, out_of, place))
+                    place = builder.add(place, step)
+                return context.get_dummy_value()
+
+            return types.void(registers, memory, types.int64, types.int64), emit
 
         return load
 
     @intrinsic
     def store_vector(_typing: Any, memory: Any, start: Any, registers: Any, at: Any) -> Any:
         """Store 16 bytes from `registers[at:]`, counted along the rows, to element `start` of `memory`."""
-        return _moved(memory, registers), _mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=False)
+        return _moved(memory, registers), mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=False)
 
     @intrinsic
     def store_pair(_typing: Any, memory: Any, start: Any, registers: Any, at: Any) -> Any:
         """Store two elements as `store_vector` stores 16 bytes."""
-        return _moved(memory, registers), _mover(2, load=False)
+        return _moved(memory, registers), mover(2, load=False)

@@ -8,7 +8,8 @@ from typing import Any
 
 from gpuexplore.kernels.cuda_kernel import inlined
 from gpuexplore.kernels.formats.numba_cuda import widen
-from gpuexplore.kernels.intrinsics.vectors import read, vector_loader, write
+from gpuexplore.kernels.intrinsics.edges import edge_loader
+from gpuexplore.kernels.intrinsics.vectors import lines_loader, vector_loader, write
 from gpuexplore.kernels.register_tiles.tiling import Share, Tiling
 
 Loader = tuple[Any, Any]
@@ -22,7 +23,7 @@ def whole_a_loader(tiling: Tiling) -> Loader:
     def following(place):
         return place[0] + depth, place[1]
 
-    return _whole(tiling, tiling.share_a), following
+    return _whole(tiling.share_a), following
 
 
 def whole_b_loader(tiling: Tiling) -> Loader:
@@ -33,17 +34,16 @@ def whole_b_loader(tiling: Tiling) -> Loader:
     def following(place):
         return place[0] + depth * place[1], place[1]
 
-    return _whole(tiling, tiling.share_b), following
+    return _whole(tiling.share_b), following
 
 
-def _whole(tiling: Tiling, share: Share) -> Any:
-    count, sweep, vector, load_vector = share.count, share.sweep, share.vector, vector_loader(share.vector)
+def _whole(share: Share) -> Any:
+    sweep, load_lines = share.sweep, lines_loader(share.count, share.vector)
 
     @inlined
     def load(staged, source, place):
         at, width = place
-        for i in range(count):
-            load_vector(staged, i * vector, source, at + i * sweep * width)
+        load_lines(staged, source, at, sweep * width)
 
     return load
 
@@ -72,7 +72,7 @@ def edge_a_loader(tiling: Tiling) -> Loader:
         start, row, term, m, k = place
         return start, row, term + depth, m, k
 
-    return _with_zeros(tiling, tiling.share_a), following
+    return _with_zeros(tiling.share_a), following
 
 
 def edge_b_loader(tiling: Tiling) -> Loader:
@@ -84,23 +84,16 @@ def edge_b_loader(tiling: Tiling) -> Loader:
         start, term, column, k, n = place
         return start, term + depth, column, k, n
 
-    return _with_zeros(tiling, tiling.share_b), following
+    return _with_zeros(tiling.share_b), following
 
 
-def _with_zeros(tiling: Tiling, share: Share) -> Any:
-    loads, sweep, vector, load_vector = share.count, share.sweep, share.vector, vector_loader(share.vector)
+def _with_zeros(share: Share) -> Any:
+    load_vectors = edge_loader(share.count, share.sweep, share.vector)
 
     @inlined
     def load(staged, source, place):
-        start, first, column, height, width = place
-        for each in range(loads):
-            row, into = first + each * sweep, each * vector
-            at, count = start + row * width + column, width - column if row < height else 0
-            if count >= vector and width % vector == 0:
-                load_vector(staged, into, source, at)
-            else:
-                for i in range(vector):
-                    staged[into + i] = read(source, at + i) if i < count else staged.dtype.type(0)
+        start, row, column, height, width = place
+        load_vectors(staged, source, start, row, column, height, width)
 
     return load
 

@@ -22,14 +22,12 @@ def memory(tiling: Tiling) -> Any:
         tile_a = cuda.shared.array(pair_a, kind, ALIGNMENT)  # transposed
         tile_b = cuda.shared.array(pair_b, kind, ALIGNMENT)
         sums = cuda.local.array((down, across), kind, ALIGNMENT)
-        a_column = cuda.local.array(down, kind, ALIGNMENT)
-        b_row = cuda.local.array(across, kind, ALIGNMENT)
         staged_a = cuda.local.array(loaded_a, storage, ALIGNMENT)
         staged_b = cuda.local.array(loaded_b, storage, ALIGNMENT)
         for i in range(down):
             for j in range(across):
                 sums[i, j] = kind(0)
-        return (sums, (a_column, b_row), (staged_a, staged_b)), (tile_a, tile_b)
+        return (sums, (staged_a, staged_b)), (tile_a, tile_b)
 
     return reserve
 
@@ -46,7 +44,7 @@ def steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) ->
 
     @inlined
     def go(registers, tiles, arrays, places, tile_places, k):
-        sums, (a_column, b_row), (staged_a, staged_b) = registers
+        sums, (staged_a, staged_b) = registers
         (tile_a, tile_b), (a, b), (a_place, b_place), (into_a, into_b, y, x) = tiles, arrays, places, tile_places
         load_a(staged_a, a, a_place)
         load_b(staged_b, b, b_place)
@@ -58,12 +56,12 @@ def steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) ->
             a_place, b_place = next_a(a_place), next_b(b_place)
             load_a(staged_a, a, a_place)
             load_b(staged_b, b, b_place)
-            multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+            multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
             fill_a(tile_a, staged_a, now * size_a + into_a)
             fill_b(tile_b, staged_b, now * size_b + into_b)
             cuda.syncthreads()
-        multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+        multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
 
     return go
 
@@ -76,7 +74,7 @@ def short_steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = No
 
     @inlined
     def go(registers, tiles, arrays, places, tile_places, k):
-        sums, (a_column, b_row), (staged_a, staged_b) = registers
+        sums, (staged_a, staged_b) = registers
         (tile_a, tile_b), (a, b), (a_place, b_place), (into_a, into_b, y, x) = tiles, arrays, places, tile_places
         now = 1
         for term in range(-depth, k, depth):
@@ -84,7 +82,7 @@ def short_steps(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = No
             load_b(staged_b, b, b_place)
             a_place, b_place = next_a(a_place), next_b(b_place)
             if term >= 0:
-                multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+                multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
             fill_a(tile_a, staged_a, now * size_a + into_a)
             fill_b(tile_b, staged_b, now * size_b + into_b)

@@ -282,6 +282,6 @@ def make(dtype: DType, block: Block) -> Kernel:
     return attention
 
 
-RESIDENT = {"fp64": 256, "fp32": 384}  # threads on a multiprocessor; of the others 512, with 128 registers each
-KERNEL = CudaKernel(make, TILED_ROWS, resident_threads=lambda dtype: RESIDENT.get(dtype.name, 512))
+RESIDENT = {"fp64": 256}  # threads on a multiprocessor; of the others 384, with 168 registers each
+KERNEL = CudaKernel(make, TILED_ROWS, resident_threads=lambda dtype: RESIDENT.get(dtype.name, 384))
 build = KERNEL.build

@@ -18,7 +18,7 @@ from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
 
 TILES = Geometry(  # each of one product
-    ((8, 8), (16, 8), (16, 16)),
+    ((16, 8), (8, 8), (16, 16)),
     tile=lambda block: (1, *warp_tile(block)),
     domain=lambda output: (prod(output[:-2]), *output[-2:]),
 )

@@ -14,6 +14,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, store_vector, vector_length, write
 from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
@@ -37,43 +38,16 @@ def tile_multipliers(kind: Any, block: Block, depth: int, padded: int) -> tuple[
 
     Their last two arguments are where the thread's first vectors lie, in A's tile and in B's.
     """
-    (width, height), wide = block, vector_length(kind)
+    (width, height), wide, line = block, vector_length(kind), THREAD_TILE * block[0]
+    rows, columns = Lines(THREAD_TILE, wide, wide * height, padded), Lines(THREAD_TILE, wide, wide * width, line)
+    multiply = outer_adder(1, rows, columns)
 
     @inlined
-    def multiply(sums, a_column, b_row, tile_a, tile_b, at_a, at_b):
-        for i in range(0, THREAD_TILE, wide):
-            load_vector(a_column, i, tile_a, at_a + i * height)
-            load_vector(b_row, i, tile_b, at_b + i * width)
-        for i in range(THREAD_TILE):
-            for j in range(THREAD_TILE):
-                sums[i, j] += a_column[i] * b_row[j]
-
-    columns = THREAD_TILE * width
-
-    @inlined
-    def multiply_in_loop(sums, a_column, b_row, tile_a, tile_b, at_a, at_b):
+    def multiply_in_loop(sums, tile_a, tile_b, at_a, at_b):
         for term in range(depth):
-            multiply(sums, a_column, b_row, tile_a, tile_b, at_a + term * padded, at_b + term * columns)
+            multiply(sums, tile_a, tile_b, at_a + term * padded, at_b + term * line)
 
-    return written_out(multiply, depth, padded, columns), multiply_in_loop
-
-
-def written_out(multiply: Any, terms: int, step_a: int, step_b: int) -> Any:
-    """Return a device function that does `multiply` for so many terms, each step further, without a loop.
-
-    LLVM unrolls no loop over so many instructions; functions made of two halves it inlines.
-    """
-    if terms == 1:
-        return multiply
-    half = written_out(multiply, terms // 2, step_a, step_b)
-    further_a, further_b = terms // 2 * step_a, terms // 2 * step_b
-
-    @inlined
-    def both(sums, a_column, b_row, tile_a, tile_b, at_a, at_b):
-        half(sums, a_column, b_row, tile_a, tile_b, at_a, at_b)
-        half(sums, a_column, b_row, tile_a, tile_b, at_a + further_a, at_b + further_b)
-
-    return both
+    return outer_adder(depth, rows, columns), multiply_in_loop
 
 
 def tile_filler(vector: int, padded: int) -> Any:
@@ -115,7 +89,7 @@ def whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) ->
     size_a, size_b = sizes
 
     @inlined
-    def go(sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, from_a, from_b, into_a, into_b, y, x):
+    def go(sums, staged_a, staged_b, tile_a, tile_b, a, b, from_a, from_b, into_a, into_b, y, x):
         load_vector(staged_a, 0, a, from_a)
         load_vector(staged_b, 0, b, from_b)
         fill(tile_a, tile_b, staged_a, staged_b, into_a, into_b)
@@ -126,11 +100,11 @@ def whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) ->
             from_b += stride
             load_vector(staged_a, 0, a, from_a)
             load_vector(staged_b, 0, b, from_b)
-            multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+            multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
             fill(tile_a, tile_b, staged_a, staged_b, now * size_a + into_a, now * size_b + into_b)
             cuda.syncthreads()
-        multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+        multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
 
     return go
 
@@ -140,13 +114,13 @@ def edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> 
     size_a, size_b = sizes
 
     @inlined
-    def go(sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x):
+    def go(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x):
         (row, term_a), (term_b, column), now = a_at, b_at, 1
         for start in range(-depth, a.shape[1], depth):
             load_or_zeros(staged_a, a, row, start + depth + term_a)
             load_or_zeros(staged_b, b, start + depth + term_b, column)
             if start >= 0:
-                multiply(sums, a_column, b_row, tile_a, tile_b, now * size_a + y, now * size_b + x)
+                multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
             fill(tile_a, tile_b, staged_a, staged_b, now * size_a + into_a, now * size_b + into_b)
             cuda.syncthreads()
@@ -173,8 +147,6 @@ def make(dtype: DType, block: Block) -> Kernel:
         tile_a = cuda.shared.array(elements_a, kind, ALIGNMENT)  # transposed
         tile_b = cuda.shared.array(elements_b, kind, ALIGNMENT)
         sums = cuda.local.array((THREAD_TILE, THREAD_TILE), kind, ALIGNMENT)
-        a_column = cuda.local.array(THREAD_TILE, kind, ALIGNMENT)
-        b_row = cuda.local.array(THREAD_TILE, kind, ALIGNMENT)
         staged_a = cuda.local.array(vector, storage, ALIGNMENT)
         staged_b = cuda.local.array(vector, storage, ALIGNMENT)
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
@@ -191,12 +163,10 @@ def make(dtype: DType, block: Block) -> Kernel:
         m, k, n = out.shape[0], a.shape[1], out.shape[1]
         if top + rows <= m and left + columns <= n and k > 0 and k % depth == 0 and n % vector == 0:
             a_at, b_at = (top + a_row) * k + a_term, b_term * n + left + b_column
-            go_inside(sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
+            go_inside(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
         else:
             a_at, b_at = (top + a_row, a_term), (b_term, left + b_column)
-            go_along_edges(
-                sums, a_column, b_row, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x
-            )
+            go_along_edges(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
         store(out, sums, top + y, left + x)
 
     return matmul

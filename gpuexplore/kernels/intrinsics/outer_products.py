@@ -1,0 +1,105 @@
+"""Terms of a matrix product added to a thread's sums, all written out: the code has no loop, and no copy of a number.
+
+Written as loops in Python, the same code took forty seconds to compile: Numba copies a function, with all the names of
+the one that it has become part of, wherever it is called.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from numba import config
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How the numbers that a thread multiplies lie in a tile.
+
+    Attributes:
+        count: a term's numbers, which is the rows or the columns of the sums.
+        wide: of them that lie together, and are loaded with one instruction.
+        apart: elements from the first of those to the first of the next.
+        term: elements from a term to the next.
+    """
+
+    count: int
+    wide: int
+    apart: int
+    term: int
+
+    def places(self, term: int) -> list[int]:
+        """Return where the vectors of a term start."""
+        return [term * self.term + vector * self.apart for vector in range(self.count // self.wide)]
+
+
+if config.ENABLE_CUDASIM:
+
+    def outer_adder(terms: int, rows: Lines, columns: Lines) -> Any:
+        """Return the function that adds so many products of a column of A and a row of B to `sums`, (rows, columns).
+
+        Its arguments: the sums, in an array of each thread, the tiles, and where in them the thread's numbers start.
+        """
+
+        def add(sums: Any, tile_a: Any, tile_b: Any, at_a: Any, at_b: Any) -> None:
+            for term in range(terms):
+                column, row = _numbers(tile_a, at_a, rows, term), _numbers(tile_b, at_b, columns, term)
+                for i, a in enumerate(column):
+                    for j, b in enumerate(row):
+                        sums[i, j] += a * b
+
+        return add
+
+    def _numbers(tile: Any, at: int, lines: Lines, term: int) -> list[Any]:
+        if at % lines.wide:
+            raise IndexError(f"a load of {lines.wide} elements from {at} is not aligned")
+        return [tile[at + place + each] for place in lines.places(term) for each in range(lines.wide)]
+
+else:
+    from llvmlite import ir
+    from numba.cuda import types
+    from numba.cuda.extending import intrinsic
+
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer
+
+    _I64 = ir.IntType(64)
+
+    def outer_adder(terms: int, rows: Lines, columns: Lines) -> Any:
+        """Return the function that adds so many products of a column of A and a row of B to `sums`, (rows, columns).
+
+        Its arguments: the sums, in an array of each thread, the tiles, and where in them the thread's numbers start.
+        """
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kept, tile_a, tile_b, (_, at_a), (_, at_b) = zip(signature.args, arguments, strict=True)
+            first = element_pointer(context, builder, kept, ir.Constant(_I64, 0))
+            places = [builder.gep(first, [ir.Constant(_I64, i)]) for i in range(rows.count * columns.count)]
+            sums = [builder.load(place) for place in places]
+            for term in range(terms):
+                column = _numbers(context, builder, (tile_a, at_a), rows, term)
+                row = _numbers(context, builder, (tile_b, at_b), columns, term)
+                products = [builder.fmul(a, b) for a in column for b in row]
+                sums = [builder.fadd(so_far, product) for so_far, product in zip(sums, products, strict=True)]
+            for place, total in zip(places, sums, strict=True):
+                builder.store(total, place)
+            return context.get_dummy_value()
+
+        @intrinsic
+        def add(_typing: Any, sums: Any, tile_a: Any, tile_b: Any, at_a: Any, at_b: Any) -> Any:
+            return types.void(sums, tile_a, tile_b, types.int64, types.int64), emit
+
+        return add
+
+    def _numbers(context: Any, builder: Any, tile: Any, lines: Lines, term: int) -> list[Any]:
+        """Return a thread's numbers of a term, loaded vector by vector."""
+        array, start = tile
+        element = context.get_data_type(array[0].dtype)
+        whole = ir.VectorType(element, lines.wide)
+        size_bytes = lines.wide * array[0].dtype.bitwidth // 8
+        found = []
+        for place in lines.places(term):
+            pointer = element_pointer(context, builder, array, builder.add(start, ir.Constant(_I64, place)))
+            vector = builder.load(builder.bitcast(pointer, whole.as_pointer()), align=size_bytes)
+            found += [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(lines.wide)]
+        return found
+
+
+__all__ = ["Lines", "outer_adder"]
