@@ -16,7 +16,7 @@ from gpuexplore.measure.untouched import Untouched
 from gpuexplore.model import Measurement, Phase, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import decode, encode
-from tests.measure.fakes import FakeClock, FakeWork, candidate
+from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
 
 ADD = replace(OPERATIONS["vector_add"], phases={"forward": lambda shape: 3, "backward": lambda shape: 5})
 SHAPE = Shape.of(n=8)
@@ -25,7 +25,7 @@ SHAPE = Shape.of(n=8)
 def taken(phases, clock):
     """Return the phases of a fake call whose right output is twos."""
     inputs = (np.ones(8, np.float32), np.ones(8, np.float32))
-    made = replace(candidate(FakeWork(clock, [3e-3])), phases=phases)
+    made = replace(candidate(FakeWork(clock, [3e-3]), name="numpy"), phases=phases)
     for call in phases.values():
         call.out = made.out
     reference = Reference(ADD, DTYPES["fp32"], inputs)
@@ -34,6 +34,7 @@ def taken(phases, clock):
         operation=ADD,
         shape=SHAPE,
         dtype=DTYPES["fp32"],
+        device=CPU,
         time=time,
         timed_reference=reference,
         untouched=Untouched(threads=None),
@@ -83,7 +84,7 @@ def test_phase_that_raises_says_why_and_the_whole_stands():
 def test_call_without_phases_of_its_own_says_so_where_the_operation_names_some():
     found = taken({}, FakeClock())
 
-    assert [phase.reason for phase in found] == ["fake has no calls of its phases"] * 2
+    assert [phase.reason for phase in found] == ["numpy has no calls of its phases"] * 2
 
 
 def test_phase_has_samples_or_a_reason():

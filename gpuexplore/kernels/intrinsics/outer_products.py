@@ -41,14 +41,14 @@ if config.ENABLE_CUDASIM:
 
         def add(sums: Any, tile_a: Any, tile_b: Any, at_a: Any, at_b: Any) -> None:
             for term in range(terms):
-                column, row = _numbers(tile_a, at_a, rows, term), _numbers(tile_b, at_b, columns, term)
+                column, row = _read(tile_a, at_a, rows, term), _read(tile_b, at_b, columns, term)
                 for i, a in enumerate(column):
                     for j, b in enumerate(row):
                         sums[i, j] += a * b
 
         return add
 
-    def _numbers(tile: Any, at: int, lines: Lines, term: int) -> list[Any]:
+    def _read(tile: Any, at: int, lines: Lines, term: int) -> list[Any]:
         if at % lines.wide:
             raise IndexError(f"a load of {lines.wide} elements from {at} is not aligned")
         return [tile[at + place + each] for place in lines.places(term) for each in range(lines.wide)]
