@@ -7,25 +7,29 @@ the kernel, makes it cheap.
 from numba import cuda
 
 from gpuexplore.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.intrinsics.vectors import kept
 from gpuexplore.operations.batched_matmul import TILES, numba_cuda_warptile
 from gpuexplore.operations.matmul import ON_TENSOR_CORES, numba_cuda_best
-from gpuexplore.operations.matmul.numba_cuda_tensorcore import block_product
+from gpuexplore.operations.matmul.numba_cuda_tensorcore import SUMS, block_product
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (outer, inner, m, k) @ (k, n) or (outer, inner, k, n) to `out`."""
     if dtype.name not in ON_TENSOR_CORES:
         return numba_cuda_warptile.make(dtype, block)
-    multiply = block_product(dtype, block)
+    (add_up, store), kind = block_product(dtype, block), sum_type(dtype)
 
     def batched_matmul(a, b, out):
+        sums = cuda.local.array(SUMS, kind)
         outer, inner = cuda.blockIdx.z // a.shape[1], cuda.blockIdx.z % a.shape[1]
         if b.ndim == 4:
-            multiply(a[outer, inner], b[outer, inner], out[outer, inner])
+            add_up(sums, a[outer, inner], b[outer, inner])
         else:
-            multiply(a[outer, inner], b, out[outer, inner])
+            add_up(sums, a[outer, inner], b)
+        again = kept(cuda.blockIdx.z)  # so that the place in the output takes no registers before
+        store(out[again // out.shape[1], again % out.shape[1]], sums)
 
     return batched_matmul
 

@@ -25,7 +25,7 @@ from gpuexplore.kernels.intrinsics.async_copies import (
 from gpuexplore.kernels.intrinsics.sums import storer
 from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier, number_loader
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, VECTOR_BYTES, clear, kept, read, vector_length, write
-from gpuexplore.operations.matmul import THREAD_TILE, WARP_TILES
+from gpuexplore.operations.matmul import THREAD_TILE, WARP_TILES, warp_tile
 
 STAGES = 4
 IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
@@ -239,31 +239,45 @@ def whole_tiles(tiling: Tiling, multiply: Any) -> Any:
     return go
 
 
-def block_product(dtype: DType, block: Block) -> Any:
-    """Return a device function that writes a block's tile of (m, k) @ (k, n) to `out` (m, n)."""
-    element, kind, (width, height) = dtype.storage, sum_type(dtype), block
-    vector, threads, word = vector_length(element), width * height, np.float32 if dtype.name == "tf32" else np.uint32
-    rows, columns = 2 * THREAD_TILE * height, THREAD_TILE * width
-    tiling, warps_across = Tiling(rows, columns, threads, vector), columns // WARP_TILE
-    depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
-    copy_pair, find_starts = edge_pair_copier(tiling), start_finder(tiling)
-    multiply = tile_multiplier(dtype.name, vector, tiling.size_a, tiling.b_chunks)
-    go, find_places, store = whole_tiles(tiling, multiply), place_finder(vector, tiling.b_chunks), storer(DOWN, ACROSS)
+def thread_finder(tiling: Tiling, block: Block) -> Any:
+    """Return a device function that gives a thread's number, its lane, and where in the block its warp's sums start."""
+    (width, _), last, warps_across = block, tiling.threads - 1, tiling.columns // WARP_TILE
 
     @inlined
-    def multiply_matrices(a, b, out):
+    def find():
+        thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & last  # & says that it is not negative
+        warp = thread // WARP
+        return thread, thread % WARP, warp // warps_across * WARP_TILE, warp % warps_across * WARP_TILE
+
+    return find
+
+
+def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
+    """Return two device functions: one adds a block's tile of (m, k) @ (k, n) to its threads' sums, one stores them.
+
+    Arguments of the first are the sums, in an array of SUMS of each thread, and the matrices; of the second `out`,
+    (m, n), and the sums.
+    """
+    element, (width, height) = dtype.storage, block
+    vector, threads, word = vector_length(element), width * height, np.float32 if dtype.name == "tf32" else np.uint32
+    rows, columns = warp_tile(block)
+    tiling = Tiling(rows, columns, threads, vector)
+    depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
+    copy_pair, find_starts, find_thread = edge_pair_copier(tiling), start_finder(tiling), thread_finder(tiling, block)
+    multiply = tile_multiplier(dtype.name, vector, tiling.size_a, tiling.b_chunks)
+    go, find_places, put = whole_tiles(tiling, multiply), place_finder(vector, tiling.b_chunks), storer(DOWN, ACROSS)
+
+    @inlined
+    def add_up(sums, a, b):
         tiles = cuda.shared.array(0, element, ALIGNMENT)
-        sums = cuda.local.array(SUMS, kind)
         a_part = cuda.local.array(FRAGMENTS, np.uint32)
         b_part = cuda.local.array(FRAGMENTS, word)
         from_a = cuda.local.array(2, np.int32)
         from_b = cuda.local.array(PLACES, np.int32)
         starts_a = cuda.local.array(a_loads, np.uint32)
         starts_b = cuda.local.array(b_loads, np.uint32)
-        thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (threads - 1)  # & says that it is not negative
-        warp, lane, k, n = thread // WARP, thread % WARP, a.shape[1], out.shape[1]
+        (thread, lane, row, column), (k, n) = find_thread(), b.shape
         top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
-        row, column = warp // warps_across * WARP_TILE, warp % warps_across * WARP_TILE
         find_places(from_a, from_b, lane, row, column)
         clear(sums, SUMS)
         for ahead in range(STAGES - 1):
@@ -281,18 +295,25 @@ def block_product(dtype: DType, block: Block) -> Any:
             ahead = tile + STAGES - 1
             copy_pair(tiles, ahead % STAGES * size, again, a, b, top, left, ahead * depth)
             multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
-        row, column = top + row + lane // 4, left + column + lane % 4 * 2
-        store(out, row * n + column, sums, n, out.shape[0] - row, n - column)
 
-    return multiply_matrices
+    @inlined
+    def store(out, sums):
+        (_, lane, row, column), n = find_thread(), out.shape[1]
+        row += cuda.blockIdx.y * rows + lane // 4
+        column += cuda.blockIdx.x * columns + lane % 4 * 2
+        put(out, row * n + column, sums, n, out.shape[0] - row, n - column)
+
+    return add_up, store
 
 
 def make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
-    multiply = block_product(dtype, block)
+    (add_up, store), kind = block_product(dtype, block), sum_type(dtype)
 
     def matmul(a, b, out):
-        multiply(a, b, out)
+        sums = cuda.local.array(SUMS, kind)
+        add_up(sums, a, b)
+        store(out, sums)
 
     return matmul
 

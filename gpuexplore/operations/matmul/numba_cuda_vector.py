@@ -15,7 +15,7 @@ from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, store_vector, vector_length, write
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, kept, load_vector, read, store_vector, vector_length, write
 from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
 WARP_WIDTH, WARP_HEIGHT = 8, 4
@@ -167,7 +167,7 @@ def make(dtype: DType, block: Block) -> Kernel:
         else:
             a_at, b_at = (top + a_row, a_term), (b_term, left + b_column)
             go_along_edges(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
-        store(out, sums, top + y, left + x)
+        store(out, sums, kept(cuda.blockIdx.y) * rows + y, kept(cuda.blockIdx.x) * columns + x)
 
     return matmul
 
