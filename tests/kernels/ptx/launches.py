@@ -15,7 +15,8 @@ from gpuexplore.operations.kernel_targets import compile_for, kernel_of
 from tests.operations.shapes import simulated_shapes
 
 EXECUTED = ("8.0", "9.0")  # of the compute capabilities: where instructions for asynchronous work came
-DEEP = (65, 328, 136)  # m, k and n: more tiles along k than are on their way
+# shapes in which there are more tiles along k than are on their way
+DEEP = {"matmul": (65, 328, 136), "linear": (65, 328, 136), "batched_matmul": (1, 2, 65, 328, 136, 2)}
 # shapes in which a tile of 256 rows has neighbours, and rows are whole vectors
 ROWS = 128  # of the largest tile that the shapes of operations fill
 TALL = {"matmul": (257, 24, 132), "linear": (257, 24, 132), "batched_matmul": (1, 1, 257, 24, 132, 2)}
@@ -84,7 +85,7 @@ def lengths_for(key):
     operation, implementation, _ = found(key)
     lengths = [*map(lengths_of, simulated_shapes(operation))]
     if dynamic_shared_bytes(key):
-        return [*lengths, DEEP]
+        return [*lengths, DEEP[operation.name]]
     tile = implementation.geometry.tile(implementation.geometry.checked(None))
     return [*lengths, TALL[operation.name]] if tile and operation.name in TALL and max(tile) > ROWS else lengths
 
