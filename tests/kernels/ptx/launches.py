@@ -18,8 +18,7 @@ EXECUTED = ("8.0", "9.0")  # of the compute capabilities: where instructions for
 # shapes in which there are more tiles along k than are on their way
 DEEP = {"matmul": (65, 328, 136), "linear": (65, 328, 136), "batched_matmul": (1, 2, 65, 328, 136, 2)}
 # shapes in which a tile of 256 rows has neighbours, and rows are whole vectors
-ROWS = 128  # of the largest tile that the shapes of operations fill
-TALL = {"matmul": (257, 24, 132), "linear": (257, 24, 132), "batched_matmul": (1, 1, 257, 24, 132, 2)}
+TALL = {"matmul": (257, 24, 132), "linear": (257, 24, 132), "batched_matmul": (1, 2, 257, 24, 132, 2)}
 
 
 @cache
@@ -82,12 +81,20 @@ def dynamic_shared_bytes(key):
 
 def lengths_for(key):
     """Return the lengths that a kernel is run at: those of its operation, and such that its whole tiles need."""
-    operation, implementation, _ = found(key)
+    operation, _, _ = found(key)
     lengths = [*map(lengths_of, simulated_shapes(operation))]
     if dynamic_shared_bytes(key):
         return [*lengths, DEEP[operation.name]]
-    tile = implementation.geometry.tile(implementation.geometry.checked(None))
-    return [*lengths, TALL[operation.name]] if tile and operation.name in TALL and max(tile) > ROWS else lengths
+    return lengths if operation.name not in TALL or fills_a_tile(key) else [*lengths, TALL[operation.name]]
+
+
+def fills_a_tile(key):
+    """Return whether one of the shapes of a kernel's operation is as large as the tile of a block."""
+    operation, implementation, _ = found(key)
+    geometry = implementation.geometry
+    tile = geometry.tile(geometry.checked(None))
+    outputs = [geometry.domain(operation.output(shape)) for shape in simulated_shapes(operation)]
+    return any(all(length >= least for length, least in zip(lengths, tile, strict=True)) for lengths in outputs)
 
 
 def lengths_of(shape):
