@@ -16,17 +16,21 @@ def tile_multipliers(tiling: Tiling) -> tuple[Any, Any]:
 
     Their arguments: the sums, the tiles, and where in them the thread's first vectors lie.
     """
-    wide, depth, step_a, step_b = tiling.wide, tiling.depth, tiling.padded, tiling.columns
-    rows = Lines(tiling.down, wide, wide * WARP_HEIGHT, step_a)
-    columns = Lines(tiling.across, wide, wide * WARP_WIDTH, step_b)
-    multiply = outer_adder(1, rows, columns)
+    rows = Lines(tiling.down, tiling.wide, tiling.wide * WARP_HEIGHT, tiling.padded)
+    columns = Lines(tiling.across, tiling.wide, tiling.wide * WARP_WIDTH, tiling.columns)
+    return outer_adder(tiling.depth, rows, columns), adder_in_loop(tiling.depth, rows, columns)
+
+
+def adder_in_loop(terms: int, rows: Lines, columns: Lines) -> Any:
+    """Return a device function that does as `outer_adder` does, with the terms in a loop: less code, for edges."""
+    add, step_a, step_b = outer_adder(1, rows, columns), rows.term, columns.term
 
     @inlined
-    def multiply_in_loop(sums, tile_a, tile_b, at_a, at_b):
-        for term in range(depth):
-            multiply(sums, tile_a, tile_b, at_a + term * step_a, at_b + term * step_b)
+    def add_in_loop(sums, tile_a, tile_b, at_a, at_b):
+        for term in range(terms):
+            add(sums, tile_a, tile_b, at_a + term * step_a, at_b + term * step_b)
 
-    return outer_adder(depth, rows, columns), multiply_in_loop
+    return add_in_loop
 
 
 def sum_storer(tiling: Tiling) -> Any:

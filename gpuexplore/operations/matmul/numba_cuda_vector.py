@@ -16,6 +16,7 @@ from gpuexplore.kernels.formats.numba_cuda import narrow, widen
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, kept, load_vector, read, store_vector, vector_length, write
+from gpuexplore.kernels.register_tiles.multiplying import adder_in_loop
 from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
 WARP_WIDTH, WARP_HEIGHT = 8, 4
@@ -38,16 +39,10 @@ def tile_multipliers(kind: Any, block: Block, depth: int, padded: int) -> tuple[
 
     Their last two arguments are where the thread's first vectors lie, in A's tile and in B's.
     """
-    (width, height), wide, line = block, vector_length(kind), THREAD_TILE * block[0]
-    rows, columns = Lines(THREAD_TILE, wide, wide * height, padded), Lines(THREAD_TILE, wide, wide * width, line)
-    multiply = outer_adder(1, rows, columns)
-
-    @inlined
-    def multiply_in_loop(sums, tile_a, tile_b, at_a, at_b):
-        for term in range(depth):
-            multiply(sums, tile_a, tile_b, at_a + term * padded, at_b + term * line)
-
-    return outer_adder(depth, rows, columns), multiply_in_loop
+    (width, height), wide = block, vector_length(kind)
+    rows = Lines(THREAD_TILE, wide, wide * height, padded)
+    columns = Lines(THREAD_TILE, wide, wide * width, THREAD_TILE * width)
+    return outer_adder(depth, rows, columns), adder_in_loop(depth, rows, columns)
 
 
 def tile_filler(vector: int, padded: int) -> Any:
