@@ -228,7 +228,7 @@ def test_a_custom_peak_is_never_compared_with_another_device(page, store, finish
 
 @pytest.mark.usefixtures("recorded")
 def test_a_recorded_run_says_so_on_the_page_of_kernels_too(page):
-    app = page("kernels", impl="numba-cuda", run="recorded-gpu-matmul")
+    app = page("kernels", impl="numba-cuda-naive", run="recorded-gpu-matmul")
 
     assert not app.exception
     assert "on **a made-up GPU**, 2026-01-02, by a tester" in markdown(app)
