@@ -6,26 +6,26 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.kernels.rung_bounds import RungBound
+from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.palette import scale_of
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_flop_per_s, format_percent
 
 ROW_HEIGHT = 40
-TOOLTIPS = {"rung": "Kernel", "rate": "At most", "percent": "Of the peak", "evidence": "First bottleneck"}
+LABEL_ROOM = 1.25  # beside the longest bar
+TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
 
 
 def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
-    """Return a hollow bar for each rung whose bound is known, as a share of the peak of its units."""
-    frame = pd.DataFrame(
-        [_row(rung) for rung in rungs if rung.bound.share_of_peak is not None], columns=["share", *TOOLTIPS]
-    )
+    """Return a hollow bar for each rung whose bound is known; in FLOP/s, for rungs use units of different peaks."""
+    frame = pd.DataFrame([_row(rung) for rung in _known(rungs)], columns=["rate", *TOOLTIPS])
     names = list(frame["rung"])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
     x = alt.X(
-        "share:Q",
-        title="Bound by the machine code, share of the peak",
-        axis=alt.Axis(format=".0%", tickCount=6),
-        scale=alt.Scale(domain=[0, 1.2]),
+        "rate:Q",
+        title="Bound by the machine code",
+        axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
+        scale=alt.Scale(domain=[0, LABEL_ROOM * max(frame["rate"], default=1.0)]),
     )
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
     base = alt.Chart(frame).encode(y=y, x=x)
@@ -34,7 +34,7 @@ def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
         stroke=alt.Stroke("rung:N", scale=scale_of(names), legend=None),
         tooltip=words,
     )
-    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("rate:N"))
+    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
         width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=describe_rung_bounds(rungs)
     )
@@ -43,16 +43,19 @@ def rung_bounds_chart(rungs: Sequence[RungBound]) -> alt.LayerChart:
 
 def describe_rung_bounds(rungs: Sequence[RungBound]) -> str:
     """Return the alternative text."""
-    known = [rung for rung in rungs if rung.bound.share_of_peak is not None]
-    told = [f"{rung.implementation.name} {format_percent(rung.bound.share_of_peak)}" for rung in known]
-    return f"Upper bound by the machine code, share of the peak: {', '.join(told) or 'nothing is known'}"
+    told = [f"{rung.implementation.name} {format_flop_per_s(rung.bound.flop_per_s)}" for rung in _known(rungs)]
+    return f"Upper bound by the machine code: {', '.join(told) or 'nothing is known'}"
+
+
+def _known(rungs: Sequence[RungBound]) -> list[RungBound]:
+    return [rung for rung in rungs if rung.bound.flop_per_s is not None]
 
 
 def _row(rung: RungBound) -> dict[str, object]:
     return {
-        "share": rung.bound.share_of_peak,
+        "rate": rung.bound.flop_per_s,
         "rung": rung.implementation.name,
-        "rate": f"≤ {format_flop_per_s(rung.bound.flop_per_s)}",
+        "said": f"≤ {format_flop_per_s(rung.bound.flop_per_s)}",
         "percent": format_percent(rung.bound.share_of_peak),
         "evidence": rung.bound.evidence,
     }

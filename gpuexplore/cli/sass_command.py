@@ -116,7 +116,7 @@ def _print_bound(bound: InstructionBound, full: Occupancy) -> None:
     print(f"occupancy {format_percent(full.occupancy)}: {full.active_warps} warps per multiprocessor")
     if bound.flop_per_s is not None and bound.share_of_peak is not None:
         rate = format_flop_per_s(bound.flop_per_s)
-        print(f"upper bound: {rate}, {format_percent(bound.share_of_peak)} of the peak of these units")
+        print(f"upper bound: {rate}, {format_percent(bound.share_of_peak)} of the peak of its units")
     if bound.bytes_per_s is not None:
         print(f"upper bound: {format_bytes_per_s(bound.bytes_per_s)} from device memory")
     print(f"{bound.evidence}." if bound.evidence else "no bound follows: nothing is computed or loaded in a loop")

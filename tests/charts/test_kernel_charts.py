@@ -2,9 +2,12 @@ from dataclasses import replace
 
 from gpuexplore.analysis.kernels.blocks import BlockShape
 from gpuexplore.analysis.kernels.ladder import ladder, published
+from gpuexplore.analysis.kernels.rung_bounds import rung_bounds
 from gpuexplore.charts.blocks import block_occupancy, block_times
 from gpuexplore.charts.ladder import describe_ladder
 from gpuexplore.charts.ladder import ladder as ladder_chart
+from gpuexplore.charts.rung_bounds import rung_bounds_chart
+from gpuexplore.devices import accelerator_named
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.kernels.test_blocks import made, shapes
 from tests.analysis.made import ok
@@ -30,6 +33,21 @@ def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_ticks():
 
 def test_ladder_without_measurements_says_so():
     assert describe_ladder(ladder(MATMUL, "numba_cuda")).endswith("nothing is measured")
+
+
+def test_bounds_are_drawn_by_their_rate_whatever_units_they_use():
+    bounds = rung_bounds(MATMUL, "numba_cuda", "bf16", accelerator_named("h100-sxm5-80gb"))
+
+    spec = rung_bounds_chart(bounds).to_dict()
+
+    drawn = {row["rung"]: row for row in data(spec, "bar")}
+    assert drawn["numba-cuda-warptile"]["rate"] < 67e12 < drawn["numba-cuda-tensorcore"]["rate"] < 990e12
+    assert drawn["numba-cuda-tensorcore"]["said"].startswith("≤ ")
+    assert "numba-cuda-wgmma" in spec["description"]
+
+
+def test_bounds_of_nothing_draw_nothing_and_do_not_fail():
+    assert "nothing is known" in rung_bounds_chart(()).to_dict()["description"]
 
 
 def test_blocks_are_drawn_by_occupancy_and_by_time():

@@ -57,7 +57,7 @@ def test_main_loop_is_folded_out_and_the_rest_on_demand(asked, capsys):
     assert "... 2 instructions after it" in folded
     assert "LDG.E.128 R4" not in folded
     assert "LDG.E.128 R4, [R2.64]" in whole
-    assert "upper bound: 59.5 TFLOP/s, 88.9 % of the peak of these units" in folded
+    assert "upper bound: 59.5 TFLOP/s, 88.9 % of the peak of its units" in folded
     assert "Instruction issue: 9 instructions take as many cycles" in folded
 
 

@@ -131,7 +131,7 @@ def test_machine_code_is_shown_with_the_rate_it_allows_and_what_limits_it(page):
     app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
     shown = next(one.value for one in app.code if "FFMA" in one.value)
 
-    assert (metrics(app)["Upper bound"], metrics(app)["Of the peak"]) == ("59.5 TFLOP/s", "88.9 %")
+    assert (metrics(app)["Upper bound"], metrics(app)["Of its units' peak"]) == ("59.5 TFLOP/s", "88.9 %")
     assert (metrics(app)["Main loop"], metrics(app)["Multiply-adds"]) == ("9", "8 (88.9 %)")
     assert "**First bottleneck:** Instruction issue: 9 instructions" in texts(app.markdown)
     assert "MOV" not in shown

@@ -140,7 +140,7 @@ def _bounds(choice: KernelChoice) -> tuple[RungBound, ...]:
 
 
 def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
-    if choice.gpu is None or not any(rung.bound.share_of_peak for rung in bounds):
+    if choice.gpu is None or not any(rung.bound.flop_per_s for rung in bounds):
         return
     of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.gpu.key)
     show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")

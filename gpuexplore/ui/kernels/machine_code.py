@@ -65,7 +65,7 @@ def _show_bound(facts: LoopFacts, bound: InstructionBound) -> None:
     share = format_percent(bound.share_of_peak) if bound.share_of_peak else "–"
     figures = {
         "Upper bound": (at_most, "No run of this machine code can be faster on this GPU. Bound, not a measurement"),
-        "Of the peak": (share, "The bound over the peak of the units that compute"),
+        "Of its units' peak": (share, "The bound over the peak of the units that compute, as MFU is"),
         "Main loop": (str(facts.instructions) if facts.is_loop else "none", "Instructions of one pass"),
         "Multiply-adds": (
             f"{work} ({format_percent(facts.multiply_add_share)})" if work else "none",
