@@ -26,6 +26,7 @@ COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "numba-cuda-shared": ("#850b67", "#f74238"),
         "numba-cuda-register": ("#fe2998", "#fd4dc9"),
         "numba-cuda-vector": ("#ef0e4f", "#e5166f"),
+        "numba-cuda-implicit": ("#c2185b", "#e5637f"),
         "numba-cuda-warptile": ("#410b1b", "#ff05f2"),
         "numba-cuda-tensorcore": ("#e554da", "#f9a2e3"),
         "numba-cuda-wgmma": ("#2f1be0", "#ae02fd"),

@@ -28,7 +28,7 @@ from scripts.compiled_kernels import differences as differing
 from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for
 from tests.operations.shapes import simulated_shapes
 
-MATMUL = OPERATIONS["matmul"]
+MATMUL, CONV2D = OPERATIONS["matmul"], OPERATIONS["conv2d"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
 AGAIN = "compiled.json does not tell of the kernels as they are: run make kernels, and look at what changed"
 BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps
@@ -43,6 +43,8 @@ INSTRUCTIONS = {
     "matmul/numba-cuda-tensorcore/tf32": ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
+    "conv2d/numba-cuda/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
+    "conv2d/numba-cuda/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-wgmma/bf16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "fence.proxy.async"),
     "matmul/numba-cuda-wgmma/fp16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", "fence.proxy.async"),
 }
@@ -55,7 +57,7 @@ SENTENCES = {  # what the sentence on a kernel says of its main loop in fp32, an
     "multiply/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
     "triad/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
     "copy/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 4}),
-    "conv2d/numba-cuda": (
+    "conv2d/numba-cuda-implicit": (
         "8 numbers read from the image for 512 multiply-adds",
         {"LDS.128": 32, "LDG.32": 8, "LDG.128": 1},
         {"STS.32": 12},
@@ -93,11 +95,15 @@ def test_kernel_of_the_same_source_is_recorded_alike():
 
 
 @pytest.mark.parametrize(
-    "step", [row for row in MATMUL.implementations if row.rung and row.geometry], ids=lambda row: row.name
+    ("operation", "step"),
+    [
+        *(pytest.param(MATMUL, row, id=row.name) for row in MATMUL.implementations if row.rung and row.geometry),
+        pytest.param(CONV2D, CONV2D.implementation_named("numba-cuda"), id="convolution"),
+    ],
 )
-def test_sentence_on_a_step_tells_how_much_of_its_main_loop_multiplies(step):
-    dtype = "bf16" if "bf16" in step.dtypes else "fp32"
-    loop = decode(LoopFacts, RECORD["kernels"][f"matmul/{step.name}/{dtype}"]["9.0"]["main_loop"])
+def test_sentence_on_a_step_tells_how_much_of_its_main_loop_multiplies(operation, step):
+    dtype = "bf16" if "bf16" in step.on_matrix_units else "fp32"
+    loop = decode(LoopFacts, RECORD["kernels"][f"{operation.name}/{step.name}/{dtype}"]["9.0"]["main_loop"])
 
     assert f"{100 * loop.multiply_add_share:.0f} % of the main loop" in step.about
 

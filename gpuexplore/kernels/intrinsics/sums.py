@@ -28,6 +28,24 @@ if config.ENABLE_CUDASIM:
 
         return store
 
+    def pixels_storer(down: int, across: int) -> Any:
+        """Return the function that stores the sums of so many products whose columns are pixels of several images.
+
+        `start`: the element of pixel 0 of the lane's first row in an image, `place`: the lane's first pixel, counted
+        from there through the images behind, of which `end` is the first that is not there. An image has `plane`
+        pixels, the next lies `apart` elements behind, and `below` rows are left. Pixels of even planes go in pairs.
+        """
+
+        def store(out: Any, sums: Any, start: Any, place: Any, end: Any, plane: Any, apart: Any, below: Any) -> None:
+            for i, j, each in product(range(2 * down), range(across), range(2)):
+                at = place + j * COLUMNS + each
+                if i * ROWS < below and at < end:
+                    held = sums[(i // 2 * across + j) * 4 + i % 2 * 2 + each]
+                    into = start + at // plane * apart + at % plane + i * ROWS * plane
+                    write(out, into, narrow(held, out.dtype))
+
+        return store
+
 else:
     from llvmlite import ir
     from numba.cuda import types
@@ -49,9 +67,7 @@ else:
             even = builder.icmp_signed("==", builder.and_(n, _whole(1)), _whole(0))
             for i, j in product(range(2 * down), range(across)):
                 first = (i // 2 * across + j) * 4 + i % 2 * 2
-                held = [
-                    builder.load(element_pointer(context, builder, sums, _whole(first + each))) for each in range(2)
-                ]
+                held = _pair(context, builder, sums, first)
                 further = builder.add(builder.mul(n, _whole(i * ROWS)), _whole(j * COLUMNS))
                 inside = builder.and_(_less(builder, i * ROWS, below), _less(builder, j * COLUMNS, beside))
                 with builder.if_then(inside):
@@ -67,21 +83,80 @@ else:
 
         return store
 
+    def pixels_storer(down: int, across: int) -> Any:
+        """Return the function that stores the sums of so many products whose columns are pixels of several images.
+
+        `start`: the element of pixel 0 of the lane's first row in an image, `place`: the lane's first pixel, counted
+        from there through the images behind, of which `end` is the first that is not there. An image has `plane`
+        pixels, the next lies `apart` elements behind, and `below` rows are left. Pixels of even planes go in pairs.
+        """
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            out, sums, *_ = zip(signature.args, arguments, strict=True)
+            start, place, end, plane, apart, below = arguments[2:]
+            even = builder.icmp_signed("==", builder.and_(plane, _whole(1)), _whole(0))
+            columns = []
+            for column in (j * COLUMNS + each for j in range(across) for each in range(2)):
+                at = builder.add(place, _whole(column))
+                image, pixel = _divided(builder, at, plane)
+                into = builder.add(builder.add(start, builder.mul(image, apart)), pixel)
+                columns.append((into, builder.icmp_signed("<", at, end)))
+            for i in range(2 * down):
+                further = builder.mul(plane, _whole(i * ROWS))
+                with builder.if_then(_less(builder, i * ROWS, below)):
+                    for j in range(across):
+                        held = _pair(context, builder, sums, (i // 2 * across + j) * 4 + i % 2 * 2)
+                        pair = [narrowed(context, builder, number, out[0].dtype) for number in held]
+                        _store_pixels(context, builder, (out, columns[2 * j : 2 * j + 2], further), pair, even)
+            return context.get_dummy_value()
+
+        @intrinsic
+        def store(
+            _typing: Any, out: Any, sums: Any, start: Any, place: Any, end: Any, plane: Any, apart: Any, below: Any
+        ) -> Any:
+            return types.void(out, sums, *[types.int64] * 6), emit
+
+        return store
+
+    def _divided(builder: Any, number: Any, by: Any) -> list[Any]:
+        """Return the quotient and the rest of numbers that 32 bits hold."""
+        whole = ir.IntType(32)
+        number, by = builder.trunc(number, whole), builder.trunc(by, whole)
+        return [builder.zext(found, ir.IntType(64)) for found in (builder.udiv(number, by), builder.urem(number, by))]
+
+    def _store_pixels(context: Any, builder: Any, target: Any, pair: list[Any], even: Any) -> None:
+        """Store two numbers of a row, each where its pixel is there: together where they are neighbours."""
+        out, columns, further = target
+        places = [element_pointer(context, builder, out, builder.add(start, further)) for start, _ in columns]
+        with builder.if_else(even) as (together, apart):
+            with together, builder.if_then(columns[0][1]):
+                _store_together(builder, places[0], pair, out[0].dtype.bitwidth // 4)
+            with apart:
+                for place, (_, exists), number in zip(places, columns, pair, strict=True):
+                    with builder.if_then(exists):
+                        builder.store(number, place)
+
+    def _pair(context: Any, builder: Any, sums: Any, first: int) -> list[Any]:
+        return [builder.load(element_pointer(context, builder, sums, _whole(first + each))) for each in range(2)]
+
     def _store_pair(context: Any, builder: Any, target: Any, pair: list[Any], conditions: Any) -> None:
         """Store two neighbours: together where rows have an even length, else one by one as far as the row goes."""
         (out, place), (even, whole) = target, conditions
         start = element_pointer(context, builder, out, place)
         with builder.if_else(even) as (together, apart):
             with together:
-                kind = ir.VectorType(pair[0].type, 2)
-                value = ir.Constant(kind, ir.Undefined)
-                for i, element in enumerate(pair):
-                    value = builder.insert_element(value, element, ir.Constant(ir.IntType(32), i))
-                builder.store(value, builder.bitcast(start, kind.as_pointer()), align=out[0].dtype.bitwidth // 4)
+                _store_together(builder, start, pair, out[0].dtype.bitwidth // 4)
             with apart:
                 builder.store(pair[0], start)
                 with builder.if_then(whole):
                     builder.store(pair[1], builder.gep(start, [_whole(1)]))
+
+    def _store_together(builder: Any, start: Any, pair: list[Any], size_bytes: int) -> None:
+        kind = ir.VectorType(pair[0].type, 2)
+        value = ir.Constant(kind, ir.Undefined)
+        for i, element in enumerate(pair):
+            value = builder.insert_element(value, element, ir.Constant(ir.IntType(32), i))
+        builder.store(value, builder.bitcast(start, kind.as_pointer()), align=size_bytes)
 
     def _whole(number: int) -> Any:
         return ir.Constant(_I64, number)
@@ -90,4 +165,4 @@ else:
         return builder.icmp_signed("<", _whole(number), limit)
 
 
-__all__ = ["storer"]
+__all__ = ["pixels_storer", "storer"]

@@ -11,21 +11,30 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from gpuexplore.kernels.geometry import Geometry
+from gpuexplore.kernels.geometry import Geometry, Lengths
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.matmul import NOT_RUN_YET, warp_tile
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 from gpuexplore.operations.scales import norms
 from gpuexplore.operations.winograd import growth_in_fp32
 
+ON_TENSOR_CORES = ("bf16", "fp16")  # tf32 would take more registers than a thread has
 THREAD_TILE = 8, 8  # rows and columns of sums a thread keeps in registers
-# a tile has a row for each channel of the output, and a column for each number of all images of the batch
+
+
+def _tiled(output: Lengths) -> Lengths:
+    """Return what tiles cover: a row for each channel, and a column for each number of all images of the batch."""
+    return output[1], output[0] * prod(output[2:])
+
+
 PATCH_TILES = Geometry(
     ((16, 8), (16, 16), (8, 8), (16, 4)),
     tile=lambda block: (THREAD_TILE[0] * block[1], THREAD_TILE[1] * block[0]),
-    domain=lambda output: (output[1], output[0] * prod(output[2:])),
+    domain=_tiled,
 )
+WARP_PATCH_TILES = Geometry(((16, 16), (16, 8), (8, 8)), tile=warp_tile, domain=_tiled)
 PIXELS_AT_A_TIME = 2**16  # keeps the reference's copies of a large image small
 
 
@@ -107,6 +116,17 @@ OPERATION = Operation(
             "a Numba CUDA kernel: weights times patches by tiles, 8 x 8 sums in each thread; 8 numbers read from the "
             "image for 512 multiply-adds, 70 % of the main loop",
             PATCH_TILES,
+            name="numba-cuda-implicit",
+        ),
+        by_numba_cuda(
+            "numba_cuda_best",
+            "the same product on the tensor cores in bf16 and fp16: patches are read number by number, and 36 % of the "
+            f"main loop are HMMA ({NOT_RUN_YET}); else numba-cuda-implicit",
+            WARP_PATCH_TILES,
+            on_matrix_units=ON_TENSOR_CORES,
+            arithmetic={},
+            compute_capability="8.0",
+            otherwise="numba-cuda-implicit",
         ),
         by_torch(
             "torch_convolution",

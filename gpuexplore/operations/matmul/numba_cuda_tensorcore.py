@@ -37,87 +37,6 @@ FRAGMENTS = DOWN * 4  # registers of a lane for those of A, and for those of B
 PLACES = 4  # where a lane loads from in a line of B, chunks apart
 
 
-def edge_copier(lines: int, across: int, threads: int, vector: int, turn: int) -> Any:
-    """Return a device function that starts to copy a tile of `lines` of `across` chunks, zeros beyond the matrix."""
-    turns, at_once = min(across, 8), threads // across
-
-    @inlined
-    def copy(tiles, first, thread, source, top, left):
-        if source.shape[1] % vector == 0:
-            line, chunk = thread // across, thread % across
-            column, turned = left + chunk * vector, chunk ^ line * turn // 2 % turns
-            for further in range(0, lines, at_once):
-                row = top + line + further
-                inside = row < source.shape[0] and column < source.shape[1]
-                start = row * source.shape[1] + column if inside else 0
-                copy_vector_async(tiles, first + ((line + further) * across + turned) * vector, source, start, inside)
-        else:
-            for at in range(thread, lines * across * vector, threads):
-                line, column = at // (across * vector), at % (across * vector)
-                inside = top + line < source.shape[0] and left + column < source.shape[1]
-                place = line * across + (column // vector ^ line * turn // 2 % turns)
-                start = (top + line) * source.shape[1] + left + column
-                value = read(source, start) if inside else tiles.dtype.type(0)
-                write(tiles, first + place * vector + column % vector, value)
-
-    return copy
-
-
-def tile_multiplier(name: str, vector: int, size_a: int, b_chunks: int) -> Any:
-    """Return a device function that adds the product of a pair of tiles to the sums of a warp.
-
-    `from_a` and `from_b` tell where in the tiles the lane loads from (see `place_finder`), `first` where they start.
-    """
-    multiply_add, line = multiplier(name, DOWN, ACROSS), b_chunks * vector
-
-    def loaders(half: int) -> tuple[Any, Any]:
-        load_a = fragment_loader([(half, i * 16 * CHUNKS * vector) for i in range(DOWN)], transposed=False)
-        if vector == 8:
-            spots = [(place, size_a + half * 16 * line) for place in range(PLACES)]
-            return load_a, fragment_loader(spots, transposed=True)
-        return load_a, number_loader(  # TF32 has no transposing load
-            [
-                (j % PLACES, size_a + (half * 8 + each * 4) * line + j // PLACES * PLACES * 8)
-                for j in range(ACROSS)
-                for each in range(2)
-            ]
-        )
-
-    (load_a, load_b), (load_next_a, load_next_b) = loaders(0), loaders(1)
-
-    @inlined
-    def multiply(sums, a_part, b_part, tiles, from_a, from_b, first):
-        load_b(b_part, tiles, from_b, first)
-        load_a(a_part, tiles, from_a, first)
-        multiply_add(sums, 0, a_part, 0, b_part, 0)
-        load_next_b(b_part, tiles, from_b, first)
-        load_next_a(a_part, tiles, from_a, first)
-        multiply_add(sums, 0, a_part, 0, b_part, 0)
-
-    return multiply
-
-
-def place_finder(vector: int, b_chunks: int) -> Any:
-    """Return a device function that finds where in a pair of tiles a lane loads its rows of fragments from."""
-    halves = vector == 8
-
-    @inlined
-    def find(from_a, from_b, lane, row, column):
-        for half in range(2):
-            chunk = half * 2 + lane // 16 ^ lane // 2 % CHUNKS
-            from_a[half] = kept(((row + lane % 16) * CHUNKS + chunk) * vector)
-        for place in range(PLACES):
-            if halves:
-                chunk = column // 8 + place * 2 + lane // 16 ^ lane % 8
-                from_b[place] = kept((lane % 16 * b_chunks + chunk) * vector)
-            else:
-                at = column + place * 8 + lane // 4
-                chunk = at // 4 ^ lane % 4 * 2
-                from_b[place] = kept((lane % 4 * b_chunks + chunk) * vector + at % 4)
-
-    return find
-
-
 @dataclass(frozen=True)
 class Tiling:
     """How a block's tiles lie in shared memory: pairs of A's, `rows` lines of CHUNKS, and B's, `depth` lines.
@@ -165,6 +84,94 @@ class Tiling:
         return 2 if self.vector == 8 else 4
 
 
+def edge_copier(lines: int, across: int, threads: int, vector: int, turn: int) -> Any:
+    """Return a device function that starts to copy a tile of `lines` of `across` chunks, zeros beyond the matrix."""
+    turns, at_once = min(across, 8), threads // across
+
+    @inlined
+    def copy(tiles, first, thread, source, lengths, top, left):
+        height, width = lengths
+        if width % vector == 0:
+            line, chunk = thread // across, thread % across
+            column, turned = left + chunk * vector, chunk ^ line * turn // 2 % turns
+            for further in range(0, lines, at_once):
+                row = top + line + further
+                inside = row < height and column < width
+                start = row * width + column if inside else 0
+                copy_vector_async(tiles, first + ((line + further) * across + turned) * vector, source, start, inside)
+        else:
+            for at in range(thread, lines * across * vector, threads):
+                line, column = at // (across * vector), at % (across * vector)
+                inside = top + line < height and left + column < width
+                place = line * across + (column // vector ^ line * turn // 2 % turns)
+                start = (top + line) * width + left + column
+                value = read(source, start) if inside else tiles.dtype.type(0)
+                write(tiles, first + place * vector + column % vector, value)
+
+    return copy
+
+
+def half_multiplier(tiling: Tiling, name: str, half: int) -> Any:
+    """Return a device function that adds the product of a half of a pair of tiles to the sums of a warp.
+
+    `from_a` and `from_b` tell where in the tiles the lane loads from (see `place_finder`), `first` where they start.
+    """
+    vector, size_a, line = tiling.vector, tiling.size_a, tiling.columns
+    multiply_add = multiplier(name, DOWN, ACROSS)
+    load_a = fragment_loader([(half, i * 16 * CHUNKS * vector) for i in range(DOWN)], transposed=False)
+    if vector == 8:
+        load_b = fragment_loader([(place, size_a + half * 16 * line) for place in range(PLACES)], transposed=True)
+    else:
+        load_b = number_loader(  # TF32 has no transposing load
+            [
+                (j % PLACES, size_a + (half * 8 + each * 4) * line + j // PLACES * PLACES * 8)
+                for j in range(ACROSS)
+                for each in range(2)
+            ]
+        )
+
+    @inlined
+    def multiply(sums, a_part, b_part, tiles, from_a, from_b, first):
+        load_b(b_part, tiles, from_b, first)
+        load_a(a_part, tiles, from_a, first)
+        multiply_add(sums, 0, a_part, 0, b_part, 0)
+
+    return multiply
+
+
+def tile_multiplier(tiling: Tiling, name: str) -> Any:
+    """Return a device function that adds the product of a pair of tiles to the sums of a warp."""
+    lower, upper = (half_multiplier(tiling, name, half) for half in range(2))
+
+    @inlined
+    def multiply(sums, a_part, b_part, tiles, from_a, from_b, first):
+        lower(sums, a_part, b_part, tiles, from_a, from_b, first)
+        upper(sums, a_part, b_part, tiles, from_a, from_b, first)
+
+    return multiply
+
+
+def place_finder(vector: int, b_chunks: int) -> Any:
+    """Return a device function that finds where in a pair of tiles a lane loads its rows of fragments from."""
+    halves = vector == 8
+
+    @inlined
+    def find(from_a, from_b, lane, row, column):
+        for half in range(2):
+            chunk = half * 2 + lane // 16 ^ lane // 2 % CHUNKS
+            from_a[half] = kept(((row + lane % 16) * CHUNKS + chunk) * vector)
+        for place in range(PLACES):
+            if halves:
+                chunk = column // 8 + place * 2 + lane // 16 ^ lane % 8
+                from_b[place] = kept((lane % 16 * b_chunks + chunk) * vector)
+            else:
+                at = column + place * 8 + lane // 4
+                chunk = at // 4 ^ lane % 4 * 2
+                from_b[place] = kept((lane % 4 * b_chunks + chunk) * vector + at % 4)
+
+    return find
+
+
 def edge_pair_copier(tiling: Tiling) -> Any:
     """Return a device function that starts to copy a pair of tiles, from term `term` on, and closes the group."""
     threads, vector, size_a = tiling.threads, tiling.vector, tiling.size_a
@@ -173,8 +180,8 @@ def edge_pair_copier(tiling: Tiling) -> Any:
 
     @inlined
     def copy(tiles, first, thread, a, b, top, left, term):
-        copy_a(tiles, first, thread, a, top, term)
-        copy_b(tiles, first + size_a, thread, b, term, left)
+        copy_a(tiles, first, thread, a, a.shape, top, term)
+        copy_b(tiles, first + size_a, thread, b, b.shape, term, left)
         commit_copies()
 
     return copy
@@ -264,7 +271,7 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
     tiling = Tiling(rows, columns, threads, vector)
     depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
     copy_pair, find_starts, find_thread = edge_pair_copier(tiling), start_finder(tiling), thread_finder(tiling, block)
-    multiply = tile_multiplier(dtype.name, vector, tiling.size_a, tiling.b_chunks)
+    multiply = tile_multiplier(tiling, dtype.name)
     go, find_places, put = whole_tiles(tiling, multiply), place_finder(vector, tiling.b_chunks), storer(DOWN, ACROSS)
 
     @inlined

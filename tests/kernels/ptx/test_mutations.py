@@ -14,7 +14,7 @@ pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is n
 from gpuexplore.operations.kernel_targets import capabilities_for
 from scripts.compiled_kernels import kernels
 from scripts.compiled_kernels import key as key_of
-from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for, ptx_of
+from tests.kernels.ptx.launches import EXECUTED, dynamic_shared_bytes, is_right, launched, lengths_for, ptx_of
 
 BEST = "matmul/numba-cuda/"  # made of other steps
 BOUND = "bound off by one"
@@ -40,8 +40,8 @@ def mutated():
     seen = set()
     for operation, implementation, dtype in kernels():
         key = key_of(operation, implementation, dtype)
-        narrow = implementation.dtypes and "fp64" not in implementation.dtypes
-        if not key.startswith(BEST) and (narrow or (operation.name, implementation.name) not in seen):
+        asynchronous = dynamic_shared_bytes(key) > 0
+        if not key.startswith(BEST) and (asynchronous or (operation.name, implementation.name) not in seen):
             seen.add((operation.name, implementation.name))
             yield pytest.param((operation, implementation, dtype), id=key)
 

@@ -1,0 +1,390 @@
+"""Tensor cores as in numba-cuda-tensorcore of the matrix product where they take the dtype, else the implicit product.
+
+The weights, (o, c·r²), are copied as A there; the patches, (c·r², b·h·w), are numbers that lie wherever the
+neighbourhood puts them, so each is loaded on its own while a tile is multiplied, and stored in the tile after it. A
+tile has terms of four parts of the channels: the same lines and places of the neighbourhood in each, so what is outside
+of the image is looked at once for four numbers. Channels that are no multiple of four parts, images that are no
+multiple of a thread's pixels and large neighbourhoods are read with a look at every number.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
+from gpuexplore.kernels.intrinsics.patches import REACH, Share, patch_filler, patch_loader
+from gpuexplore.kernels.intrinsics.sums import pixels_storer
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, kept, read, vector_length, write
+from gpuexplore.operations.conv2d import ON_TENSOR_CORES, THREAD_TILE, WARP_PATCH_TILES, numba_cuda_implicit
+from gpuexplore.operations.matmul import numba_cuda_best, warp_tile
+from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
+    ACROSS,
+    CHUNKS,
+    DOWN,
+    FRAGMENTS,
+    IN_FLIGHT,
+    PLACES,
+    STAGES,
+    SUMS,
+    WARP_TILE,
+    Tiling,
+    edge_copier,
+    half_multiplier,
+    place_finder,
+    thread_finder,
+    tile_multiplier,
+)
+
+NEIGHBOURS = 4  # pixels that a thread loads of a term, or fewer
+LOWER, UPPER = (0, 1), (2, 3)  # parts of the channels that are loaded while a half of a tile is multiplied
+TAPS = REACH * REACH  # places of the largest neighbourhood
+EVERYWHERE = (1 << 2 * REACH) - 1  # bits of a pixel that no image has
+MOST_NUMBERS = 2**31 - 1  # of an image batch whose places 32 bits hold
+OUTSIDE = -(2**30)  # a line above every image, however far down the neighbourhood reaches
+
+
+def share_of(tiling: Tiling) -> Share:
+    """Return what a thread loads of a tile of patches."""
+    numbers = tiling.columns * tiling.vector // tiling.threads
+    pixels = min(NEIGHBOURS, numbers)
+    return Share(groups=numbers // pixels, pixels=pixels, part=tiling.vector * tiling.columns)
+
+
+def patch_copier(tiling: Tiling) -> Any:
+    """Return a device function that copies a tile of patches from term `term` on, with a look at every number.
+
+    `pixel`: where the patch of the thread's column starts, as an element, a line and a place in it.
+    """
+    columns, vector, b_chunks, turn, depth = tiling.columns, tiling.vector, tiling.b_chunks, tiling.turn_b, tiling.depth
+    sweep = tiling.threads // columns
+
+    @inlined
+    def copy(tiles, first, thread, x, r, pixel, term):
+        start, top, left = pixel
+        _, channels, height, width = x.shape
+        column, at = thread % columns, term + thread // columns
+        channel, down, right = at // (r * r), at // r % r, at % r
+        for line in range(thread // columns, depth, sweep):
+            inside = channel < channels and 0 <= top + down < height and 0 <= left + right < width
+            place = start + (channel * height + down) * width + right
+            value = read(x, place) if inside else tiles.dtype.type(0)
+            turned = column // vector ^ line * turn // 2 % 8
+            write(tiles, first + (line * b_chunks + turned) * vector + column % vector, value)
+            right, down, channel = right + sweep % r, down + sweep // r % r, channel + sweep // (r * r)
+            if right >= r:
+                right, down = right - r, down + 1
+            if down >= r:
+                down, channel = down - r, channel + 1
+
+    return copy
+
+
+def by_number(tiling: Tiling, name: str) -> Any:
+    """Return a device function that adds up a block's tile with a look at every number of the patches."""
+    rows, columns, threads, vector, size = tiling.rows, tiling.columns, tiling.threads, tiling.vector, tiling.size
+    depth, size_a, multiply = tiling.depth, tiling.size_a, tile_multiplier(tiling, name)
+    copy_a, copy_b = edge_copier(rows, CHUNKS, threads, vector, turn=1), patch_copier(tiling)
+
+    @inlined
+    def copy_pair(tiles, first, thread, arrays, pixel, top, term):
+        x, weights, (channels, r, k) = arrays
+        copy_a(tiles, first, thread, weights, (channels, k), top, term)
+        copy_b(tiles, first + size_a, thread, x, r, pixel, term)
+        commit_copies()
+
+    @inlined
+    def add_up(sums, fragments, tiles, thread, arrays, corner):
+        (a_part, b_part, from_a, from_b), (x, _, (_, r, k)), (top, left) = fragments, arrays, corner
+        images, channels, height, width = x.shape
+        at, plane = left + thread % columns, height * width
+        y, z = at % plane // width - r // 2, at % width - r // 2
+        pixel = at // plane * channels * plane + y * width + z, y if at < images * plane else OUTSIDE, z
+        for ahead in range(STAGES - 1):
+            copy_pair(tiles, ahead * size, thread, arrays, pixel, top, ahead * depth)
+        for tile in range((k + depth - 1) // depth):
+            wait_for_copies(IN_FLIGHT)
+            cuda.syncthreads()
+            ahead = tile + STAGES - 1
+            copy_pair(tiles, ahead % STAGES * size, thread, arrays, pixel, top, ahead * depth)
+            multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
+
+    return add_up
+
+
+def start_finder(tiling: Tiling) -> Any:
+    """Return a device function that finds where a thread's copies of the weights start, and returns their place."""
+    (loads, _), lines, vector = tiling.loads, tiling.threads // CHUNKS, tiling.vector
+
+    @inlined
+    def find(starts, thread, top, channels, k):
+        line, chunk = thread // CHUNKS, thread % CHUNKS
+        for load in range(loads):
+            starts[load] = kept(min(top + line + load * lines, channels - 1) * k + chunk * (k // CHUNKS))
+        return kept((line * CHUNKS + (chunk ^ line // 2 % CHUNKS)) * vector)
+
+    return find
+
+
+def pixel_finder(tiling: Tiling, share: Share) -> Any:
+    """Return a device function that finds which pixels a thread loads, and returns the place of its first term.
+
+    `places` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `outside` one for each
+    two pixels; the place of a term is that in the neighbourhood, line by line.
+    """
+    (groups, pixels), (vector, b_chunks, size_a, turn) = (share.groups, share.pixels), places_of(tiling)
+    lanes, apart = tiling.columns // (groups * pixels), tiling.columns // groups
+
+    @inlined
+    def find(places, outside, into, x, r, thread, left):
+        images, channels, height, width = x.shape
+        plane, pad, term = height * width, r // 2, thread // lanes
+        down, right = term // r % r - pad, term % r - pad
+        turned = term * turn // 2 % 8
+        for group in range(groups):
+            column = thread % lanes * pixels + group * apart
+            at = left + column
+            image, place = at // plane, at % plane
+            for j in range(0, pixels, 2):
+                both = outside_of(place + j, height, width, pad) | outside_of(place + j + 1, height, width, pad) << 16
+                outside[group * pixels // 2 + j // 2] = np.int32(both if at < images * plane else EVERYWHERE * 65537)
+            first = (image * channels + term // (r * r)) * plane + place + down * width + right
+            places[group] = np.int32(first if at < images * plane else 0)
+            into[group] = kept(size_a + (term * b_chunks + (column // vector ^ turned)) * vector + column % vector)
+        return np.int32(term % (r * r))
+
+    return find
+
+
+@inlined
+def outside_of(place, height, width, pad):
+    """Return the bits of the lines and places that the neighbourhood of a pixel does not have (see `patches`)."""
+    y, z, r = place // width, place % width, 2 * pad + 1
+    lines = (1 << min(height + pad - y, r)) - (1 << max(pad - y, 0))
+    places = (1 << min(width + pad - z, r)) - (1 << max(pad - z, 0))
+    return EVERYWHERE ^ (lines | places << REACH)
+
+
+def places_of(tiling: Tiling) -> tuple[int, int, int, int]:
+    """Return what decides where a number of the patches lies in a pair of tiles."""
+    return tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
+
+
+def neighbourhood_filler(tiling: Tiling) -> Any:
+    """Return a device function that writes down of all places of the neighbourhood, with all threads.
+
+    In `asked` what each asks for (see `patches`), in `further` how many elements a thread's next term lies behind, and
+    in `following` its place.
+    """
+    threads, vector = tiling.threads, tiling.vector
+
+    @inlined
+    def fill(asked, further, following, thread, x, r):
+        _, _, height, width = x.shape
+        for tap in range(thread, r * r, threads):
+            term = tap + vector
+            down, right = term // r % r - tap // r, term % r - tap % r
+            further[tap] = np.int32(term // (r * r) * (height * width) + down * width + right)
+            following[tap] = np.int32(term % (r * r))
+            asked[tap] = np.int32((1 << tap // r | 1 << REACH + tap % r) * 65537)
+        cuda.syncthreads()
+
+    return fill
+
+
+def pixel_stepper(share: Share) -> Any:
+    """Return a device function that goes on to a thread's next term, and returns its place in the neighbourhood."""
+    groups = share.groups
+
+    @inlined
+    def go_on(places, further, following, tap):
+        for group in range(groups):
+            places[group] = np.int32(places[group] + further[tap])
+        return following[tap]
+
+    return go_on
+
+
+def whole_tiles(tiling: Tiling, name: str, share: Share) -> Any:
+    """Return a device function that goes along the terms as long as there is another tile to be loaded.
+
+    `start` and `end`: terms of a part of the channels, of the first tile that it starts to load and the first that it
+    does not. Returns the place of the thread's next term.
+    """
+    vector, size, loads = tiling.vector, tiling.size, tiling.loads[0]
+    copy_a, go_on = vectors_copier(loads, tiling.threads * vector), pixel_stepper(share)
+    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(share)
+    multiply_lower, multiply_upper = (half_multiplier(tiling, name, half) for half in range(2))
+
+    def stage(number: int) -> Any:
+        """Return what is done with one of the pairs that the loop takes at a time."""
+        now, free, ahead = number * size, (number + STAGES - 1) % STAGES * size, number * vector
+
+        @inlined
+        def step(sums, fragments, tiles, staged, arrays, patches, copies, term, tap):
+            (a_part, b_part, from_a, from_b), (x, weights, apart) = fragments, arrays
+            (places, outside, into, asked, further, following), (starts, into_a) = patches, copies
+            wait_for_copies(IN_FLIGHT)
+            cuda.syncthreads()
+            load_lower(staged, x, places, apart, asked[tap], outside)
+            copy_a(tiles, into_a + free, weights, starts, term + ahead)
+            commit_copies()
+            multiply_lower(sums, a_part, b_part, tiles, from_a, from_b, now)
+            fill_lower(tiles, staged, into, free)
+            load_upper(staged, x, places, apart, asked[tap], outside)
+            multiply_upper(sums, a_part, b_part, tiles, from_a, from_b, now)
+            fill_upper(tiles, staged, into, free)
+            return go_on(places, further, following, tap)
+
+        return step
+
+    first, second, third, last = map(stage, range(STAGES))
+
+    @inlined
+    def go(sums, fragments, tiles, staged, arrays, patches, copies, start, end, tap):
+        for term in range(start, end, STAGES * vector):
+            tap = first(sums, fragments, tiles, staged, arrays, patches, copies, term, tap)
+            tap = second(sums, fragments, tiles, staged, arrays, patches, copies, term, tap)
+            tap = third(sums, fragments, tiles, staged, arrays, patches, copies, term, tap)
+            tap = last(sums, fragments, tiles, staged, arrays, patches, copies, term, tap)
+        return tap
+
+    return go
+
+
+def halves_of(share: Share) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return what loads, and what stores, the lower and the upper two parts of the channels."""
+    return (
+        (patch_loader(share, LOWER), patch_loader(share, UPPER)),
+        (patch_filler(share, LOWER), patch_filler(share, UPPER)),
+    )
+
+
+def by_part(tiling: Tiling, name: str, share: Share) -> Any:
+    """Return a device function that adds up a block's tile where all tiles are whole."""
+    vector, size, depth, loads = tiling.vector, tiling.size, tiling.depth, tiling.loads[0]
+    groups, pairs, held = share.groups, share.groups * share.pixels // 2, 2 * share.groups * share.pixels
+    find_starts, find_pixels = start_finder(tiling), pixel_finder(tiling, share)
+    write_down, go, go_on = neighbourhood_filler(tiling), whole_tiles(tiling, name, share), pixel_stepper(share)
+    copy_a = vectors_copier(loads, tiling.threads * vector)
+    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(share)
+    multiply = tile_multiplier(tiling, name)
+
+    @inlined
+    def load_pair(tiles, staged, arrays, patches, copies, first, term, tap):
+        (x, weights, apart), (starts, into_a) = arrays, copies
+        places, outside, into, asked, further, following = patches
+        copy_a(tiles, into_a + first, weights, starts, term)
+        load_lower(staged, x, places, apart, asked[tap], outside)
+        fill_lower(tiles, staged, into, first)
+        load_upper(staged, x, places, apart, asked[tap], outside)
+        fill_upper(tiles, staged, into, first)
+        return go_on(places, further, following, tap)
+
+    @inlined
+    def add_up(sums, fragments, tiles, thread, arrays, corner):
+        asked = cuda.shared.array(TAPS, np.int32)
+        further = cuda.shared.array(TAPS, np.int32)
+        following = cuda.shared.array(TAPS, np.int32)
+        staged = cuda.local.array(held, np.uint32)
+        places, into = cuda.local.array(groups, np.int32), cuda.local.array(groups, np.int32)
+        outside, starts = cuda.local.array(pairs, np.int32), cuda.local.array(loads, np.uint32)
+        (a_part, b_part, from_a, from_b), (x, weights, (channels, r, k)), (top, left) = fragments, arrays, corner
+        write_down(asked, further, following, thread, x, r)
+        tap = find_pixels(places, outside, into, x, r, thread, left)
+        copies = starts, find_starts(starts, thread, top, channels, k)
+        patches = places, outside, into, asked, further, following
+        sources = x, weights, np.int32(x.shape[1] // CHUNKS * (x.shape[2] * x.shape[3]))
+        count = k // depth
+        for ahead in range(STAGES - 1):
+            if ahead < count:
+                tap = load_pair(tiles, staged, sources, patches, copies, ahead * size, ahead * vector, tap)
+            commit_copies()
+        done = max(count - STAGES + 1, 0) // STAGES * STAGES
+        start, end = (STAGES - 1) * vector, (STAGES - 1 + done) * vector
+        tap = go(sums, fragments, tiles, staged, sources, patches, copies, start, end, tap)
+        count = kept(x.shape[1]) * (r * r) // depth  # so that it takes no registers before
+        for tile in range(max(count - STAGES + 1, 0) // STAGES * STAGES, count):
+            wait_for_copies(IN_FLIGHT)
+            cuda.syncthreads()
+            ahead = tile + STAGES - 1
+            if ahead < count:
+                free = ahead % STAGES * size
+                tap = load_pair(tiles, staged, sources, patches, copies, free, ahead * vector, tap)
+            commit_copies()
+            multiply(sums, a_part, b_part, tiles, from_a, from_b, tile % STAGES * size)
+
+    return add_up
+
+
+def image_storer(tiling: Tiling) -> Any:
+    """Return a device function that stores a thread's sums, each in the image that its pixel belongs to.
+
+    Everything is computed from the thread's number again, so that it takes no registers before.
+    """
+    rows, columns, store = tiling.rows, tiling.columns, pixels_storer(DOWN, ACROSS)
+    warps_across = columns // WARP_TILE
+
+    @inlined
+    def put(out, sums, thread):
+        images, channels, height, width = out.shape
+        warp, lane, plane, left = thread // WARP, thread % WARP, height * width, kept(cuda.blockIdx.x) * columns
+        image, top = left // plane, kept(cuda.blockIdx.y) * rows + warp // warps_across * WARP_TILE + lane // 4
+        place = left % plane + warp % warps_across * WARP_TILE + lane % 4 * 2
+        start, end = (image * channels + top) * plane, (images - image) * plane
+        store(out, sums, start, place, end, plane, channels * plane, channels - top)
+
+    return put
+
+
+def product_kernel(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel of a dtype that the tensor cores take."""
+    element, (width, height), kind = dtype.storage, block, sum_type(dtype)
+    vector = vector_length(element)
+    rows, columns = warp_tile(block)
+    tiling = Tiling(rows, columns, width * height, vector)
+    share, find_thread, put = share_of(tiling), thread_finder(tiling, block), image_storer(tiling)
+    pixels, find_places, threads = share.pixels, place_finder(vector, tiling.b_chunks), tiling.threads
+    add_parts, add_numbers = by_part(tiling, dtype.name, share), by_number(tiling, dtype.name)
+
+    def conv2d(x, weights, out):
+        tiles = cuda.shared.array(0, element, ALIGNMENT)
+        sums = cuda.local.array(SUMS, kind)
+        a_part, b_part = cuda.local.array(FRAGMENTS, np.uint32), cuda.local.array(FRAGMENTS, np.uint32)
+        from_a, from_b = cuda.local.array(2, np.int32), cuda.local.array(PLACES, np.int32)
+        (thread, lane, row, column), (channels, terms, r, _) = find_thread(), weights.shape
+        corner, plane = (cuda.blockIdx.y * rows, cuda.blockIdx.x * columns), x.shape[2] * x.shape[3]
+        fragments, arrays = (a_part, b_part, from_a, from_b), (x, weights, (channels, r, terms * r * r))
+        find_places(from_a, from_b, lane, row, column)
+        clear(sums, SUMS)
+        if r <= REACH and terms % (CHUNKS * vector) == 0 and plane % pixels == 0 and x.size <= MOST_NUMBERS:
+            add_parts(sums, fragments, tiles, thread, arrays, corner)
+        else:
+            add_numbers(sums, fragments, tiles, thread, arrays, corner)
+        put(out, sums, kept(thread) & (threads - 1))
+
+    return conv2d
+
+
+def passes_of(block: Block) -> int:
+    """Return how many tiles of numba-cuda-implicit lie below each other in a tile of 64 x 64 sums of each warp."""
+    return warp_tile(block)[0] // (THREAD_TILE[0] * block[1])
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
+    if dtype.name not in ON_TENSOR_CORES:
+        return numba_cuda_implicit.tiles_kernel(dtype, block, passes_of(block))
+    return product_kernel(dtype, block)
+
+
+KERNEL = CudaKernel(
+    make,
+    WARP_PATCH_TILES,
+    resident_threads=numba_cuda_best.KERNEL.resident_threads,
+    dynamic_shared_bytes=numba_cuda_best.KERNEL.dynamic_shared_bytes,
+)
+build = KERNEL.build
