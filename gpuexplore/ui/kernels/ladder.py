@@ -145,7 +145,7 @@ def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
     of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.gpu.key)
     show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
     st.caption(
-        f"No run can be faster on {choice.gpu.name}: what the instructions of each kernel's main loop allow at most. "
+        f"At the rated clock of {choice.gpu.name} no run is faster: what each kernel's main loop allows at most. "
         "Memory, bank conflicts, barriers and edges come on top. A bound, not a measurement."
     )
 
