@@ -6,10 +6,10 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.kernels.block_steps import Stretch
-from gpuexplore.charts.block_arrays import AROUND, ASKED_COLOR, LEGEND, MOVED_COLOR
+from gpuexplore.charts.block_arrays import AROUND, LEGEND, REQUESTED_COLOR, UNUSED_COLOR
 
 WORKS, WAITS = "works", "waits at a barrier"
-COLORS = alt.Scale(domain=[WORKS, WAITS], range=[ASKED_COLOR, MOVED_COLOR])
+COLORS = alt.Scale(domain=[WORKS, WAITS], range=[REQUESTED_COLOR, UNUSED_COLOR])
 TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#0f151d' : '#e6e9ee'")
 FEW, ROW_HEIGHT, LOW_ROW_HEIGHT = 8, 22, 13
 COLUMNS = ("warp", "first", "last", "what", "said")

@@ -293,7 +293,8 @@ def test_block_is_told_with_its_result_and_what_a_step_costs(page, asked):
     told = texts(app.markdown)
 
     assert not app.exception
-    assert "**Right** beside the reference in float64" in told
+    assert "**Correct**: relative error" in told
+    assert "against the float64 reference (tolerance" in told
     assert "No race and no error." in told
     assert "take 8 wavefronts; without bank conflicts, 4." in told
     assert "#### Warp 0 reads 32 elements of A in 4 sectors of 32 bytes: 128 of 128 bytes moved are useful" in told
@@ -376,7 +377,15 @@ def test_kernel_that_goes_wrong_is_shown_with_its_faults(page, asked, monkeypatc
     app = page("kernels", **ADDING)
 
     assert "out of bounds" in texts(app.error)
-    assert "**Wrong** beside the reference" in texts(app.markdown)
+    assert "**Incorrect**: relative error" in texts(app.markdown)
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [((), "No race and no error."), (("a race",), "1 race or error."), (("a race", "an error"), "2 races or errors.")],
+)
+def test_races_and_errors_are_counted(faults, said):
+    assert said in interpreter.outcome(replace(block_run(), faults=faults))
 
 
 OWN_GPU = {"op": "vector_add", "impl": "numba-cuda-naive", "block": "1024", "gpu": "own"}

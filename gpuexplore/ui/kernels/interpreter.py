@@ -125,11 +125,17 @@ def outcome(run: BlockRun) -> list[str]:
     error, allowed = run.accuracy.relative_error, run.accuracy.tolerance
     found = "not a number" if error is None else f"{error:.1e}"
     return [
-        f"**{'Right' if run.is_right else 'Wrong'}** beside the reference in float64: relative error {found}, where "
-        f"rounding explains {allowed:.1e}.",
-        "No race and no error." if not run.faults else f"{len(run.faults)} races or errors.",
+        f"**{'Correct' if run.is_right else 'Incorrect'}**: relative error {found} against the float64 reference "
+        f"(tolerance {allowed:.1e}).",
+        _fault_count(len(run.faults)),
         *block_costs(run),
     ]
+
+
+def _fault_count(count: int) -> str:
+    if count == 0:
+        return "No race and no error."
+    return "1 race or error." if count == 1 else f"{count} races or errors."
 
 
 def block_costs(run: BlockRun) -> list[str]:
