@@ -83,11 +83,11 @@ def _show_memory(run: BlockRun, step: TraceStep) -> None:
 
 
 def _draw_array(array: RunArray, access: Access, before: Sequence[TraceStep], of: tuple[object, ...]) -> None:
-    show_chart(lambda: array_picture(array, access, before), of, key="chart.array")
+    show_chart(lambda: array_picture(array, access, before), of, key=f"chart.array.{of[-1]}")
 
 
 def _draw_banks(access: Access, title: str, of: tuple[object, ...]) -> None:
-    show_chart(lambda: bank_picture(passes_of(access), title), of, key="chart.banks")
+    show_chart(lambda: bank_picture(passes_of(access), title), of, key=f"chart.banks.{of[-1]}")
 
 
 def _shared_title(access: Access, run: BlockRun) -> str:
