@@ -380,6 +380,23 @@ def test_kernel_that_goes_wrong_is_shown_with_its_faults(page, asked, monkeypatc
     assert "**Incorrect**: relative error" in texts(app.markdown)
 
 
+def test_step_that_touches_one_memory_twice_is_shown_with_both(page, asked, monkeypatch):
+    run = block_run(pitch=8)
+    halves = tuple(
+        replace(access, lanes=access.lanes[part], addresses=access.addresses[part])
+        for access in (run.steps[0].accesses[0], run.steps[1].accesses[0])
+        for part in (slice(16), slice(16, 28))
+    )
+    twice = replace(run.steps[0], accesses=halves)
+    monkeypatch.setattr(interpreter, "interpret", lambda _: replace(run, steps=(twice, *run.steps[1:])))
+    app = page("kernels", **ADDING, step="1")
+    specs = str([chart.proto.spec for chart in app.get("vega_lite_chart")])
+
+    assert not app.exception
+    for said in ("16 elements in 2 sectors", "12 elements in 2 sectors", "16 words in", "12 words in"):
+        assert said in specs
+
+
 @pytest.mark.parametrize(
     ("faults", "said"),
     [((), "No race and no error."), (("a race",), "1 race or error."), (("a race", "an error"), "2 races or errors.")],

@@ -77,17 +77,19 @@ def _show_memory(run: BlockRun, step: TraceStep) -> None:
         array = array_of(access, run.arrays) if access.memory == "global" else None
         if array is not None:
             before = run.steps[: step.number - 1]
-            _draw_array(array, access, before, of)
+            _draw_array(array, access, before, of=of, key=f"chart.array.{index}")
         elif access.memory == "shared":
-            _draw_banks(access, _shared_title(access, run), of)
+            _draw_banks(access, _shared_title(access, run), of=of, key=f"chart.banks.{index}")
 
 
-def _draw_array(array: RunArray, access: Access, before: Sequence[TraceStep], of: tuple[object, ...]) -> None:
-    show_chart(lambda: array_picture(array, access, before), of, key=f"chart.array.{of[-1]}")
+def _draw_array(
+    array: RunArray, access: Access, before: Sequence[TraceStep], *, of: tuple[object, ...], key: str
+) -> None:
+    show_chart(lambda: array_picture(array, access, before), of, key=key)
 
 
-def _draw_banks(access: Access, title: str, of: tuple[object, ...]) -> None:
-    show_chart(lambda: bank_picture(passes_of(access), title), of, key=f"chart.banks.{of[-1]}")
+def _draw_banks(access: Access, title: str, *, of: tuple[object, ...], key: str) -> None:
+    show_chart(lambda: bank_picture(passes_of(access), title), of, key=key)
 
 
 def _shared_title(access: Access, run: BlockRun) -> str:

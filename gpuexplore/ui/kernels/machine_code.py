@@ -64,7 +64,10 @@ def _show_bound(facts: LoopFacts, bound: InstructionBound) -> None:
     at_most = format_flop_per_s(bound.flop_per_s) if bound.flop_per_s else format_bytes_per_s(bound.bytes_per_s)
     share = format_percent(bound.share_of_peak) if bound.share_of_peak else "–"
     figures = {
-        "Upper bound": (at_most, "At the rated clock no run of this machine code is faster. A bound, not a measurement"),
+        "Upper bound": (
+            at_most,
+            "At the rated clock no run of this machine code is faster. A bound, not a measurement",
+        ),
         "Of its units' peak": (share, "The bound over the peak of the units that compute, as MFU is"),
         "Main loop": (str(facts.instructions) if facts.is_loop else "none", "Instructions of one pass"),
         "Multiply-adds": (
