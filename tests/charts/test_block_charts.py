@@ -1,4 +1,4 @@
-from gpuexplore.analysis.kernels.block_steps import stretches
+from gpuexplore.analysis.kernels.block_steps import barrier_intervals
 from gpuexplore.analysis.kernels.memory_access import passes_of
 from gpuexplore.charts.block_arrays import (
     BEFORE,
@@ -74,7 +74,7 @@ def test_no_conflict_is_said_too():
 
 
 def test_timeline_shows_who_works_and_who_waits():
-    spec = warp_timeline(stretches(block_run()), 4, 12).to_dict()
+    spec = warp_timeline(barrier_intervals(block_run()), 4, 12).to_dict()
 
     assert [(row["warp"], row["first"], row["last"]) for row in rows(spec, WAITS)] == [("warp 0", 3.5, 6.5)]
     assert len(rows(spec, WORKS)) == 4

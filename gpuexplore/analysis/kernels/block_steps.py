@@ -46,7 +46,7 @@ class SharedTotal:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BarrierInterval:
     """What a warp does between two barriers: it works from one step to another, then waits until all have arrived.
 
     Attributes:
@@ -94,7 +94,7 @@ def arrivals(step: TraceStep, run: BlockRun) -> tuple[list[int], list[int]]:
     return arrived, [warp for warp in counts if warp not in arrived]
 
 
-def stretches(run: BlockRun) -> list[Stretch]:
+def barrier_intervals(run: BlockRun) -> list[BarrierInterval]:
     """Return what the warps do between barriers, in the order in which they begin."""
     phases = dict.fromkeys(range(run.warps), 0)
     found: dict[tuple[int, int], list[TraceStep]] = {}
@@ -106,7 +106,9 @@ def stretches(run: BlockRun) -> list[Stretch]:
         if steps[-1].is_barrier:
             arrived[phase] = max(arrived.get(phase, 0), steps[-1].number)
     return [
-        Stretch(warp, phase, steps[0].number, steps[-1].number, arrived[phase] if steps[-1].is_barrier else None)
+        BarrierInterval(
+            warp, phase, steps[0].number, steps[-1].number, arrived[phase] if steps[-1].is_barrier else None
+        )
         for (phase, warp), steps in found.items()
     ]
 
@@ -171,7 +173,7 @@ def steps_of(run: BlockRun, warp: int) -> list[TraceStep]:
     return [step for step in run.steps if step.warp == warp]
 
 
-def most_telling(run: BlockRun, warp: int) -> int:
+def costliest_read(run: BlockRun, warp: int) -> int:
     """Return which of the warp's steps, from 1, moves the most sectors for what it reads; the first of several."""
     sectors = [
         sum(request_of(access).sectors for access in step.accesses if access.memory == "global" and not access.writes)

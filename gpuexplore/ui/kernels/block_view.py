@@ -6,12 +6,12 @@ import streamlit as st
 
 from gpuexplore.analysis.kernels.block_steps import (
     array_of,
+    barrier_intervals,
+    costliest_read,
     effect,
     moments,
-    most_telling,
     sentence,
     steps_of,
-    stretches,
 )
 from gpuexplore.analysis.kernels.memory_access import passes_of
 from gpuexplore.charts.block_arrays import array_overview, array_picture
@@ -38,7 +38,7 @@ def show_steps(run: BlockRun, warp: int) -> None:
     if not steps:
         st.info(f"Warp {warp} has no step among the first {len(run.steps):,} of the block.", icon=":material/info:")
         return
-    default = most_telling(run, warp)
+    default = costliest_read(run, warp)
     label = f"Step of warp {warp} (of {len(steps):,}): a load, a store or a barrier"
     place = url_widgets.slider(label, STEP, len(steps), default) if len(steps) > 1 else 1
     _show_moments(moments(run, warp), place, len(steps))
@@ -148,7 +148,7 @@ def _draw_overview(array: RunArray, access: Access | None, before: Sequence[Trac
 
 def _show_warps(run: BlockRun, step: TraceStep) -> None:
     show_chart(
-        lambda: warp_timeline(stretches(run), step.number, len(run.steps)),
+        lambda: warp_timeline(barrier_intervals(run), step.number, len(run.steps)),
         (run.request, step.number),
         key="chart.warps",
     )

@@ -1,16 +1,16 @@
 import pytest
 
 from gpuexplore.analysis.kernels.block_steps import (
-    Stretch,
+    BarrierInterval,
     array_totals,
     arrivals,
+    barrier_intervals,
+    costliest_read,
     effect,
     moments,
-    most_telling,
     sentence,
     shared_totals,
     steps_of,
-    stretches,
 )
 from tests.measure.made_block import block_run
 
@@ -49,12 +49,12 @@ def test_warps_wait_for_the_last_one():
     assert effect(run.steps[2], run) == "barrier: 1 of 2 warps are there"
 
 
-def test_stretches_end_at_barriers_and_wait_for_the_last_arrival():
-    assert stretches(block_run()) == [
-        Stretch(0, 0, 1, 3, 6),
-        Stretch(1, 0, 4, 6, 6),
-        Stretch(0, 1, 7, 9, None),
-        Stretch(1, 1, 10, 12, None),
+def test_intervals_end_at_barriers_and_wait_for_the_last_arrival():
+    assert barrier_intervals(block_run()) == [
+        BarrierInterval(0, 0, 1, 3, 6),
+        BarrierInterval(1, 0, 4, 6, 6),
+        BarrierInterval(0, 1, 7, 9, None),
+        BarrierInterval(1, 1, 10, 12, None),
     ]
 
 
@@ -89,4 +89,4 @@ def test_each_warp_has_steps_of_its_own(warp):
     run = block_run()
 
     assert {step.warp for step in steps_of(run, warp)} == {warp}
-    assert most_telling(run, warp) == 1
+    assert costliest_read(run, warp) == 1
