@@ -19,28 +19,18 @@ MOST_LANES = 4  # that a sentence names
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayTotal:
-    """The accesses of a block to one array in one direction."""
+class BlockTotal:
+    """What the steps of a block that were kept cost together.
 
-    array: str
-    verb: str
-    requests: int
-    sectors: int
+    Attributes:
+        moved_bytes: of device memory, in whole sectors, each request by itself.
+        useful_bytes: that the lanes asked for.
+        wavefronts: passes through the banks of shared memory.
+        fewest: passes without any bank conflict.
+    """
+
+    moved_bytes: int
     useful_bytes: int
-    fewest_sectors: int
-
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes of all sectors."""
-        return self.sectors * SECTOR_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class SharedTotal:
-    """The accesses of a block to shared memory in one direction."""
-
-    verb: str
-    accesses: int
     wavefronts: int
     fewest: int
 
@@ -113,40 +103,21 @@ def barrier_intervals(run: BlockRun) -> list[BarrierInterval]:
     ]
 
 
-def array_totals(run: BlockRun) -> list[ArrayTotal]:
-    """Return what the steps that were kept read and wrote of each array."""
-    found: dict[tuple[str, str], list[Request]] = {}
-    for step in run.steps:
-        for access in step.accesses:
-            if access.memory == "global" and (array := array_of(access, run.arrays)):
-                verb = "written" if access.writes else "read"
-                found.setdefault((array.name, verb), []).append(request_of(access))
-    return [
-        ArrayTotal(
-            *key,
-            requests=len(requests),
-            sectors=sum(request.sectors for request in requests),
-            useful_bytes=sum(request.useful_bytes for request in requests),
-            fewest_sectors=sum(request.fewest_sectors for request in requests),
-        )
-        for key, requests in sorted(found.items())
+def block_total(run: BlockRun) -> BlockTotal:
+    """Return the sums over the steps that were kept; accesses outside of every array are left out."""
+    banks, accesses = BankCounter(), [access for step in run.steps for access in step.accesses]
+    requests = [request_of(access) for access in accesses if access.memory == "global" and array_of(access, run.arrays)]
+    passes = [
+        banks.count(access.addresses, access.size_bytes, access.lanes)
+        for access in accesses
+        if access.memory == "shared"
     ]
-
-
-def shared_totals(run: BlockRun) -> list[SharedTotal]:
-    """Return what the steps that were kept read and wrote of shared memory."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    banks = BankCounter()
-    for step in run.steps:
-        for access in step.accesses:
-            if access.memory == "shared":
-                verb = "written" if access.writes else "read"
-                counts = banks.count(access.addresses, access.size_bytes, access.lanes)
-                found.setdefault(verb, []).append(counts)
-    return [
-        SharedTotal(verb, len(counts), sum(taken for taken, _ in counts), sum(fewest for _, fewest in counts))
-        for verb, counts in sorted(found.items())
-    ]
+    return BlockTotal(
+        moved_bytes=sum(request.moved_bytes for request in requests),
+        useful_bytes=sum(request.useful_bytes for request in requests),
+        wavefronts=sum(taken for taken, _ in passes),
+        fewest=sum(fewest for _, fewest in passes),
+    )
 
 
 def moments(run: BlockRun, warp: int) -> Mapping[str, int]:
