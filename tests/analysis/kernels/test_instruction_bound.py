@@ -9,7 +9,7 @@ from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.kernels.sass import disassembler, facts_of
+from gpuexplore.kernels.sass import facts_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
 from tests.kernels.test_sass import code
@@ -95,12 +95,11 @@ def test_nothing_follows_from_code_that_neither_computes_nor_loads():
         ("numba-cuda-warptile", "fp32", "issue", (0.9, 1.0)),
     ],
 )
+@pytest.mark.usefixtures("nvdisasm")
 def test_rungs_on_an_h100(name, dtype, bottleneck, share):
     pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
     from gpuexplore.operations.kernel_targets import compile_for, kernel_of
 
-    if reason := disassembler.why_unavailable():
-        pytest.skip(reason)
     implementation = MATMUL.implementation_named(name)
     made = compile_for(MATMUL, implementation, DTYPES[dtype], None, "9.0")
     there = occupancy(
