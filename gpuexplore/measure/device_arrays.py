@@ -16,11 +16,10 @@ from torch import Tensor, arange, as_tensor, cat, empty, equal, from_numpy, isfi
 from gpuexplore.backends import torch as torch_backend
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.drawn import Drawn, numbers_of, quantiles
+from gpuexplore.measure.large import BLOCK_ELEMENTS
 from gpuexplore.measure.sums import TOGETHER, Sums
 from gpuexplore.model import DataMode, Device
 
-BLOCK_ELEMENTS = 2**24  # at a time: 128 MB in float64
-BLOCKS = 6  # as large that are held at once: places, hashes of them, numbers and what they become
 Array = npt.NDArray[np.float64]
 
 

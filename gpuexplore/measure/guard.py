@@ -8,7 +8,7 @@ from collections.abc import Callable
 from math import prod
 
 from gpuexplore.errors import TooLarge, TooSlow
-from gpuexplore.measure.large import is_large
+from gpuexplore.measure.large import BLOCK_ELEMENTS, BLOCKS_HELD, is_large
 from gpuexplore.measure.sums import TOGETHER
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations.contract import Operation
@@ -23,7 +23,6 @@ FLOAT64_BYTES = 8
 REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
 VALUES_KEPT = 3  # those two, and what no call has seen
 COPIES = 2  # of these rows or sums, which are put together of parts
-CHECK_BLOCKS_BYTES = 6 * 2**27  # of what is drawn, compared and multiplied on a device at a time (`device_arrays`)
 
 
 def limit_s(case: Case) -> float:
@@ -72,7 +71,7 @@ def reference_bytes(operation: Operation, shape: Shape) -> int:
     """
     (rows, length), (_, columns) = operation.inputs(shape)
     lines = max(rows // BLOCK + 3, -(-columns // TOGETHER))
-    return FLOAT64_BYTES * length * lines * COPIES + CHECK_BLOCKS_BYTES
+    return FLOAT64_BYTES * (length * lines * COPIES + BLOCKS_HELD * BLOCK_ELEMENTS)
 
 
 def check_memory(needed: int, free: int | None, device: Device) -> None:

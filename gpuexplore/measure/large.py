@@ -12,6 +12,8 @@ from gpuexplore.operations.scales import of_products
 
 LARGE = 2**26  # elements of all arrays: a product of 4730, for which the host needs seconds a set of inputs
 MATRIX = 2  # axes
+BLOCK_ELEMENTS = 2**24  # that a device draws, compares or multiplies at a time: 128 MiB in float64
+BLOCKS_HELD = 6  # as large, at once: places, hashes of them, numbers and what they become
 
 
 def is_large(operation: Operation, shape: Shape) -> bool:

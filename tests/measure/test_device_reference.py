@@ -291,9 +291,9 @@ def peak_bytes(work):
 @pytest.mark.parametrize("shape", [SHAPE, Shape.of(m=600, k=64, n=33), Shape.of(m=64, k=800, n=900)], ids=str)
 @pytest.mark.parametrize("dtype", [DTYPES["fp32"], DTYPES["bf16"]], ids=["fp32", "bf16"])
 def test_what_the_device_holds_for_a_check_is_no_more_than_the_guard_counts(monkeypatch, dtype, shape):
-    monkeypatch.setattr(device_arrays, "BLOCK_ELEMENTS", 64 * shape["k"])  # no less than a sum of columns
-    block_bytes = 8 * device_arrays.BLOCK_ELEMENTS
-    monkeypatch.setattr(guard, "CHECK_BLOCKS_BYTES", device_arrays.BLOCKS * block_bytes)
+    for module in (device_arrays, guard):
+        monkeypatch.setattr(module, "BLOCK_ELEMENTS", 64 * shape["k"])  # no less than a sum of columns
+    block_bytes = 8 * guard.BLOCK_ELEMENTS
     reference = DeviceReference(MATMUL, dtype, inputs_of(dtype, shape), 3, "cpu")
     a, b = (load_backend("torch").empty(source.shape, dtype, "cpu") for source in reference.inputs)
     device_arrays.fill(a, reference.inputs[0])  # draws the table of quantiles
