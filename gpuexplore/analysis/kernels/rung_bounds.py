@@ -5,7 +5,7 @@ from math import prod
 
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, instruction_bound
 from gpuexplore.analysis.kernels.ladder import kernels
-from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
+from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.operations.compiled import Recorded, recorded
@@ -17,8 +17,6 @@ class RungBound:
     """One kernel in its default block on one GPU; the bound is of its machine code, and no measurement."""
 
     implementation: Implementation
-    compiled: Recorded
-    occupancy: Occupancy
     bound: InstructionBound
 
 
@@ -37,4 +35,4 @@ def _rung(row: Implementation, compiled: Recorded, gpu: Accelerator) -> RungBoun
         registers_per_thread=compiled.registers_per_thread,
         shared_bytes_per_block=compiled.shared_bytes,
     )
-    return RungBound(row, compiled, full, instruction_bound(compiled.main_loop, gpu, full))
+    return RungBound(row, instruction_bound(compiled.main_loop, gpu, full))
