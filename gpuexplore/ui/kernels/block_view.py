@@ -17,7 +17,7 @@ from gpuexplore.analysis.kernels.memory_access import passes_of
 from gpuexplore.charts.block_arrays import array_overview, array_picture
 from gpuexplore.charts.block_banks import bank_picture
 from gpuexplore.charts.block_warps import warp_timeline
-from gpuexplore.kernels.ptx import Access, TraceStep
+from gpuexplore.kernels.ptx import BANKS, Access, TraceStep
 from gpuexplore.measure.interpreted import BlockRun, RunArray
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.shared.charts import show_chart
@@ -95,7 +95,7 @@ def _draw_banks(access: Access, title: str, *, of: tuple[object, ...], key: str)
 def _shared_title(access: Access, run: BlockRun) -> str:
     first = int(access.addresses.min())
     number = sum(start <= first for start in run.shared_arrays)
-    return f"Shared memory: array {number} of {len(run.shared_arrays)}, by its 32 banks"
+    return f"Shared memory: array {number} of {len(run.shared_arrays)}, by its {BANKS} banks"
 
 
 def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) -> None:
