@@ -119,7 +119,7 @@ def place_finder(vector: int, b_chunks: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Tiling:
+class StagedTiles:
     """How a block's tiles lie in shared memory: pairs of A's, `rows` lines of CHUNKS, and B's, `depth` lines.
 
     Attributes:
@@ -165,7 +165,7 @@ class Tiling:
         return 2 if self.vector == 8 else 4
 
 
-def edge_pair_copier(tiling: Tiling) -> Any:
+def edge_pair_copier(tiling: StagedTiles) -> Any:
     """Return a device function that starts to copy a pair of tiles, from term `term` on, and closes the group."""
     threads, vector, size_a = tiling.threads, tiling.vector, tiling.size_a
     copy_a = edge_copier(tiling.rows, CHUNKS, threads, vector, turn=1)
@@ -180,7 +180,7 @@ def edge_pair_copier(tiling: Tiling) -> Any:
     return copy
 
 
-def start_finder(tiling: Tiling) -> Any:
+def start_finder(tiling: StagedTiles) -> Any:
     """Return a device function that finds where a thread's copies start, and returns their first places in a pair."""
     vector, b_chunks, size_a, turn_b = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
     (a_loads, b_loads), a_lines, b_lines = tiling.loads, tiling.threads // CHUNKS, tiling.threads // b_chunks
@@ -203,7 +203,7 @@ def start_finder(tiling: Tiling) -> Any:
     return find
 
 
-def whole_tiles(tiling: Tiling, multiply: Any) -> Any:
+def whole_tiles(tiling: StagedTiles, multiply: Any) -> Any:
     """Return a device function that goes along the terms where all tiles are whole, and looks at no bounds.
 
     `start` and `end`: terms of the first pair that it starts to copy, and of the first that it does not.
@@ -239,7 +239,7 @@ def whole_tiles(tiling: Tiling, multiply: Any) -> Any:
     return go
 
 
-def thread_finder(tiling: Tiling, block: Block) -> Any:
+def thread_finder(tiling: StagedTiles, block: Block) -> Any:
     """Return a device function that gives a thread's number, its lane, and where in the block its warp's sums start."""
     (width, _), last, warps_across = block, tiling.threads - 1, tiling.columns // WARP_TILE
 
@@ -261,7 +261,7 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
     element, (width, height) = dtype.storage, block
     vector, threads, word = vector_length(element), width * height, np.float32 if dtype.name == "tf32" else np.uint32
     rows, columns = warp_tile(block)
-    tiling = Tiling(rows, columns, threads, vector)
+    tiling = StagedTiles(rows, columns, threads, vector)
     depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
     copy_pair, find_starts, find_thread = edge_pair_copier(tiling), start_finder(tiling), thread_finder(tiling, block)
     multiply = tile_multiplier(dtype.name, vector, tiling.size_a, tiling.b_chunks)
