@@ -34,9 +34,7 @@ else:
     from numba.cuda.extending import intrinsic
 
     from gpuexplore.kernels.formats.numba_cuda import narrowed
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer
-
-    _I64 = ir.IntType(64)
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, int64
 
     def storer(down: int, across: int) -> Any:
         """Return the function that stores the sums of so many products from element `start` of `out` on.
@@ -46,13 +44,11 @@ else:
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             out, (_, start), sums, (_, n), (_, below), (_, beside) = zip(signature.args, arguments, strict=True)
-            even = builder.icmp_signed("==", builder.and_(n, _whole(1)), _whole(0))
+            even = builder.icmp_signed("==", builder.and_(n, int64(1)), int64(0))
             for i, j in product(range(2 * down), range(across)):
                 first = (i // 2 * across + j) * 4 + i % 2 * 2
-                held = [
-                    builder.load(element_pointer(context, builder, sums, _whole(first + each))) for each in range(2)
-                ]
-                further = builder.add(builder.mul(n, _whole(i * ROWS)), _whole(j * COLUMNS))
+                held = [builder.load(element_pointer(context, builder, sums, int64(first + each))) for each in range(2)]
+                further = builder.add(builder.mul(n, int64(i * ROWS)), int64(j * COLUMNS))
                 inside = builder.and_(_less(builder, i * ROWS, below), _less(builder, j * COLUMNS, beside))
                 with builder.if_then(inside):
                     pair = [narrowed(context, builder, number, out[0].dtype) for number in held]
@@ -81,13 +77,10 @@ else:
             with apart:
                 builder.store(pair[0], start)
                 with builder.if_then(whole):
-                    builder.store(pair[1], builder.gep(start, [_whole(1)]))
-
-    def _whole(number: int) -> Any:
-        return ir.Constant(_I64, number)
+                    builder.store(pair[1], builder.gep(start, [int64(1)]))
 
     def _less(builder: Any, number: int, limit: Any) -> Any:
-        return builder.icmp_signed("<", _whole(number), limit)
+        return builder.icmp_signed("<", int64(number), limit)
 
 
 __all__ = ["storer"]
