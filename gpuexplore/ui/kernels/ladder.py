@@ -135,14 +135,14 @@ def _bounds(choice: KernelChoice) -> tuple[RungBound, ...]:
     if row is None:
         return ()
     backend = choice.implementation.backend
-    of = (choice.operation.name, backend, choice.dtype, row.key)
-    return BOUNDS.get(of, lambda: rung_bounds(choice.operation, backend, choice.dtype, row))
+    of = (choice.operation.name, backend, choice.dtype, choice.shape, row.key)
+    return BOUNDS.get(of, lambda: rung_bounds(choice.operation, backend, choice.shape, dtype=choice.dtype, gpu=row))
 
 
 def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
     if choice.gpu is None or not any(rung.bound.flop_per_s for rung in bounds):
         return
-    of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.gpu.key)
+    of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.shape, choice.gpu.key)
     show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
     st.caption(
         f"No run can be faster on {choice.gpu.name}: what the instructions of each kernel's main loop allow at most. "
