@@ -14,6 +14,7 @@ from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.sass import Instruction, Loop, Mix, facts_of, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
+from gpuexplore.operations.compiled import recorded_elsewhere
 from gpuexplore.request import parse_shape
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
 
@@ -57,6 +58,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         about = {"kernel": name, "dtype": dtype, "gpu": gpu.name, "block": block, "shape": dict(shape.axes)}
         about["main_loop"] = _loop(mix) if loop else None
+        about["other_toolkits"] = _elsewhere(target) if block == geometry.blocks[0] else None
         print_json({**about, **_facts(made, bound, full)})
         return EXIT_OK
     print(f"{name} in {dtype} for {gpu.name}, blocks of {' x '.join(map(str, block))}, CUDA {made.toolkit}")
@@ -80,6 +82,19 @@ def _facts(made: CompiledKernel, bound: InstructionBound, full: Occupancy) -> di
         "bottleneck": bound.bottleneck,
         "evidence": bound.evidence or None,
         "cycles": dict(bound.cycles),
+    }
+
+
+def _elsewhere(target: Target) -> dict[str, dict[str, int]]:
+    """Return what is recorded of other CUDA toolkits that compile the kernel otherwise, by their version."""
+    found = recorded_elsewhere(target.operation, target.implementation, target.dtype, target.compute_capability)
+    return {
+        toolkit: {
+            "registers_per_thread": made.registers_per_thread,
+            "spill_bytes": made.spill_bytes,
+            "main_loop_instructions": made.main_loop.instructions,
+        }
+        for toolkit, made in found.items()
     }
 
 
