@@ -43,6 +43,7 @@ class Implementation:
         device_kinds: the only devices it differs on from another implementation; empty: all that its library knows.
         vendor_library: it calls the library of the device's vendor, which predictions stand for; one of an operation.
         rung: a step of a kernel ladder, measured when asked for by name and not by default.
+        best_rung: it is one of the operation's rungs again, by the dtype or always the same, under its usual name.
         optional: its library is an extra: measured when asked for by name and not by default.
         geometry: how a CUDA kernel of ours covers its output; None for everything else.
         one_thread: dtypes in which it uses one thread of a CPU, however many there are.
@@ -67,6 +68,7 @@ class Implementation:
     device_kinds: tuple[str, ...] = ()
     vendor_library: bool = False
     rung: bool = False
+    best_rung: bool = False
     optional: bool = False
     geometry: Geometry | None = None
     one_thread: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.measure.interpreted import interpreted
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.compiled import recorded
+from gpuexplore.operations.compiled import recorded, recorded_elsewhere
 from gpuexplore.ui import session
 from gpuexplore.ui.kernels import facts, interpreter, machine_code
 from tests.analysis.made import device, ok
@@ -125,6 +125,14 @@ def test_ptx_is_shown_on_demand(page):
 
     app.toggle(key="kernels.ptx").set_value(True).run()
     assert any("made_up" in one.value for one in app.code)
+
+
+def test_what_another_toolkit_makes_of_the_kernels_is_told(page):
+    (said,) = [one.value for one in page("kernels", gpu="rtx-5090").caption if "compiles these otherwise" in one.value]
+    made = recorded_elsewhere("matmul", "numba-cuda-naive", "fp32", "12.0")["13.0"]
+
+    assert said.startswith("CUDA 13.0 compiles these otherwise: ")
+    assert f"numba-cuda-naive ({made.registers_per_thread} registers, main loop of " in said
 
 
 def test_machine_code_is_shown_with_the_rate_it_allows_and_what_limits_it(page):
