@@ -57,9 +57,11 @@ def execute(arguments: argparse.Namespace) -> int:
     bound = instruction_bound(facts, gpu, full, flop_per_byte(operation, shape, dtype))
     if arguments.json:
         about = {"kernel": name, "dtype": dtype, "gpu": gpu.name, "block": block, "shape": dict(shape.axes)}
-        about["main_loop"] = _loop(mix) if loop else None
-        about["other_toolkits"] = _elsewhere(target) if block == geometry.blocks[0] else None
-        print_json({**about, **_facts(made, bound, full)})
+        of_loop = {
+            "main_loop": _loop(mix) if loop else None,
+            "other_toolkits": _elsewhere(target) if block == geometry.blocks[0] else None,
+        }
+        print_json({**about, **of_loop, **_facts(made, bound, full)})
         return EXIT_OK
     print(f"{name} in {dtype} for {gpu.name}, blocks of {' x '.join(map(str, block))}, CUDA {made.toolkit}")
     print(f"{len(code)} instructions, {made.registers_per_thread} registers per thread, {made.spill_bytes} B of spills")

@@ -129,10 +129,11 @@ def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
         names = choice.operation.name, rung.implementation.name, choice.dtype, capability
         for toolkit, made in recorded_elsewhere(*names).items():
             spills = f", {made.spill_bytes} B of spills" if made.spill_bytes else ""
-            words = f"{made.registers_per_thread} registers{spills}, main loop of {made.main_loop.instructions}"
-            told.setdefault(toolkit, []).append(f"{rung.implementation.name} ({words})")
-    for toolkit, words in told.items():
-        st.caption(f"CUDA {toolkit} compiles these otherwise: {', '.join(words)}.")
+            loop = f"main loop of {made.main_loop.instructions}"
+            words = f"{rung.implementation.name} ({made.registers_per_thread} registers{spills}, {loop})"
+            told.setdefault(toolkit, []).append(words)
+    for toolkit, kernels in told.items():
+        st.caption(f"CUDA {toolkit} compiles these otherwise: {', '.join(kernels)}.")
 
 
 def _sources(known: Mapping[str, Published]) -> None:
