@@ -22,8 +22,8 @@ from gpuexplore.selftest.contract import Payload
 WORKER = "gpuexplore.selftest.worker"
 LONGEST_PROBE_S = 60.0
 LIMITS = Limits(start_s=60.0)
-LEAST_S = 0.5  # in less a worker carries nothing out
-NOBODY = "selftest"
+MIN_LEFT_S = 0.5  # in less a worker carries nothing out
+DEFAULT_SOURCE = "selftest"
 
 
 class Bench:
@@ -39,7 +39,7 @@ class Bench:
         unusable: libraries that find no GPU, or another one; what the check of the environment says of them.
     """
 
-    def __init__(self, device: Device, *, is_quick: bool, folder: Path, by: str = NOBODY) -> None:
+    def __init__(self, device: Device, *, is_quick: bool, folder: Path, by: str = DEFAULT_SOURCE) -> None:
         self.device = device
         self.is_quick = is_quick
         self.folder = folder
@@ -81,7 +81,7 @@ class Bench:
                 self.progress(f"{event.operation} {event.shape} {event.dtype} {event.implementation}")
 
         for group in groups_of(cases):
-            if self.left_s() > LEAST_S:
+            if self.left_s() > MIN_LEFT_S:
                 self._engine().measure(group, take, self.is_over)
         return tuple(result for result in results if result.status is not Status.CANCELLED)
 
@@ -99,7 +99,7 @@ class Bench:
         def take(report: ActivityReport) -> None:
             payloads.append(report.payload)
 
-        if self.left_s() > LEAST_S:
+        if self.left_s() > MIN_LEFT_S:
             self._engine().perform(activity, take, self.is_over)
         return payloads
 

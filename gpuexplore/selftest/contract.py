@@ -1,7 +1,7 @@
 """What a check is, what it finds, and the report of all of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ class Check:
         title: for readers.
         run: finds out on a bench; whatever it raises is a failure.
         kinds: of devices it is for.
-        least_s: seconds below which it is not begun.
+        needs_s: seconds below which it is not begun.
         share: of the whole time, which it may use at most.
         in_quick: whether it is part of the quick test.
     """
@@ -108,7 +108,7 @@ class Check:
     title: str
     run: Callable[["Bench"], Finding]
     kinds: tuple[str, ...] = ("cpu", "cuda")
-    least_s: float = 5.0
+    needs_s: float = 5.0
     share: float = 0.2
     in_quick: bool = True
 
@@ -132,7 +132,6 @@ class Report:
     Attributes:
         stand_in: what stood in for the device, so that nobody takes its figures for measured ones; empty: nothing.
         no_gpu: why no GPU was tested; empty: one was.
-        files: what lies beside the report, by what it is.
     """
 
     started_utc: str
@@ -145,7 +144,6 @@ class Report:
     outcomes: tuple[Outcome, ...]
     stand_in: str = ""
     no_gpu: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     @property

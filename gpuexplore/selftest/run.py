@@ -54,9 +54,9 @@ def _not_for(check: Check, bench: Bench) -> str:
 
 
 def _no_time(check: Check, left_s: float) -> str:
-    if left_s >= check.least_s:
+    if left_s >= check.needs_s:
         return ""
-    return f"out of time: it needs {format_whole_seconds(check.least_s)}, and {max(0.0, left_s):.0f} s are left"
+    return f"out of time: it needs {format_whole_seconds(check.needs_s)}, and {max(0.0, left_s):.0f} s are left"
 
 
 def _found(check: Check, bench: Bench) -> tuple[Finding, str]:

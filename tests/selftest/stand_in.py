@@ -122,9 +122,9 @@ def build_of(operation, implementation):
     """Return what builds an implementation: its reference, and what its memory traffic takes on the stand-in."""
 
     def build(inputs, out, dtype, block=None):
-        if implementation.module == "selftest_straying":
+        if implementation.module == "selftest_out_of_bounds":
             return lambda: fail("CUDA error: an illegal memory access was encountered")
-        if implementation.module == "selftest_greedy":
+        if implementation.module == "selftest_out_of_memory":
             return lambda: fail("CUDA out of memory. Tried to allocate 512 TiB")
         byte_count = sum(array.nbytes for array in (*inputs, out))
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Bandwidth, Flag, Result, Status
-from gpuexplore.selftest.breaking import STRAYING, greedy_of
+from gpuexplore.selftest.breaking import OUT_OF_BOUNDS, out_of_memory_of
 from gpuexplore.selftest.checks import CHECKS, bandwidth, clock, correctness, flush, ladder, registers, survival, timer
 from gpuexplore.selftest.contract import Verdict
 from tests.measure.fakes import CPU, GPU, environment, measurement
@@ -191,9 +191,9 @@ def broken(outcomes):
 
 
 ALONE = {
-    STRAYING: Status.ERROR,
-    greedy_of("numba_cuda"): Status.OUT_OF_MEMORY,
-    greedy_of("torch"): Status.OUT_OF_MEMORY,
+    OUT_OF_BOUNDS: Status.ERROR,
+    out_of_memory_of("numba_cuda"): Status.OUT_OF_MEMORY,
+    out_of_memory_of("torch"): Status.OUT_OF_MEMORY,
 }
 
 
@@ -204,9 +204,9 @@ def test_broken_case_that_ends_alone_is_survived():
 @pytest.mark.parametrize(
     ("outcomes", "words"),
     [
-        (ALONE | {"torch": Status.ERROR}, f"torch beside {STRAYING} ended error: because"),
-        (ALONE | {STRAYING: Status.OK}, f"{STRAYING} should end error, and ended ok"),
-        (ALONE | {greedy_of("torch"): Status.ERROR}, "should end out_of_memory, and ended error"),
+        (ALONE | {"torch": Status.ERROR}, f"torch beside {OUT_OF_BOUNDS} ended error: because"),
+        (ALONE | {OUT_OF_BOUNDS: Status.OK}, f"{OUT_OF_BOUNDS} should end error, and ended ok"),
+        (ALONE | {out_of_memory_of("torch"): Status.ERROR}, "should end out_of_memory, and ended error"),
     ],
 )
 def test_case_that_takes_others_along_is_told(outcomes, words):

@@ -71,7 +71,7 @@ def test_every_check_runs_to_its_end_and_the_report_says_that_it_is_simulated(se
     assert not re.search(r"(?:src|href)=\"(?!#)", page), "it has to be readable with nothing beside it"
     assert figures(report, "environment")["driver"] == "580.65.06"
     assert figures(report, "timer")["torch, 100 µs, cold"] == pytest.approx(100e-6, rel=0.05)
-    assert figures(report, "survival")["selftest-greedy-torch"] == "out_of_memory"
+    assert figures(report, "survival")["selftest-out-of-memory-torch"] == "out_of_memory"
     assert 0.85 < figures(report, "bandwidth")["of the peak"] < 0.95
     recording = validate(folder / "recording.jsonl")
     assert (recording.provenance.recorded_by, recording.missing) == ("a tester", ())

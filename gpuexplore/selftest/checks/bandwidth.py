@@ -13,8 +13,8 @@ from gpuexplore.units import format_bytes_per_s, format_percent
 
 GOAL = 0.9  # of the best copy
 MEMORY_BOUND = ("vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm")
-MOST = 1.05  # of the peak: faster is a wrong time, or a cache
-LEAST = {"cuda": 0.6, "cpu": 0.2}  # slower: others use the device, or it is not the one that is described
+MAX_SHARE = 1.05  # of the peak: faster is a wrong time, or a cache
+MIN_SHARE = {"cuda": 0.6, "cpu": 0.2}  # slower: others use the device, or it is not the one that is described
 COPY_S = 200e-6  # at the peak, at least: starting a kernel is timed too
 ROW = 4096
 DTYPE = DTYPES["fp32"]
@@ -32,7 +32,7 @@ def run(bench: Bench) -> Finding:
     problems = _problems(best, peak, bench.device)
     if peak:
         figures.append(Figure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
-    if best < LEAST[bench.device.kind] * (peak.bytes_per_s if peak else 0.0) and all(map(_is_disturbed, results)):
+    if best < MIN_SHARE[bench.device.kind] * (peak.bytes_per_s if peak else 0.0) and all(map(_is_disturbed, results)):
         return skipped(
             "a copy was slow, and other work disturbed every one: try again when nothing else runs", tuple(figures)
         )
@@ -45,10 +45,14 @@ def run(bench: Bench) -> Finding:
 def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:
     if peak is None:
         return []
-    share, least = best / peak.bytes_per_s, LEAST[device.kind]
-    if least <= share <= MOST:
+    share, least = best / peak.bytes_per_s, MIN_SHARE[device.kind]
+    if least <= share <= MAX_SHARE:
         return []
-    why = "no memory is faster than it can be" if share > MOST else f"below {format_percent(least)} something is wrong"
+    why = (
+        "no memory is faster than it can be"
+        if share > MAX_SHARE
+        else f"below {format_percent(least)} something is wrong"
+    )
     rates = f"{format_bytes_per_s(best)} of {format_bytes_per_s(peak.bytes_per_s)}"
     return [f"the best copy reaches {rates}, {format_percent(share)}: {why}"]
 

@@ -11,8 +11,8 @@ from gpuexplore.statistics import median
 from gpuexplore.units import format_percent, format_si
 
 LOAD_S = 2.0
-MOST = 1.05  # of the rated clock: an overclocked card may exceed it, and no other
-LEAST = 0.5  # without a reason
+MAX_SHARE = 1.05  # of the rated clock: an overclocked card may exceed it, and no other
+MIN_SHARE = 0.5  # without a reason
 
 
 def run(bench: Bench) -> Finding:
@@ -48,9 +48,9 @@ def _judged(bench: Bench, held_hz: float, busy: Sequence[Telemetry], figures: li
         return judged([], figures)
     share, problems = held_hz / rated_hz, []
     words = f"{format_si(held_hz, 'Hz')} under load is {format_percent(share)} of the rated clock"
-    if share > MOST:
+    if share > MAX_SHARE:
         problems.append(f"{words}: an overclocked card, or a reading of another GPU")
-    elif share < LEAST and not reasons:
+    elif share < MIN_SHARE and not reasons:
         problems.append(f"{words}, and the driver names no reason")
     return judged(problems, figures)
 

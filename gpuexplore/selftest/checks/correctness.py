@@ -14,7 +14,7 @@ from gpuexplore.selftest.contract import Check, Figure, Finding, judged, skipped
 
 OPTIONS = Options(budget_s=0.02)
 QUICK_DTYPES = ("fp32", "bf16")
-MOST_SAID = 20
+MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last
 
 
@@ -42,9 +42,9 @@ def run(bench: Bench) -> Finding:
         return skipped(
             f"out of time: {len(met & wanted)} of {len(wanted)} implementations x dtypes met, none wrong", figures
         )
-    more = [f"and {len(wrong) - MOST_SAID} more"] if len(wrong) > MOST_SAID else []
+    more = [f"and {len(wrong) - MAX_SAID} more"] if len(wrong) > MAX_SAID else []
     notes = (f"Out of time for {left} cases of {sum(map(len, groups))}, of further shapes.",) if left else ()
-    return judged([*wrong[:MOST_SAID], *more], list(figures), notes)
+    return judged([*wrong[:MAX_SAID], *more], list(figures), notes)
 
 
 def _kernel(case: Case) -> tuple[str, str, str]:
@@ -89,4 +89,4 @@ def _told(result: Result) -> str:
     return f"{case.operation} {case.shape} {case.dtype} {case.implementation} ended {result.status}: {result.reason}"
 
 
-CHECK = Check("correctness", "Every implementation against the float64 reference", run, least_s=10.0, share=0.45)
+CHECK = Check("correctness", "Every implementation against the float64 reference", run, needs_s=10.0, share=0.45)

@@ -75,4 +75,4 @@ def _judged(recording: Recording) -> Finding:
     return judged(problems, figures, notes)
 
 
-CHECK = Check("recording", "A recording with provenance", run, least_s=20.0, share=0.9, in_quick=False)
+CHECK = Check("recording", "A recording with provenance", run, needs_s=20.0, share=0.9, in_quick=False)
