@@ -5,7 +5,9 @@ breaks the CUDA context ends with its process, and the next check gets a fresh o
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -48,6 +50,7 @@ class Bench:
         self.progress: Callable[[str], None] = lambda _: None
         self._until_s = time.monotonic()
         self._opened: LocalEngine | None = None
+        self._limits = LIMITS
 
     def allow(self, seconds: float) -> None:
         """Give the next check so much time from now on."""
@@ -108,6 +111,17 @@ class Bench:
         holder = device_lock(self.device).holder()
         return f"out of time: {self.device.id} is being used by {holder}" if holder else "out of time"
 
+    @contextmanager
+    def hanging_after(self, seconds: float) -> Iterator[None]:
+        """Within it a case that is not built and called in so many seconds ends with a timeout."""
+        self.release()
+        self._limits = replace(LIMITS, build_s=seconds)
+        try:
+            yield
+        finally:
+            self.release()
+            self._limits = LIMITS
+
     def libraries(self) -> tuple[str, ...]:
         """Return the installed libraries that run on the device and have a timer of their own."""
         return tuple(name for name in _libraries(self.device.kind) if name not in self.unusable)
@@ -130,7 +144,7 @@ class Bench:
             opened.close()
 
     def _engine(self) -> LocalEngine:
-        self._opened = self._opened or LocalEngine([self.device], runner=WORKER, limits=LIMITS)
+        self._opened = self._opened or LocalEngine([self.device], runner=WORKER, limits=self._limits)
         return self._opened
 
 

@@ -80,9 +80,14 @@ class Finding:
     figures: tuple[Figure, ...] = ()
 
 
-def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = ()) -> Finding:
-    """Return a finding that fails where there are problems; `notes` are said in either case."""
-    return Finding(Verdict.FAIL if problems else Verdict.PASS, (*problems, *notes), tuple(figures))
+def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = (), *, untried: str = "") -> Finding:
+    """Return a finding that fails where there are problems; `notes` are said in either case.
+
+    Args:
+        untried: what was not checked, and why: without it nothing has passed.
+    """
+    verdict = Verdict.FAIL if problems else Verdict.SKIPPED if untried else Verdict.PASS
+    return Finding(verdict, (*problems, *filter(None, [untried]), *notes), tuple(figures))
 
 
 def skipped(reason: str, figures: tuple[Figure, ...] = ()) -> Finding:

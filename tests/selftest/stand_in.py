@@ -9,6 +9,7 @@ import sys
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from threading import Event
 from time import perf_counter_ns
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from gpuexplore.devices import discovery, nvml, telemetry
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
 FAULT, GONE = "GPUEXPLORE_STAND_IN_FAULT", "GPUEXPLORE_STAND_IN_GONE"
+STRUCK = "GPUEXPLORE_STAND_IN_STRUCK"  # a file: there was an illegal access
 STAND_IN = "a stand-in, whose kernels are NumPy on this CPU"
 UUID = "11111111-0000-4000-8000-000000000001"
 GPU = FakeGpu(
@@ -80,7 +82,7 @@ class DeviceClock:
 CLOCK = DeviceClock()
 
 
-class Event:
+class DeviceEvent:
     def record(self):
         self.at_ns = CLOCK()
 
@@ -90,7 +92,9 @@ def elapsed_s(start, end):
 
 
 def timer(device, clock):
-    stream = Stream(Event, elapsed_s, lambda: None, nullcontext, spin=lambda seconds: CLOCK.spend(seconds * CYCLES))
+    stream = Stream(
+        DeviceEvent, elapsed_s, lambda: None, nullcontext, spin=lambda seconds: CLOCK.spend(seconds * CYCLES)
+    )
     return EventTimer(stream, clock)
 
 
@@ -123,7 +127,7 @@ def build_of(operation, implementation):
 
     def build(inputs, out, dtype, block=None):
         if implementation.module == "selftest_out_of_bounds":
-            return lambda: fail("CUDA error: an illegal memory access was encountered")
+            return strike
         if implementation.module == "selftest_out_of_memory":
             return lambda: fail("CUDA out of memory. Tried to allocate 512 TiB")
         byte_count = sum(array.nbytes for array in (*inputs, out))
@@ -132,6 +136,8 @@ def build_of(operation, implementation):
             began_ns = perf_counter_ns()
             if fault() == "lost" and operation.name == "matmul" and out.size > 1:
                 Path(os.environ[GONE]).touch()
+            if fault() == "hang" and Path(os.environ[STRUCK]).exists():
+                Event().wait()
             if is_gone():
                 fail("CUDA error: unspecified launch failure")
             stored = [numpy_backend.stored(array, dtype) for array in inputs]
@@ -144,6 +150,12 @@ def build_of(operation, implementation):
         return run
 
     return build
+
+
+def strike():
+    if fault() == "hang":
+        Path(os.environ[STRUCK]).touch()
+    fail("CUDA error: an illegal memory access was encountered")
 
 
 def fail(words):

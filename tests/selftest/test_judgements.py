@@ -1,5 +1,6 @@
 """What a check makes of what its probe reports: each has figures that pass, and figures that fail with a sentence."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ class FakeBench:
         self.device, self.is_quick, self.unusable = device, is_quick, set()
         self.libraries = lambda: libraries
         self.answers, self.results = answers, results
+        self.is_late = False
 
     def probe(self, name, **arguments):
         found = self.answers(**arguments)
@@ -32,10 +34,14 @@ class FakeBench:
         return tuple(result for case in cases if (result := self.results(case)))
 
     def left_s(self):
-        return 60.0
+        return 0.0 if self.is_late else 60.0
 
     def is_over(self):
-        return False
+        return self.left_s() <= 0
+
+    @contextmanager
+    def hanging_after(self, seconds):
+        yield
 
     def no_answer(self):
         return "out of time"
@@ -214,6 +220,40 @@ def test_case_that_takes_others_along_is_told(outcomes, words):
 
     assert found.verdict is Verdict.FAIL
     assert words in " ".join(found.said)
+
+
+def test_what_was_found_before_the_time_was_over_is_told():
+    bench = broken(ALONE | {"torch": Status.TIMEOUT})
+    ends = bench.results
+    tried = []
+
+    def result_of(case):
+        tried.append(case.implementation)
+        bench.is_late = len(tried) > 3
+        return None if bench.is_late else ends(case)
+
+    bench.results = result_of
+    found = survival.run(bench)
+
+    assert found.verdict is Verdict.FAIL
+    assert found.said[0] == f"torch beside {OUT_OF_BOUNDS} ended timeout: because"
+    assert found.said[1].startswith(f"out of time; without all results: {OUT_OF_BOUNDS}, ")
+
+
+def test_broken_case_of_which_a_part_was_tried_is_no_pass():
+    tried = []
+
+    def result_of(case):
+        tried.append(case)
+        return ended(case, ALONE.get(case.implementation, Status.OK)) if len(tried) <= 7 else None
+
+    found = survival.run(FakeBench(is_quick=False, results=result_of))
+
+    assert found.verdict is Verdict.SKIPPED
+    assert found.said == (
+        f"out of time; without all results: {out_of_memory_of('numba_cuda')}, {out_of_memory_of('torch')}",
+    )
+    assert {figure.name: figure.value for figure in found.figures}[OUT_OF_BOUNDS] == "error"
 
 
 def compiled(launched):

@@ -30,6 +30,7 @@ def selftest(tmp_path, repository):
             stand_in.OPERATIONS: operations,
             stand_in.FAULT: fault,
             stand_in.GONE: str(tmp_path / "gone"),
+            stand_in.STRUCK: str(tmp_path / "struck"),
         }
         done = subprocess.run(
             [sys.executable, "-P", "-m", "tests.selftest.stand_in", "selftest", "--out", str(folder), *words],
@@ -83,6 +84,12 @@ def test_every_check_runs_to_its_end_and_the_report_says_that_it_is_simulated(se
         ("old-driver", "environment", "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06", "flush"),
         ("double-timer", "timer", "reads 200 µs for a kernel of 100 µs (warm): 2 times as long", "flush"),
         ("wrong-kernel", "correctness", "softmax m=255,n=257 fp32 numba-cuda ended incorrect", "clock"),
+        (
+            "hang",
+            "survival",
+            "numba-cuda beside selftest-out-of-bounds ended timeout: no result within",
+            "clock",
+        ),
         ("other-kernel", "registers", "the kernel launched has 40 registers, the one shown 32", "clock"),
     ],
 )
