@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Result
 from gpuexplore.units import (
     UNKNOWN,
     format_bytes,
@@ -88,6 +88,12 @@ def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = 
     """
     verdict = Verdict.FAIL if problems else Verdict.SKIPPED if untried else Verdict.PASS
     return Finding(verdict, (*problems, *filter(None, [untried]), *notes), tuple(figures))
+
+
+def ended(result: Result) -> str:
+    """Return how a case ended, and why, where it did not end well."""
+    case = result.case
+    return f"{case.operation} {case.shape} {case.dtype} {case.implementation} ended {result.status}: {result.reason}"
 
 
 def skipped(reason: str, figures: tuple[Figure, ...] = ()) -> Finding:

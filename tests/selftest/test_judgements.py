@@ -2,15 +2,30 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Bandwidth, Flag, Result, Status
+from gpuexplore.operations import operation_named
 from gpuexplore.selftest.breaking import OUT_OF_BOUNDS, out_of_memory_of
-from gpuexplore.selftest.checks import CHECKS, bandwidth, clock, correctness, flush, ladder, registers, survival, timer
+from gpuexplore.selftest.checks import (
+    CHECKS,
+    bandwidth,
+    clock,
+    correctness,
+    flush,
+    ladder,
+    recording,
+    registers,
+    survival,
+    timer,
+)
 from gpuexplore.selftest.contract import Verdict
-from tests.measure.fakes import CPU, GPU, environment, measurement
+from gpuexplore.units import format_seconds
+from tests.measure.fakes import CPU, GPU, case, environment, measurement
 
 PEAK = Bandwidth(1e12, "datasheet", "a test")
 
@@ -75,6 +90,53 @@ def test_timer_that_reads_another_length_is_wrong(read_s, words):
     assert len(found.said) == 2, "a sentence for each library"
 
 
+def reading(read, cache="warm"):
+    """Return a probe whose timer reads `read(seconds)` for kernels of 5 and 100 µs."""
+
+    def answer(library):
+        return [
+            {
+                "library": library,
+                "length_s": known_s,
+                "cache": cache,
+                "known_s": (known_s, known_s),
+                "read_s": read(known_s),
+            }
+            for known_s in (5e-6, 100e-6)
+        ]
+
+    return answer
+
+
+def test_timer_that_reads_as_much_too_much_for_every_kernel_reads_a_launch():
+    assert timer.run(FakeBench(answers=reading(lambda known_s: known_s + 6e-6))).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("factor", [0.93, 1.1])
+def test_timer_that_is_wrong_by_a_factor_is_seen_in_the_difference_of_two_kernels(factor):
+    found = timer.run(FakeBench(answers=reading(lambda known_s: known_s * factor + 0.5e-6)))
+
+    assert found.verdict is Verdict.FAIL
+    sentence = (
+        f"a kernel of 100 µs reads {format_seconds(95e-6 * factor)} longer than one of 5.00 µs (warm), not 95.0 µs"
+    )
+    assert f"torch: {sentence}" in found.said
+
+
+@pytest.mark.parametrize("answers", [lambda library: [], read(20e-6)])
+def test_timer_that_was_not_read_to_the_end_is_no_pass(answers):
+    def cut(library):
+        bench.is_late = library == "torch"
+        return answers(library) if bench.is_late else read(20e-6)(library)
+
+    bench = FakeBench(answers=cut)
+    found = timer.run(bench)
+
+    assert found.verdict is Verdict.SKIPPED
+    assert found.said == ("out of time for the timer of torch",)
+    assert "numba_cuda, 20.0 µs, warm" in {figure.name for figure in found.figures}
+
+
 def test_library_whose_timer_fails_is_told_and_the_other_is_tried():
     def answer(library):
         return GpuExploreError("no events") if library == "torch" else read(20e-6)(library)
@@ -105,13 +167,25 @@ def copied(times):
         ({None: 1e-5, "torch": 2e-5, "numba_cuda": 2.1e-5}, None),
         ({None: 1e-5, "torch": 2e-5, "numba_cuda": 3e-5}, "more than 15.0 % apart"),
         ({None: 3e-5, "torch": 2e-5, "numba_cuda": 2e-5}, "cold caches make nothing faster"),
-        ({None: 3e-5}, "was not timed in the time there was"),
     ],
 )
 def test_flushes_empty_the_cache_alike(times, words):
     found = flush.run(FakeBench(answers=copied(times), libraries=("torch",)))
 
     assert (words in found.said[0]) if words else (found.verdict, found.said) == (Verdict.PASS, ())
+
+
+@pytest.mark.parametrize("times", [{}, {None: 3e-5}, {None: 1e-5, "torch": 2e-5}])
+def test_copy_that_was_not_timed_behind_every_flush_is_no_pass_and_no_failure(times):
+    def answer(library, flushes):
+        complete = {None: 1e-5, "torch": 2e-5, "numba_cuda": 2e-5}
+        return copied(complete if library == "numba_cuda" else times)(library, flushes)
+
+    found = flush.run(FakeBench(answers=answer))
+
+    assert found.verdict is Verdict.SKIPPED
+    assert found.said == ("out of time for the copy of torch",)
+    assert len(found.figures) == 3 + len(times)
 
 
 def copying(bytes_per_s, peak=PEAK):
@@ -145,10 +219,56 @@ def test_copy_without_a_known_peak_is_told_and_not_judged():
     assert found.said == ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
 
 
-def loaded(clocks_mhz, reasons=()):
+def test_copy_that_fails_is_a_failure_and_not_out_of_time():
+    found = bandwidth.run(FakeBench(results=lambda case: ended(case, Status.ERROR)))
+
+    assert found.verdict is Verdict.FAIL
+    assert any(sentence.startswith("copy n=") and "ended error: because" in sentence for sentence in found.said)
+
+
+def test_copies_that_got_no_time_are_out_of_time():
+    found = bandwidth.run(FakeBench(results=lambda case: None))
+
+    assert (found.verdict, found.said) == (Verdict.SKIPPED, ("out of time",))
+
+
+def test_copy_of_no_library_is_said():
+    bench = copying(0.9e12)
+    bench.unusable = {"numba_cuda", "torch", "triton", "cupy", "torch_compile"}
+    found = bandwidth.run(bench)
+
+    assert (found.verdict, found.said) == (Verdict.SKIPPED, ("no library that copies runs here",))
+
+
+def test_share_of_a_copy_has_its_goal_in_percent_and_a_kernel_that_is_wrong_fails():
+    def result_of(case):
+        operation = operation_named(case.operation)
+        status = Status.INCORRECT if case.operation == "softmax" else Status.OK
+        return (
+            None
+            if case.operation == "triad"
+            else ended(case, status, time_s=operation.byte_count(case.shape, DTYPES["fp32"]) / 0.9e12)
+        )
+
+    bench = copying(0.9e12)
+    bench.results, bench.is_quick = result_of, False
+    found = bandwidth.run(bench)
+    told = {figure.name: figure for figure in found.figures}
+
+    assert (told["vector_add, numba-cuda"].value, told["vector_add, numba-cuda"].note) == (
+        pytest.approx(1),
+        "of the copy; goal 90.0 %",
+    )
+    assert found.verdict is Verdict.FAIL
+    assert "softmax" in found.said[0]
+    assert "Out of time for triad." in found.said
+
+
+def loaded(clocks_mhz, reasons=(), highest_mhz=None):
     def answer(**_):
         busy = [{"clock_hz": mhz and mhz * 1e6, "throttle_reasons": list(reasons)} for mhz in clocks_mhz]
-        return [{"before": {}, "busy": busy, "samples": 10, "rate_flop_per_s": 1e12}]
+        highest_hz = highest_mhz and highest_mhz * 1e6
+        return [{"before": {}, "busy": busy, "samples": 10, "rate_flop_per_s": 1e12, "highest_clock_hz": highest_hz}]
 
     return FakeBench(answers=answer)
 
@@ -159,7 +279,10 @@ def loaded(clocks_mhz, reasons=()):
         (loaded([900, 950, 940]), Verdict.PASS, ""),
         (loaded([300, 300]), Verdict.FAIL, "30.0 % of the rated clock, and the driver names no reason"),
         (loaded([300, 300], ["software power cap"]), Verdict.PASS, ""),
-        (loaded([1500]), Verdict.FAIL, "an overclocked card, or a reading of another GPU"),
+        (loaded([1190]), Verdict.PASS, ""),
+        (loaded([1250]), Verdict.FAIL, "125 % of the rated clock: no board boosts so far"),
+        (loaded([1250], highest_mhz=1300), Verdict.PASS, ""),
+        (loaded([1190], highest_mhz=1100), Verdict.FAIL, "above 1.10 GHz, the highest that the driver allows"),
         (loaded([None, None]), Verdict.SKIPPED, "the driver does not tell the clock"),
     ],
 )
@@ -168,6 +291,12 @@ def test_clock_held_under_load_is_near_the_rated_one_or_there_is_a_reason(bench,
 
     assert found.verdict is verdict
     assert words in " ".join(found.said)
+
+
+def test_looks_without_a_clock_are_not_counted():
+    told = {figure.name: figure for figure in clock.run(loaded([900, None, 950, None])).figures}
+
+    assert told["held clock"].note == "median of 2 looks"
 
 
 def test_goals_of_the_ladder_are_told_and_not_required():
@@ -190,6 +319,34 @@ def test_rung_that_is_wrong_fails_the_ladder():
 
     assert found.verdict is Verdict.FAIL
     assert "numba-cuda in fp32 ended incorrect: because" in found.said
+
+
+def test_rungs_that_got_no_time_are_no_pass():
+    found = ladder.run(FakeBench(results=lambda case: ended(case) if case.dtype == "fp32" else None))
+
+    assert found.verdict is Verdict.SKIPPED
+    assert found.said[0].startswith("out of time for ")
+    assert found.said[0].endswith(" in bf16, fp16")
+    assert "torch, fp32" in {figure.name for figure in found.figures}
+
+
+def test_rungs_have_rates_where_the_vendors_library_does_not_run():
+    bench = FakeBench(results=ended)
+    bench.unusable = {"torch"}
+    found = ladder.run(bench)
+    told = {figure.name: figure for figure in found.figures}
+
+    assert told["numba-cuda-vector, fp32"].unit == "FLOP/s"
+    assert found.verdict is Verdict.PASS
+    assert "torch does not run here: rates have no share." in found.said
+
+
+def test_rungs_of_a_library_that_does_not_run_are_not_measured():
+    bench = FakeBench(results=ended)
+    bench.unusable = {"numba_cuda"}
+    found = ladder.run(bench)
+
+    assert (found.verdict, found.said[0]) == (Verdict.SKIPPED, "no library that our kernels need runs here")
 
 
 def broken(outcomes):
@@ -289,9 +446,60 @@ def test_correctness_of_a_part_is_no_pass():
     assert "none wrong" in found.said[0]
 
 
+@pytest.mark.parametrize("unusable", [{"torch"}, {"numba_cuda", "torch"}])
+def test_correctness_without_a_library_that_is_installed_is_no_pass(unusable):
+    bench = FakeBench(results=ended)
+    bench.unusable = unusable
+    found = correctness.run(bench)
+    told = {figure.name: figure.value for figure in found.figures}
+
+    assert found.verdict is Verdict.SKIPPED
+    assert f"libraries that do not run here were not tried: {', '.join(sorted(unusable))}" in found.said[0]
+    assert (told["right"] == 0) == ("numba_cuda" in unusable)
+
+
+@pytest.fixture
+def recorded(monkeypatch, tmp_path):
+    """Return how to run the check on a recording whose cases ended so, with so many left."""
+    (tmp_path / recording.FILE).touch()
+
+    def run(*statuses, missing=0):
+        results = tuple(ended(case("torch", device="cuda:0"), status) for status in statuses)
+        file = SimpleNamespace(
+            results=results, missing=(None,) * missing, provenance=SimpleNamespace(command="gpuexplore record copy")
+        )
+        monkeypatch.setattr(recording, "validate", lambda path: file)
+        monkeypatch.setattr(recording, "git_commit", lambda: "0" * 12)
+        monkeypatch.setattr(recording, "_recorded", lambda bench, names: ("", True))
+        return recording.run(SimpleNamespace(device=GPU, folder=tmp_path))
+
+    return run
+
+
+@pytest.mark.parametrize("statuses", [(), (Status.UNSUPPORTED, Status.TIMEOUT)])
+def test_recording_without_a_measurement_is_no_pass(recorded, statuses):
+    found = recorded(*statuses)
+
+    assert found.verdict is Verdict.FAIL
+    assert f"none of {len(statuses)} cases ended ok" in found.said[0]
+    assert recorded(*statuses, missing=3).verdict is Verdict.SKIPPED
+    assert recorded(*statuses, Status.OK).verdict is Verdict.PASS
+
+
+def test_recording_that_had_no_time_to_begin_is_out_of_time(monkeypatch, tmp_path):
+    monkeypatch.setattr(recording, "git_commit", lambda: "0" * 12)
+    monkeypatch.setattr(recording, "_recorded", lambda bench, names: ("waiting", is_ended))
+    bench = SimpleNamespace(device=GPU, folder=tmp_path, no_answer=lambda: "out of time")
+    is_ended = False
+    assert (recording.run(bench).verdict, recording.run(bench).said) == (Verdict.SKIPPED, ("out of time",))
+
+    is_ended = True
+    assert recording.run(bench).said == ("no recording came of it: waiting",)
+
+
 def test_every_check_of_a_gpu_is_tried_by_name():
     """Whoever adds a check gives it figures that pass and figures that fail, here or on the stand-in."""
-    tried = {bandwidth, clock, correctness, flush, ladder, registers, survival, timer}
-    on_the_stand_in = {"environment", "recording"}
+    tried = {bandwidth, clock, correctness, flush, ladder, recording, registers, survival, timer}
+    on_the_stand_in = {"environment"}
 
     assert {check.name for check in CHECKS} == {module.CHECK.name for module in tried} | on_the_stand_in
