@@ -39,8 +39,10 @@ GPU = FakeGpu(
 )
 BYTES_PER_S = 0.9 * 2 * 16e6 * 256 / 8
 CACHE_BYTES = 2**16
+TIMERS = {"double-timer": (2, 0), "tenth-timer": (1.1, 0), "late-timer": (1, 6e-6)}  # a factor, and seconds more
 CYCLES = 0.7  # what a nominal second of the spin really takes
 LIBRARIES = ("numba_cuda", "torch")
+OLD_DRIVERS = {"old-driver": ("torch",), "older-driver": LIBRARIES}  # for which it is too old
 MISSING = ("torch_compile", "triton", "cupy")
 REGISTERS = 32
 CHECKS, OPERATIONS = "GPUEXPLORE_STAND_IN_CHECKS", "GPUEXPLORE_STAND_IN_OPERATIONS"  # fewer of them
@@ -88,7 +90,8 @@ class DeviceEvent:
 
 
 def elapsed_s(start, end):
-    return (end.at_ns - start.at_ns) * 1e-9 * (2 if fault() == "double-timer" else 1)
+    factor, late_s = TIMERS.get(fault(), (1, 0))
+    return (end.at_ns - start.at_ns) * 1e-9 * factor + late_s
 
 
 def timer(device, clock):
@@ -103,8 +106,8 @@ def library(name, *, is_there=True):
     real = load_backend(name)
 
     def driver_facts(device):
-        if fault() == "old-driver" and name == "torch":
-            return DriverFacts(problem=why_no_gpu("torch 2.13.0", "13.0"))
+        if name in OLD_DRIVERS.get(fault(), ()):
+            return DriverFacts(problem=why_no_gpu(f"{name} 2.13.0", "13.0"))
         return DriverFacts(UUID, CACHE_BYTES)
 
     own = {

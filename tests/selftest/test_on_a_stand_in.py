@@ -83,6 +83,12 @@ def test_every_check_runs_to_its_end_and_the_report_says_that_it_is_simulated(se
     [
         ("old-driver", "environment", "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06", "flush"),
         ("double-timer", "timer", "reads 200 µs for a kernel of 100 µs (warm): 2 times as long", "flush"),
+        (
+            "tenth-timer",
+            "timer",
+            "a kernel of 100 µs reads 105 µs longer than one of 5.00 µs (warm), not 95.0 µs",
+            "flush",
+        ),
         ("wrong-kernel", "correctness", "softmax m=255,n=257 fp32 numba-cuda ended incorrect", "clock"),
         (
             "hang",
@@ -102,6 +108,25 @@ def test_fault_fails_its_check_with_a_sentence_and_the_others_go_on(selftest, fa
     assert sentence in said(report, guilty)
     assert sentence in done.stdout
     assert set(found.values()) == {"pass"}
+    assert done.returncode == EXIT_FAILED
+
+
+def test_timer_that_reads_as_much_too_much_for_every_kernel_passes(selftest):
+    _, report, _ = selftest("--quick", checks="timer", fault="late-timer")
+
+    assert verdicts(report) == {"timer": "pass"}
+    assert figures(report, "timer")["torch, 5.00 µs, warm"] == pytest.approx(11e-6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("fault", "untried", "others"), [("old-driver", "torch", "pass"), ("older-driver", "numba_cuda, torch", "skipped")]
+)
+def test_nothing_is_right_of_libraries_whose_driver_is_too_old(selftest, fault, untried, others):
+    done, report, _ = selftest("--quick", checks="environment,timer,bandwidth,correctness", fault=fault)
+
+    assert verdicts(report) == {"environment": "fail", "timer": others, "bandwidth": others, "correctness": "skipped"}
+    assert f"libraries that do not run here were not tried: {untried}" in said(report, "correctness")
+    assert (figures(report, "correctness")["right"] > 0) == (fault == "old-driver")
     assert done.returncode == EXIT_FAILED
 
 
