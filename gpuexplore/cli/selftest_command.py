@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         app_version=gpuexplore.__version__,
         commit=git_commit(),
         command=command_of(arguments, device),
-        device=device,
+        device=bench.device,
         is_quick=arguments.quick,
         lasted_s=time.monotonic() - began_s,
         outcomes=outcomes,
@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(encode(report))
     else:
         print(page.text(report))
-    return EXIT_FAILED if report.has_failed else EXIT_OK
+    return EXIT_FAILED if report.has_failed or report.is_interrupted else EXIT_OK
 
 
 def command_of(arguments: argparse.Namespace, device: Device) -> str:

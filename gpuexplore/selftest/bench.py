@@ -13,10 +13,10 @@ from pathlib import Path
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.attempt import Limits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
+from gpuexplore.measure.cuda_context import lost_reason
 from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.selftest.contract import Payload
@@ -107,9 +107,9 @@ class Bench:
         return payloads
 
     def no_answer(self) -> str:
-        """Return why the worker answered nothing although nothing failed."""
+        """Return why the worker answered nothing although nothing failed; whose process has the device is not said."""
         holder = device_lock(self.device).holder()
-        return f"out of time: {self.device.id} is being used by {holder}" if holder else "out of time"
+        return f"out of time: {self.device.id} is being used by process {holder.pid}" if holder else "out of time"
 
     @contextmanager
     def hanging_after(self, seconds: float) -> Iterator[None]:
@@ -127,15 +127,8 @@ class Bench:
         return tuple(name for name in _libraries(self.device.kind) if name not in self.unusable)
 
     def lost(self) -> str | None:
-        """Return that the driver lists the GPU no longer, or None."""
-        if self.device.kind != "cuda" or self.device.uuid is None:
-            return None
-        if self.device.uuid in {device.uuid for device in discover()}:
-            return None
-        return (
-            f"the driver no longer lists {self.device.id}, {self.device.name} ({self.device.uuid}): it fell off the "
-            "bus, or was reset; the kernel's log (dmesg) has a line with Xid"
-        )
+        """Return that the driver has lost the GPU, or None."""
+        return lost_reason(self.device)
 
     def release(self) -> None:
         """End the worker; whatever is measured next gets a fresh one."""

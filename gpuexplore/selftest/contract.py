@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 FULL_S, QUICK_S = 600.0, 120.0
 FRACTION = "fraction"
+INTERRUPTED = "interrupted"
 
 
 class Verdict(StrEnum):
@@ -162,6 +163,11 @@ class Report:
         """Whether a check failed."""
         return any(outcome.verdict is Verdict.FAIL for outcome in self.outcomes)
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether somebody ended it before all checks had run."""
+        return any(INTERRUPTED in outcome.said for outcome in self.outcomes)
+
     def count(self, verdict: Verdict) -> int:
         """Return how many checks ended so."""
         return sum(outcome.verdict is verdict for outcome in self.outcomes)
@@ -170,7 +176,8 @@ class Report:
     def headline(self) -> str:
         """How it went, in a sentence."""
         counts = ", ".join(f"{self.count(verdict)} {words}" for verdict, words in _WORDS.items())
-        return f"{self.device.title}: {counts}, in {format_seconds(self.lasted_s)}"
+        after = f", {INTERRUPTED} after" if self.is_interrupted else ", in"
+        return f"{self.device.title}: {counts}{after} {format_seconds(self.lasted_s)}"
 
 
 _WORDS = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.SKIPPED: "skipped"}

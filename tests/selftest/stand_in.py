@@ -7,6 +7,7 @@ in the environment, which workers inherit. `python -m tests.selftest.stand_in se
 import os
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -58,8 +59,8 @@ def is_gone():
 
 
 class Nvml(FakeNvml):
-    def nvmlDeviceGetCount(self):  # noqa: N802
-        return 0 if is_gone() else 1
+    def nvmlDeviceGetMemoryInfo(self, gpu):  # noqa: N802
+        return super().nvmlDeviceGetMemoryInfo(replace(gpu, lost=is_gone()))
 
 
 NVML = Nvml([GPU])

@@ -134,6 +134,6 @@ def test_gpu_that_falls_off_the_bus_is_said_once_and_what_needs_it_is_skipped(se
     done, report, _ = selftest("--quick", checks="environment,ladder,survival", fault="lost")
 
     assert verdicts(report) == {"environment": "pass", "ladder": "fail", "survival": "skipped"}
-    assert f"the driver no longer lists cuda:0, Stand-in GPU (GPU-{stand_in.UUID}): it fell off the bus" in done.stdout
+    assert "the driver has lost cuda:0 (Stand-in GPU): it fell off the bus or hangs" in done.stdout
     assert said(report, "survival").startswith("the GPU was lost")
     assert done.returncode == EXIT_FAILED
