@@ -8,7 +8,7 @@ from gpuexplore.measure.candidate import unsupported
 from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import FRACTION, Check, Figure, Finding, ended, judged, skipped
+from gpuexplore.selftest.contract import FRACTION, Check, Figure, Finding, Verdict, ended, judged, skipped
 from gpuexplore.units import format_bytes_per_s, format_percent
 
 GOAL_TEXT = format_percent(0.9)  # of the best copy
@@ -29,27 +29,39 @@ def run(bench: Bench) -> Finding:
     results = bench.measure(cases)
     copies, problems = _rates(results), _failed(results)
     if not copies:
-        return judged(problems, []) if problems else skipped(bench.no_answer())
+        return judged(problems, [], untried="every copy was too slow to be timed" if results else bench.no_answer())
     best, peak = max(copies.values()), bench.device.bandwidth
     figures = [Figure(f"copy, {case.implementation}", rate, "B/s") for case, rate in copies.items()]
     if peak:
         figures.append(Figure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
-    is_slow = peak is not None and best < MIN_SHARE[bench.device.kind] * peak.bytes_per_s
-    if is_slow and not problems and all(_is_disturbed(result) for result in results if result.measurement):
+    timed = (result for result in results if result.measurement)
+    if not problems and _is_slow(best, peak, bench.device) and all(map(_is_disturbed, timed)):
         return skipped(
             "a copy was slow, and other work disturbed every one: try again when nothing else runs", tuple(figures)
         )
-    notes = [] if peak else ["The peak of the memory is unknown: nothing says how fast a copy should be."]
-    problems += _problems(best, peak, bench.device)
-    kernels = [] if bench.is_quick else [case for name in MEMORY_BOUND for case in _cases(bench, name, OURS)]
-    found = bench.measure(kernels)
-    figures += [
+    notes = () if peak else ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
+    copied = judged([*problems, *_problems(best, peak, bench.device)], figures, notes)
+    return copied if bench.is_quick else _with_kernels(copied, bench, best)
+
+
+def _with_kernels(copied: Finding, bench: Bench, best: float) -> Finding:
+    """Return what was found of copies, and beside it what share of the best one kernels of ours reach."""
+    cases = [case for name in MEMORY_BOUND for case in _cases(bench, name, OURS)]
+    results = bench.measure(cases)
+    shares = [
         Figure(f"{case.operation}, {case.implementation}", rate / best, FRACTION, f"of the copy; goal {GOAL_TEXT}")
-        for case, rate in _rates(found).items()
+        for case, rate in _rates(results).items()
     ]
-    if late := [case.operation for case in kernels if case not in {result.case for result in found}]:
-        notes.append(f"Out of time for {', '.join(late)}.")
-    return judged([*problems, *_failed(found)], figures, tuple(notes))
+    late = [case.operation for case in cases if case not in {result.case for result in results}]
+    notes = (f"Out of time for {', '.join(late)}.",) if late else ()
+    wrong = tuple(_failed(results))
+    return Finding(
+        Verdict.FAIL if wrong else copied.verdict, (*wrong, *copied.said, *notes), (*copied.figures, *shares)
+    )
+
+
+def _is_slow(best: float, peak: Bandwidth | None, device: Device) -> bool:
+    return peak is not None and best < MIN_SHARE[device.kind] * peak.bytes_per_s
 
 
 def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:

@@ -38,7 +38,7 @@ def run(bench: Bench) -> Finding:
     here = [name for name in CONTROLS if name in bench.libraries()][: 1 if bench.is_quick else None]
     if not here:
         return skipped("neither numba-cuda nor torch runs here")
-    expected = {OUT_OF_BOUNDS: AFTER_OUT_OF_BOUNDS} if "numba_cuda" in here else {}
+    expected: dict[str, tuple[Status, ...]] = {OUT_OF_BOUNDS: AFTER_OUT_OF_BOUNDS} if "numba_cuda" in here else {}
     expected |= {out_of_memory_of(library): (Status.OUT_OF_MEMORY,) for library in here}
     with bench.hanging_after(HANGS_S):
         trials = [_tried(bench, *about, [CONTROLS[library] for library in here]) for about in expected.items()]
