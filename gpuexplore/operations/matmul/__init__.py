@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import Example, Implementation, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Implementation, Operation, Preset, Product
 from gpuexplore.operations.implementations import (
     by_cupy,
     by_numba_cpu,
@@ -207,6 +207,7 @@ OPERATION = Operation(
     scale=of_products,
     samples=parts_of_product,
     linear=(-1, -1),
+    cut=lambda _: Cut((0, 0), product=True),
     presets=(
         Preset(
             "notebook-1000",
