@@ -43,8 +43,7 @@ ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, at every s
 	$(BIN)/pytest $(PARALLEL) -m "ptx"
 
 gpu: $(VENV)/.dev  ## on a machine with a GPU: the tests that need one, then the self-test, ten minutes, with a report to send
-	$(BIN)/pytest -q -m gpu
-	$(BIN)/gpuexplore selftest
+	@tests=0; $(BIN)/pytest -q -m gpu || tests=$$?; $(BIN)/gpuexplore selftest && exit $$tests
 
 evil: $(VENV)/.dev  ## try implementations that cheat, crash or hang, by command line and queue; ten minutes
 	$(BIN)/python -m benchmarks.evil

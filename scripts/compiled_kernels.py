@@ -56,7 +56,7 @@ def key(operation: Operation, implementation: Implementation, dtype: DType) -> s
 def compiled(kernel: Kernel, targets: Sequence[str] = ()) -> list[CompiledKernel]:
     """Return a kernel at its default block, compiled for each compute capability it has code for, of the `targets`."""
     capabilities = [each for each in capabilities_for(*kernel) if not targets or each in targets]
-    return list(compile_for_each(*kernel, None, capabilities))
+    return list(compile_for_each(*kernel, None, capabilities)) if capabilities else []
 
 
 def facts(made: list[CompiledKernel]) -> Facts:

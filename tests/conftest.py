@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from functools import cache
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 import pynvml
@@ -64,6 +65,16 @@ def pytest_runtest_setup(item):
 def repository():
     """Return the root of the repository."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def nvdisasm():
+    """Skip where NVIDIA's disassembler is not installed."""
+    try:
+        files("nvidia-cuda-nvdisasm")
+    except PackageNotFoundError:
+        if not shutil.which("nvdisasm"):
+            pytest.skip("nvdisasm is not installed: make installs it on Linux")
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,9 @@ Only `numba_cuda` imports this, inside its functions: it loads Numba.
 from itertools import count
 from typing import Any
 
-from numba import config, cuda
+from numba import config
+
+from gpuexplore.backends.quiet_cuda import cuda
 
 if config.ENABLE_CUDASIM:
     _CYCLES = count(step=2**40)

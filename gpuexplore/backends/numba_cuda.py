@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuexplore.backends import host
 from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu
+from gpuexplore.backends.cuda_driver import why_no_gpu, why_too_old
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, Stream
 from gpuexplore.dtypes import DType, Stored
@@ -39,6 +39,8 @@ def driver_facts(device: str) -> DriverFacts:
 
     if not cuda.is_available():
         return DriverFacts(problem=why_no_gpu("numba-cuda", ".".join(map(str, cuda.runtime.get_version()))))
+    if problem := _why_too_old(cuda):
+        return DriverFacts(problem=problem)
     gpu = cuda.gpus[index_in_this_process(device)]
     uuid = getattr(gpu, "uuid", None)
     return DriverFacts(uuid and uuid.removeprefix("GPU-"), getattr(gpu, "L2_CACHE_SIZE", None) or None)
@@ -139,6 +141,12 @@ def versions() -> Mapping[str, str]:
     """Return the versions of Numba and its CUDA target."""
     found = {name: host.version_of(name) for name in ("numba", "numba-cuda")}
     return {name: version for name, version in found.items() if version}
+
+
+def _why_too_old(cuda: Any) -> str | None:
+    """Return why kernels cannot be loaded, though Numba is content with any driver; the simulator has none."""
+    version_of = getattr(cuda.cudadrv.driver.driver, "get_version", None)
+    return version_of and why_too_old("numba-cuda", cuda.runtime.get_version(), version_of())
 
 
 def _select(device: str) -> None:

@@ -1,6 +1,6 @@
-"""An array as its rows and columns: what a warp asks for at a step, the sectors that hold it, what was touched before.
+"""An array as its rows and columns: what a warp requests at a step, the sectors that hold it, what was touched before.
 
-Whole sectors are moved: what of them nobody asked for has a colour of its own, so that waste is seen as area.
+Whole sectors are moved: what of them nobody requested has a colour of its own, so that waste is seen as area.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,14 +18,14 @@ from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.kernels.ptx import Access, TraceStep
 from gpuexplore.measure.interpreted import RunArray
 
-ASKED, MOVED, BEFORE = "asked for", "moved along", "touched before"
-ASKED_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#1f66b0' : '#66bffd'")
-MOVED_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#f5c98a' : '#8a5a1c'")
+REQUESTED, UNUSED, BEFORE = "requested", "moved but unused", "touched before"
+REQUESTED_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#1f66b0' : '#66bffd'")
+UNUSED_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#f5c98a' : '#8a5a1c'")
 BEFORE_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#dbe3ec' : '#2e3a48'")
-ON_ASKED = alt.ExprRef("luminance(background) > 0.5 ? '#ffffff' : '#0f151d'")
+ON_REQUESTED = alt.ExprRef("luminance(background) > 0.5 ? '#ffffff' : '#0f151d'")
 EDGE = alt.ExprRef("luminance(background) > 0.5 ? '#ffffff' : '#15191f'")
 FRAME = alt.ExprRef("luminance(background) > 0.5 ? '#aab4c0' : '#5b6673'")
-COLORS = alt.Scale(domain=[ASKED, MOVED, BEFORE], range=[ASKED_COLOR, MOVED_COLOR, BEFORE_COLOR])
+COLORS = alt.Scale(domain=[REQUESTED, UNUSED, BEFORE], range=[REQUESTED_COLOR, UNUSED_COLOR, BEFORE_COLOR])
 LEGEND = alt.Legend(title=None, orient="top", columns=3, labelLimit=200, symbolType="square", symbolStrokeWidth=0)
 WRAPPED = 32  # columns that a vector is shown in
 SHOWN = 16  # rows and columns around a step that needs no more
@@ -132,14 +132,14 @@ def _rows(array: RunArray, access: Access | None, before: npt.NDArray[np.bool_])
     if access is None:
         return
     for first, last in sector_elements(access, array):
-        yield from _boxes((first, last), columns, MOVED, ())
+        yield from _boxes((first, last), columns, UNUSED, ())
     elements = elements_of(access, array)
     starts = [at for at in elements if elements.get(at - 1) != elements[at] or at % columns == 0]
     for at in starts:
         end = at
         while elements.get(end + 1) == elements[at] and (end + 1) % columns:
             end += 1
-        yield from _boxes((at, end), columns, ASKED, elements[at])
+        yield from _boxes((at, end), columns, REQUESTED, elements[at])
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -184,7 +184,7 @@ def _drawn(
     labels = (
         alt.Chart(frame)
         .transform_filter(f"datum.lanes != '' && {fits}")
-        .mark_text(fontSize=9.5, color=ON_ASKED, clip=True)
+        .mark_text(fontSize=9.5, color=ON_REQUESTED, clip=True)
         .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text="lanes:N")
     )
     layers = [

@@ -8,12 +8,12 @@ import pandas as pd
 from gpuexplore.analysis.kernels.memory_access import ROW_BYTES, Passes, Word
 from gpuexplore.charts.block_arrays import (
     AROUND,
-    ASKED_COLOR,
     EDGE,
     FRAME,
     LEGEND,
     LETTER,
-    ON_ASKED,
+    ON_REQUESTED,
+    REQUESTED_COLOR,
     ROOM,
     ROW_HEIGHT,
     Window,
@@ -23,9 +23,9 @@ from gpuexplore.charts.block_arrays import (
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.kernels.ptx import BANKS
 
-FIRST, LATER = "in the first pass of its bank", "waits: its bank is taken"
-LATER_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#c0392b' : '#ff7f6b'")
-COLORS = alt.Scale(domain=[FIRST, LATER], range=[ASKED_COLOR, LATER_COLOR])
+FIRST, CONFLICT = "in the first pass of its bank", "bank conflict"
+CONFLICT_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#c0392b' : '#ff7f6b'")
+COLORS = alt.Scale(domain=[FIRST, CONFLICT], range=[REQUESTED_COLOR, CONFLICT_COLOR])
 LEAST_HEIGHT = 48
 GRID: dict[str, Any] = {
     "labelExpr": "datum.value % 4 == 0 ? datum.label : ''",
@@ -66,7 +66,7 @@ def bank_picture(passes: Passes, title: str) -> alt.LayerChart:
     labels = (
         alt.Chart(frame)
         .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {ROOM}")
-        .mark_text(fontSize=9.5, color=ON_ASKED)
+        .mark_text(fontSize=9.5, color=ON_REQUESTED)
         .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text="lanes:N")
     )
     heading = alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8)
@@ -98,7 +98,7 @@ def _box(word: Word, row: int) -> dict[str, object]:
         "row": row,
         "bottom": row + 1,
         "center": row + 0.5,
-        "what": FIRST if word.turn == 1 else LATER,
+        "what": FIRST if word.turn == 1 else CONFLICT,
         "lanes": lanes_label(word.lanes),
         "bytes": f"{word.word * 4} to {word.word * 4 + 3}",
         "wavefront": word.wavefront,

@@ -5,26 +5,26 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.kernels.block_steps import Stretch
-from gpuexplore.charts.block_arrays import AROUND, ASKED_COLOR, LEGEND, MOVED_COLOR
+from gpuexplore.analysis.kernels.block_steps import BarrierInterval
+from gpuexplore.charts.block_arrays import AROUND, LEGEND, REQUESTED_COLOR, UNUSED_COLOR
 
 WORKS, WAITS = "works", "waits at a barrier"
-COLORS = alt.Scale(domain=[WORKS, WAITS], range=[ASKED_COLOR, MOVED_COLOR])
+COLORS = alt.Scale(domain=[WORKS, WAITS], range=[REQUESTED_COLOR, UNUSED_COLOR])
 TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#0f151d' : '#e6e9ee'")
 FEW, ROW_HEIGHT, LOW_ROW_HEIGHT = 8, 22, 13
 COLUMNS = ("warp", "first", "last", "what", "said")
 
 
-def warp_timeline(stretches: Sequence[Stretch], now: int, steps: int) -> alt.LayerChart:
+def warp_timeline(intervals: Sequence[BarrierInterval], now: int, steps: int) -> alt.LayerChart:
     """Return the warps over the block's steps, and a rule where one is.
 
     Args:
-        stretches: what the warps do between barriers.
+        intervals: what the warps do between barriers.
         now: number of the step that is looked at.
         steps: how many there are.
     """
-    frame = pd.DataFrame([row for stretch in stretches for row in _rows(stretch)], columns=list(COLUMNS))
-    warps = [f"warp {number}" for number in sorted({stretch.warp for stretch in stretches})]
+    frame = pd.DataFrame([row for interval in intervals for row in _rows(interval)], columns=list(COLUMNS))
+    warps = [f"warp {number}" for number in sorted({interval.warp for interval in intervals})]
     scale = alt.Scale(domain=[0.5, steps + 0.5], nice=False, zero=False)
     axis = alt.Axis(title="step of the block, in the order run here", grid=False, tickMinStep=1, format="d")
     y = alt.Y(
@@ -43,41 +43,43 @@ def warp_timeline(stretches: Sequence[Stretch], now: int, steps: int) -> alt.Lay
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, rule]).properties(
         width="container",
         height=AROUND + (ROW_HEIGHT if len(warps) <= FEW else LOW_ROW_HEIGHT) * max(1, len(warps)),
-        description=described(stretches, now),
+        description=described(intervals, now),
     )
     return chart
 
 
-def described(stretches: Sequence[Stretch], now: int) -> str:
+def described(intervals: Sequence[BarrierInterval], now: int) -> str:
     """Return the alternative text: which warps wait and which work or have still to begin."""
-    waiting = [stretch.warp for stretch in stretches if stretch.released and stretch.last <= now < stretch.released]
-    count = len({stretch.warp for stretch in stretches})
-    met = len({stretch.phase for stretch in stretches}) - 1
+    waiting = [
+        interval.warp for interval in intervals if interval.released and interval.last <= now < interval.released
+    ]
+    count = len({interval.warp for interval in intervals})
+    met = len({interval.phase for interval in intervals}) - 1
     named = f"warp{'s' if len(waiting) > 1 else ''} {', '.join(map(str, waiting))}" if waiting else "no warp"
     return (
         f"{count} warps that meet {met} times; at step {now} {named} wait{'' if len(waiting) > 1 else 's'} at a barrier"
     )
 
 
-def _rows(stretch: Stretch) -> list[dict[str, object]]:
-    warp = f"warp {stretch.warp}"
+def _rows(interval: BarrierInterval) -> list[dict[str, object]]:
+    warp = f"warp {interval.warp}"
     rows: list[dict[str, object]] = [
         {
             "warp": warp,
-            "first": stretch.first - 0.5,
-            "last": stretch.last + 0.5,
+            "first": interval.first - 0.5,
+            "last": interval.last + 0.5,
             "what": WORKS,
-            "said": f"{stretch.first} to {stretch.last}",
+            "said": f"{interval.first} to {interval.last}",
         }
     ]
-    if stretch.released is not None and stretch.released > stretch.last:
+    if interval.released is not None and interval.released > interval.last:
         rows.append(
             {
                 "warp": warp,
-                "first": stretch.last + 0.5,
-                "last": stretch.released + 0.5,
+                "first": interval.last + 0.5,
+                "last": interval.released + 0.5,
                 "what": WAITS,
-                "said": f"{stretch.last} to {stretch.released}",
+                "said": f"{interval.last} to {interval.released}",
             }
         )
     return rows

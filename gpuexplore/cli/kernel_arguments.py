@@ -23,7 +23,7 @@ def gpu_named(name: str) -> Accelerator:
     """
     row = accelerator_named(name)
     if row is None:
-        near = ", ".join(accelerator.name for accelerator in search(name)[:5])
+        near = ", ".join(accelerator.name for accelerator in search(name)[:5]) if name.strip() else ""
         raise InvalidInput.of("gpu", name, f"names and keys of `specs`{f', near: {near}' if near else ''}")
     return row
 

@@ -23,7 +23,7 @@ from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.environment import describe_environment, git_commit, utc_now
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import Provenance, Recording, check_commit, header, missing_provenance, validate
 from gpuexplore.request import Request, resolve, to_query
@@ -123,10 +123,13 @@ def _record(experiments: Sequence[Experiment], devices: Sequence[Device], file: 
         progress.show(event)
         if isinstance(event, Result):
             results.append(event)
-            _write(file, encode(event))
+            if event.status is not Status.CANCELLED:  # or the file would look as if it had all
+                _write(file, encode(event))
 
     for experiment in experiments:
         sweep(experiment, devices, report=take, turn=turn)
+    if left := [result for result in results if result.status is Status.CANCELLED]:
+        say(f"gpuexplore: {len(left)} cases are left out, the first of them: {left[0].reason}")
     return results
 
 

@@ -4,7 +4,7 @@ import argparse
 from math import prod
 from typing import Any
 
-from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, instruction_bound
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, block_of, dtype_of, gpu_named, kernel_named
@@ -14,7 +14,11 @@ from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.sass import Instruction, Loop, Mix, facts_of, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
+from gpuexplore.operations.compiled import recorded_elsewhere
+from gpuexplore.request import parse_shape
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
+
+DEFAULT_SIZE = "4096"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("kernel", metavar="OPERATION/IMPLEMENTATION", help="a CUDA kernel, compiled here")
     add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`")
     add("--dtype", metavar="NAME", help=f"of the kernel (default: {DEFAULT_DTYPE})")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--size", metavar="N", help=f"of the operation, for the roofline (default: {DEFAULT_SIZE})")
+    size.add_argument("--shape", metavar="AXES", help="of the operation, like m=100000,n=100, for the roofline")
     add("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: the kernel's own)")
     add("--all", action="store_true", help="print all instructions, not the main loop only")
     add("--json", action="store_true", help="print JSON")
@@ -33,6 +40,7 @@ def execute(arguments: argparse.Namespace) -> int:
     operation, implementation, geometry = kernel_named(arguments.kernel)
     gpu = gpu_named(arguments.gpu)
     capability, dtype = capability_of(gpu), dtype_of(arguments.dtype, operation)
+    shape = parse_shape(arguments.shape or arguments.size or DEFAULT_SIZE, operation)
     block = geometry.checked(None if arguments.block is None else block_of(arguments.block, capability))
     name = f"{operation.name}/{implementation.name}"
     target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
@@ -45,10 +53,15 @@ def execute(arguments: argparse.Namespace) -> int:
         shared_bytes_per_block=made.shared_bytes,
     )
     loop, facts = main_loop(code), facts_of(code)
-    bound, mix = instruction_bound(facts, gpu, full), mix_of(loop.instructions if loop else code)
+    mix = mix_of(loop.instructions if loop else code)
+    bound = instruction_bound(facts, gpu, full, flop_per_byte(operation, shape, dtype))
     if arguments.json:
-        about = {"kernel": name, "dtype": dtype, "gpu": gpu.name, "main_loop": _loop(mix) if loop else None}
-        print_json({**about, **_facts(made, bound, full)})
+        about = {"kernel": name, "dtype": dtype, "gpu": gpu.name, "block": block, "shape": dict(shape.axes)}
+        of_loop = {
+            "main_loop": _loop(mix) if loop else None,
+            "other_toolkits": _elsewhere(target) if block == geometry.blocks[0] else None,
+        }
+        print_json({**about, **of_loop, **_facts(made, bound, full)})
         return EXIT_OK
     print(f"{name} in {dtype} for {gpu.name}, blocks of {' x '.join(map(str, block))}, CUDA {made.toolkit}")
     print(f"{len(code)} instructions, {made.registers_per_thread} registers per thread, {made.spill_bytes} B of spills")
@@ -67,9 +80,23 @@ def _facts(made: CompiledKernel, bound: InstructionBound, full: Occupancy) -> di
         "occupancy": full.occupancy,
         "bound_flop_per_s": bound.flop_per_s,
         "bound_bytes_per_s": bound.bytes_per_s,
+        "roofline_flop_per_s": bound.roofline_flop_per_s,
         "bottleneck": bound.bottleneck,
         "evidence": bound.evidence or None,
         "cycles": dict(bound.cycles),
+    }
+
+
+def _elsewhere(target: Target) -> dict[str, dict[str, int]]:
+    """Return what is recorded of other CUDA toolkits that compile the kernel otherwise, by their version."""
+    found = recorded_elsewhere(target.operation, target.implementation, target.dtype, target.compute_capability)
+    return {
+        toolkit: {
+            "registers_per_thread": made.registers_per_thread,
+            "spill_bytes": made.spill_bytes,
+            "main_loop_instructions": made.main_loop.instructions,
+        }
+        for toolkit, made in found.items()
     }
 
 
@@ -114,9 +141,11 @@ def _print_mix(mix: Mix, where: str) -> None:
 
 def _print_bound(bound: InstructionBound, full: Occupancy) -> None:
     print(f"occupancy {format_percent(full.occupancy)}: {full.active_warps} warps per multiprocessor")
-    if bound.flop_per_s is not None and bound.share_of_peak is not None:
-        rate = format_flop_per_s(bound.flop_per_s)
-        print(f"upper bound: {rate}, {format_percent(bound.share_of_peak)} of the peak of its units")
+    if bound.flop_per_s is not None:
+        share = bound.share_of_peak and f", {format_percent(bound.share_of_peak)} of the peak of its units"
+        print(f"upper bound: {format_flop_per_s(bound.flop_per_s)}{share or ''}")
+    if bound.roofline_flop_per_s is not None:
+        print(f"roofline at this shape: {format_flop_per_s(bound.roofline_flop_per_s)}")
     if bound.bytes_per_s is not None:
         print(f"upper bound: {format_bytes_per_s(bound.bytes_per_s)} from device memory")
     print(f"{bound.evidence}." if bound.evidence else "no bound follows: nothing is computed or loaded in a loop")

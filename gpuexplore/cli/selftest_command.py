@@ -19,7 +19,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.environment import git_commit, utc_now
 from gpuexplore.model import Device
 from gpuexplore.selftest import page
-from gpuexplore.selftest.bench import NOBODY, Bench
+from gpuexplore.selftest.bench import DEFAULT_SOURCE, Bench
 from gpuexplore.selftest.checks import CHECKS
 from gpuexplore.selftest.contract import Outcome, Report
 from gpuexplore.selftest.run import carry_out
@@ -30,7 +30,7 @@ NO_GPU = (
     "`--gpus all`; docs/gpu.md says which driver."
 )
 STAND_IN = ""  # what stands in for the device; tests have one
-CLEAR_LINE, MOST_SHOWN = "\r\033[K", 100
+CLEAR_LINE, MAX_SHOWN = "\r\033[K", 100
 NUMBA_SIMULATOR = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
 
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print the report as JSON")
     add("--out", type=Path, metavar="FOLDER", help="for the report and the recording (default: selftest-<time>)")
     add("--html", type=Path, metavar="FILE.html", help="the page to send (default: report.html in that folder)")
-    add("--by", default=NOBODY, metavar="NAME", help="who measures, for the recording (default: %(default)s)")
+    add("--by", default=DEFAULT_SOURCE, metavar="NAME", help="who measures, for the recording (default: %(default)s)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         app_version=gpuexplore.__version__,
         commit=git_commit(),
         command=command_of(arguments, device),
-        device=device,
+        device=bench.device,
         is_quick=arguments.quick,
         lasted_s=time.monotonic() - began_s,
         outcomes=outcomes,
@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(encode(report))
     else:
         print(page.text(report))
-    return EXIT_FAILED if report.has_failed else EXIT_OK
+    return EXIT_FAILED if report.has_failed or report.is_interrupted else EXIT_OK
 
 
 def command_of(arguments: argparse.Namespace, device: Device) -> str:
@@ -123,7 +123,7 @@ def _write(report: Report, folder: Path, page_file: Path) -> None:
 def _show(doing: str) -> None:
     """Say what is being done, on one line of a terminal."""
     if sys.stderr.isatty():
-        print(f"{CLEAR_LINE}{doing[:MOST_SHOWN]}", end="", file=sys.stderr, flush=True)
+        print(f"{CLEAR_LINE}{doing[:MAX_SHOWN]}", end="", file=sys.stderr, flush=True)
 
 
 def _tell(outcome: Outcome) -> None:

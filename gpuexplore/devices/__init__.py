@@ -22,7 +22,7 @@ from gpuexplore.devices.cpu_times import CpuLoss, CpuTimes, cpu_loss, cpu_lost_s
 from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
-from gpuexplore.devices.nvml import is_cut_into_instances, is_lost
+from gpuexplore.devices.nvml import highest_clock_hz, is_cut_into_instances, is_lost
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
 from gpuexplore.devices.telemetry import free_gpu_bytes, governor, read
 
@@ -48,6 +48,7 @@ __all__ = [
     "formula_peaks",
     "free_gpu_bytes",
     "governor",
+    "highest_clock_hz",
     "is_cut_into_instances",
     "is_lost",
     "match",

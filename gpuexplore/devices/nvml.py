@@ -57,6 +57,13 @@ def is_cut_into_instances(uuid: str) -> bool:
     return handle is not None and _is_cut(nvml, handle)
 
 
+def highest_clock_hz(uuid: str) -> float | None:
+    """Return the clock beyond which the GPU with this UUID never goes; a board boosts up to it while it stays cool."""
+    nvml = load_nvml()
+    handle = None if nvml is None else handle_of(nvml, uuid)
+    return None if handle is None else _clock(nvml, handle, "NVML_CLOCK_SM")
+
+
 def is_lost(uuid: str) -> bool:
     """Return whether the driver says that the GPU with this UUID fell off the bus or is otherwise out of reach."""
     nvml = load_nvml()

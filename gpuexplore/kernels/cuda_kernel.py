@@ -9,13 +9,11 @@ from functools import lru_cache
 from math import ceil, prod
 from typing import Any
 
-from numba import config, cuda
+from numba import config
 
+from gpuexplore.backends.quiet_cuda import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.geometry import Block, Geometry
-
-# small sizes are asked for on purpose, and measured as they are: numba-cuda would warn of every grid under 128 blocks
-config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
 SHARED_BYTES_FOR_ALL = 49152  # of a block; a kernel that takes more has to ask for it
 

@@ -13,6 +13,7 @@ from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.dtypes import format_named
 from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.kernels.geometry import WARP
 from gpuexplore.lessons.blocks import Claim, Launch
 from gpuexplore.lessons.expression import Selectors, Value
 from gpuexplore.lessons.figure import (
@@ -39,7 +40,6 @@ DOUBTS = (
     "over_peak",
     "over_physical_peak",
 )  # flags after which a guess is not called wrong
-WARP = 32
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 
 

@@ -87,8 +87,8 @@ def check(
     norms = [hypot(*(_norm(expected[rows]) for rows in row_blocks(expected))) for _, expected in parts]
     sizes = [_scale(norm, hypot(*norms)) for norm in norms]
     sizes = [
-        _cancelled(size, expected.size, np.asarray(scale))
-        for size, (_, expected), scale in zip(sizes, parts, scales or [0.0] * len(parts), strict=True)
+        _cancelled(size, expected.size, scale)
+        for size, (_, expected), scale in zip(sizes, parts, scales or [np.zeros(())] * len(parts), strict=True)
     ]
     errors = [_relative_error(out[index], expected, size) for (index, expected), size in zip(parts, sizes, strict=True)]
     known = [error for error in errors if error is not None]
@@ -114,7 +114,7 @@ def describe(accuracy: Accuracy) -> str:
 
 def row_blocks(array: Array) -> Iterator[Any]:
     """Yield indices of successive rows: differences of a gigabyte would cost more to allocate than to compute."""
-    if array.size <= BLOCK_ELEMENTS or not array.ndim:
+    if array.size <= BLOCK_ELEMENTS or not array.ndim or not isinstance(array, np.ndarray):  # of a device: one block
         yield ...
         return
     step = max(1, BLOCK_ELEMENTS * len(array) // array.size)

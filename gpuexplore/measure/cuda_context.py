@@ -62,12 +62,19 @@ def cause_of(error: Exception, case: Case, device: Device) -> Exception:
     return error
 
 
+def lost_reason(device: Device) -> str | None:
+    """Return that the driver cannot reach `device` any more, or None."""
+    if device.kind != "cuda" or not device.uuid or not is_lost(device.uuid):
+        return None
+    return (
+        f"the driver has lost {device.id} ({device.name}): it fell off the bus or hangs, and answers nobody before "
+        "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
+    )
+
+
 def _check_reachable(device: Device) -> None:
-    if device.kind == "cuda" and device.uuid and is_lost(device.uuid):
-        raise GpuLost(
-            f"the driver has lost {device.id} ({device.name}): it fell off the bus or hangs, and answers nobody before "
-            "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
-        )
+    if reason := lost_reason(device):
+        raise GpuLost(reason)
 
 
 def _broken_earlier(device: Device) -> ContextBroken | None:

@@ -15,12 +15,12 @@ from torch import Tensor, arange, as_tensor, cat, empty, equal, from_numpy, isfi
 
 from gpuexplore.backends import torch as torch_backend
 from gpuexplore.dtypes import DType
+from gpuexplore.measure import large
 from gpuexplore.measure.drawn import Drawn, numbers_of, quantiles
 from gpuexplore.measure.sums import TOGETHER, Sums
+from gpuexplore.measure.wide import Wide, neighbours
 from gpuexplore.model import DataMode, Device
 
-BLOCK_ELEMENTS = 2**24  # at a time: 128 MB in float64
-BLOCKS = 6  # as large that are held at once: places, hashes of them, numbers and what they become
 Array = npt.NDArray[np.float64]
 
 
@@ -67,11 +67,20 @@ def poison(array: Any, dtype: DType) -> None:
 
 
 class DeviceOutput:
-    """An output (m, n) that stays on its device: of what it holds, only parts and sums come to the host."""
+    """An output that stays on its device: of a product (m, n) only parts and sums come to the host."""
 
     def __init__(self, array: Any, dtype: DType) -> None:
         self._rows = tensor_of(array, dtype)
+        self._dtype = dtype
         self.size = self._rows.numel()
+
+    def block(self, places: slice, lengths: tuple[int, ...]) -> Wide:
+        """Return what it holds at `places` along its leading axes, each of `lengths`, in float64."""
+        return Wide(self._rows.reshape(-1, *lengths)[places].double())
+
+    def product(self, place: int, lengths: tuple[int, int]) -> "DeviceOutput":
+        """Return one of the products that it holds."""
+        return DeviceOutput(self._rows.reshape(-1, *lengths)[place], self._dtype)
 
     def __getitem__(self, index: Any) -> Array:
         """Return a part in float64."""
@@ -88,7 +97,7 @@ class DeviceOutput:
         """Return the sums of neighbours in each row, and those of their squares."""
         signs = from_numpy(sums.signs).to(self._rows.device)
         both = [
-            (folded(wide * signs).cpu().numpy(), folded(wide.square()).cpu().numpy())
+            (neighbours(wide * signs, TOGETHER).cpu().numpy(), neighbours(wide.square(), TOGETHER).cpu().numpy())
             for block in _blocks(len(self._rows), self._rows.shape[1])
             for wide in (self._rows[block].double(),)
         ]
@@ -96,12 +105,13 @@ class DeviceOutput:
         return np.concatenate(of), np.concatenate(of_squares)
 
 
-def folded(values: Tensor) -> Tensor:
-    """Return the sums of neighbours along the last axis."""
-    whole = values.shape[-1] // TOGETHER * TOGETHER
-    together = values[..., :whole].reshape(*values.shape[:-1], -1, TOGETHER).sum(-1)
-    rest = values[..., whole:].sum(-1, keepdim=True)
-    return together if whole == values.shape[-1] else cat([together, rest], dim=-1)
+def made(source: Drawn, place: str) -> Wide:
+    """Return `source` in float64 on `place`."""
+    kind = getattr(torch, source.dtype.array_name)
+    numbers = empty(source.size, dtype=torch.float64, device=place)
+    for block in _blocks(source.size):
+        numbers[block] = _drawn_bits(_places(block, numbers.device), source).view(kind)
+    return Wide(numbers.reshape(source.shape))
 
 
 class DeviceProduct:
@@ -124,7 +134,9 @@ class DeviceProduct:
     def sums(self, signs: Array) -> tuple[Array, Array, Array]:
         """Return the product with the sums of neighbouring columns, and the norms of rows and of these sums."""
         there = from_numpy(signs).to(self._place)
-        parts = [folded(self._wide(self._right, None, columns) * there[columns]) for columns in self._columns()]
+        parts = [
+            neighbours(self._wide(self._right, None, columns) * there[columns], TOGETHER) for columns in self._columns()
+        ]
         together = cat(parts, dim=1)
         products, norms = [], []
         for rows in _blocks(*self._left.shape):
@@ -136,7 +148,7 @@ class DeviceProduct:
     def _columns(self) -> Iterator[slice]:
         """Yield blocks of columns whose lengths are whole sums."""
         length, count = self._right.shape
-        step = max(TOGETHER, BLOCK_ELEMENTS // length // TOGETHER * TOGETHER)
+        step = max(TOGETHER, large.BLOCK_ELEMENTS // length // TOGETHER * TOGETHER)
         yield from (slice(start, min(start + step, count)) for start in range(0, count, step))
 
     def _wide(self, source: Drawn, rows: Tensor | None, columns: slice | None) -> Tensor:
@@ -154,7 +166,7 @@ class DeviceProduct:
 
 def _blocks(count: int, width: int = 1) -> Iterator[slice]:
     """Yield slices of `count` rows of `width` elements, a block's at a time."""
-    step = max(1, BLOCK_ELEMENTS // width)
+    step = max(1, large.BLOCK_ELEMENTS // width)
     yield from (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
@@ -167,7 +179,7 @@ def _bits_of(array: Any, dtype: DType) -> Tensor:
 
 
 def _drawn_bits(places: Tensor, source: Drawn) -> Tensor:
-    return _table(source.dtype, source.data, str(places.device))[numbers_of(places, source.keys)]
+    return _table(source.dtype, source.data, str(places.device))[numbers_of(places + source.first, source.keys)]
 
 
 @cache

@@ -77,7 +77,7 @@ class DeviceReference:
         scale = np.asarray(rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns, np.float32)
         chosen, columns_chosen = self._chosen(len(self._rows)), self._chosen(len(columns))
         right = self._on_host(self._rows[chosen], columns_chosen)
-        self._compare(expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
+        believe(self, expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
         return expected, scale
 
     def _prove_sums(self, sums: Sums) -> None:
@@ -85,7 +85,7 @@ class DeviceReference:
         for number in self._chosen(sums.expected.shape[1])[:PROVED_SUMS]:
             columns = np.arange(sums.starts[number], sums.ends[number])
             right = self._on_host(rows, columns) @ sums.signs[columns]
-            self._compare(sums.expected[rows, number], right, sums.scale[rows, number])
+            believe(self, sums.expected[rows, number], right, sums.scale[rows, number])
 
     def _on_host(self, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Array:
         """Return elements of the product by NumPy, from inputs that the host draws."""
@@ -95,16 +95,23 @@ class DeviceReference:
         b = right.at(np.arange(length)[:, None] * width + columns)
         return np.asarray(self.dtype.widen(a) @ self.dtype.widen(b))
 
-    def _compare(self, found: Array, right: Array, scale: Any) -> None:
-        allowed = PROVED_TO * np.sqrt(self.inputs[0].shape[1]) * (np.abs(right) + scale * TOGETHER)
-        if not np.all(np.abs(found - right) <= allowed):
-            raise WrongReference(
-                f"torch's float64 product on {self.place} is not what the host computes from the same inputs: "
-                f"off by {float(np.nanmax(np.abs(found - right))):.2g}; nothing can be checked with it"
-            )
-
     @staticmethod
     def _chosen(count: int) -> npt.NDArray[np.int64]:
         """Return some of `count` places, the last one too; others in each run, which no kernel can know."""
         generator = np.random.default_rng()
         return np.unique(np.append(generator.integers(0, count, PROVED_ROWS - 1), count - 1))
+
+
+def believe(reference: Any, found: Array, right: Array, scale: Any) -> None:
+    """Believe the device of a reference what it computed: the host computes what is `right` of some of it.
+
+    Raises:
+        WrongReference: they differ by more than float64 rounds, relative to what was summed: `scale`.
+    """
+    length = reference.inputs[0].shape[-1]  # no sum is longer
+    allowed = PROVED_TO * np.sqrt(length) * (np.abs(right) + scale * TOGETHER)
+    if not np.all(np.abs(found - right) <= allowed):
+        raise WrongReference(
+            f"torch's float64 {reference.operation.name} on {reference.place} is not what the host computes from the "
+            f"same inputs: off by {float(np.nanmax(np.abs(found - right))):.2g}; nothing can be checked with it"
+        )

@@ -4,7 +4,7 @@ The number at a place is a random one of 65,536 quantiles of the normal distribu
 hash of the place and a seed tells. Whole numbers are the same in every library: host and device draw the same bits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from statistics import NormalDist
@@ -17,6 +17,7 @@ from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import DataMode
 
 QUANTILES = 2**16
+AT_A_TIME = 2**18  # on the host: what a hash needs on the way stays in a cache
 BITS_32 = 0xFFFFFFFF
 FACTOR = 0x45D9F3B  # its product with 32 bits fits 63: nothing overflows in signed integers
 CONSTANTS: dict[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
@@ -31,12 +32,14 @@ class Drawn:
         dtype: of its numbers.
         data: what they are.
         keys: two numbers of 32 bits that decide them.
+        first: the place of its first number, in an input of which it is a part.
     """
 
     shape: tuple[int, ...]
     dtype: DType
     data: DataMode
     keys: tuple[int, int]
+    first: int = 0
 
     @property
     def size(self) -> int:
@@ -45,8 +48,17 @@ class Drawn:
 
     def at(self, places: npt.NDArray[np.int64]) -> Stored:
         """Return the numbers at flat `places`, in the storage of the dtype."""
-        found: Stored = quantiles(self.dtype, self.data)[numbers_of(places, self.keys)]
+        table = quantiles(self.dtype, self.data)
+        found = np.empty(places.shape, table.dtype)
+        flat, wanted = found.reshape(-1), places.reshape(-1)
+        for start in range(0, flat.size, AT_A_TIME):
+            some = slice(start, start + AT_A_TIME)
+            flat[some] = table[numbers_of(wanted[some] + self.first, self.keys)]
         return found
+
+    def part(self, shape: tuple[int, ...], start: int) -> "Drawn":
+        """Return the numbers from flat place `start` on."""
+        return replace(self, shape=shape, first=self.first + start)
 
 
 def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, number: int) -> Drawn:
@@ -56,7 +68,7 @@ def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, nu
 
 
 def numbers_of(places: Any, keys: tuple[int, int]) -> Any:
-    """Return which quantile is at each of `places`, 64-bit integers below 2**32 of NumPy or of torch."""
+    """Return which quantile is at each of `places`, 64-bit integers below 2**36 of NumPy or of torch."""
     for key in keys:
         places = places ^ key
         for _ in range(2):

@@ -23,7 +23,9 @@ import numpy as np
 
 from gpuexplore.dtypes import DType
 from gpuexplore.measure.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
-from gpuexplore.measure.inputs import AnyReference
+from gpuexplore.measure.device_reference import DeviceReference
+from gpuexplore.measure.in_blocks import AnyReference, BlockedReference, Place
+from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.sums import TOGETHER, Sums
 from gpuexplore.model import Accuracy, Shape, WorstElement
 from gpuexplore.operations.contract import Array, Operation
@@ -59,7 +61,7 @@ def bound_of(operation: Operation, shape: Shape, dtype: DType, growth: Growth = 
 
 
 def judge(out: Output, reference: AnyReference, shape: Shape, growth: Growth = AS_SUMMED) -> Accuracy:
-    """Return the accuracy of an output by its norm and by its worst element.
+    """Return the accuracy of an output by its norm and by its worst element, or those of its blocks.
 
     Args:
         out: the output.
@@ -67,6 +69,27 @@ def judge(out: Output, reference: AnyReference, shape: Shape, growth: Growth = A
         shape: of the case.
         growth: of roundings in the implementation that computed it.
     """
+    if not isinstance(reference, BlockedReference):
+        return _judged(out, reference, shape, growth)
+    of_blocks = []
+    for block in reference.blocks(out):
+        of_blocks.append(_judged(block.out, block.reference, shape, growth, in_output=block.in_output))
+        if not of_blocks[-1].within:
+            block.prove()
+            return of_blocks[-1]
+    worst = max((found.worst for found in of_blocks if found.worst), key=lambda worst: worst.share, default=None)
+    return replace(max(of_blocks, key=lambda found: found.share), worst=worst)
+
+
+def _judged(
+    out: Output,
+    reference: Reference | DeviceReference,
+    shape: Shape,
+    growth: Growth,
+    *,
+    in_output: Callable[[Sequence[Any]], Place] = tuple,
+) -> Accuracy:
+    """Return the accuracy of an output, or of a block of it: `in_output` tells where its elements lie there."""
     allowed = tolerance(reference.operation, shape, reference.dtype, growth)
     leeways = [
         leeway + _underflow(expected, reference.dtype)
@@ -78,16 +101,16 @@ def judge(out: Output, reference: AnyReference, shape: Shape, growth: Growth = A
     bound = bound_of(reference.operation, shape, reference.dtype, growth)
     parts = zip(reference.parts, reference.scales, reference.leeways, strict=True)
     found = [
-        _worst(out, part, scale, replace(bound, least=bound.least + leeway))
+        _worst(out, part, scale, replace(bound, least=bound.least + leeway), in_output=in_output)
         for part, scale, leeway in parts
         if part[1].size
     ]
     if reference.sums:
-        found.append(_worst_sum(out, reference.sums, bound))
+        found.append(_worst_sum(out, reference.sums, bound, in_output))
     return replace(accuracy, worst=max(found, key=lambda worst: worst.share))
 
 
-def widest_tolerance(reference: AnyReference, shape: Shape) -> float:
+def widest_tolerance(reference: Reference, shape: Shape) -> float:
     """Return the largest relative error that any part of an output may have for these inputs, kinks included."""
     norms = [float(np.linalg.norm(expected)) for _, expected in reference.parts]
     besides = (
@@ -103,7 +126,9 @@ def _underflow(expected: Array, dtype: DType) -> float:
     return dtype.underflow * root if float(np.linalg.norm(expected)) < most * root else 0.0
 
 
-def _worst(out: Output, part: tuple[Any, Array], scale: Any, bound: Bound) -> WorstElement:
+def _worst(
+    out: Output, part: tuple[Any, Array], scale: Any, bound: Bound, *, in_output: Callable[[Sequence[Any]], Place]
+) -> WorstElement:
     """Return the worst element of a part of the output, whose expected values are given."""
     index, expected = part
     found, scales = out[index], np.broadcast_to(scale, expected.shape) if np.any(scale) else None
@@ -113,10 +138,10 @@ def _worst(out: Output, part: tuple[Any, Array], scale: Any, bound: Bound) -> Wo
         return found[rows], wanted, bound.allowed(np.abs(wanted), None if scales is None else scales[rows])
 
     place, *figures = _largest(expected, compare)
-    return WorstElement(f"element {_named(_in_output(index, place))}", *figures)
+    return WorstElement(f"element {_named(in_output(_in_output(index, place)))}", *figures)
 
 
-def _worst_sum(out: Output, sums: Sums, bound: Bound) -> WorstElement:
+def _worst_sum(out: Output, sums: Sums, bound: Bound, in_output: Callable[[Sequence[Any]], Place]) -> WorstElement:
     """Return the worst sum of neighbours with random signs."""
     least = replace(bound, least=bound.least * sqrt(TOGETHER))
     found, squares = (None, None) if isinstance(out, np.ndarray) else out.folded(sums)
@@ -131,7 +156,7 @@ def _worst_sum(out: Output, sums: Sums, bound: Bound) -> WorstElement:
     place, *figures = _largest(out if isinstance(out, np.ndarray) else sums.expected, compare)
     ranges: list[Any] = list(place)
     ranges[sums.axis] = f"{sums.starts[place[sums.axis]]} to {sums.ends[place[sums.axis]] - 1}"
-    return WorstElement(f"the sum of elements {_named(ranges)} with random signs", *figures)
+    return WorstElement(f"the sum of elements {_named(in_output(ranges))} with random signs", *figures)
 
 
 def _largest(whole: Array, compare: Callable[[Any], Compared]) -> tuple[tuple[int, ...], float, float, float]:

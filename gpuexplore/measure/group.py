@@ -13,8 +13,9 @@ from gpuexplore.measure.drawn import Drawn, drawn
 from gpuexplore.measure.environment import describe_environment
 from gpuexplore.measure.failure import failed
 from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.inputs import SEED, AnyReference, Reference, make_inputs
-from gpuexplore.measure.large import is_large, place_for
+from gpuexplore.measure.in_blocks import AnyReference, BlockedReference
+from gpuexplore.measure.inputs import SEED, Reference, make_inputs
+from gpuexplore.measure.large import is_large, layout, place_for
 from gpuexplore.measure.untouched import Untouched
 from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
 from gpuexplore.operations import operation_named
@@ -84,10 +85,12 @@ class Group:
 
     def _reference(self, data: DataMode, seed: int) -> AnyReference:
         if self.place and is_large(self.operation, self.shape):
-            left, right = self._drawn(self.shape, data, seed)
-            return DeviceReference(self.operation, self.dtype, (left, right), seed, self.place)
-        inputs = make_inputs(self.operation, self.shape, self.dtype, data, seed=seed)
-        return Reference(self.operation, self.dtype, inputs, seed)
+            inputs = self._drawn(self.shape, data, seed)
+            if not layout(self.operation, self.shape).leading:
+                return DeviceReference(self.operation, self.dtype, inputs, seed, self.place)
+            return BlockedReference(self.operation, self.shape, self.dtype, inputs, seed, self.place)
+        values = make_inputs(self.operation, self.shape, self.dtype, data, seed=seed)
+        return Reference(self.operation, self.dtype, values, seed)
 
     def _inputs(self, shape: Shape, data: DataMode, seed: int) -> Inputs:
         if self.place and is_large(self.operation, shape):
@@ -111,12 +114,15 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
     threads = first.options.threads or device.cores
     place = place_for(operation, first.shape, device)  # loads what checks there, which is then watched like the rest
     untouched = Untouched(threads)
+    environment = describe_environment(device, backends, threads)
+    if place:
+        environment = replace(environment, settings={**environment.settings, "inputs": f"made on {device.id}"})
     return Group(
         operation=operation,
         dtype=dtype_named(first.dtype),
         shape=first.shape,
         device=device,
-        environment=describe_environment(device, backends, threads),
+        environment=environment,
         data=first.options.data,
         time=replace(time, isolate_core=untouched.guarding(time.isolate_core)),
         untouched=untouched,

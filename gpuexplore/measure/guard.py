@@ -8,11 +8,14 @@ from collections.abc import Callable
 from math import prod
 
 from gpuexplore.errors import TooLarge, TooSlow
-from gpuexplore.measure.large import is_large
+from gpuexplore.measure import large
+from gpuexplore.measure.device_reference import PROVED_ROWS
+from gpuexplore.measure.in_blocks import PROVED_ELEMENTS, PROVED_PLACES
+from gpuexplore.measure.large import is_large, layout
 from gpuexplore.measure.sums import TOGETHER
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.sampling import BLOCK
+from gpuexplore.operations.sampling import most_lines
 from gpuexplore.units import format_bytes, format_seconds
 
 MAX_BUDGET_MULTIPLE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
@@ -23,7 +26,10 @@ FLOAT64_BYTES = 8
 REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
 VALUES_KEPT = 3  # those two, and what no call has seen
 COPIES = 2  # of these rows or sums, which are put together of parts
-CHECK_BLOCKS_BYTES = 6 * 2**27  # of what is drawn, compared and multiplied on a device at a time (`device_arrays`)
+BLOCKS = 6  # of float64 numbers that a device holds at once: what is drawn, how, what it becomes and is compared with
+PROVED_LINES = PROVED_ROWS + TOGETHER  # that the host draws of a product's two inputs at a time
+COMPARING = 2  # as large as a reference: what is found, and its size
+PROVING_BYTES = 64  # for each number that the host draws to prove a device's reference: its place, it, what it becomes
 
 
 def limit_s(case: Case) -> float:
@@ -64,15 +70,38 @@ def host_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
     return element_count(operation, shape) * (VALUES_KEPT * itemsize_bytes + REFERENCES * FLOAT64_BYTES)
 
 
-def reference_bytes(operation: Operation, shape: Shape) -> int:
-    """Return the bytes that a device holds at once to make the reference of a large product (m, k) @ (k, n).
+def host_bytes_beside(operation: Operation, shape: Shape) -> int:
+    """Return the bytes of host memory that a large case takes whose arrays stay on their device.
 
-    In float64 the rows that are compared, a random one of each block, the first and the last, or the sums of columns;
-    and blocks of all else.
+    Those are of what proves its reference, and for a large product of the rows and sums that are compared.
     """
-    (rows, length), (_, columns) = operation.inputs(shape)
-    lines = max(rows // BLOCK + 3, -(-columns // TOGETHER))
-    return FLOAT64_BYTES * length * lines * COPIES + CHECK_BLOCKS_BYTES
+    cut = layout(operation, shape)
+    if not cut.by_lines:
+        return PROVING_BYTES * (max(cut.own, min(PROVED_ELEMENTS, PROVED_PLACES * cut.own)) + cut.shared)
+    rows, length, columns = _product_of(operation, shape)
+    compared = most_lines(rows) * columns + rows * -(-columns // TOGETHER)
+    kept = REFERENCES if cut.count == 1 else 1
+    return compared * FLOAT64_BYTES * (COPIES * kept + COMPARING) + PROVING_BYTES * length * PROVED_LINES
+
+
+def reference_bytes(operation: Operation, shape: Shape) -> int:
+    """Return the bytes that a device holds at once to make the reference of a large case, and to compare with it.
+
+    That is a block with all that comes of it; of a large product (m, k) @ (k, n) in float64 the rows that are compared,
+    a random one of each block, the first and the last, or the sums of columns, and blocks of all else.
+    """
+    cut = layout(operation, shape)
+    block = FLOAT64_BYTES * BLOCKS * max(large.BLOCK_ELEMENTS, 0 if cut.by_lines else cut.own + cut.shared)
+    if not cut.by_lines:
+        return block
+    rows, length, columns = _product_of(operation, shape)
+    return FLOAT64_BYTES * length * max(most_lines(rows), -(-columns // TOGETHER)) * COPIES + block
+
+
+def _product_of(operation: Operation, shape: Shape) -> tuple[int, int, int]:
+    """Return m, k and n of one product (m, k) @ (k, n)."""
+    (rows, length), (_, columns) = layout(operation, shape).inputs
+    return rows, length, columns
 
 
 def check_memory(needed: int, free: int | None, device: Device) -> None:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
 from gpuexplore.measure.correctness import rounded_error, summed_error
-from gpuexplore.measure.device_reference import DeviceReference
 from gpuexplore.measure.sums import Sums, sums_of
 from gpuexplore.model import DataMode, Shape
 from gpuexplore.operations.contract import Arrays, Operation
@@ -44,7 +43,7 @@ class Reference:
 
     operation: Operation
     dtype: DType
-    inputs: tuple[Stored, ...]
+    inputs: tuple[Any, ...]  # `Stored`, or `Wide` on a device, where all else is made too
     seed: int = SEED
 
     @cached_property
@@ -89,15 +88,13 @@ class Reference:
 
     @property
     def _wide(self) -> Arrays:
-        return tuple(self.dtype.widen(array) for array in self.inputs)
+        return tuple(self.dtype.widen(array) if isinstance(array, np.ndarray) else array for array in self.inputs)
 
     @property
     def _quantities(self) -> tuple[Any, ...]:
         return self.operation.quantities(self.inputs) if self.operation.quantities else (...,)
 
 
-AnyReference = Reference | DeviceReference
-
-
 def _scale(operation: Operation, expected: npt.NDArray[np.float64], inputs: Arrays) -> npt.NDArray[np.float32]:
-    return np.asarray(operation.scale(expected, *inputs), np.float32)
+    scale: Any = operation.scale(expected, *inputs)
+    return np.asarray(scale, np.float32) if isinstance(scale, np.ndarray | float) else scale

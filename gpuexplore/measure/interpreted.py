@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, TooLarge
-from gpuexplore.kernels.geometry import Lengths
+from gpuexplore.kernels.geometry import WARP, Lengths
 from gpuexplore.kernels.ptx import Grid, Options, Trace, TraceStep, addresses_of, parse, run
 from gpuexplore.measure.elements import judge
 from gpuexplore.measure.inputs import Reference, make_inputs
@@ -108,7 +108,7 @@ class BlockRun:
     @property
     def warps(self) -> int:
         """Warps of a block."""
-        return -(-prod(self.request.threads) // 32)
+        return -(-prod(self.request.threads) // WARP)
 
 
 def check_size(operation: Operation, shape: Shape, dtype: str) -> None:

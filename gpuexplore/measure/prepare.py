@@ -29,10 +29,11 @@ from gpuexplore.measure.guard import (
     check_memory,
     estimate_call_s,
     host_bytes,
+    host_bytes_beside,
     limit_s,
     needed_bytes,
 )
-from gpuexplore.measure.inputs import AnyReference
+from gpuexplore.measure.in_blocks import AnyReference
 from gpuexplore.measure.large import device_arrays
 from gpuexplore.measure.memory import free_bytes
 from gpuexplore.measure.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
@@ -125,8 +126,9 @@ def _check_memory(case: Case, group: Group) -> None:
     if cache_mode(case, group.device) == "cold" and group.device.kind != "cpu":
         needed += FLUSHED * flush_bytes(group.device)
     check_memory(needed, free_bytes(group.device), group.device)
-    if group.device.kind != "cpu" and group.place is None:
-        check_memory(host_bytes(*of_case), free_bytes(HOST), HOST)
+    if group.device.kind != "cpu":
+        here = host_bytes(*of_case) if group.place is None else host_bytes_beside(group.operation, case.shape)
+        check_memory(here, free_bytes(HOST), HOST)
 
 
 class _Probe:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from gpuexplore.measure.candidate import Candidate, Inputs
 from gpuexplore.measure.failure import IncorrectOutput
 from gpuexplore.measure.group import Group
-from gpuexplore.measure.inputs import AnyReference
+from gpuexplore.measure.in_blocks import AnyReference
 from gpuexplore.measure.prepare import checked
 from gpuexplore.measure.timing import wake
 from gpuexplore.units import format_seconds

@@ -11,7 +11,7 @@ from gpuexplore.measure.correctness import describe
 from gpuexplore.measure.elements import judge
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.group import Group, open_group
-from gpuexplore.measure.inputs import AnyReference
+from gpuexplore.measure.in_blocks import AnyReference
 from gpuexplore.measure.timing import WAKE_S, WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
 from gpuexplore.mistakes.contract import Detection, Factor, Stage
 from gpuexplore.mistakes.turns import Procedure

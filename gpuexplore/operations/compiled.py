@@ -27,6 +27,15 @@ def recorded(operation: str, implementation: str, dtype: str, compute_capability
     return decode(Recorded, found) if found else None
 
 
+def recorded_elsewhere(operation: str, implementation: str, dtype: str, compute_capability: str) -> dict[str, Recorded]:
+    """Return what other CUDA toolkits make of a kernel, by their version: none where it is the same."""
+    name, found = f"{operation}/{implementation}/{dtype}", {}
+    for other in _record()["others"]:
+        if made := other["kernels"].get(name, {}).get(compute_capability):
+            found[other["toolkit"]] = decode(Recorded, made)
+    return found
+
+
 def toolchain() -> dict[str, str]:
     """Return the versions of the compiler it was recorded with, by package."""
     return dict(_record()["toolchain"])

@@ -43,6 +43,7 @@ class Implementation:
         device_kinds: the only devices it differs on from another implementation; empty: all that its library knows.
         vendor_library: it calls the library of the device's vendor, which predictions stand for; one of an operation.
         rung: a step of a kernel ladder, measured when asked for by name and not by default.
+        best_rung: it is one of the operation's rungs again, by the dtype or always the same, under its usual name.
         optional: its library is an extra: measured when asked for by name and not by default.
         geometry: how a CUDA kernel of ours covers its output; None for everything else.
         one_thread: dtypes in which it uses one thread of a CPU, however many there are.
@@ -67,6 +68,7 @@ class Implementation:
     device_kinds: tuple[str, ...] = ()
     vendor_library: bool = False
     rung: bool = False
+    best_rung: bool = False
     optional: bool = False
     geometry: Geometry | None = None
     one_thread: tuple[str, ...] = ()
@@ -150,6 +152,19 @@ class Product(NamedTuple):
     k: int
 
 
+class Cut(NamedTuple):
+    """How an output that is too large to be made at once is made in parts, each by the reference of the whole.
+
+    Attributes:
+        leading: of each input, how many of its first axes are the output's, each index of which stands for itself; 0:
+            every part needs all of the input.
+        product: what is left is one product (m, k) @ (k, n), which is made by rows and columns where it is large.
+    """
+
+    leading: tuple[int, ...]
+    product: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Preset:
     """Exact shapes worth a name, e.g. a notebook's.
@@ -217,6 +232,7 @@ class Operation:
         phases: the parts of a call that are timed on their own as well, in order, with the FLOPs of each; the
             optimizer of a training step follows it, and is no part of it.
         calls: how many kernels a library launches for it at least; predictions count each.
+        cut: how large outputs of a shape are made in parts, on the device; None: they are made whole, on the host.
         across_kinks: the outputs if every number that roundings could carry over a kink lay above it, and below it;
             None where there is none. From the inputs, and the relative errors of a rounded number and of a summed term.
         awkward: lengths of the axes at which implementations are tested; empty: those of its number of axes.
@@ -256,6 +272,7 @@ class Operation:
     roundings: Callable[[Shape], int] = lambda _: 1
     phases: Mapping[PhaseName, Callable[[Shape], int]] = field(default_factory=dict)
     calls: Callable[[Shape], int] = lambda _: 1
+    cut: Callable[[Shape], Cut] | None = None
     across_kinks: Callable[[Arrays, float, float], tuple[Array, Array] | None] | None = None
     awkward: tuple[Lengths, ...] = ()
     simulated: tuple[Lengths, ...] = ()

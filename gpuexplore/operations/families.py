@@ -4,7 +4,7 @@ from math import prod
 from typing import Any
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.contract import Cut, Operation
 from gpuexplore.operations.scales import of_rows, own_size
 
 
@@ -26,6 +26,7 @@ def element_wise(*, operands: int, flops_per_element: int, **own: Any) -> Operat
         "flop_count": lambda shape: flops_per_element * prod(shape),
         "reduction_length": lambda _: 1,
         "scale": own_size,
+        "cut": lambda shape: Cut((len(tuple(shape)),) * operands),
     }
     return Operation(**usual | own)
 
@@ -49,5 +50,6 @@ def row_wise(*, flops_per_element: int, vectors: int = 0, reduces: bool = False,
         "flop_count": lambda shape: flops_per_element * prod(shape),
         "reduction_length": lambda shape: shape["n"],
         "scale": of_rows,
+        "cut": lambda _: Cut((1, *[0] * vectors)),
     }
     return Operation(**usual | own)

@@ -12,7 +12,8 @@ from gpuexplore.kernels.geometry import Block
 from gpuexplore.model import Device
 from gpuexplore.operations.contract import Implementation, Operation
 
-COMPUTE_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "12.0")  # one of each generation in use
+# of all GPUs in the table that the CUDA toolkit compiles for
+COMPUTE_CAPABILITIES = ("7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1")
 
 
 def kernel_of(operation: Operation, implementation: Implementation) -> CudaKernel:

@@ -15,9 +15,18 @@ Parts = tuple[tuple[tuple[slice | Array, ...], Arrays], ...]
 
 def lines(length: int, generator: np.random.Generator) -> Array:
     """Return one random index of every block of 32, the first and the last index too."""
-    starts = np.arange(0, length, max(1, min(BLOCK, length // FEWEST_LINES)))
+    starts = np.arange(0, length, _apart(length))
     ends = np.minimum(np.append(starts[1:], length), length)
     return np.unique(np.concatenate(([0, length - 1], generator.integers(starts, ends))))
+
+
+def most_lines(length: int) -> int:
+    """Return how many indices `lines` returns at most."""
+    return min(length, -(-length // _apart(length)) + 2)
+
+
+def _apart(length: int) -> int:
+    return max(1, min(BLOCK, length // FEWEST_LINES))
 
 
 def parts_of_product(inputs: Arrays, generator: np.random.Generator) -> Parts:

@@ -22,7 +22,8 @@ def own_size(*_: Array) -> float:
 
 def of_rows(expected: Array, *_: Array) -> Array:
     """Return the root mean square of each row of the output, along its last axis."""
-    return np.asarray(norms(expected, axis=-1)[..., None] / np.sqrt(expected.shape[-1]))
+    sizes: Array = norms(expected, axis=-1)[..., None] / np.sqrt(expected.shape[-1])
+    return sizes
 
 
 def of_sums(_: Array, rows: Array) -> Array:
@@ -56,4 +57,5 @@ def of_gradients(terms: Array, places: Sequence[slice], shapes: Sequence[tuple[i
 def norms(array: Array, axis: int) -> Array:
     """Return norms along one axis, without a copy of the array."""
     moved = np.moveaxis(array, axis, -1)
-    return np.asarray(np.sqrt(np.einsum("...i,...i->...", moved, moved)))
+    lengths: Array = np.sqrt(np.einsum("...i,...i->...", moved, moved))
+    return lengths

@@ -5,16 +5,18 @@ breaks the CUDA context ends with its process, and the next check gets a fresh o
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.attempt import Limits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
+from gpuexplore.measure.cuda_context import lost_reason
 from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.selftest.contract import Payload
@@ -22,8 +24,8 @@ from gpuexplore.selftest.contract import Payload
 WORKER = "gpuexplore.selftest.worker"
 LONGEST_PROBE_S = 60.0
 LIMITS = Limits(start_s=60.0)
-LEAST_S = 0.5  # in less a worker carries nothing out
-NOBODY = "selftest"
+MIN_LEFT_S = 0.5  # in less a worker carries nothing out
+DEFAULT_SOURCE = "selftest"
 
 
 class Bench:
@@ -39,7 +41,7 @@ class Bench:
         unusable: libraries that find no GPU, or another one; what the check of the environment says of them.
     """
 
-    def __init__(self, device: Device, *, is_quick: bool, folder: Path, by: str = NOBODY) -> None:
+    def __init__(self, device: Device, *, is_quick: bool, folder: Path, by: str = DEFAULT_SOURCE) -> None:
         self.device = device
         self.is_quick = is_quick
         self.folder = folder
@@ -48,6 +50,7 @@ class Bench:
         self.progress: Callable[[str], None] = lambda _: None
         self._until_s = time.monotonic()
         self._opened: LocalEngine | None = None
+        self._limits = LIMITS
 
     def allow(self, seconds: float) -> None:
         """Give the next check so much time from now on."""
@@ -81,7 +84,7 @@ class Bench:
                 self.progress(f"{event.operation} {event.shape} {event.dtype} {event.implementation}")
 
         for group in groups_of(cases):
-            if self.left_s() > LEAST_S:
+            if self.left_s() > MIN_LEFT_S:
                 self._engine().measure(group, take, self.is_over)
         return tuple(result for result in results if result.status is not Status.CANCELLED)
 
@@ -99,29 +102,33 @@ class Bench:
         def take(report: ActivityReport) -> None:
             payloads.append(report.payload)
 
-        if self.left_s() > LEAST_S:
+        if self.left_s() > MIN_LEFT_S:
             self._engine().perform(activity, take, self.is_over)
         return payloads
 
     def no_answer(self) -> str:
-        """Return why the worker answered nothing although nothing failed."""
+        """Return why the worker answered nothing although nothing failed; whose process has the device is not said."""
         holder = device_lock(self.device).holder()
-        return f"out of time: {self.device.id} is being used by {holder}" if holder else "out of time"
+        return f"out of time: {self.device.id} is being used by process {holder.pid}" if holder else "out of time"
+
+    @contextmanager
+    def hanging_after(self, seconds: float) -> Iterator[None]:
+        """Within it a case that is not built and called in so many seconds ends with a timeout."""
+        self.release()
+        self._limits = replace(LIMITS, build_s=seconds)
+        try:
+            yield
+        finally:
+            self.release()
+            self._limits = LIMITS
 
     def libraries(self) -> tuple[str, ...]:
         """Return the installed libraries that run on the device and have a timer of their own."""
         return tuple(name for name in _libraries(self.device.kind) if name not in self.unusable)
 
     def lost(self) -> str | None:
-        """Return that the driver lists the GPU no longer, or None."""
-        if self.device.kind != "cuda" or self.device.uuid is None:
-            return None
-        if self.device.uuid in {device.uuid for device in discover()}:
-            return None
-        return (
-            f"the driver no longer lists {self.device.id}, {self.device.name} ({self.device.uuid}): it fell off the "
-            "bus, or was reset; the kernel's log (dmesg) has a line with Xid"
-        )
+        """Return that the driver has lost the GPU, or None."""
+        return lost_reason(self.device)
 
     def release(self) -> None:
         """End the worker; whatever is measured next gets a fresh one."""
@@ -130,7 +137,7 @@ class Bench:
             opened.close()
 
     def _engine(self) -> LocalEngine:
-        self._opened = self._opened or LocalEngine([self.device], runner=WORKER, limits=LIMITS)
+        self._opened = self._opened or LocalEngine([self.device], runner=WORKER, limits=self._limits)
         return self._opened
 
 

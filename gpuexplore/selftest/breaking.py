@@ -13,40 +13,40 @@ from gpuexplore.operations.contract import Implementation
 
 OPERATION = "vector_add"
 FAR_ELEMENTS = 2**44  # 64 TiB behind an array: no GPU has that much
-MUCH_ELEMENTS = 2**47  # 512 TiB
-STRAYING, GREEDY = "selftest-straying", "selftest-greedy"
+HUGE_ELEMENTS = 2**47  # 512 TiB
+OUT_OF_BOUNDS, OUT_OF_MEMORY = "selftest-out-of-bounds", "selftest-out-of-memory"
 
 
-def build_straying(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+def build_out_of_bounds(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return a call that writes far behind its output: CUDA ends the context for it."""
     from numba import cuda
 
-    def stray(array: Any, far: int) -> None:
+    def write_far(array: Any, far: int) -> None:
         array[far] = array[0]
 
-    kernel: Any = cuda.jit(stray)
+    kernel: Any = cuda.jit(write_far)
     return lambda: kernel[1, 1](out, FAR_ELEMENTS)
 
 
-def build_greedy(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
+def build_out_of_memory(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return a call that asks for more memory than there is."""
     device = f"cuda:{getattr(getattr(out, 'device', None), 'index', None) or 0}"
     library = load_backend("torch" if type(out).__module__.startswith("torch") else "numba_cuda")
-    return lambda: library.empty((MUCH_ELEMENTS,), dtype, device)
+    return lambda: library.empty((HUGE_ELEMENTS,), dtype, device)
 
 
-def greedy_of(library: str) -> str:
+def out_of_memory_of(library: str) -> str:
     """Return the name of the implementation that takes too much memory by a library."""
-    return f"{GREEDY}-{library.replace('_', '-')}"
+    return f"{OUT_OF_MEMORY}-{library.replace('_', '-')}"
 
 
 def add_breaking() -> None:
     """Add them to the operations of this process."""
-    rows = [Implementation(STRAYING, "selftest_straying", "numba_cuda", "vector", "breaks on purpose")]
-    _make_module("selftest_straying", build_straying)
-    _make_module("selftest_greedy", build_greedy)
+    rows = [Implementation(OUT_OF_BOUNDS, "selftest_out_of_bounds", "numba_cuda", "vector", "breaks on purpose")]
+    _make_module("selftest_out_of_bounds", build_out_of_bounds)
+    _make_module("selftest_out_of_memory", build_out_of_memory)
     rows += [
-        Implementation(greedy_of(library), "selftest_greedy", library, "vector", "breaks on purpose")
+        Implementation(out_of_memory_of(library), "selftest_out_of_memory", library, "vector", "breaks on purpose")
         for library in ("numba_cuda", "torch")
     ]
     known = dict(gpuexplore.operations.OPERATIONS)

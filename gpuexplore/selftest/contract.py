@@ -1,11 +1,11 @@
 """What a check is, what it finds, and the report of all of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from gpuexplore.model import Device
+from gpuexplore.model import Device, Result
 from gpuexplore.units import (
     UNKNOWN,
     format_bytes,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 FULL_S, QUICK_S = 600.0, 120.0
 FRACTION = "fraction"
+INTERRUPTED = "interrupted"
 
 
 class Verdict(StrEnum):
@@ -80,9 +81,20 @@ class Finding:
     figures: tuple[Figure, ...] = ()
 
 
-def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = ()) -> Finding:
-    """Return a finding that fails where there are problems; `notes` are said in either case."""
-    return Finding(Verdict.FAIL if problems else Verdict.PASS, (*problems, *notes), tuple(figures))
+def judged(problems: list[str], figures: list[Figure], notes: tuple[str, ...] = (), *, untried: str = "") -> Finding:
+    """Return a finding that fails where there are problems; `notes` are said in either case.
+
+    Args:
+        untried: what was not checked, and why: without it nothing has passed.
+    """
+    verdict = Verdict.FAIL if problems else Verdict.SKIPPED if untried else Verdict.PASS
+    return Finding(verdict, (*problems, *filter(None, [untried]), *notes), tuple(figures))
+
+
+def ended(result: Result) -> str:
+    """Return how a case ended, and why, where it did not end well."""
+    case = result.case
+    return f"{case.operation} {case.shape} {case.dtype} {case.implementation} ended {result.status}: {result.reason}"
 
 
 def skipped(reason: str, figures: tuple[Figure, ...] = ()) -> Finding:
@@ -99,7 +111,7 @@ class Check:
         title: for readers.
         run: finds out on a bench; whatever it raises is a failure.
         kinds: of devices it is for.
-        least_s: seconds below which it is not begun.
+        needs_s: seconds below which it is not begun.
         share: of the whole time, which it may use at most.
         in_quick: whether it is part of the quick test.
     """
@@ -108,7 +120,7 @@ class Check:
     title: str
     run: Callable[["Bench"], Finding]
     kinds: tuple[str, ...] = ("cpu", "cuda")
-    least_s: float = 5.0
+    needs_s: float = 5.0
     share: float = 0.2
     in_quick: bool = True
 
@@ -132,7 +144,6 @@ class Report:
     Attributes:
         stand_in: what stood in for the device, so that nobody takes its figures for measured ones; empty: nothing.
         no_gpu: why no GPU was tested; empty: one was.
-        files: what lies beside the report, by what it is.
     """
 
     started_utc: str
@@ -145,13 +156,17 @@ class Report:
     outcomes: tuple[Outcome, ...]
     stand_in: str = ""
     no_gpu: str = ""
-    files: Mapping[str, str] = field(default_factory=dict)
     schema_version: int = SCHEMA_VERSION
 
     @property
     def has_failed(self) -> bool:
         """Whether a check failed."""
         return any(outcome.verdict is Verdict.FAIL for outcome in self.outcomes)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether somebody ended it before all checks had run."""
+        return any(INTERRUPTED in outcome.said for outcome in self.outcomes)
 
     def count(self, verdict: Verdict) -> int:
         """Return how many checks ended so."""
@@ -161,7 +176,8 @@ class Report:
     def headline(self) -> str:
         """How it went, in a sentence."""
         counts = ", ".join(f"{self.count(verdict)} {words}" for verdict, words in _WORDS.items())
-        return f"{self.device.title}: {counts}, in {format_seconds(self.lasted_s)}"
+        after = f", {INTERRUPTED} after" if self.is_interrupted else ", in"
+        return f"{self.device.title}: {counts}{after} {format_seconds(self.lasted_s)}"
 
 
 _WORDS = {Verdict.PASS: "passed", Verdict.FAIL: "failed", Verdict.SKIPPED: "skipped"}

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gpuexplore.measure.failure import describe_error
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import FULL_S, QUICK_S, Check, Finding, Outcome, Verdict, skipped
+from gpuexplore.selftest.contract import FULL_S, INTERRUPTED, QUICK_S, Check, Finding, Outcome, Verdict, skipped
+from gpuexplore.selftest.private import without_names_in
 from gpuexplore.units import format_whole_seconds
 
 RESERVE_S = 8.0  # to end what runs, and to write the report
 NOT_QUICK = "not part of the quick test"
-INTERRUPTED = "interrupted"
 
 
 def carry_out(
@@ -43,7 +43,7 @@ def _outcomes(checks: Sequence[Check], bench: Bench, limit_s: float) -> Iterator
         else:
             bench.allow(min(left_s, check.share * limit_s))
             finding, stopped = _found(check, bench)
-        lasted_s = time.monotonic() - check_began_s
+        finding, lasted_s = without_names_in(finding), time.monotonic() - check_began_s
         yield Outcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
 
 
@@ -54,9 +54,9 @@ def _not_for(check: Check, bench: Bench) -> str:
 
 
 def _no_time(check: Check, left_s: float) -> str:
-    if left_s >= check.least_s:
+    if left_s >= check.needs_s:
         return ""
-    return f"out of time: it needs {format_whole_seconds(check.least_s)}, and {max(0.0, left_s):.0f} s are left"
+    return f"out of time: it needs {format_whole_seconds(check.needs_s)}, and {max(0.0, left_s):.0f} s are left"
 
 
 def _found(check: Check, bench: Bench) -> tuple[Finding, str]:

@@ -135,6 +135,7 @@ def numba_on(cuda):
         event=cuda.event,
         gpus=[FakeGpu(cuda, index) for index in range(len(UUIDS))],
         is_available=lambda: True,
+        cudadrv=SimpleNamespace(driver=SimpleNamespace(driver=SimpleNamespace(get_version=lambda: (13, 0)))),
         runtime=SimpleNamespace(get_version=lambda: (13, 5)),
         select_device=cuda.select,
         synchronize=lambda: cuda.note("wait"),

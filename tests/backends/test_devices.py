@@ -1,6 +1,7 @@
 """Of two GPUs the one that was asked for: events, flushes, waits and facts, on a stand-in for the libraries."""
 
 import re
+import subprocess
 import sys
 
 import numba
@@ -78,9 +79,26 @@ def test_library_that_finds_no_gpu_says_which_driver_it_needs(cuda, name, monkey
     facts = load_backend(name).driver_facts("cuda:0")
 
     if name in ON_CUDA:
-        said = r"is built for CUDA 13\.\d, which needs driver 580\.65\.06 or newer, and finds no GPU"
+        said = r"is built for CUDA 13\.\d, which needs driver 580\.65\.06 or newer, and finds no GPU \(https://"
         assert re.search(said, facts.problem)
     assert facts == DriverFacts(problem=facts.problem)
+
+
+def test_numba_says_which_driver_it_needs_though_it_starts_on_an_older_one(cuda, monkeypatch):
+    monkeypatch.setattr(numba.cuda.cudadrv.driver.driver, "get_version", lambda: (12, 4))
+
+    facts = load_backend("numba_cuda").driver_facts("cuda:0")
+
+    said = "numba-cuda is built for CUDA 13.5, which needs driver 580.65.06 or newer, and the driver here supports"
+    assert facts == DriverFacts(problem=f"{said} CUDA 12.4 at most (https://www.nvidia.com/drivers)")
+
+
+@pytest.mark.parametrize("module", ["backends.cuda_kernels", "kernels.cuda_kernel"])
+def test_numba_warns_of_no_small_grid_whoever_launches_it(module):
+    pytest.importorskip("numba.cuda")
+    code = f"import gpuexplore.{module}; from numba import config; print(config.CUDA_LOW_OCCUPANCY_WARNINGS)"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "0\n"
 
 
 def test_torch_for_cpus_says_so(cuda, monkeypatch):
@@ -89,4 +107,7 @@ def test_torch_for_cpus_says_so(cuda, monkeypatch):
 
     problem = load_backend("torch").driver_facts("cuda:0").problem
 
-    assert problem == "torch 2.13.0 is built for CPUs only: install its build for CUDA"
+    assert (
+        problem
+        == "torch 2.13.0 is built for CPUs only: install its build for CUDA (https://pytorch.org/get-started/locally/)"
+    )

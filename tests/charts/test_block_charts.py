@@ -1,16 +1,16 @@
-from gpuexplore.analysis.kernels.block_steps import stretches
+from gpuexplore.analysis.kernels.block_steps import barrier_intervals
 from gpuexplore.analysis.kernels.memory_access import passes_of
 from gpuexplore.charts.block_arrays import (
-    ASKED,
     BEFORE,
-    MOVED,
+    REQUESTED,
+    UNUSED,
     Window,
     array_overview,
     array_picture,
     grid_of,
     lanes_label,
 )
-from gpuexplore.charts.block_banks import FIRST, LATER, bank_picture
+from gpuexplore.charts.block_banks import CONFLICT, FIRST, bank_picture
 from gpuexplore.charts.block_warps import WAITS, WORKS, warp_timeline
 from gpuexplore.measure.interpreted import RunArray
 from tests.analysis.kernels.test_memory_access import LANES, MATRIX, START, access
@@ -26,10 +26,10 @@ def rows(spec, what):
 def test_column_of_a_matrix_is_drawn_with_the_sectors_that_hold_it():
     spec = array_picture(MATRIX, COLUMN, ()).to_dict()
 
-    assert [(row["x"], row["right"], row["y"], row["lanes"]) for row in rows(spec, ASKED)] == [
+    assert [(row["x"], row["right"], row["y"], row["lanes"]) for row in rows(spec, REQUESTED)] == [
         (0, 1, row, str(row)) for row in range(4)
     ]
-    assert [(row["x"], row["right"], row["y"]) for row in rows(spec, MOVED)] == [(0, 8, row) for row in range(4)]
+    assert [(row["x"], row["right"], row["y"]) for row in rows(spec, UNUSED)] == [(0, 8, row) for row in range(4)]
     assert rows(spec, BEFORE) == []
     assert spec["description"] == (
         "A, 32 × 32: 4 elements in 4 sectors; lane 0: [0, 0], lane 1: [1, 0], lane 2: [2, 0], lane 3: [3, 0]"
@@ -44,7 +44,7 @@ def test_elements_that_were_touched_before_are_marked():
 
     assert [(row["x"], row["right"], row["y"]) for row in rows(spec, BEFORE)] == [(0, 32, 0)]
     assert spec["description"] == "A, 128: not touched yet"
-    assert rows(array_overview(array, run.steps[0].accesses[0], ()).to_dict(), ASKED)[0]["lanes"] == ""
+    assert rows(array_overview(array, run.steps[0].accesses[0], ()).to_dict(), REQUESTED)[0]["lanes"] == ""
 
 
 def test_window_holds_the_step_and_no_more_than_it_needs():
@@ -63,7 +63,7 @@ def test_words_that_wait_for_their_bank_have_a_colour_of_their_own():
     spec = bank_picture(passes_of(access([0, 128, 4])), "Shared memory").to_dict()
 
     assert [(row["bank"], row["row"], row["lanes"]) for row in rows(spec, FIRST)] == [(0, 0, "0"), (1, 0, "2")]
-    assert [(row["bank"], row["row"], row["lanes"]) for row in rows(spec, LATER)] == [(0, 1, "1")]
+    assert [(row["bank"], row["row"], row["lanes"]) for row in rows(spec, CONFLICT)] == [(0, 1, "1")]
     assert spec["description"] == (
         "Shared memory: 3 words in 2 wavefronts, of 1 at least; lanes 0, 1 want different words of bank 0"
     )
@@ -74,7 +74,7 @@ def test_no_conflict_is_said_too():
 
 
 def test_timeline_shows_who_works_and_who_waits():
-    spec = warp_timeline(stretches(block_run()), 4, 12).to_dict()
+    spec = warp_timeline(barrier_intervals(block_run()), 4, 12).to_dict()
 
     assert [(row["warp"], row["first"], row["last"]) for row in rows(spec, WAITS)] == [("warp 0", 3.5, 6.5)]
     assert len(rows(spec, WORKS)) == 4

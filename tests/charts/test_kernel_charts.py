@@ -13,6 +13,7 @@ from tests.analysis.kernels.test_blocks import made, shapes
 from tests.analysis.made import ok
 
 MATMUL = OPERATIONS["matmul"]
+H100 = accelerator_named("h100-sxm5-80gb")
 MEASURED = [ok(1e-3), ok(4e-3, implementation="numba-cuda-naive")]
 
 
@@ -36,7 +37,7 @@ def test_ladder_without_measurements_says_so():
 
 
 def test_bounds_are_drawn_by_their_rate_whatever_units_they_use():
-    bounds = rung_bounds(MATMUL, "numba_cuda", "bf16", accelerator_named("h100-sxm5-80gb"))
+    bounds = rung_bounds(MATMUL, "numba_cuda", MATMUL.shape_of_size(4096), dtype="bf16", gpu=H100)
 
     spec = rung_bounds_chart(bounds).to_dict()
 

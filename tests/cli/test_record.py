@@ -3,6 +3,7 @@
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, record_command
+from gpuexplore.model import Result, Status
 from tests.recorded import made
 
 WORDS = ("record", "vector_add", "--size", "8", "--impl", "numpy", "--dtype", "fp32", "--device", "cpu")
@@ -82,6 +83,23 @@ def test_a_device_that_hides_its_driver_is_not_recorded(tmp_path, capsys, monkey
 def test_a_file_is_written_or_checked_not_both(tmp_path):
     with pytest.raises(SystemExit):
         main([*WORDS, "--out", str(tmp_path / "a.jsonl"), "--check", str(tmp_path / "b.jsonl")])
+
+
+def test_what_was_not_measured_after_a_broken_context_is_left_out_and_said(tmp_path, capsys, monkeypatch):
+    def broken_by_the_first(experiment, *_, report, **__):
+        first, *others = experiment.cases()
+        report(Result(first, Status.ERROR, reason="illegal memory access"))
+        for case in others:
+            report(Result(case, Status.CANCELLED, reason="not measured: numpy broke the CUDA context of this process"))
+
+    monkeypatch.setattr(record_command, "sweep", broken_by_the_first)
+    path = tmp_path / "out.jsonl"
+
+    words = [*WORDS, "--size", "8,16,32", "--by", "me", "--commit", "0123456", "--out", str(path)]
+    assert main(words) == EXIT_FAILED
+    assert "2 cases are left out, the first of them: not measured: numpy broke" in capsys.readouterr().err
+    assert main(["record", "--check", str(path)]) == EXIT_FAILED
+    assert "2 cases of its header have no result" in capsys.readouterr().err
 
 
 def test_check_sums_a_file_up(tmp_path, capsys):

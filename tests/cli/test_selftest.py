@@ -1,11 +1,13 @@
 """`gpuexplore selftest`: what it refuses, what it writes, and its exit code."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, selftest_command
-from gpuexplore.selftest import page
+from gpuexplore.model import Bandwidth
+from gpuexplore.selftest import page, private
 from gpuexplore.selftest.contract import Check, Figure, Finding, Outcome, Report, Verdict, judged
 from tests.measure.fakes import CPU, GPU
 
@@ -73,6 +75,46 @@ def test_one_failure_is_exit_code_1_with_its_sentence(tmp_path, capsys, checks):
     assert main(["selftest", "--out", str(tmp_path / "new"), "--html", str(tmp_path / "sent.html")]) == EXIT_FAILED
     assert "it reads double" in capsys.readouterr().out
     assert "it reads double" in (tmp_path / "sent.html").read_text(encoding="utf-8")
+
+
+def test_interrupted_self_test_is_a_failure_and_keeps_what_was_found(tmp_path, monkeypatch, answered, capsys):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    first = Check("first", "First", lambda _: judged([], []))
+    monkeypatch.setattr(selftest_command, "CHECKS", (first, Check("second", "Second", interrupt), first))
+    code, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
+
+    assert code == EXIT_FAILED
+    assert [outcome["verdict"] for outcome in report["outcomes"]] == ["pass", "skipped", "skipped"]
+    assert "interrupted" in (tmp_path / "new" / "report.txt").read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_report_has_the_device_as_it_was_measured(tmp_path, monkeypatch, answered):
+    def warm(bench):
+        bench.device = replace(bench.device, cache_bytes=12345, bandwidth=Bandwidth(2e10, "measured_ceiling", "a loop"))
+        return judged([], [])
+
+    monkeypatch.setattr(selftest_command, "CHECKS", (Check("warm", "Warm", warm),))
+    _, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
+
+    assert report["device"]["cache_bytes"] == 12345
+    assert report["device"]["bandwidth"]["source"] == "a loop"
+
+
+def test_report_names_neither_the_host_nor_the_user(tmp_path, monkeypatch, checks):
+    monkeypatch.setenv("HOME", "/home/carla")
+    monkeypatch.setattr(private, "getuser", lambda: "carla")
+    monkeypatch.setattr(private, "node", lambda: "carlas-box.lab.example")
+    paths = "no file /home/carla/.cache/x, /scratch/carla/y, /tmp/torchinductor_carla/z"
+    words = f"{paths} on carlas-box.lab.example, carlas-box"
+    checks(Finding(Verdict.FAIL, (words,), (Figure("a", words), Figure("b", 1.0, note=words), Figure("c", None))))
+    main(["selftest", "--out", str(tmp_path / "new")])
+
+    for file in (tmp_path / "new").iterdir():
+        text = file.read_text(encoding="utf-8")
+        assert "carla" not in text, file.name
+        assert "no file ~/.cache/x" in text
 
 
 def test_first_gpu_is_tested_where_there_is_one(tmp_path, answered, devices):

@@ -2,7 +2,9 @@
 
 import os
 
-from gpuexplore.devices import governor, read
+import pytest
+
+from gpuexplore.devices import governor, nvml, read
 from gpuexplore.devices.telemetry import read_cpu, read_gpu
 from gpuexplore.model import Device, Telemetry
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
@@ -53,3 +55,11 @@ def test_without_cpufreq_clock_and_governor_are_unknown(tmp_path):
 
 def test_this_machines_cpu_is_read_without_an_error():
     assert isinstance(read(Device("cpu", "cpu", "here")), Telemetry)
+
+
+@pytest.mark.parametrize(("sm_mhz", "clock_hz"), [(1980, 1.98e9), (None, None)])
+def test_highest_clock_is_the_drivers_and_unknown_where_it_does_not_tell(monkeypatch, sm_mhz, clock_hz):
+    monkeypatch.setattr(nvml, "load_nvml", lambda: FakeNvml([FakeGpu("a GPU", "GPU-0", 2**30, sm_mhz=sm_mhz)]))
+
+    assert nvml.highest_clock_hz("GPU-0") == clock_hz
+    assert nvml.highest_clock_hz("GPU-1") is None

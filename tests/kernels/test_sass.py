@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.sass import Instruction, disassembler, loops, main_loop, mix_of
 from gpuexplore.kernels.sass.dataflow import bytes_in_flight, cycles_of_a_pass
-from gpuexplore.kernels.sass.disassembler import INSTALL, disassembled
+from gpuexplore.kernels.sass.disassembler import disassembled
 
 
 def code(*lines):
@@ -123,11 +123,10 @@ def test_of_two_loops_that_do_as_much_the_shorter_counts():
 def test_mix_counts_by_name_and_width():
     mix = mix_of(NESTED)
 
-    assert (mix.instructions, mix.multiply_adds, mix.tensor, mix.spills) == (9, 1, 0, 0)
+    assert (mix.instructions, mix.multiply_adds, mix.tensor) == (9, 1, 0)
     assert (mix.loads, mix.stores) == ({"LDG.128": 1, "LDS.128": 1}, {"STS.128": 1})
     assert mix.by_name["BRA"] == 3
     assert mix.slots_per_multiply_add == 9
-    assert mix_of(code("STL [R1],R2", "LDL R2,[R1]")).spills == 2
     assert mix_of(()).multiply_add_share == 0
 
 
@@ -166,7 +165,6 @@ def test_no_disassembler_is_answered_with_how_to_install_it(monkeypatch):
 
     with pytest.raises(Unsupported, match=r"needs NVIDIA's disassembler, nvdisasm: pip install \"gpuexplore\[sass\]\""):
         disassembled(b"")
-    assert INSTALL in disassembler.why_unavailable()
 
 
 @pytest.mark.parametrize(
@@ -187,9 +185,7 @@ def test_a_disassembler_that_fails_is_a_sentence(monkeypatch, failure, said):
         disassembled(b"\x7fELF")
 
 
+@pytest.mark.usefixtures("nvdisasm")
 def test_what_is_no_machine_code_is_a_sentence():
-    if disassembler.why_unavailable():
-        pytest.skip("the disassembler is not installed")
-
     with pytest.raises(Unsupported, match="nvdisasm failed: "):
         disassembled(b"not a cubin")

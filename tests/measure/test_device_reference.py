@@ -2,30 +2,26 @@
 
 import re
 from dataclasses import replace
-from itertools import accumulate
 
 import numpy as np
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure import cuda_context, device_arrays, guard, large, memory, overhead
+from gpuexplore.measure import device_arrays, guard, large, memory
 from gpuexplore.measure.device_arrays import DeviceOutput
 from gpuexplore.measure.device_reference import DeviceReference, WrongReference
 from gpuexplore.measure.drawn import drawn
 from gpuexplore.measure.elements import judge
-from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.inputs import Reference
 from gpuexplore.measure.large import is_large, place_for
-from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.untouched import ChangedProcess, Untouched
-from gpuexplore.model import Result, Shape, Status
+from gpuexplore.model import Shape, Status
 from gpuexplore.operations import OPERATIONS, sampling
-from tests.measure.evil import catalogue
-from tests.measure.fakes import CPU, GPU, FakeClock, case
+from tests.measure.fakes import CPU, GPU, case
+from tests.measure.gpu_on_host import measured_there, peak_bytes
 
 MATMUL = OPERATIONS["matmul"]
 SHAPE = Shape.of(m=110, k=100, n=141)  # a last sum of 13 columns
@@ -35,7 +31,7 @@ EACH_DTYPE = pytest.mark.parametrize("dtype", [DTYPES[name] for name in ("fp64",
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Have several blocks of a small case, the last one shorter, and compare it in part."""
-    monkeypatch.setattr(device_arrays, "BLOCK_ELEMENTS", 4_000)
+    monkeypatch.setattr(large, "BLOCK_ELEMENTS", 4_000)
     monkeypatch.setattr(sampling, "CHECK_WHOLE_UP_TO", 10_000)
 
 
@@ -56,9 +52,12 @@ def made(dtype, seed=3):
     return DeviceReference(MATMUL, dtype, inputs, seed, "cpu"), dtype.round(wide[0] @ wide[1])
 
 
+def there(out, dtype):
+    return DeviceOutput(load_backend("torch").to_device(out, dtype, "cpu"), dtype)
+
+
 def judged(out, reference):
-    there = load_backend("torch").to_device(out, reference.dtype, "cpu")
-    return judge(DeviceOutput(there, reference.dtype), reference, SHAPE)
+    return judge(there(out, reference.dtype), reference, SHAPE)
 
 
 @EACH_DTYPE
@@ -117,12 +116,12 @@ def test_reference_is_that_of_the_host_for_the_same_numbers(dtype):
 def test_output_that_stays_is_judged_as_on_the_host(dtype):
     reference, out = made(dtype)
     host = Reference(MATMUL, dtype, tuple(map(on_host, reference.inputs)), reference.seed)
-    there, here = judged(out, reference), judge(dtype.widen(out), host, SHAPE)
+    away, here = judged(out, reference), judge(dtype.widen(out), host, SHAPE)
 
-    assert there.within
-    assert there.relative_error == pytest.approx(here.relative_error, abs=1e-15)
+    assert away.within
+    assert away.relative_error == pytest.approx(here.relative_error, abs=1e-15)
     if dtype.name != "fp64":  # whose errors are no larger than those of the references
-        assert there.worst.share == pytest.approx(here.worst.share, rel=1e-3)
+        assert away.worst.share == pytest.approx(here.worst.share, rel=1e-3)
 
 
 def root_mean_square(out):
@@ -150,6 +149,20 @@ def test_what_is_wrong_in_an_output_that_stays_is_seen(plant, dtype):
     assert not judged(dtype.round(wide), reference).within
 
 
+@pytest.mark.parametrize("shape", [Shape.of(m=1, k=300, n=200), Shape.of(m=300, k=200, n=1)], ids=str)
+def test_thin_products_are_checked_too(shape):
+    dtype = DTYPES["fp32"]
+    inputs = inputs_of(dtype, shape)
+    reference = DeviceReference(MATMUL, dtype, inputs, 3, "cpu")
+    out = dtype.round(np.matmul(*(dtype.widen(on_host(source)) for source in inputs)))
+
+    assert judge(there(out, dtype), reference, shape).within
+    for place in range(out.size):
+        wrong = out.copy()
+        wrong.reshape(-1)[place] *= 1.01
+        assert not judge(there(wrong, dtype), reference, shape).within
+
+
 @pytest.mark.parametrize("what", ["rows", "sums"])
 def test_device_that_computes_wrongly_is_not_believed(monkeypatch, what):
     reference, _ = made(DTYPES["fp32"])
@@ -174,11 +187,13 @@ def test_inputs_that_the_device_draws_wrongly_are_not_believed(monkeypatch):
         ("matmul", Shape.of(m=32768, k=32768, n=32768), True),
         ("linear", Shape.of(b=16384, d=32768, k=8192), True),
         ("matmul", Shape.of(m=4096, k=4096, n=4096), False),
-        ("vector_add", Shape.of(n=2**30), False),
-        ("batched_matmul", OPERATIONS["batched_matmul"].shape_of_size(16384), False),
+        ("vector_add", Shape.of(n=2**28), True),
+        ("vector_add", Shape.of(n=2**24), False),
+        ("batched_matmul", OPERATIONS["batched_matmul"].shape_of_size(8192), True),
+        ("attention", Shape.of(b=64, h=16, s=2048, d=64), False),
     ],
 )
-def test_large_products_stay_on_a_gpu(monkeypatch, operation, shape, large):
+def test_large_cases_that_can_be_cut_stay_on_a_gpu(monkeypatch, operation, shape, large):
     monkeypatch.setattr(device_arrays, "place_of", lambda device: "cuda:0")
 
     assert is_large(OPERATIONS[operation], shape) == large
@@ -186,25 +201,8 @@ def test_large_products_stay_on_a_gpu(monkeypatch, operation, shape, large):
     assert place_for(OPERATIONS[operation], shape, CPU) is None
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    """Return a GPU that is the host, where every product that is not compared whole stays."""
-    catalogue.register(monkeypatch.setattr, monkeypatch.setitem)
-    monkeypatch.setattr(cuda_context, "_broken", {})
-    monkeypatch.setattr(overhead, "_known", {})
-    monkeypatch.setattr(numpy_backend, "DEVICE_KINDS", ("cpu", "cuda"))
-    monkeypatch.setattr(large, "LARGE", 2**15)
-    monkeypatch.setattr(large, "CHECK_WHOLE_UP_TO", 10_000)
-    monkeypatch.setattr(device_arrays, "place_of", lambda device: "cpu")
-    return replace(GPU, cache_bytes=2**10, uuid=None)
-
-
 def measured(device, name, dtype="fp32"):
-    results, steady = [], Timekeeper(FakeClock(tick_ns=100_000), lambda: None)
-    asked = case(name, operation="matmul", dtype=dtype, shape=SHAPE, device=device.id)
-    measure_group([asked], device, report=results.append, time=steady)
-    (result,) = (event for event in results if isinstance(event, Result))
-    return result
+    return measured_there(case(name, operation="matmul", dtype=dtype, shape=SHAPE, device=device.id), device)
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -224,12 +222,12 @@ def test_large_product_is_measured_without_an_input_or_an_output_on_the_host(gpu
 
 
 def test_product_that_does_not_fit_says_what_it_needs_and_what_is_free(gpu, monkeypatch):
-    monkeypatch.setattr(memory, "free_gpu_bytes", lambda uuid: 1_000_000_000)
+    monkeypatch.setattr(memory, "free_gpu_bytes", lambda uuid: 500_000_000)
 
     result = measured(replace(gpu, uuid="GPU-0", cache_bytes=2**27), "numpy")
 
     assert result.status is Status.OUT_OF_MEMORY
-    assert re.fullmatch(r"needs 1\.\d+ GiB, cuda:0 has 858 MiB free", result.reason)
+    assert re.fullmatch(r"needs 51\d MiB, cuda:0 has 429 MiB free", result.reason)
 
 
 def test_product_that_the_host_would_make_needs_memory_there(gpu, monkeypatch):
@@ -279,21 +277,11 @@ def test_torchs_functions_are_bound_before_a_kernel_can_replace_them(monkeypatch
     assert not judged(out, reference).within
 
 
-def peak_bytes(work):
-    """Return the most bytes of tensors that `work` holds at once, by the allocations that torch's profiler sees."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
-        kept = work()
-    events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
-    del kept
-    return max(accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())), default=0)
-
-
 @pytest.mark.parametrize("shape", [SHAPE, Shape.of(m=600, k=64, n=33), Shape.of(m=64, k=800, n=900)], ids=str)
 @pytest.mark.parametrize("dtype", [DTYPES["fp32"], DTYPES["bf16"]], ids=["fp32", "bf16"])
 def test_what_the_device_holds_for_a_check_is_no_more_than_the_guard_counts(monkeypatch, dtype, shape):
-    monkeypatch.setattr(device_arrays, "BLOCK_ELEMENTS", 64 * shape["k"])  # no less than a sum of columns
-    block_bytes = 8 * device_arrays.BLOCK_ELEMENTS
-    monkeypatch.setattr(guard, "CHECK_BLOCKS_BYTES", device_arrays.BLOCKS * block_bytes)
+    monkeypatch.setattr(large, "BLOCK_ELEMENTS", 64 * shape["k"])  # no less than a sum of columns
+    block_bytes = 8 * large.BLOCK_ELEMENTS
     reference = DeviceReference(MATMUL, dtype, inputs_of(dtype, shape), 3, "cpu")
     a, b = (load_backend("torch").empty(source.shape, dtype, "cpu") for source in reference.inputs)
     device_arrays.fill(a, reference.inputs[0])  # draws the table of quantiles

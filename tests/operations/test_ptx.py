@@ -34,6 +34,7 @@ AGAIN = "compiled.json does not tell of the kernels as they are: run make kernel
 BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps
 CHECKED = (("8.0", "12.0"), ("9.0", "7.5"))  # of those that are recorded, each kernel in one of these pairs in turns
 SUMS_IN_MEMORY = ("10.0", "12.0")  # where toolkit 13.0 put the sums of a former kernel
+SPILLED = {("batched_matmul/numba-cuda/tf32", capability) for capability in ("10.0", "10.3", "11.0")}  # 96 bytes
 INSTRUCTIONS = {
     "matmul/numba-cuda-vector/fp32": ("ld.global.v4", "ld.shared.v4", "st.global.v4"),
     "matmul/numba-cuda-vector/fp64": ("ld.global.v2", "ld.shared.v2", "st.global.v2"),
@@ -108,6 +109,19 @@ def test_sentence_on_a_step_tells_how_much_of_its_main_loop_multiplies(operation
     assert f"{100 * loop.multiply_add_share:.0f} % of the main loop" in step.about
 
 
+def test_no_kernel_keeps_anything_of_a_thread_in_memory_on_any_gpu_but_those_that_are_known():
+    recorded = [RECORD["kernels"], *(other["kernels"] for other in RECORD["others"])]
+    found = {
+        (name, capability)
+        for kernels_there in recorded
+        for name, by_capability in kernels_there.items()
+        for capability, facts_there in by_capability.items()
+        if facts_there["local_bytes"] or facts_there["spill_bytes"]
+    }
+
+    assert found == SPILLED
+
+
 @pytest.mark.parametrize("kernel", COMPILED, ids=lambda kernel: key(*kernel))
 def test_kernel_compiles_for_every_gpu_as_recorded_and_computes_the_right_numbers(subtests, kernel):
     operation, implementation, dtype = kernel
@@ -158,7 +172,7 @@ def expect_what_its_sentence_says(kernel, made):
     for target in made if phrase and dtype.name == "fp32" else ():
         if target.compute_capability in EXECUTED:
             mix = mix_of(main_loop(disassembled(target.cubin)).instructions)
-            assert (mix.loads, mix.stores, mix.spills) == (loads, stores, 0)
+            assert (mix.loads, mix.stores) == (loads, stores)  # none of local memory, so no spills
             if operation.name == "attention":
                 assert mix.multiply_adds == 32 / 3 * loads["LDS.128"]
             if operation.name == "conv2d":

@@ -50,7 +50,7 @@ def page(repository, monkeypatch):
 
     def opened(name, owner=OWNER, **query):
         monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: owner})
-        app = AppTest.from_file(str(repository / "pages" / f"{name}.py"), default_timeout=30)
+        app = AppTest.from_file(str(repository / "pages" / f"{name}.py"), default_timeout=120)
         for key, value in query.items():
             app.query_params[key] = value
         return app.run()

@@ -8,7 +8,7 @@ from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.measure.interpreted import interpreted
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.compiled import recorded
+from gpuexplore.operations.compiled import recorded, recorded_elsewhere
 from gpuexplore.ui import session
 from gpuexplore.ui.kernels import facts, interpreter, machine_code
 from tests.analysis.made import device, ok
@@ -127,6 +127,14 @@ def test_ptx_is_shown_on_demand(page):
     assert any("made_up" in one.value for one in app.code)
 
 
+def test_what_another_toolkit_makes_of_the_kernels_is_told(page):
+    (said,) = [one.value for one in page("kernels", gpu="rtx-5090").caption if "compiles these otherwise" in one.value]
+    made = recorded_elsewhere("matmul", "numba-cuda-naive", "fp32", "12.0")["13.0"]
+
+    assert said.startswith("CUDA 13.0 compiles these otherwise: ")
+    assert f"numba-cuda-naive ({made.registers_per_thread} registers, main loop of " in said
+
+
 def test_machine_code_is_shown_with_the_rate_it_allows_and_what_limits_it(page):
     app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
     shown = next(one.value for one in app.code if "FFMA" in one.value)
@@ -153,9 +161,9 @@ def test_without_a_disassembler_the_page_says_how_to_get_it(page, monkeypatch):
 def test_ladder_tells_what_the_machine_code_of_each_rung_allows(page):
     app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
 
-    assert "No run can be faster on H100 SXM5 80GB" in texts(app.caption)
+    assert "At the rated clock of H100 SXM5 80GB no run is faster" in texts(app.caption)
     assert "A bound, not a measurement" in texts(app.caption)
-    assert "No run can be faster" not in texts(
+    assert "no run is faster" not in texts(
         page("kernels", impl="numba-cuda-naive", gpu="own", cc="9.0", sm="8").caption
     )
 
@@ -293,7 +301,8 @@ def test_block_is_told_with_its_result_and_what_a_step_costs(page, asked):
     told = texts(app.markdown)
 
     assert not app.exception
-    assert "**Right** beside the reference in float64" in told
+    assert "**Correct**: relative error" in told
+    assert "against the float64 reference (tolerance" in told
     assert "No race and no error." in told
     assert "take 8 wavefronts; without bank conflicts, 4." in told
     assert "#### Warp 0 reads 32 elements of A in 4 sectors of 32 bytes: 128 of 128 bytes moved are useful" in told
@@ -376,7 +385,32 @@ def test_kernel_that_goes_wrong_is_shown_with_its_faults(page, asked, monkeypatc
     app = page("kernels", **ADDING)
 
     assert "out of bounds" in texts(app.error)
-    assert "**Wrong** beside the reference" in texts(app.markdown)
+    assert "**Incorrect**: relative error" in texts(app.markdown)
+
+
+def test_step_that_touches_one_memory_twice_is_shown_with_both(page, asked, monkeypatch):
+    run = block_run(pitch=8)
+    halves = tuple(
+        replace(access, lanes=access.lanes[part], addresses=access.addresses[part])
+        for access in (run.steps[0].accesses[0], run.steps[1].accesses[0])
+        for part in (slice(16), slice(16, 28))
+    )
+    twice = replace(run.steps[0], accesses=halves)
+    monkeypatch.setattr(interpreter, "interpret", lambda _: replace(run, steps=(twice, *run.steps[1:])))
+    app = page("kernels", **ADDING, step="1")
+    specs = str([chart.proto.spec for chart in app.get("vega_lite_chart")])
+
+    assert not app.exception
+    for said in ("16 elements in 2 sectors", "12 elements in 2 sectors", "16 words in", "12 words in"):
+        assert said in specs
+
+
+@pytest.mark.parametrize(
+    ("faults", "said"),
+    [((), "No race and no error."), (("a race",), "1 race or error."), (("a race", "an error"), "2 races or errors.")],
+)
+def test_races_and_errors_are_counted(faults, said):
+    assert said in interpreter.outcome(replace(block_run(), faults=faults))
 
 
 OWN_GPU = {"op": "vector_add", "impl": "numba-cuda-naive", "block": "1024", "gpu": "own"}

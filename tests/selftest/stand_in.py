@@ -7,8 +7,10 @@ in the environment, which workers inherit. `python -m tests.selftest.stand_in se
 import os
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 from time import perf_counter_ns
 from types import SimpleNamespace
 
@@ -22,6 +24,7 @@ from gpuexplore.devices import discovery, nvml, telemetry
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
 FAULT, GONE = "GPUEXPLORE_STAND_IN_FAULT", "GPUEXPLORE_STAND_IN_GONE"
+STRUCK = "GPUEXPLORE_STAND_IN_STRUCK"  # a file: there was an illegal access
 STAND_IN = "a stand-in, whose kernels are NumPy on this CPU"
 UUID = "11111111-0000-4000-8000-000000000001"
 GPU = FakeGpu(
@@ -37,8 +40,10 @@ GPU = FakeGpu(
 )
 BYTES_PER_S = 0.9 * 2 * 16e6 * 256 / 8
 CACHE_BYTES = 2**16
+TIMERS = {"double-timer": (2, 0), "tenth-timer": (1.1, 0), "late-timer": (1, 6e-6)}  # a factor, and seconds more
 CYCLES = 0.7  # what a nominal second of the spin really takes
 LIBRARIES = ("numba_cuda", "torch")
+OLD_DRIVERS = {"old-driver": ("torch",), "older-driver": LIBRARIES}  # for which it is too old
 MISSING = ("torch_compile", "triton", "cupy")
 REGISTERS = 32
 CHECKS, OPERATIONS = "GPUEXPLORE_STAND_IN_CHECKS", "GPUEXPLORE_STAND_IN_OPERATIONS"  # fewer of them
@@ -54,8 +59,8 @@ def is_gone():
 
 
 class Nvml(FakeNvml):
-    def nvmlDeviceGetCount(self):  # noqa: N802
-        return 0 if is_gone() else 1
+    def nvmlDeviceGetMemoryInfo(self, gpu):  # noqa: N802
+        return super().nvmlDeviceGetMemoryInfo(replace(gpu, lost=is_gone()))
 
 
 NVML = Nvml([GPU])
@@ -80,17 +85,20 @@ class DeviceClock:
 CLOCK = DeviceClock()
 
 
-class Event:
+class DeviceEvent:
     def record(self):
         self.at_ns = CLOCK()
 
 
 def elapsed_s(start, end):
-    return (end.at_ns - start.at_ns) * 1e-9 * (2 if fault() == "double-timer" else 1)
+    factor, late_s = TIMERS.get(fault(), (1, 0))
+    return (end.at_ns - start.at_ns) * 1e-9 * factor + late_s
 
 
 def timer(device, clock):
-    stream = Stream(Event, elapsed_s, lambda: None, nullcontext, spin=lambda seconds: CLOCK.spend(seconds * CYCLES))
+    stream = Stream(
+        DeviceEvent, elapsed_s, lambda: None, nullcontext, spin=lambda seconds: CLOCK.spend(seconds * CYCLES)
+    )
     return EventTimer(stream, clock)
 
 
@@ -99,8 +107,8 @@ def library(name, *, is_there=True):
     real = load_backend(name)
 
     def driver_facts(device):
-        if fault() == "old-driver" and name == "torch":
-            return DriverFacts(problem=why_no_gpu("torch 2.13.0", "13.0"))
+        if name in OLD_DRIVERS.get(fault(), ()):
+            return DriverFacts(problem=why_no_gpu(f"{name} 2.13.0", "13.0"))
         return DriverFacts(UUID, CACHE_BYTES)
 
     own = {
@@ -122,9 +130,9 @@ def build_of(operation, implementation):
     """Return what builds an implementation: its reference, and what its memory traffic takes on the stand-in."""
 
     def build(inputs, out, dtype, block=None):
-        if implementation.module == "selftest_straying":
-            return lambda: fail("CUDA error: an illegal memory access was encountered")
-        if implementation.module == "selftest_greedy":
+        if implementation.module == "selftest_out_of_bounds":
+            return strike
+        if implementation.module == "selftest_out_of_memory":
             return lambda: fail("CUDA out of memory. Tried to allocate 512 TiB")
         byte_count = sum(array.nbytes for array in (*inputs, out))
 
@@ -132,6 +140,8 @@ def build_of(operation, implementation):
             began_ns = perf_counter_ns()
             if fault() == "lost" and operation.name == "matmul" and out.size > 1:
                 Path(os.environ[GONE]).touch()
+            if fault() == "hang" and Path(os.environ[STRUCK]).exists():
+                Event().wait()
             if is_gone():
                 fail("CUDA error: unspecified launch failure")
             stored = [numpy_backend.stored(array, dtype) for array in inputs]
@@ -144,6 +154,12 @@ def build_of(operation, implementation):
         return run
 
     return build
+
+
+def strike():
+    if fault() == "hang":
+        Path(os.environ[STRUCK]).touch()
+    fail("CUDA error: an illegal memory access was encountered")
 
 
 def fail(words):

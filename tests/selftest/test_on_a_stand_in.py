@@ -30,6 +30,7 @@ def selftest(tmp_path, repository):
             stand_in.OPERATIONS: operations,
             stand_in.FAULT: fault,
             stand_in.GONE: str(tmp_path / "gone"),
+            stand_in.STRUCK: str(tmp_path / "struck"),
         }
         done = subprocess.run(
             [sys.executable, "-P", "-m", "tests.selftest.stand_in", "selftest", "--out", str(folder), *words],
@@ -71,7 +72,7 @@ def test_every_check_runs_to_its_end_and_the_report_says_that_it_is_simulated(se
     assert not re.search(r"(?:src|href)=\"(?!#)", page), "it has to be readable with nothing beside it"
     assert figures(report, "environment")["driver"] == "580.65.06"
     assert figures(report, "timer")["torch, 100 µs, cold"] == pytest.approx(100e-6, rel=0.05)
-    assert figures(report, "survival")["selftest-greedy-torch"] == "out_of_memory"
+    assert figures(report, "survival")["selftest-out-of-memory-torch"] == "out_of_memory"
     assert 0.85 < figures(report, "bandwidth")["of the peak"] < 0.95
     recording = validate(folder / "recording.jsonl")
     assert (recording.provenance.recorded_by, recording.missing) == ("a tester", ())
@@ -82,7 +83,19 @@ def test_every_check_runs_to_its_end_and_the_report_says_that_it_is_simulated(se
     [
         ("old-driver", "environment", "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06", "flush"),
         ("double-timer", "timer", "reads 200 µs for a kernel of 100 µs (warm): 2 times as long", "flush"),
+        (
+            "tenth-timer",
+            "timer",
+            "a kernel of 100 µs reads 105 µs longer than one of 5.00 µs (warm), not 95.0 µs",
+            "flush",
+        ),
         ("wrong-kernel", "correctness", "softmax m=255,n=257 fp32 numba-cuda ended incorrect", "clock"),
+        (
+            "hang",
+            "survival",
+            "numba-cuda beside selftest-out-of-bounds ended timeout: no result within",
+            "clock",
+        ),
         ("other-kernel", "registers", "the kernel launched has 40 registers, the one shown 32", "clock"),
     ],
 )
@@ -98,10 +111,29 @@ def test_fault_fails_its_check_with_a_sentence_and_the_others_go_on(selftest, fa
     assert done.returncode == EXIT_FAILED
 
 
+def test_timer_that_reads_as_much_too_much_for_every_kernel_passes(selftest):
+    _, report, _ = selftest("--quick", checks="timer", fault="late-timer")
+
+    assert verdicts(report) == {"timer": "pass"}
+    assert figures(report, "timer")["torch, 5.00 µs, warm"] == pytest.approx(11e-6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("fault", "untried", "others"), [("old-driver", "torch", "pass"), ("older-driver", "numba_cuda, torch", "skipped")]
+)
+def test_nothing_is_right_of_libraries_whose_driver_is_too_old(selftest, fault, untried, others):
+    done, report, _ = selftest("--quick", checks="environment,timer,bandwidth,correctness", fault=fault)
+
+    assert verdicts(report) == {"environment": "fail", "timer": others, "bandwidth": others, "correctness": "skipped"}
+    assert f"libraries that do not run here were not tried: {untried}" in said(report, "correctness")
+    assert (figures(report, "correctness")["right"] > 0) == (fault == "old-driver")
+    assert done.returncode == EXIT_FAILED
+
+
 def test_gpu_that_falls_off_the_bus_is_said_once_and_what_needs_it_is_skipped(selftest):
     done, report, _ = selftest("--quick", checks="environment,ladder,survival", fault="lost")
 
     assert verdicts(report) == {"environment": "pass", "ladder": "fail", "survival": "skipped"}
-    assert f"the driver no longer lists cuda:0, Stand-in GPU (GPU-{stand_in.UUID}): it fell off the bus" in done.stdout
+    assert "the driver has lost cuda:0 (Stand-in GPU): it fell off the bus or hangs" in done.stdout
     assert said(report, "survival").startswith("the GPU was lost")
     assert done.returncode == EXIT_FAILED

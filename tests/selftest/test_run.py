@@ -87,7 +87,7 @@ def test_check_that_no_longer_fits_is_skipped_with_the_seconds_it_needs(clock):
         clock.s += 97
         return Finding(Verdict.PASS)
 
-    found = ended([Check("slow", "slow", find), passing(least_s=10)], total_s=100 + run.RESERVE_S)
+    found = ended([Check("slow", "slow", find), passing(needs_s=10)], total_s=100 + run.RESERVE_S)
 
     assert found["passing"].verdict is Verdict.SKIPPED
     assert found["passing"].said == ("out of time: it needs 10 s, and 3 s are left",)

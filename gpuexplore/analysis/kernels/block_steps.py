@@ -19,34 +19,24 @@ MOST_LANES = 4  # that a sentence names
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayTotal:
-    """The accesses of a block to one array in one direction."""
+class BlockTotal:
+    """What the steps of a block that were kept cost together.
 
-    array: str
-    verb: str
-    requests: int
-    sectors: int
+    Attributes:
+        moved_bytes: of device memory, in whole sectors, each request by itself.
+        useful_bytes: that the lanes asked for.
+        wavefronts: passes through the banks of shared memory.
+        fewest: passes without any bank conflict.
+    """
+
+    moved_bytes: int
     useful_bytes: int
-    fewest_sectors: int
-
-    @property
-    def moved_bytes(self) -> int:
-        """Bytes of all sectors."""
-        return self.sectors * SECTOR_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class SharedTotal:
-    """The accesses of a block to shared memory in one direction."""
-
-    verb: str
-    accesses: int
     wavefronts: int
     fewest: int
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class BarrierInterval:
     """What a warp does between two barriers: it works from one step to another, then waits until all have arrived.
 
     Attributes:
@@ -94,7 +84,7 @@ def arrivals(step: TraceStep, run: BlockRun) -> tuple[list[int], list[int]]:
     return arrived, [warp for warp in counts if warp not in arrived]
 
 
-def stretches(run: BlockRun) -> list[Stretch]:
+def barrier_intervals(run: BlockRun) -> list[BarrierInterval]:
     """Return what the warps do between barriers, in the order in which they begin."""
     phases = dict.fromkeys(range(run.warps), 0)
     found: dict[tuple[int, int], list[TraceStep]] = {}
@@ -106,45 +96,28 @@ def stretches(run: BlockRun) -> list[Stretch]:
         if steps[-1].is_barrier:
             arrived[phase] = max(arrived.get(phase, 0), steps[-1].number)
     return [
-        Stretch(warp, phase, steps[0].number, steps[-1].number, arrived[phase] if steps[-1].is_barrier else None)
+        BarrierInterval(
+            warp, phase, steps[0].number, steps[-1].number, arrived[phase] if steps[-1].is_barrier else None
+        )
         for (phase, warp), steps in found.items()
     ]
 
 
-def array_totals(run: BlockRun) -> list[ArrayTotal]:
-    """Return what the steps that were kept read and wrote of each array."""
-    found: dict[tuple[str, str], list[Request]] = {}
-    for step in run.steps:
-        for access in step.accesses:
-            if access.memory == "global" and (array := array_of(access, run.arrays)):
-                verb = "written" if access.writes else "read"
-                found.setdefault((array.name, verb), []).append(request_of(access))
-    return [
-        ArrayTotal(
-            *key,
-            requests=len(requests),
-            sectors=sum(request.sectors for request in requests),
-            useful_bytes=sum(request.useful_bytes for request in requests),
-            fewest_sectors=sum(request.fewest_sectors for request in requests),
-        )
-        for key, requests in sorted(found.items())
+def block_total(run: BlockRun) -> BlockTotal:
+    """Return the sums over the steps that were kept; accesses outside of every array are left out."""
+    banks, accesses = BankCounter(), [access for step in run.steps for access in step.accesses]
+    requests = [request_of(access) for access in accesses if access.memory == "global" and array_of(access, run.arrays)]
+    passes = [
+        banks.count(access.addresses, access.size_bytes, access.lanes)
+        for access in accesses
+        if access.memory == "shared"
     ]
-
-
-def shared_totals(run: BlockRun) -> list[SharedTotal]:
-    """Return what the steps that were kept read and wrote of shared memory."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    banks = BankCounter()
-    for step in run.steps:
-        for access in step.accesses:
-            if access.memory == "shared":
-                verb = "written" if access.writes else "read"
-                counts = banks.count(access.addresses, access.size_bytes, access.lanes)
-                found.setdefault(verb, []).append(counts)
-    return [
-        SharedTotal(verb, len(counts), sum(taken for taken, _ in counts), sum(fewest for _, fewest in counts))
-        for verb, counts in sorted(found.items())
-    ]
+    return BlockTotal(
+        moved_bytes=sum(request.moved_bytes for request in requests),
+        useful_bytes=sum(request.useful_bytes for request in requests),
+        wavefronts=sum(taken for taken, _ in passes),
+        fewest=sum(fewest for _, fewest in passes),
+    )
 
 
 def moments(run: BlockRun, warp: int) -> Mapping[str, int]:
@@ -171,7 +144,7 @@ def steps_of(run: BlockRun, warp: int) -> list[TraceStep]:
     return [step for step in run.steps if step.warp == warp]
 
 
-def most_telling(run: BlockRun, warp: int) -> int:
+def costliest_read(run: BlockRun, warp: int) -> int:
     """Return which of the warp's steps, from 1, moves the most sectors for what it reads; the first of several."""
     sectors = [
         sum(request_of(access).sectors for access in step.accesses if access.memory == "global" and not access.writes)

@@ -36,9 +36,8 @@ class Rung:
 
 
 def kernels(operation: Operation, backend: str) -> tuple[Implementation, ...]:
-    """Return our kernels of one backend: the rungs from the naive one up, or the only one."""
-    own = [implementation for implementation in operation.implementations if implementation.backend == backend]
-    return tuple(implementation for implementation in own if implementation.rung) or tuple(own)
+    """Return our kernels of one backend from the naive one up, each once."""
+    return tuple(row for row in operation.implementations if row.backend == backend and not row.best_rung)
 
 
 def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:

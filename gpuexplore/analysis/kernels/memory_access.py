@@ -155,7 +155,7 @@ def sector_elements(access: Access, array: RunArray) -> list[tuple[int, int]]:
 def unpadded_wavefronts(access: Access) -> tuple[int, int, int] | None:
     """Return how far apart in bytes the rows of an access lie, the whole multiple of 128 below, and its wavefronts.
 
-    None where lanes 0 and 1, or the next that differ, do not lie in rows that are longer than such a multiple.
+    None where they do not lie in rows that are longer than such a multiple, or begin elsewhere in each row (swizzled).
     """
     offsets = access.addresses - access.addresses.min()
     positive = np.unique(offsets[offsets >= ROW_BYTES])
@@ -164,7 +164,8 @@ def unpadded_wavefronts(access: Access) -> tuple[int, int, int] | None:
     pitch = int(positive[0])
     shorter = pitch // ROW_BYTES * ROW_BYTES
     rows, within = np.divmod(offsets, pitch)
-    if shorter == pitch or int(within.max()) + access.size_bytes > shorter:
+    begins = [within[rows == row].min() for row in np.unique(rows)]
+    if shorter == pitch or any(begins) or int(within.max()) + access.size_bytes > shorter:
         return None
     taken, _ = wavefronts(rows * shorter + within, access.size_bytes, access.lanes)
     return pitch, shorter, taken

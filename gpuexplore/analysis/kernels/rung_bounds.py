@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from math import prod
 
-from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, instruction_bound
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.ladder import kernels
-from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
+from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import capability_of
+from gpuexplore.model import Shape
 from gpuexplore.operations.compiled import Recorded, recorded
 from gpuexplore.operations.contract import Implementation, Operation
 
@@ -17,24 +18,25 @@ class RungBound:
     """One kernel in its default block on one GPU; the bound is of its machine code, and no measurement."""
 
     implementation: Implementation
-    compiled: Recorded
-    occupancy: Occupancy
     bound: InstructionBound
 
 
-def rung_bounds(operation: Operation, backend: str, dtype: str, gpu: Accelerator) -> tuple[RungBound, ...]:
+def rung_bounds(
+    operation: Operation, backend: str, shape: Shape, *, dtype: str, gpu: Accelerator
+) -> tuple[RungBound, ...]:
     """Return the rungs that are recorded for the compute capability of `gpu`, from the naive one up."""
     found = (
         (row, recorded(operation.name, row.name, dtype, gpu.compute_capability)) for row in kernels(operation, backend)
     )
-    return tuple(_rung(row, compiled, gpu) for row, compiled in found if compiled)
+    intensity = flop_per_byte(operation, shape, dtype)
+    return tuple(_rung(row, compiled, gpu, intensity) for row, compiled in found if compiled)
 
 
-def _rung(row: Implementation, compiled: Recorded, gpu: Accelerator) -> RungBound:
+def _rung(row: Implementation, compiled: Recorded, gpu: Accelerator, intensity: float | None) -> RungBound:
     full = occupancy(
         capability_of(gpu),
         threads_per_block=prod(row.geometry.blocks[0]) if row.geometry else 1,
         registers_per_thread=compiled.registers_per_thread,
         shared_bytes_per_block=compiled.shared_bytes,
     )
-    return RungBound(row, compiled, full, instruction_bound(compiled.main_loop, gpu, full))
+    return RungBound(row, instruction_bound(compiled.main_loop, gpu, full, intensity))

@@ -2,11 +2,11 @@
 
 from math import prod
 
-from gpuexplore.kernels.geometry import Block, Geometry, Launch
+from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
 
-SIZE = 32  # to begin with: a warp's width
+SIZE = WARP  # to begin with
 MOST_BLOCKS = 4
 LONGEST = 4096
 

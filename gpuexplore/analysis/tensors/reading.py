@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.analysis.tensors.value import TensorView
+from gpuexplore.kernels.geometry import WARP
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 
 KIND = "strided-read"  # the activity that measures it
 EXPECTED_S = 2.0
-WARP = 32
 MOST_GROUPS = 128  # beyond, that many are looked at, evenly spread
 
 

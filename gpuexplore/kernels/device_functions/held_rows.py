@@ -18,12 +18,13 @@ from gpuexplore.kernels.intrinsics.warps import warp_max, warp_sum
 
 VECTORS = 4  # that a thread holds at most
 HELD = 16  # elements that a thread holds at most where it computes a number of each
-HELD_BY_BLOCK = 4096  # the same of a block: 1024 threads have 64 registers each
+HELD_BY_BLOCK = 4096  # the same of a block, if that is a vector for each thread: 1024 threads have 64 registers each
 
 
 def held_elements(dtype: DType, threads: int) -> int:
     """Return how many elements each of the `threads` of a block holds that computes a number of each."""
-    return min(VECTORS * vector_length(dtype.storage), HELD, HELD_BY_BLOCK // threads)
+    vector = vector_length(dtype.storage)
+    return max(vector, min(VECTORS * vector, HELD, HELD_BY_BLOCK // threads))
 
 
 def row_functions(threads: int, elements: int, step: int) -> tuple[Any, Any, Any]:

@@ -10,6 +10,11 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 SHARED, GLOBAL = 3, 1  # NVVM's address spaces
 
 
+def int64(number: int) -> Any:
+    """Return a constant of 64 bits, as indices are."""
+    return ir.Constant(_I64, number)
+
+
 def element_pointer(context: Any, builder: Any, array: Typed, index: Any) -> Any:
     """Return the pointer to element `index`."""
     kind, value = array
@@ -21,7 +26,7 @@ def shared_address(context: Any, builder: Any, array: Typed, index: Any) -> Any:
 
     The arithmetic is in 32 bits too: in 64 it would take twice the registers.
     """
-    start = element_pointer(context, builder, array, ir.Constant(_I64, 0))
+    start = element_pointer(context, builder, array, int64(0))
     size_bytes = context.get_abi_sizeof(context.get_data_type(array[0].dtype))
     offset = builder.mul(builder.trunc(index, _I32), ir.Constant(_I32, size_bytes))
     return builder.add(builder.ptrtoint(_in_space(builder, start, SHARED), _I32), offset)

@@ -32,10 +32,8 @@ else:
     from numba.cuda import types
     from numba.cuda.extending import intrinsic
 
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, int64
     from gpuexplore.kernels.intrinsics.vectors import mover
-
-    _I64 = ir.IntType(64)
 
     def edge_loader(loads: int, sweep: int, vector: int) -> Any:
         """Return the function that loads vectors of a matrix in an array, each `sweep` lines below the one before.
@@ -48,17 +46,17 @@ else:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             registers, source = zip(signature.args[:2], arguments[:2], strict=True)
             start, line, column, lines, length = arguments[2:]
-            whole_lines = builder.icmp_signed("==", builder.srem(length, _whole(vector)), _whole(0))
+            whole_lines = builder.icmp_signed("==", builder.srem(length, int64(vector)), int64(0))
             moved = types.void(registers[0], types.int64, source[0], types.int64)
             for each in range(loads):
-                row, into = builder.add(line, _whole(each * sweep)), each * vector
+                row, into = builder.add(line, int64(each * sweep)), each * vector
                 place = builder.add(builder.add(start, builder.mul(row, length)), column)
                 below = builder.icmp_signed("<", row, lines)
-                inside = builder.select(below, builder.sub(length, column), _whole(0))
-                enough = builder.icmp_signed(">=", inside, _whole(vector))
+                inside = builder.select(below, builder.sub(length, column), int64(0))
+                enough = builder.icmp_signed(">=", inside, int64(vector))
                 with builder.if_else(builder.and_(enough, whole_lines)) as (together, apart):
                     with together:
-                        load_vector(context, builder, moved, (registers[1], _whole(into), source[1], place))
+                        load_vector(context, builder, moved, (registers[1], int64(into), source[1], place))
                     with apart:
                         _load_part(context, builder, (registers, into), (source, place), (vector, inside))
             return context.get_dummy_value()
@@ -76,14 +74,11 @@ else:
         (registers, into), (array, start), (vector, inside) = target, source, count
         zero = ir.Constant(context.get_data_type(array[0].dtype), 0)
         for i in range(vector):
-            register = element_pointer(context, builder, registers, _whole(into + i))
+            register = element_pointer(context, builder, registers, int64(into + i))
             builder.store(zero, register)
-            with builder.if_then(builder.icmp_signed("<", _whole(i), inside)):
-                place = element_pointer(context, builder, array, builder.add(start, _whole(i)))
+            with builder.if_then(builder.icmp_signed("<", int64(i), inside)):
+                place = element_pointer(context, builder, array, builder.add(start, int64(i)))
                 builder.store(builder.load(place), register)
-
-    def _whole(number: int) -> Any:
-        return ir.Constant(_I64, number)
 
 
 __all__ = ["edge_loader"]

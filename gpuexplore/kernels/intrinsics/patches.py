@@ -74,7 +74,7 @@ else:
     from numba.cuda import types
     from numba.cuda.extending import intrinsic
 
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer, global_address
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, global_address, int64
 
     _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
@@ -89,16 +89,16 @@ else:
             staged, source, places, (_, apart), (_, asked), outside = zip(signature.args, arguments, strict=True)
             count, loads = share.groups * share.pixels, [_assembly(len(parts), half) for half in _HALVES]
             for group in range(share.groups):
-                start = builder.load(element_pointer(context, builder, places, _whole(group)))
+                start = builder.load(element_pointer(context, builder, places, int64(group)))
                 spots = [builder.add(start, builder.mul(apart, ir.Constant(_I32, part))) for part in parts]
                 addresses = [global_address(context, builder, source, builder.sext(spot, _I64)) for spot in spots]
                 for j in range(group * share.pixels, (group + 1) * share.pixels):
-                    bits = builder.load(element_pointer(context, builder, outside, _whole(j // 2)))
-                    further = _whole(j % share.pixels * NUMBER_BYTES)
+                    bits = builder.load(element_pointer(context, builder, outside, int64(j // 2)))
+                    further = int64(j % share.pixels * NUMBER_BYTES)
                     spots = [builder.add(address, further) for address in addresses]
                     found = builder.call(loads[j % 2], [*spots, asked, bits])
                     for part in range(len(parts)):
-                        into = element_pointer(context, builder, staged, _whole(part * count + j))
+                        into = element_pointer(context, builder, staged, int64(part * count + j))
                         builder.store(builder.extract_value(found, part), into)
             return context.get_dummy_value()
 
@@ -137,9 +137,9 @@ else:
             at = 0
             for part in parts:
                 for group in range(share.groups):
-                    found = builder.sext(builder.load(element_pointer(context, builder, into, _whole(group))), _I64)
-                    place = builder.add(builder.add(first, found), _whole(part * share.part))
-                    spots = [element_pointer(context, builder, staged, _whole(at + j)) for j in range(share.pixels)]
+                    found = builder.sext(builder.load(element_pointer(context, builder, into, int64(group))), _I64)
+                    place = builder.add(builder.add(first, found), int64(part * share.part))
+                    spots = [element_pointer(context, builder, staged, int64(at + j)) for j in range(share.pixels)]
                     vector = _joined(builder, [builder.load(spot) for spot in spots])
                     pointer = element_pointer(context, builder, tile, place)
                     target = builder.bitcast(pointer, vector.type.as_pointer())
@@ -160,9 +160,6 @@ else:
         for i, number in enumerate(numbers):
             value = builder.insert_element(value, builder.trunc(number, element), ir.Constant(_I32, i))
         return value
-
-    def _whole(number: int) -> Any:
-        return ir.Constant(_I64, number)
 
 
 __all__ = ["REACH", "Share", "patch_filler", "patch_loader"]

@@ -52,9 +52,7 @@ else:
     from numba.cuda.extending import intrinsic
 
     from gpuexplore.kernels.formats.numba_cuda import narrowed
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer
-
-    _I64 = ir.IntType(64)
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, int64
 
     def storer(down: int, across: int) -> Any:
         """Return the function that stores the sums of so many products from element `start` of `out` on.
@@ -64,11 +62,11 @@ else:
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             out, (_, start), sums, (_, n), (_, below), (_, beside) = zip(signature.args, arguments, strict=True)
-            even = builder.icmp_signed("==", builder.and_(n, _whole(1)), _whole(0))
+            even = builder.icmp_signed("==", builder.and_(n, int64(1)), int64(0))
             for i, j in product(range(2 * down), range(across)):
                 first = (i // 2 * across + j) * 4 + i % 2 * 2
                 held = _pair(context, builder, sums, first)
-                further = builder.add(builder.mul(n, _whole(i * ROWS)), _whole(j * COLUMNS))
+                further = builder.add(builder.mul(n, int64(i * ROWS)), int64(j * COLUMNS))
                 inside = builder.and_(_less(builder, i * ROWS, below), _less(builder, j * COLUMNS, beside))
                 with builder.if_then(inside):
                     pair = [narrowed(context, builder, number, out[0].dtype) for number in held]
@@ -94,15 +92,15 @@ else:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             out, sums, *_ = zip(signature.args, arguments, strict=True)
             start, place, end, plane, apart, below = arguments[2:]
-            even = builder.icmp_signed("==", builder.and_(plane, _whole(1)), _whole(0))
+            even = builder.icmp_signed("==", builder.and_(plane, int64(1)), int64(0))
             columns = []
             for column in (j * COLUMNS + each for j in range(across) for each in range(2)):
-                at = builder.add(place, _whole(column))
+                at = builder.add(place, int64(column))
                 image, pixel = _divided(builder, at, plane)
                 into = builder.add(builder.add(start, builder.mul(image, apart)), pixel)
                 columns.append((into, builder.icmp_signed("<", at, end)))
             for i in range(2 * down):
-                further = builder.mul(plane, _whole(i * ROWS))
+                further = builder.mul(plane, int64(i * ROWS))
                 with builder.if_then(_less(builder, i * ROWS, below)):
                     for j in range(across):
                         held = _pair(context, builder, sums, (i // 2 * across + j) * 4 + i % 2 * 2)
@@ -137,7 +135,7 @@ else:
                         builder.store(number, place)
 
     def _pair(context: Any, builder: Any, sums: Any, first: int) -> list[Any]:
-        return [builder.load(element_pointer(context, builder, sums, _whole(first + each))) for each in range(2)]
+        return [builder.load(element_pointer(context, builder, sums, int64(first + each))) for each in range(2)]
 
     def _store_pair(context: Any, builder: Any, target: Any, pair: list[Any], conditions: Any) -> None:
         """Store two neighbours: together where rows have an even length, else one by one as far as the row goes."""
@@ -149,7 +147,7 @@ else:
             with apart:
                 builder.store(pair[0], start)
                 with builder.if_then(whole):
-                    builder.store(pair[1], builder.gep(start, [_whole(1)]))
+                    builder.store(pair[1], builder.gep(start, [int64(1)]))
 
     def _store_together(builder: Any, start: Any, pair: list[Any], size_bytes: int) -> None:
         kind = ir.VectorType(pair[0].type, 2)
@@ -158,11 +156,8 @@ else:
             value = builder.insert_element(value, element, ir.Constant(ir.IntType(32), i))
         builder.store(value, builder.bitcast(start, kind.as_pointer()), align=size_bytes)
 
-    def _whole(number: int) -> Any:
-        return ir.Constant(_I64, number)
-
     def _less(builder: Any, number: int, limit: Any) -> Any:
-        return builder.icmp_signed("<", _whole(number), limit)
+        return builder.icmp_signed("<", int64(number), limit)
 
 
 __all__ = ["pixels_storer", "storer"]

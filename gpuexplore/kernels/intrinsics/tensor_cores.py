@@ -19,8 +19,6 @@ Spot = tuple[int, int]  # which of a lane's places, and how many elements behind
 if config.ENABLE_CUDASIM:
     from gpuexplore.kernels.intrinsics.tensor_core_lanes import (
         fragment_loader,
-        load_matrices,
-        load_transposed,
         multiplier,
         number_loader,
     )
@@ -34,7 +32,10 @@ else:
     _F32, _I32 = ir.FloatType(), ir.IntType(32)
 
     def _ldmatrix(modifier: str) -> Any:
-        """Return the code generator of `ldmatrix` for four 8 x 8 matrices of 16-bit elements."""
+        """Return the code generator of `ldmatrix` for four 8 x 8 matrices of 16-bit elements.
+
+        Lane i points to row i % 8 of matrix i // 8.
+        """
         text = f"ldmatrix.sync.aligned.m8n8.x4{modifier}.shared.b16 {{$0, $1, $2, $3}}, [$4];"
         kind = ir.FunctionType(ir.LiteralStructType([_I32] * 4), [_I32])
         assembly = ir.InlineAsm(kind, text, "=r,=r,=r,=r,r,~{memory}", side_effect=True)
@@ -48,16 +49,6 @@ else:
             return context.get_dummy_value()
 
         return emit
-
-    @intrinsic
-    def load_matrices(_typing: Any, into: Any, at: Any, tile: Any, place: Any) -> Any:
-        """Put four 8 x 8 matrices into registers `into[at:at + 4]`; lane i points to row i % 8 of matrix i // 8."""
-        return types.void(into, types.int64, tile, types.int64), _ldmatrix("")
-
-    @intrinsic
-    def load_transposed(_typing: Any, into: Any, at: Any, tile: Any, place: Any) -> Any:
-        """Do as `load_matrices` does with each of the four matrices transposed."""
-        return types.void(into, types.int64, tile, types.int64), _ldmatrix(".trans")
 
     def _numbered(builder: Any, start: Any, count: int) -> list[Any]:
         return [builder.add(start, ir.Constant(start.type, i)) for i in range(count)]
@@ -153,4 +144,4 @@ else:
         return multiply_add
 
 
-__all__ = ["fragment_loader", "load_matrices", "load_transposed", "multiplier", "number_loader"]
+__all__ = ["fragment_loader", "multiplier", "number_loader"]

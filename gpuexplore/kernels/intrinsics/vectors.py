@@ -67,10 +67,6 @@ if config.ENABLE_CUDASIM:
         """Store 16 bytes from `registers[at:]`, counted along the rows, to element `start` of `memory`."""
         copy_elements(memory, start, registers, at, vector_length(memory.dtype))
 
-    def store_pair(memory: Any, start: Any, registers: Any, at: Any) -> None:
-        """Store two elements as `store_vector` stores 16 bytes."""
-        copy_elements(memory, start, registers, at, 2)
-
     def copy_elements(target: Any, at: Any, source: Any, start: Any, count: int) -> None:
         """Copy `count` elements, as the GPU copies them at once: from a multiple of them to a multiple of them."""
         if at % count or start % count:
@@ -219,8 +215,3 @@ else:
     def store_vector(_typing: Any, memory: Any, start: Any, registers: Any, at: Any) -> Any:
         """Store 16 bytes from `registers[at:]`, counted along the rows, to element `start` of `memory`."""
         return _moved(memory, registers), mover(VECTOR_BYTES * 8 // memory.dtype.bitwidth, load=False)
-
-    @intrinsic
-    def store_pair(_typing: Any, memory: Any, start: Any, registers: Any, at: Any) -> Any:
-        """Store two elements as `store_vector` stores 16 bytes."""
-        return _moved(memory, registers), mover(2, load=False)

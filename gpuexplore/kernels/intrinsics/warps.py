@@ -11,7 +11,7 @@ EVERY_LANE = 0xFFFFFFFF
 if config.ENABLE_CUDASIM:
     import threading
 
-    PATIENCE_S = 60  # a lane that failed never arrives
+    BARRIER_TIMEOUT_S = 60  # a lane that failed never arrives
     _MAKING = threading.Lock()
 
     class _Meeting:
@@ -26,7 +26,7 @@ if config.ENABLE_CUDASIM:
             board = self.boards[self.turns[lane]]
             self.turns[lane] = 1 - self.turns[lane]
             board[lane] = value
-            self.barrier.wait(PATIENCE_S)
+            self.barrier.wait(BARRIER_TIMEOUT_S)
             return list(board)
 
     def from_every_lane(value: Any) -> list[Any]:

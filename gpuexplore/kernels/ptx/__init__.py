@@ -1,7 +1,7 @@
 """An interpreter of PTX: runs the kernels of our own on a machine without a GPU, and finds what they must not do.
 
 The lanes of a warp are NumPy vectors. Races, accesses out of bounds, misaligned or of what nobody wrote are found;
-times are not told. Reads of device memory that another thread writes in the same launch are not looked for.
+times are not told.
 """
 
 from gpuexplore.kernels.ptx.banks import BANK_BYTES, BANKS, BankCounter, wavefronts, words_of

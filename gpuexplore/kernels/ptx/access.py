@@ -16,6 +16,7 @@ from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 ACCESSES = ("ld", "st", "atom", "red")
+MOST_BYTES = 16  # of an access
 SPACES = ("global", "shared", "local", "param", "const")
 
 
@@ -34,7 +35,14 @@ def lane_bytes(instruction: Instruction) -> int | None:
     if instruction.opcode not in ACCESSES:
         return None
     count = max(len(items(operand)) for operand in instruction.operands)
-    return count * (32 if instruction.kind.endswith("x2") else scalar(instruction.kind).bits) // 8
+    return _bytes(instruction, 32 if instruction.kind.endswith("x2") else scalar(instruction.kind).bits, count)
+
+
+def _bytes(instruction: Instruction, bits: int, count: int) -> int:
+    """Return the bytes of `count` numbers."""
+    if (size_bytes := count * bits // 8) > MOST_BYTES:
+        raise Unsupported(f"{instruction.name}: {size_bytes} bytes at a time")
+    return size_bytes
 
 
 def _copied_bytes(instruction: Instruction) -> int:
@@ -57,10 +65,11 @@ def _load(decoder: Decoder, memories: Memories, instruction: Instruction) -> Ste
     if space == "param":
         return _parameter(decoder, instruction)
     address, shape = decoder.address(source), (kind.bits // 8, len(puts))
+    size_bytes = _bytes(instruction, kind.bits, len(puts))
 
     def step(warp: Warp, mask: Mask) -> None:
         lanes, where = memories.lanes(warp, mask, address(warp), space)
-        lanes = memories.checked(place, lanes, where, shape[0] * shape[1])
+        lanes = memories.checked(place, lanes, where, size_bytes)
         if not lanes.at.size:
             return
         found = memories.load(place, lanes, where, shape).view(kind.dtype)
@@ -93,7 +102,7 @@ def _store(decoder: Decoder, memories: Memories, instruction: Instruction) -> St
     raw = scalar(f"u{kind.bits}")
     target, source = instruction.operands
     gets = [decoder.read(item, raw) for item in items(source)]
-    address, size_bytes = decoder.address(target), len(gets) * kind.bits // 8
+    address, size_bytes = decoder.address(target), _bytes(instruction, kind.bits, len(gets))
 
     def step(warp: Warp, mask: Mask) -> None:
         lanes, where = memories.lanes(warp, mask, address(warp), space)

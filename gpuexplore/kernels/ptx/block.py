@@ -10,6 +10,7 @@ from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.scalars import Values
 
 NOBODY, SEVERAL, ATOMIC = -1, -2, -3
+MOST_PHASES = 2**32  # of a block
 _UNKNOWN = 0xFF  # NaN in every format: what was never written shows
 Triple = tuple[int, int, int]
 Wrong = dict[str, Values]  # what is wrong, and of which accesses
@@ -183,15 +184,20 @@ class Block:
     Attributes:
         threads: how many.
         first: the launch's number of its first thread.
-        phase: the launch's number of the time between two barriers.
+        phases: the launch's numbers of the time before its first barrier, and of that between two barriers now.
     """
 
     def __init__(self, grid: Grid, index: int, shared: SharedMemory) -> None:
         x, y, _ = grid.blocks
         self.grid, self.at = grid, (index % x, index // x % y, index // (x * y))
         self.threads = prod(grid.threads)
-        self.first, self.phase = index * self.threads, 0
+        self.first, self.phases = index * self.threads, (index * MOST_PHASES, index * MOST_PHASES)
         self.shared = shared
+
+    def pass_barrier(self) -> None:
+        """Begin the time behind a barrier."""
+        first, now = self.phases
+        self.phases = first, now + 1
 
     @property
     def warps(self) -> int:

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.kernels.ptx.block import ATOMIC, NOBODY, SEVERAL
 from gpuexplore.kernels.ptx.scalars import Values
 from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
 
 GUARD_BYTES = 65536  # a row or a tile further is still no other array
 ALIGNMENT = 256  # as allocations of the driver
 _OFFSETS = np.arange(16)
-NOBODY, ATOMIC = -1, -2
+
+Phase = tuple[int, int]  # the first of a block, and the one of now
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,9 @@ class DeviceMemory:
         inside: of each byte, whether it belongs to an array.
         written: of each byte, whether somebody has written it, the host included.
         writer: of each byte, the thread of the launch that wrote it, or NOBODY.
-        since: of each byte, the phase between barriers it was written in.
+        since: of each byte, the phase between barriers it was written in; phases of later blocks are larger.
+        reader: of each byte, the thread that read it last, SEVERAL in one phase, or NOBODY.
+        read_since: of each byte, the phase it was read in last.
     """
 
     def __init__(self, arrays: Sequence[npt.NDArray[Any]], unwritten: Sequence[int]) -> None:
@@ -41,6 +45,7 @@ class DeviceMemory:
         self.bytes = np.zeros(size, np.uint8)
         self.inside, self.written = np.zeros(size, np.bool_), np.zeros(size, np.bool_)
         self.writer, self.since = np.full(size, NOBODY, np.int64), np.zeros(size, np.int64)
+        self.reader, self.read_since = np.full(size, NOBODY, np.int64), np.zeros(size, np.int64)
         self._views = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
         for index, (array, place) in enumerate(zip(arrays, self.places, strict=True)):
             there = slice(place.start, place.start + place.size_bytes)
@@ -82,35 +87,51 @@ class DeviceMemory:
         unit, count = values.dtype.itemsize, values.shape[1]
         self._views[unit][at[:, None] // unit + _OFFSETS[:count]] = values
 
-    def claim(self, at: Values, size_bytes: int, threads: Values, phase: tuple[int, int]) -> npt.NDArray[np.bool_]:
-        """Note who writes; return which accesses another thread's, with no barrier between, had written already.
+    def read_by(self, at: Values, size_bytes: int, threads: Values, phase: Phase) -> dict[str, Values]:
+        """Note who reads; return what is wrong with which accesses.
 
         Args:
             at: bytes from the start.
             size_bytes: of each access.
             threads: of the launch.
-            phase: the first thread of the block, and the number of this phase between barriers.
+            phase: between barriers.
         """
-        bytes_at = at[:, None] + _OFFSETS[:size_bytes]
-        before, me = self.writer[bytes_at], threads[:, None]
-        other_block = (before >= 0) & (before < phase[0])
-        clash = (before != NOBODY) & (before != me) & (other_block | (self.since[bytes_at] == phase[1]))
+        bytes_at, me = at[:, None] + _OFFSETS[:size_bytes], threads[:, None]
+        writer, reader = self.writer[bytes_at], self.reader[bytes_at]
+        written = (writer >= 0) & (writer != me) & _is_unordered(self.since[bytes_at], phase)
+        shared = (reader != NOBODY) & (reader != me) & _is_unordered(self.read_since[bytes_at], phase)
+        self.reader[bytes_at], self.read_since[bytes_at] = np.where(shared, SEVERAL, me), phase[1]
+        self.reader[bytes_at[self.reader[bytes_at] != me]] = SEVERAL  # lanes that read it together
+        return {"what another thread wrote is read without a barrier": written.any(1)}
+
+    def written_by(self, at: Values, size_bytes: int, threads: Values, phase: Phase) -> dict[str, Values]:
+        """Note who writes, arguments as for `read_by`; return what is wrong with which accesses."""
+        bytes_at, me = at[:, None] + _OFFSETS[:size_bytes], threads[:, None]
+        writer, reader = self.writer[bytes_at], self.reader[bytes_at]
+        clash = (writer != NOBODY) & (writer != me) & _is_unordered(self.since[bytes_at], phase)
+        read = (reader != NOBODY) & (reader != me) & _is_unordered(self.read_since[bytes_at], phase)
         self.writer[bytes_at], self.since[bytes_at] = me, phase[1]
         self.written[bytes_at] = True
-        found: npt.NDArray[np.bool_] = (clash | (self.writer[bytes_at] != me)).any(1)
-        return found
+        return {
+            "two threads write one place of device memory": (clash | (self.writer[bytes_at] != me)).any(1),
+            "what another thread read is written without a barrier": read.any(1),
+        }
 
-    def updated_by(self, at: Values, size_bytes: int, threads: Values, phase: tuple[int, int]) -> dict[str, Values]:
-        """Note who updates atomically, arguments as for `claim`; return what is wrong with which accesses."""
+    def updated_by(self, at: Values, size_bytes: int, threads: Values, phase: Phase) -> dict[str, Values]:
+        """Note who updates atomically, arguments as for `read_by`; return what is wrong with which accesses."""
         bytes_at = at[:, None] + _OFFSETS[:size_bytes]
-        before, unknown = self.writer[bytes_at], ~self.written[bytes_at].all(1)
-        elsewhere = (before < phase[0]) | (self.since[bytes_at] == phase[1])
-        clash = (before >= 0) & (before != threads[:, None]) & elsewhere
+        writer, unknown = self.writer[bytes_at], ~self.written[bytes_at].all(1)
+        clash = (writer >= 0) & (writer != threads[:, None]) & _is_unordered(self.since[bytes_at], phase)
         self.writer[bytes_at], self.since[bytes_at] = ATOMIC, phase[1]
         return {
             "what nobody wrote is updated": unknown,
             "what another thread writes is updated without a barrier": clash.any(1),
         }
+
+
+def _is_unordered(since: Values, phase: Phase) -> npt.NDArray[np.bool_]:
+    """Return whether no barrier lies between then and now: in this phase, or in another block."""
+    return np.asarray((since == phase[1]) | (since < phase[0]))
 
 
 def element_at(address: int, arrays: Sequence[npt.NDArray[Any]]) -> tuple[int, int] | None:

@@ -193,7 +193,7 @@ class _Machine:
             if gone.size:
                 self.memories.ledger.blame("barrier", place, "threads of the block have ended before it", gone)
         block.shared.meet()
-        block.phase += 1
+        block.pass_barrier()
         for warp in waiting:
             warp.waiting = False
 

@@ -97,6 +97,8 @@ class Memories:
         if space == "global":
             if self.watches_reads and not (known := self.device.known(lanes.at, unit * count)).all():
                 self.ledger.blame("uninitialised read", place, "what nobody wrote is read", lanes.threads[~known])
+            threads, phases = lanes.warp.block.first + lanes.threads, lanes.warp.block.phases
+            self.note(place, self.device.read_by(lanes.at, unit * count, threads, phases), lanes.threads)
             return self.device.load(lanes.at, unit, count)
         if space == "shared":
             shared = lanes.warp.block.shared
@@ -111,8 +113,8 @@ class Memories:
         """Write (lanes, count) numbers of checked lanes."""
         size_bytes, block = values.dtype.itemsize * values.shape[1], lanes.warp.block
         if space == "global":
-            clash = self.device.claim(lanes.at, size_bytes, block.first + lanes.threads, (block.first, block.phase))
-            self.note(place, {"two threads write one place of device memory": clash}, lanes.threads)
+            wrong = self.device.written_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
+            self.note(place, wrong, lanes.threads)
             self.device.store(lanes.at, values)
         elif space == "shared":
             shared = block.shared
@@ -140,8 +142,7 @@ class Memories:
         block = lanes.warp.block
         memory: DeviceMemory | SharedMemory = self.device if space == "global" else block.shared
         if isinstance(memory, DeviceMemory):
-            phase = block.first, block.phase
-            wrong = memory.updated_by(lanes.at, size_bytes, block.first + lanes.threads, phase)
+            wrong = memory.updated_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
         else:
             self.count_banks(place, lanes, size_bytes)
             wrong = memory.updated_by(memory.parts(lanes.at, size_bytes), lanes.threads)

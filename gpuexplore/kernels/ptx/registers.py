@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.kernels.geometry import WARP
 from gpuexplore.kernels.ptx.scalars import Scalar, Values, scalar
 
-LANES = 32
+LANES = WARP
 
 
 class RegisterFile:

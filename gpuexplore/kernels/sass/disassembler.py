@@ -44,15 +44,6 @@ def disassembled(cubin: bytes) -> tuple[Instruction, ...]:
     )
 
 
-def why_unavailable() -> str | None:
-    """Return how to get the disassembler where it is not installed, else None."""
-    try:
-        _program()
-    except Unsupported as error:
-        return str(error)
-    return None
-
-
 def _program() -> str:
     found = _packaged() or shutil.which(PROGRAM)
     if found is None:

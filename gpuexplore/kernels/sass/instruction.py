@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-WARP = 32
+from gpuexplore.kernels.geometry import WARP
+
 WARPS_OF_A_GROUP = 4  # which execute an HGMMA together
 LOADS = ("LDG", "LDS", "LDSM", "LDL", "LD", "LDGSTS", "UBLKCP")
 STORES = ("STG", "STS", "STL", "ST", "STSM")

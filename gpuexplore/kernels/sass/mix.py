@@ -19,7 +19,6 @@ class Mix:
         tensor: on tensor cores.
         loads: by opcode and width, e.g. `LDS.128`.
         stores: the same.
-        spills: loads from and stores to local memory.
         flops_of_a_warp: a multiply-add counted as 2.
         by_name: all, by opcode without modifiers, the most frequent first.
     """
@@ -29,7 +28,6 @@ class Mix:
     tensor: int
     loads: Mapping[str, int] = field(hash=False)
     stores: Mapping[str, int] = field(hash=False)
-    spills: int
     flops_of_a_warp: int
     by_name: Mapping[str, int] = field(hash=False)
 
@@ -54,7 +52,6 @@ def mix_of(instructions: Iterable[Instruction]) -> Mix:
         tensor=sum(instruction.is_tensor for instruction in every),
         loads=_by_width(every, LOADS),
         stores=_by_width(every, STORES),
-        spills=sum(instruction.name in ("LDL", "STL") for instruction in every),
         flops_of_a_warp=sum(instruction.flops_of_a_warp for instruction in every),
         by_name=dict(Counter(instruction.name for instruction in every).most_common()),
     )

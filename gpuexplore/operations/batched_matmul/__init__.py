@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import Example, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.matmul import TENSOR_CORES, warp_tile
 from gpuexplore.operations.sampling import parts_of_product
@@ -121,6 +121,7 @@ OPERATION = Operation(
     scale=of_products,
     samples=parts_of_product,
     linear=(-1, -1),
+    cut=lambda shape: Cut((2, 0 if shape["right"] == 1 else 2), product=True),
     awkward=(
         (1, 1, 1, 1, 1, 1),
         (1, 1, 1, 257, 255, 1),

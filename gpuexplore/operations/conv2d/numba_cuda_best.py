@@ -31,7 +31,7 @@ from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
     STAGES,
     SUMS,
     WARP_TILE,
-    Tiling,
+    StagedTiles,
     edge_copier,
     half_multiplier,
     place_finder,
@@ -47,14 +47,14 @@ MOST_NUMBERS = 2**31 - 1  # of an image batch whose places 32 bits hold
 OUTSIDE = -(2**30)  # a line above every image, however far down the neighbourhood reaches
 
 
-def share_of(tiling: Tiling) -> Share:
+def share_of(tiling: StagedTiles) -> Share:
     """Return what a thread loads of a tile of patches."""
     numbers = tiling.columns * tiling.vector // tiling.threads
     pixels = min(NEIGHBOURS, numbers)
     return Share(groups=numbers // pixels, pixels=pixels, part=tiling.vector * tiling.columns)
 
 
-def patch_copier(tiling: Tiling) -> Any:
+def patch_copier(tiling: StagedTiles) -> Any:
     """Return a device function that copies a tile of patches from term `term` on, with a look at every number.
 
     `pixel`: where the patch of the thread's column starts, as an element, a line and a place in it.
@@ -83,7 +83,7 @@ def patch_copier(tiling: Tiling) -> Any:
     return copy
 
 
-def by_number(tiling: Tiling, name: str) -> Any:
+def by_number(tiling: StagedTiles, name: str) -> Any:
     """Return a device function that adds up a block's tile with a look at every number of the patches."""
     rows, columns, threads, vector, size = tiling.rows, tiling.columns, tiling.threads, tiling.vector, tiling.size
     depth, size_a, multiply = tiling.depth, tiling.size_a, tile_multiplier(tiling, name)
@@ -115,7 +115,7 @@ def by_number(tiling: Tiling, name: str) -> Any:
     return add_up
 
 
-def start_finder(tiling: Tiling) -> Any:
+def start_finder(tiling: StagedTiles) -> Any:
     """Return a device function that finds where a thread's copies of the weights start, and returns their place."""
     (loads, _), lines, vector = tiling.loads, tiling.threads // CHUNKS, tiling.vector
 
@@ -129,7 +129,7 @@ def start_finder(tiling: Tiling) -> Any:
     return find
 
 
-def pixel_finder(tiling: Tiling, share: Share) -> Any:
+def pixel_finder(tiling: StagedTiles, share: Share) -> Any:
     """Return a device function that finds which pixels a thread loads, and returns the place of its first term.
 
     `places` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `outside` one for each
@@ -168,12 +168,12 @@ def outside_of(place, height, width, pad):
     return EVERYWHERE ^ (lines | places << REACH)
 
 
-def places_of(tiling: Tiling) -> tuple[int, int, int, int]:
+def places_of(tiling: StagedTiles) -> tuple[int, int, int, int]:
     """Return what decides where a number of the patches lies in a pair of tiles."""
     return tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
 
 
-def neighbourhood_filler(tiling: Tiling) -> Any:
+def neighbourhood_filler(tiling: StagedTiles) -> Any:
     """Return a device function that writes down of all places of the neighbourhood, with all threads.
 
     In `asked` what each asks for (see `patches`), in `further` how many elements a thread's next term lies behind, and
@@ -208,7 +208,7 @@ def pixel_stepper(share: Share) -> Any:
     return go_on
 
 
-def whole_tiles(tiling: Tiling, name: str, share: Share) -> Any:
+def whole_tiles(tiling: StagedTiles, name: str, share: Share) -> Any:
     """Return a device function that goes along the terms as long as there is another tile to be loaded.
 
     `start` and `end`: terms of a part of the channels, of the first tile that it starts to load and the first that it
@@ -263,7 +263,7 @@ def halves_of(share: Share) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     )
 
 
-def by_part(tiling: Tiling, name: str, share: Share) -> Any:
+def by_part(tiling: StagedTiles, name: str, share: Share) -> Any:
     """Return a device function that adds up a block's tile where all tiles are whole."""
     vector, size, depth, loads = tiling.vector, tiling.size, tiling.depth, tiling.loads[0]
     groups, pairs, held = share.groups, share.groups * share.pixels // 2, 2 * share.groups * share.pixels
@@ -320,7 +320,7 @@ def by_part(tiling: Tiling, name: str, share: Share) -> Any:
     return add_up
 
 
-def image_storer(tiling: Tiling) -> Any:
+def image_storer(tiling: StagedTiles) -> Any:
     """Return a device function that stores a thread's sums, each in the image that its pixel belongs to.
 
     Everything is computed from the thread's number again, so that it takes no registers before.
@@ -345,7 +345,7 @@ def product_kernel(dtype: DType, block: Block) -> Kernel:
     element, (width, height), kind = dtype.storage, block, sum_type(dtype)
     vector = vector_length(element)
     rows, columns = warp_tile(block)
-    tiling = Tiling(rows, columns, width * height, vector)
+    tiling = StagedTiles(rows, columns, width * height, vector)
     share, find_thread, put = share_of(tiling), thread_finder(tiling, block), image_storer(tiling)
     pixels, find_places, threads = share.pixels, place_finder(vector, tiling.b_chunks), tiling.threads
     add_parts, add_numbers = by_part(tiling, dtype.name, share), by_number(tiling, dtype.name)

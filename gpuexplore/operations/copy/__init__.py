@@ -19,7 +19,7 @@ OPERATION = element_wise(
     about="No arithmetic at all: how fast memory can be read and written.",
     operands=1,
     flops_per_element=0,
-    reference=np.array,
+    reference=np.positive,
     implementations=(  # which widen nothing, for they compute nothing
         by_numpy_alone("numpy_copyto", "numpy.copyto: one thread", arithmetic={}, streaming_stores=True),
         by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements", arithmetic={}),

@@ -7,7 +7,7 @@ at b = 1, as when a model answers a single request, every weight is used once an
 import numpy as np
 
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import Example, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
 from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
 from gpuexplore.operations.matmul import TENSOR_CORES, WARP_TILES
 from gpuexplore.operations.sampling import parts_of_product
@@ -71,4 +71,5 @@ OPERATION = Operation(
     scale=of_products,
     samples=parts_of_product,
     linear=(-1, -1),
+    cut=lambda _: Cut((0, 0), product=True),
 )

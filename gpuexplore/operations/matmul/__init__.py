@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import Example, Implementation, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Implementation, Operation, Preset, Product
 from gpuexplore.operations.implementations import (
     by_cupy,
     by_numba_cpu,
@@ -92,19 +92,19 @@ CUDA_LADDER = (
         "naive",
         ROWS_ALONG_X,
         "one thread per element; the threads of a warp are in different rows and read and write far from each other: "
-        "3 % of the main loop are multiply-adds",
+        "2 loads of global memory for each multiply-add, which are 3 % of the main loop",
     ),
     _step(
         "coalesced",
         ELEMENT_PER_THREAD,
-        "the threads of a warp in neighbouring columns: 32 reads or writes side by side become one transaction, "
-        "and still 3 % of the main loop are multiply-adds",
+        "the threads of a warp in neighbouring columns: 32 reads or writes side by side become one transaction; "
+        "still 2 loads for each multiply-add, which are 3 % of the main loop",
     ),
     _step(
         "shared",
         SQUARE_TILES,
-        "tiles of A and B in shared memory: an element is read from global memory once for a tile's width of uses, "
-        "and 18 % of the main loop are multiply-adds",
+        "tiles of A and B in shared memory: an element is read from global memory once for a tile's width of uses: "
+        "20 loads of shared memory for 16 multiply-adds, which are 18 % of the main loop",
     ),
     _step(
         "register",
@@ -174,12 +174,14 @@ OPERATION = Operation(
             "are",
             unit="matrix",
             native=("bf16",),
+            best_rung=True,
         ),
         *CUDA_LADDER,
         by_numba_cuda(
             "numba_cuda_best",
             "the best step of our CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else numba-cuda-warptile",
             WARP_TILES,
+            best_rung=True,
             **TENSOR_CORES,
         ),
         by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
@@ -205,6 +207,7 @@ OPERATION = Operation(
     scale=of_products,
     samples=parts_of_product,
     linear=(-1, -1),
+    cut=lambda _: Cut((0, 0), product=True),
     presets=(
         Preset(
             "notebook-1000",

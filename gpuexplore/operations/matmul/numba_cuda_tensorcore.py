@@ -38,7 +38,7 @@ PLACES = 4  # where a lane loads from in a line of B, chunks apart
 
 
 @dataclass(frozen=True)
-class Tiling:
+class StagedTiles:
     """How a block's tiles lie in shared memory: pairs of A's, `rows` lines of CHUNKS, and B's, `depth` lines.
 
     Attributes:
@@ -111,7 +111,7 @@ def edge_copier(lines: int, across: int, threads: int, vector: int, turn: int) -
     return copy
 
 
-def half_multiplier(tiling: Tiling, name: str, half: int) -> Any:
+def half_multiplier(tiling: StagedTiles, name: str, half: int) -> Any:
     """Return a device function that adds the product of a half of a pair of tiles to the sums of a warp.
 
     `from_a` and `from_b` tell where in the tiles the lane loads from (see `place_finder`), `first` where they start.
@@ -139,7 +139,7 @@ def half_multiplier(tiling: Tiling, name: str, half: int) -> Any:
     return multiply
 
 
-def tile_multiplier(tiling: Tiling, name: str) -> Any:
+def tile_multiplier(tiling: StagedTiles, name: str) -> Any:
     """Return a device function that adds the product of a pair of tiles to the sums of a warp."""
     lower, upper = (half_multiplier(tiling, name, half) for half in range(2))
 
@@ -172,7 +172,7 @@ def place_finder(vector: int, b_chunks: int) -> Any:
     return find
 
 
-def edge_pair_copier(tiling: Tiling) -> Any:
+def edge_pair_copier(tiling: StagedTiles) -> Any:
     """Return a device function that starts to copy a pair of tiles, from term `term` on, and closes the group."""
     threads, vector, size_a = tiling.threads, tiling.vector, tiling.size_a
     copy_a = edge_copier(tiling.rows, CHUNKS, threads, vector, turn=1)
@@ -187,7 +187,7 @@ def edge_pair_copier(tiling: Tiling) -> Any:
     return copy
 
 
-def start_finder(tiling: Tiling) -> Any:
+def start_finder(tiling: StagedTiles) -> Any:
     """Return a device function that finds where a thread's copies start, and returns their first places in a pair."""
     vector, b_chunks, size_a, turn_b = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
     (a_loads, b_loads), a_lines, b_lines = tiling.loads, tiling.threads // CHUNKS, tiling.threads // b_chunks
@@ -210,7 +210,7 @@ def start_finder(tiling: Tiling) -> Any:
     return find
 
 
-def whole_tiles(tiling: Tiling, multiply: Any) -> Any:
+def whole_tiles(tiling: StagedTiles, multiply: Any) -> Any:
     """Return a device function that goes along the terms where all tiles are whole, and looks at no bounds.
 
     `start` and `end`: terms of the first pair that it starts to copy, and of the first that it does not.
@@ -246,7 +246,7 @@ def whole_tiles(tiling: Tiling, multiply: Any) -> Any:
     return go
 
 
-def thread_finder(tiling: Tiling, block: Block) -> Any:
+def thread_finder(tiling: StagedTiles, block: Block) -> Any:
     """Return a device function that gives a thread's number, its lane, and where in the block its warp's sums start."""
     (width, _), last, warps_across = block, tiling.threads - 1, tiling.columns // WARP_TILE
 
@@ -268,7 +268,7 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
     element, (width, height) = dtype.storage, block
     vector, threads, word = vector_length(element), width * height, np.float32 if dtype.name == "tf32" else np.uint32
     rows, columns = warp_tile(block)
-    tiling = Tiling(rows, columns, threads, vector)
+    tiling = StagedTiles(rows, columns, threads, vector)
     depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
     copy_pair, find_starts, find_thread = edge_pair_copier(tiling), start_finder(tiling), thread_finder(tiling, block)
     multiply = tile_multiplier(tiling, dtype.name)

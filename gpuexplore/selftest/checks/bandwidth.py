@@ -8,13 +8,14 @@ from gpuexplore.measure.candidate import unsupported
 from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import FRACTION, Check, Figure, Finding, judged, skipped
+from gpuexplore.selftest.contract import FRACTION, Check, Figure, Finding, Verdict, ended, judged, skipped
 from gpuexplore.units import format_bytes_per_s, format_percent
 
-GOAL = 0.9  # of the best copy
+GOAL_TEXT = format_percent(0.9)  # of the best copy
+OURS = ("numba-cuda", "numba-cpu")
 MEMORY_BOUND = ("vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm")
-MOST = 1.05  # of the peak: faster is a wrong time, or a cache
-LEAST = {"cuda": 0.6, "cpu": 0.2}  # slower: others use the device, or it is not the one that is described
+MAX_SHARE = 1.05  # of the peak: faster is a wrong time, or a cache
+MIN_SHARE = {"cuda": 0.6, "cpu": 0.2}  # slower: others use the device, or it is not the one that is described
 COPY_S = 200e-6  # at the peak, at least: starting a kernel is timed too
 ROW = 4096
 DTYPE = DTYPES["fp32"]
@@ -22,55 +23,77 @@ DTYPE = DTYPES["fp32"]
 
 def run(bench: Bench) -> Finding:
     """Return what copies reach, then kernels of ours."""
-    results = _measured(bench, "copy")
-    copies = _rates(results)
-    best = max(copies.values(), default=None)
-    figures = [Figure(f"copy, {name}", rate, "B/s") for name, rate in copies.items()]
-    if best is None:
-        return skipped(bench.no_answer())
-    peak = bench.device.bandwidth
-    problems = _problems(best, peak, bench.device)
+    cases = _cases(bench, "copy")
+    if not cases:
+        return skipped("no library that copies runs here")
+    results = bench.measure(cases)
+    copies, problems = _rates(results), _failed(results)
+    if not copies:
+        return judged(problems, [], untried="every copy was too slow to be timed" if results else bench.no_answer())
+    best, peak = max(copies.values()), bench.device.bandwidth
+    figures = [Figure(f"copy, {case.implementation}", rate, "B/s") for case, rate in copies.items()]
     if peak:
         figures.append(Figure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
-    if best < LEAST[bench.device.kind] * (peak.bytes_per_s if peak else 0.0) and all(map(_is_disturbed, results)):
+    timed = (result for result in results if result.measurement)
+    if not problems and _is_slow(best, peak, bench.device) and all(map(_is_disturbed, timed)):
         return skipped(
             "a copy was slow, and other work disturbed every one: try again when nothing else runs", tuple(figures)
         )
-    hand_written = {} if bench.is_quick else _of_kernels(bench)
-    figures += [Figure(name, rate / best, FRACTION, f"of the copy; goal {GOAL}") for name, rate in hand_written.items()]
     notes = () if peak else ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
-    return judged(problems, figures, notes)
+    copied = judged([*problems, *_problems(best, peak, bench.device)], figures, notes)
+    return copied if bench.is_quick else _with_kernels(copied, bench, best)
+
+
+def _with_kernels(copied: Finding, bench: Bench, best: float) -> Finding:
+    """Return what was found of copies, and beside it what share of the best one kernels of ours reach."""
+    cases = [case for name in MEMORY_BOUND for case in _cases(bench, name, OURS)]
+    results = bench.measure(cases)
+    shares = [
+        Figure(f"{case.operation}, {case.implementation}", rate / best, FRACTION, f"of the copy; goal {GOAL_TEXT}")
+        for case, rate in _rates(results).items()
+    ]
+    late = [case.operation for case in cases if case not in {result.case for result in results}]
+    notes = (f"Out of time for {', '.join(late)}.",) if late else ()
+    wrong = tuple(_failed(results))
+    return Finding(
+        Verdict.FAIL if wrong else copied.verdict, (*wrong, *copied.said, *notes), (*copied.figures, *shares)
+    )
+
+
+def _is_slow(best: float, peak: Bandwidth | None, device: Device) -> bool:
+    return peak is not None and best < MIN_SHARE[device.kind] * peak.bytes_per_s
 
 
 def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:
     if peak is None:
         return []
-    share, least = best / peak.bytes_per_s, LEAST[device.kind]
-    if least <= share <= MOST:
+    share, least = best / peak.bytes_per_s, MIN_SHARE[device.kind]
+    if least <= share <= MAX_SHARE:
         return []
-    why = "no memory is faster than it can be" if share > MOST else f"below {format_percent(least)} something is wrong"
+    why = (
+        "no memory is faster than it can be"
+        if share > MAX_SHARE
+        else f"below {format_percent(least)} something is wrong"
+    )
     rates = f"{format_bytes_per_s(best)} of {format_bytes_per_s(peak.bytes_per_s)}"
     return [f"the best copy reaches {rates}, {format_percent(share)}: {why}"]
 
 
-def _of_kernels(bench: Bench) -> dict[str, float]:
-    rows = ("numba-cuda",) if bench.device.kind == "cuda" else ("numba-cpu",)
-    return {
-        f"{name}, {rows[0]}": rate for name in MEMORY_BOUND for rate in _rates(_measured(bench, name, rows)).values()
-    }
-
-
-def _measured(bench: Bench, name: str, only: Sequence[str] = ()) -> tuple[Result, ...]:
+def _cases(bench: Bench, name: str, only: Sequence[str] = ()) -> list[Case]:
+    """Return the cases of an operation on arrays that leave the caches."""
     operation, device = operation_named(name), bench.device
-    rows = [row for row in operation.usual if unsupported(operation, row, DTYPE, device) is None]
+    rows = [
+        row
+        for row in operation.usual
+        if row.backend not in bench.unusable
+        and (not only or row.name in only)
+        and unsupported(operation, row, DTYPE, device) is None
+    ]
     count = _copied_bytes(device) // 2 // DTYPE.itemsize_bytes
     lengths = (count,) if len(operation.axes) == 1 else (max(1, count // ROW), ROW)
     shape = type(operation.shape_of_size(1))(tuple(zip(operation.axes, lengths, strict=True)))
     options = Options(cache="cold" if device.kind == "cuda" else "warm")
-    cases = [
-        Case(name, shape, DTYPE.name, row.name, device.id, options) for row in rows if not only or row.name in only
-    ]
-    return tuple(result for result in bench.measure(cases) if result.status is Status.OK)
+    return [Case(name, shape, DTYPE.name, row.name, device.id, options) for row in rows]
 
 
 def _copied_bytes(device: Device) -> int:
@@ -79,14 +102,18 @@ def _copied_bytes(device: Device) -> int:
     return max(CACHES_OVERFLOWN * (device.cache_bytes or ASSUMED_CACHE_BYTES), int(lasting))
 
 
-def _rates(results: Iterable[Result]) -> dict[str, float]:
-    """Return the bytes per second of each implementation."""
+def _rates(results: Iterable[Result]) -> dict[Case, float]:
+    """Return the bytes per second of each case that was timed."""
     return {
-        result.case.implementation: operation_named(result.case.operation).byte_count(result.case.shape, DTYPE)
+        result.case: operation_named(result.case.operation).byte_count(result.case.shape, DTYPE)
         / result.measurement.median_s
         for result in results
         if result.measurement
     }
+
+
+def _failed(results: Iterable[Result]) -> list[str]:
+    return [ended(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
 
 
 def _is_disturbed(result: Result) -> bool:

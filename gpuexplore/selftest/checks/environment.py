@@ -71,4 +71,4 @@ def _hints(device: Device, *, is_cut: bool) -> Iterator[str]:
         yield "A laptop's GPU: plug it in; its clock depends on the power that the laptop leaves it."
 
 
-CHECK = Check("environment", "Environment and driver", run, least_s=2.0, share=0.4)
+CHECK = Check("environment", "Environment and driver", run, needs_s=2.0, share=0.4)

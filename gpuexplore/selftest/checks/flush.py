@@ -1,5 +1,7 @@
 """Is a copy as fast behind the flush of one library as behind that of another, and not faster than warm?"""
 
+from collections.abc import Mapping
+
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.contract import Check, Figure, Finding, Payload, judged, skipped
 from gpuexplore.units import format_percent, format_seconds
@@ -14,18 +16,26 @@ def run(bench: Bench) -> Finding:
     able = [name for name in libraries if name != "cupy"]  # whose own copy is no implementation
     if not able:
         return skipped("no library that copies runs here")
-    payloads = [payload for name in able for payload in bench.probe("flush", library=name, flushes=",".join(libraries))]
-    if not payloads:
-        return skipped(bench.no_answer())
-    figures = [_figure(payload) for payload in payloads]
-    return judged([problem for name in able for problem in _problems(name, payloads)], figures)
+    found: dict[str, dict[str | None, float]] = {}
+    figures: list[Figure] = []
+    for name in able:
+        payloads = bench.probe("flush", library=name, flushes=",".join(libraries))
+        found[name] = {payload["flush"]: payload["median_s"] for payload in payloads}
+        figures += [_figure(payload) for payload in payloads]
+    unfinished = [name for name in able if len(found[name]) < 1 + len(libraries)]
+    return judged(
+        [problem for name in able for problem in _problems(name, found[name])],
+        figures,
+        untried=f"{bench.no_answer()} for the copy of {', '.join(unfinished)}" if unfinished else "",
+    )
 
 
-def _problems(library: str, payloads: list[Payload]) -> list[str]:
-    found = {payload["flush"]: payload["median_s"] for payload in payloads if payload["library"] == library}
-    warm_s = found.pop(None, None)
+def _problems(library: str, times_s: Mapping[str | None, float]) -> list[str]:
+    """Return what is wrong with the seconds that a copy takes behind each flush; behind None it is warm."""
+    found = {flush: time_s for flush, time_s in times_s.items() if flush is not None}
+    warm_s = times_s.get(None)
     if warm_s is None or not found:
-        return [f"the copy of {library} was not timed in the time there was"]
+        return []
     slow, fast = max(found, key=found.__getitem__), min(found, key=found.__getitem__)
     problems = []
     if found[slow] > found[fast] * (1 + SPREAD):

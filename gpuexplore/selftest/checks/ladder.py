@@ -1,10 +1,10 @@
 """What share of the vendor's library does each rung of the ladder of products reach? Goals are told, not required."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure.candidate import unsupported
-from gpuexplore.model import Case, Device, Result, Status
+from gpuexplore.model import Case, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.selftest.bench import Bench
@@ -28,50 +28,77 @@ def product_size(bench: Bench) -> int:
 def run(bench: Bench) -> Finding:
     """Return the shares of all rungs, of one size."""
     operation, size = operation_named("matmul"), product_size(bench)
-    problems: list[str] = []
-    figures: list[Figure] = []
-    for dtype in GOALS:
-        rows = _rows(operation, dtype, bench.device)
-        shape = operation.shape_of_size(size)
-        results = bench.measure([Case(operation.name, shape, dtype, row.name, bench.device.id) for row in rows])
-        problems += [_failed(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
-        times = {result.case.implementation: result.measurement.median_s for result in results if result.measurement}
-        figures += _shares(times, operation.vendor_library.name, dtype, operation.flop_count(shape))
-    if not figures and not problems:
-        return skipped("nothing was measured in the time there was")
-    return judged(problems, figures, (f"Products of {size} x {size}, caches cold. Goals are aims, not requirements.",))
+    shape = operation.shape_of_size(size)
+    cases = [
+        Case(operation.name, shape, dtype, row.name, bench.device.id)
+        for dtype in GOALS
+        for row in _rows(operation, dtype, bench)
+    ]
+    vendor = operation.vendor_library.name
+    if all(case.implementation == vendor for case in cases):
+        return skipped("no library that our kernels need runs here")
+    results = bench.measure(cases)
+    figures = [figure for dtype in GOALS for figure in _figures(results, vendor, dtype, operation)]
+    problems = [_failed(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
+    late = [case for case in cases if case not in {result.case for result in results}]
+    dtypes = ", ".join(dict.fromkeys(case.dtype for case in late))
+    return judged(
+        problems,
+        figures,
+        tuple(_notes(cases, results, vendor, size)),
+        untried=f"{bench.no_answer()} for {len(late)} of {len(cases)} rungs, in {dtypes}" if late else "",
+    )
 
 
-def _rows(operation: Operation, dtype: str, device: Device) -> list[Implementation]:
+def _rows(operation: Operation, dtype: str, bench: Bench) -> list[Implementation]:
     """Return the vendor's library, and what we wrote against it."""
     rows = [
         operation.vendor_library,
         *(row for row in operation.implementations if row.geometry or row.backend == "triton"),
     ]
-    return [row for row in rows if unsupported(operation, row, dtype_named(dtype), device) is None]
+    return [
+        row
+        for row in rows
+        if row.backend not in bench.unusable and unsupported(operation, row, dtype_named(dtype), bench.device) is None
+    ]
+
+
+def _notes(cases: Sequence[Case], results: Sequence[Result], vendor: str, size: int) -> Iterator[str]:
+    yield f"Products of {size} x {size}, caches cold. Goals are aims, not requirements."
+    if all(case.implementation != vendor for case in cases):
+        yield f"{vendor} does not run here: rates have no share."
+    slow = [
+        f"{result.case.implementation} in {result.case.dtype}" for result in results if result.status is Status.SKIPPED
+    ]
+    if slow:
+        yield f"Too slow to be timed, and not checked: {', '.join(slow)}."
 
 
 def _failed(result: Result) -> str:
     return f"{result.case.implementation} in {result.case.dtype} ended {result.status}: {result.reason}"
 
 
-def _shares(times: Mapping[str, float], vendor: str, dtype: str, flop_count: int) -> list[Figure]:
-    """Return what each implementation reaches of the vendor's library; nothing where that was not timed."""
-    if vendor not in times:
-        return []
-    vendor_s = times[vendor]
-    figures = [Figure(f"{vendor}, {dtype}", flop_count / vendor_s, "FLOP/s", "the vendor's library")]
-    shares = {name: vendor_s / time_s for name, time_s in times.items() if name != vendor}
-    for name, share in shares.items():
-        rate = format_flop_per_s(flop_count / times[name])
-        figures.append(Figure(f"{name}, {dtype}", share, FRACTION, f"of the vendor's library; {rate}"))
-    if shares:
-        best = max(shares.values())
+def _figures(results: Sequence[Result], vendor: str, dtype: str, operation: Operation) -> Iterator[Figure]:
+    """Yield what each implementation reaches of the vendor's library; its rate where that was not timed."""
+    rates = {
+        result.case.implementation: operation.flop_count(result.case.shape) / result.measurement.median_s
+        for result in results
+        if result.measurement and result.case.dtype == dtype
+    }
+    vendor_rate = rates.pop(vendor, None)
+    if vendor_rate is None:
+        yield from (Figure(f"{name}, {dtype}", rate, "FLOP/s") for name, rate in rates.items())
+        return
+    yield Figure(f"{vendor}, {dtype}", vendor_rate, "FLOP/s", "the vendor's library")
+    for name, rate in rates.items():
+        note = f"of the vendor's library; {format_flop_per_s(rate)}"
+        yield Figure(f"{name}, {dtype}", rate / vendor_rate, FRACTION, note)
+    if rates:
+        best = max(rates.values()) / vendor_rate
         word = "reached" if best >= GOALS[dtype] else "not reached"
-        figures.append(Figure(f"best of ours, {dtype}", best, FRACTION, f"goal {format_percent(GOALS[dtype])} {word}"))
-    return figures
+        yield Figure(f"best of ours, {dtype}", best, FRACTION, f"goal {format_percent(GOALS[dtype])} {word}")
 
 
 CHECK = Check(
-    "ladder", "The ladder of products against the vendor's library", run, kinds=("cuda",), least_s=10.0, share=0.2
+    "ladder", "The ladder of products against the vendor's library", run, kinds=("cuda",), needs_s=10.0, share=0.2
 )

@@ -12,7 +12,7 @@ from gpuexplore.model import Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Recording, validate
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import Check, Figure, Finding, judged, skipped
+from gpuexplore.selftest.contract import Check, Figure, Finding, ended, judged, skipped
 
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore")
 FILE = "recording.jsonl"
@@ -26,17 +26,23 @@ def run(bench: Bench) -> Finding:
     if git_commit() is None:
         return skipped("a recording names the commit of the code, and this is no checkout of git: `record --commit`")
     names = CPU_OPERATIONS if bench.device.kind == "cpu" else tuple(OPERATIONS)
-    said, path = _recorded(bench, names).strip(), bench.folder / FILE
+    (said, is_ended), path = _recorded(bench, names), bench.folder / FILE
+    if not path.exists() and not is_ended:
+        return skipped(bench.no_answer())
     if not path.exists():
-        return judged([f"no recording came of it: {said.splitlines()[-1] if said else 'nothing was said'}"], [])
+        return judged([f"no recording came of it: {(said.splitlines() or ['nothing was said'])[-1]}"], [])
     try:
         return _judged(validate(path))
     except InvalidInput as error:
         return judged([f"`record --check` refuses it: {error}"], [])
 
 
-def _recorded(bench: Bench, names: tuple[str, ...]) -> str:
-    """Run `record` until it ends, or until the time is over; it keeps what it has. Return what it said."""
+def _recorded(bench: Bench, names: tuple[str, ...]) -> tuple[str, bool]:
+    """Run `record` until it ends, or until the time is over; it keeps what it has.
+
+    Returns:
+        What it said, and whether it ended by itself.
+    """
     words = ["record", *names, "--device", bench.device.id, "--by", bench.by, "--out", FILE]
     bench.progress(" ".join(words))
     bench.release()  # or its worker would be another process on the GPU
@@ -49,30 +55,28 @@ def _recorded(bench: Bench, names: tuple[str, ...]) -> str:
         text=True,
     )
     try:
-        return process.communicate(timeout=max(0.0, bench.left_s() - GRACE_S))[1]
+        return process.communicate(timeout=max(0.0, bench.left_s() - GRACE_S))[1].strip(), True
     except subprocess.TimeoutExpired:
         process.send_signal(SIGINT)
     try:
-        return process.communicate(timeout=GRACE_S)[1]
+        return process.communicate(timeout=GRACE_S)[1].strip(), False
     except subprocess.TimeoutExpired:
         process.kill()
-        return process.communicate()[1]
+        return process.communicate()[1].strip(), False
 
 
 def _judged(recording: Recording) -> Finding:
     counts = Counter(result.status for result in recording.results)
     figures = [Figure(str(status), count, note="cases") for status, count in counts.most_common()]
     figures.append(Figure("out of time for", len(recording.missing), note="cases"))
-    problems = [
-        f"{result.case.operation} {result.case.shape} {result.case.dtype} {result.case.implementation} ended "
-        f"{result.status}: {result.reason}"
-        for result in recording.results
-        if result.status in WRONG
-    ]
+    problems = [ended(result) for result in recording.results if result.status in WRONG]
+    none = "" if counts[Status.OK] else f"none of {len(recording.results)} cases ended ok"
+    if none and not recording.missing:
+        problems.append(none)
     notes: tuple[str, ...] = (f"{FILE} lies beside this report.",)
     if recording.missing:
         notes += (f"Time was not enough for all of it: `{recording.provenance.command}` records the rest too.",)
-    return judged(problems, figures, notes)
+    return judged(problems, figures, notes, untried=none and f"out of time: {none}" if recording.missing else "")
 
 
-CHECK = Check("recording", "A recording with provenance", run, least_s=20.0, share=0.9, in_quick=False)
+CHECK = Check("recording", "A recording with provenance", run, needs_s=20.0, share=0.9, in_quick=False)

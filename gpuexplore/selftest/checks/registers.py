@@ -58,5 +58,5 @@ def _kernels(bench: Bench) -> Iterator[tuple[str, str, str]]:
 
 
 CHECK = Check(
-    "registers", "Registers of the kernel launched and of the one shown", run, kinds=("cuda",), least_s=15.0, share=0.12
+    "registers", "Registers of the kernel launched and of the one shown", run, kinds=("cuda",), needs_s=15.0, share=0.12
 )

@@ -1,5 +1,8 @@
 """Does each library's timer read a kernel of known length right, cold and warm, from 5 µs on?"""
 
+from collections.abc import Sequence
+from operator import itemgetter
+
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.contract import Check, Figure, Finding, Payload, judged, skipped
@@ -8,28 +11,34 @@ from gpuexplore.units import format_seconds
 TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
 COLD_CALL_S = 30e-6  # a CPU fetches the interpreter that makes the call from memory again
 TOO_SHORT, TOO_SHORT_S = 0.03, 0.6e-6  # events count half microseconds
+WRONG_SLOPE = 0.05  # of the difference between the longest and the shortest kernel
+CACHES = ("warm", "cold")
 
 
 def run(bench: Bench) -> Finding:
     """Return what every library's timer reads."""
     problems: list[str] = []
     figures: list[Figure] = []
+    unfinished: list[str] = []
     for library in bench.libraries():
         try:
             payloads = bench.probe("timer", library=library)
         except GpuExploreError as error:
             problems.append(f"{library}: {error}")
             continue
+        if not payloads or bench.is_over():
+            unfinished.append(library)
         figures += [_figure(payload) for payload in payloads]
-        problems += [problem for payload in payloads if (problem := _problem(payload, bench.device.kind))]
-    if not figures and not problems:
-        return skipped(bench.no_answer() if bench.libraries() else "no library runs here, so there is no timer")
-    return judged(problems, figures)
+        known = [payload for payload in payloads if "known_s" in payload]
+        problems += filter(None, (_problem(payload, bench.device.kind) for payload in known))
+        problems += filter(None, (_slope_problem(known, cache) for cache in CACHES))
+    if not bench.libraries():
+        return skipped("no library runs here, so there is no timer")
+    untried = f"{bench.no_answer()} for the timer of {', '.join(unfinished)}" if unfinished else ""
+    return judged(problems, figures, untried=untried)
 
 
 def _problem(payload: Payload, kind: str) -> str | None:
-    if "known_s" not in payload:
-        return None
     (low_s, high_s), read_s = payload["known_s"], payload["read_s"]
     call_s = COLD_CALL_S if (kind, payload["cache"]) == ("cpu", "cold") else TOO_LONG_S
     if low_s * (1 - TOO_SHORT) - TOO_SHORT_S <= read_s <= high_s * (1 + TOO_LONG) + call_s:
@@ -38,6 +47,21 @@ def _problem(payload: Payload, kind: str) -> str | None:
         f"{payload['library']} reads {format_seconds(read_s)} for a kernel of {format_seconds(high_s)} "
         f"({payload['cache']}): {read_s / high_s:.3g} times as long"
     )
+
+
+def _slope_problem(known: Sequence[Payload], cache: str) -> str | None:
+    """Return what is wrong with the difference between a long and a short kernel: starting them is not in it."""
+    read = sorted((payload for payload in known if payload["cache"] == cache), key=itemgetter("length_s"))
+    if len(read) < 2:
+        return None
+    short, long = read[0], read[-1]
+    read_s = long["read_s"] - short["read_s"]
+    low_s, high_s = long["known_s"][0] - short["known_s"][1], long["known_s"][1] - short["known_s"][0]
+    if low_s * (1 - WRONG_SLOPE) <= read_s <= high_s * (1 + WRONG_SLOPE):
+        return None
+    long_text, short_text = (format_seconds(payload["length_s"]) for payload in (long, short))
+    lengths = f"a kernel of {long_text} reads {format_seconds(read_s)} longer than one of {short_text} ({cache})"
+    return f"{long['library']}: {lengths}, not {format_seconds(high_s)}"
 
 
 def _figure(payload: Payload) -> Figure:

@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Any
 
 from gpuexplore.backends import load_backend
+from gpuexplore.devices import highest_clock_hz
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure.candidate import build_candidate
 from gpuexplore.measure.idle_threads import Timekeeper
@@ -39,5 +40,6 @@ def probe(device: Device, time: Timekeeper, *, library: str, size: str, seconds:
         "before": encode(before),
         "busy": [encode(seen) for seen in watch.busy],
         "samples": len(samples_s),
+        "highest_clock_hz": highest_clock_hz(device.uuid) if device.uuid else None,
         "rate_flop_per_s": operation.flop_count(shape) / median(samples_s),
     }

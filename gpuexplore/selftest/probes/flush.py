@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuexplore.backends import load_backend
+from gpuexplore.devices import ASSUMED_CACHE_BYTES
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidate import build_candidate, new_flush
 from gpuexplore.measure.driver_device import device_for
@@ -15,7 +16,6 @@ from gpuexplore.model import Case, Device, Options, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.statistics import median
 
-ASSUMED_CACHE_BYTES = 2**24
 ITEMSIZE_BYTES = 4
 
 

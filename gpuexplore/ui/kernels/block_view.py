@@ -6,18 +6,18 @@ import streamlit as st
 
 from gpuexplore.analysis.kernels.block_steps import (
     array_of,
+    barrier_intervals,
+    costliest_read,
     effect,
     moments,
-    most_telling,
     sentence,
     steps_of,
-    stretches,
 )
 from gpuexplore.analysis.kernels.memory_access import passes_of
 from gpuexplore.charts.block_arrays import array_overview, array_picture
 from gpuexplore.charts.block_banks import bank_picture
 from gpuexplore.charts.block_warps import warp_timeline
-from gpuexplore.kernels.ptx import Access, TraceStep
+from gpuexplore.kernels.ptx import BANKS, Access, TraceStep
 from gpuexplore.measure.interpreted import BlockRun, RunArray
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.shared.charts import show_chart
@@ -38,7 +38,7 @@ def show_steps(run: BlockRun, warp: int) -> None:
     if not steps:
         st.info(f"Warp {warp} has no step among the first {len(run.steps):,} of the block.", icon=":material/info:")
         return
-    default = most_telling(run, warp)
+    default = costliest_read(run, warp)
     label = f"Step of warp {warp} (of {len(steps):,}): a load, a store or a barrier"
     place = url_widgets.slider(label, STEP, len(steps), default) if len(steps) > 1 else 1
     _show_moments(moments(run, warp), place, len(steps))
@@ -77,23 +77,25 @@ def _show_memory(run: BlockRun, step: TraceStep) -> None:
         array = array_of(access, run.arrays) if access.memory == "global" else None
         if array is not None:
             before = run.steps[: step.number - 1]
-            _draw_array(array, access, before, of)
+            _draw_array(array, access, before, of=of, key=f"chart.array.{index}")
         elif access.memory == "shared":
-            _draw_banks(access, _shared_title(access, run), of)
+            _draw_banks(access, _shared_title(access, run), of=of, key=f"chart.banks.{index}")
 
 
-def _draw_array(array: RunArray, access: Access, before: Sequence[TraceStep], of: tuple[object, ...]) -> None:
-    show_chart(lambda: array_picture(array, access, before), of, key="chart.array")
+def _draw_array(
+    array: RunArray, access: Access, before: Sequence[TraceStep], *, of: tuple[object, ...], key: str
+) -> None:
+    show_chart(lambda: array_picture(array, access, before), of, key=key)
 
 
-def _draw_banks(access: Access, title: str, of: tuple[object, ...]) -> None:
-    show_chart(lambda: bank_picture(passes_of(access), title), of, key="chart.banks")
+def _draw_banks(access: Access, title: str, *, of: tuple[object, ...], key: str) -> None:
+    show_chart(lambda: bank_picture(passes_of(access), title), of, key=key)
 
 
 def _shared_title(access: Access, run: BlockRun) -> str:
     first = int(access.addresses.min())
     number = sum(start <= first for start in run.shared_arrays)
-    return f"Shared memory: array {number} of {len(run.shared_arrays)}, by its 32 banks"
+    return f"Shared memory: array {number} of {len(run.shared_arrays)}, by its {BANKS} banks"
 
 
 def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) -> None:
@@ -146,7 +148,7 @@ def _draw_overview(array: RunArray, access: Access | None, before: Sequence[Trac
 
 def _show_warps(run: BlockRun, step: TraceStep) -> None:
     show_chart(
-        lambda: warp_timeline(stretches(run), step.number, len(run.steps)),
+        lambda: warp_timeline(barrier_intervals(run), step.number, len(run.steps)),
         (run.request, step.number),
         key="chart.warps",
     )

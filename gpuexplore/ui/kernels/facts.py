@@ -10,7 +10,7 @@ from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernels
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
-from gpuexplore.kernels.geometry import Block, Launch
+from gpuexplore.kernels.geometry import WARP, Block, Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
@@ -105,7 +105,7 @@ def _coverage(launch: Launch) -> str:
     tile = " × ".join(map(str, launch.tile))
     per_thread = _per_thread(launch)
     return (
-        f"Each block of {launch.threads_per_block} threads ({-(-launch.threads_per_block // 32)} warps) covers "
+        f"Each block of {launch.threads_per_block} threads ({-(-launch.threads_per_block // WARP)} warps) covers "
         f"{tile} of the {domain} elements{per_thread}; the grid has {launch.blocks:,} blocks."
     )
 

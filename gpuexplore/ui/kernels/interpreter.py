@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.block_steps import array_totals, shared_totals
+from gpuexplore.analysis.kernels.block_steps import block_total
 from gpuexplore.analysis.kernels.small_shape import small_shape
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import GpuExploreError
@@ -125,19 +125,26 @@ def outcome(run: BlockRun) -> list[str]:
     error, allowed = run.accuracy.relative_error, run.accuracy.tolerance
     found = "not a number" if error is None else f"{error:.1e}"
     return [
-        f"**{'Right' if run.is_right else 'Wrong'}** beside the reference in float64: relative error {found}, where "
-        f"rounding explains {allowed:.1e}.",
-        "No race and no error." if not run.faults else f"{len(run.faults)} races or errors.",
+        f"**{'Correct' if run.is_right else 'Incorrect'}**: relative error {found} against the float64 reference "
+        f"(tolerance {allowed:.1e}).",
+        _fault_count(len(run.faults)),
         *block_costs(run),
     ]
 
 
+def _fault_count(count: int) -> str:
+    if count == 0:
+        return "No race and no error."
+    return "1 race or error." if count == 1 else f"{count} races or errors."
+
+
 def block_costs(run: BlockRun) -> list[str]:
     """Return what the block moves and waits for, in sums of its steps that were kept."""
-    arrays, shared = array_totals(run), shared_totals(run)
-    moved, useful = sum(total.moved_bytes for total in arrays), sum(total.useful_bytes for total in arrays)
-    taken, fewest = sum(total.wavefronts for total in shared), sum(total.fewest for total in shared)
-    told = [f"In this block {format_percent(useful / moved)} of the bytes in sectors are useful."] if moved else []
-    if fewest:
-        told.append(f"Its accesses to shared memory take {taken:,} wavefronts; without bank conflicts, {fewest:,}.")
+    total, told = block_total(run), []
+    if total.moved_bytes:
+        share = format_percent(total.useful_bytes / total.moved_bytes)
+        told.append(f"In this block {share} of the bytes in sectors are useful.")
+    if total.fewest:
+        taken = f"{total.wavefronts:,} wavefronts; without bank conflicts, {total.fewest:,}"
+        told.append(f"Its accesses to shared memory take {taken}.")
     return told

@@ -16,7 +16,7 @@ from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.charts.rung_bounds import rung_bounds_chart
 from gpuexplore.devices import accelerator_named
 from gpuexplore.model import Device, Result, Run
-from gpuexplore.operations.compiled import recorded, toolchain
+from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import small
 from gpuexplore.ui.run.diagnosis import show_diagnosis
@@ -99,7 +99,7 @@ def _show_measured(choice: KernelChoice, run: Run) -> None:
 def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, ...]) -> None:
     """Show a ladder with its `results`, which `seen` stands for."""
     backend = choice.implementation.backend
-    of = (choice.operation.name, backend, choice.dtype, choice.gpu, *seen)
+    of = (choice.operation.name, backend, choice.dtype, choice.gpu, choice.shape, *seen)
     rungs = LADDERS.get(of, lambda: ladder(choice.operation, backend, results))
     known = published(choice.operation.name, choice.dtype)
     if any(rung.share is not None or rung.implementation.name in known for rung in rungs):
@@ -118,6 +118,22 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
         _show_bounds(choice, bounds)
         made_with = ", ".join(f"{name} {version}" for name, version in toolchain().items())
         st.caption(f"Registers, shared memory and spills: default blocks in {choice.dtype}, recorded with {made_with}.")
+        _show_other_toolkits(choice, rungs)
+
+
+def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
+    """Say what another CUDA toolkit makes of the kernels, as torch brings one along."""
+    told: dict[str, list[str]] = {}
+    for rung in rungs:
+        capability = choice.gpu.compute_capability if choice.gpu else ""
+        names = choice.operation.name, rung.implementation.name, choice.dtype, capability
+        for toolkit, made in recorded_elsewhere(*names).items():
+            spills = f", {made.spill_bytes} B of spills" if made.spill_bytes else ""
+            loop = f"main loop of {made.main_loop.instructions}"
+            words = f"{rung.implementation.name} ({made.registers_per_thread} registers{spills}, {loop})"
+            told.setdefault(toolkit, []).append(words)
+    for toolkit, kernels in told.items():
+        st.caption(f"CUDA {toolkit} compiles these otherwise: {', '.join(kernels)}.")
 
 
 def _sources(known: Mapping[str, Published]) -> None:
@@ -135,17 +151,17 @@ def _bounds(choice: KernelChoice) -> tuple[RungBound, ...]:
     if row is None:
         return ()
     backend = choice.implementation.backend
-    of = (choice.operation.name, backend, choice.dtype, row.key)
-    return BOUNDS.get(of, lambda: rung_bounds(choice.operation, backend, choice.dtype, row))
+    of = (choice.operation.name, backend, choice.dtype, choice.shape, row.key)
+    return BOUNDS.get(of, lambda: rung_bounds(choice.operation, backend, choice.shape, dtype=choice.dtype, gpu=row))
 
 
 def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
     if choice.gpu is None or not any(rung.bound.flop_per_s for rung in bounds):
         return
-    of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.gpu.key)
+    of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.shape, choice.gpu.key)
     show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
     st.caption(
-        f"No run can be faster on {choice.gpu.name}: what the instructions of each kernel's main loop allow at most. "
+        f"At the rated clock of {choice.gpu.name} no run is faster: what each kernel's main loop allows at most. "
         "Memory, bank conflicts, barriers and edges come on top. A bound, not a measurement."
     )
 

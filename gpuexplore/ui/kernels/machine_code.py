@@ -4,7 +4,7 @@ from math import prod
 
 import streamlit as st
 
-from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, instruction_bound
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import occupancy
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.devices import accelerator_named
@@ -56,7 +56,8 @@ def _bound(facts: LoopFacts, made: CompiledKernel, choice: KernelChoice, gpu: Ta
         )
     except InvalidInput:  # said above: a block needs more than there is
         return InstructionBound()
-    return instruction_bound(facts, row, full)
+    intensity = flop_per_byte(choice.operation, choice.shape, choice.dtype)
+    return instruction_bound(facts, row, full, intensity)
 
 
 def _show_bound(facts: LoopFacts, bound: InstructionBound) -> None:
@@ -64,7 +65,14 @@ def _show_bound(facts: LoopFacts, bound: InstructionBound) -> None:
     at_most = format_flop_per_s(bound.flop_per_s) if bound.flop_per_s else format_bytes_per_s(bound.bytes_per_s)
     share = format_percent(bound.share_of_peak) if bound.share_of_peak else "–"
     figures = {
-        "Upper bound": (at_most, "No run of this machine code can be faster on this GPU. Bound, not a measurement"),
+        "Upper bound": (
+            at_most,
+            "At the rated clock no run of this machine code is faster. A bound, not a measurement",
+        ),
+        "Roofline": (
+            format_flop_per_s(bound.roofline_flop_per_s) if bound.roofline_flop_per_s else "–",
+            "What the peak of its units and the memory's bandwidth allow any kernel at this shape",
+        ),
         "Of its units' peak": (share, "The bound over the peak of the units that compute, as MFU is"),
         "Main loop": (str(facts.instructions) if facts.is_loop else "none", "Instructions of one pass"),
         "Multiply-adds": (

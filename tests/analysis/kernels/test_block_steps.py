@@ -1,16 +1,18 @@
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.analysis.kernels.block_steps import (
-    Stretch,
-    array_totals,
+    BarrierInterval,
+    BlockTotal,
     arrivals,
+    barrier_intervals,
+    block_total,
+    costliest_read,
     effect,
     moments,
-    most_telling,
     sentence,
-    shared_totals,
     steps_of,
-    stretches,
 )
 from tests.measure.made_block import block_run
 
@@ -49,27 +51,26 @@ def test_warps_wait_for_the_last_one():
     assert effect(run.steps[2], run) == "barrier: 1 of 2 warps are there"
 
 
-def test_stretches_end_at_barriers_and_wait_for_the_last_arrival():
-    assert stretches(block_run()) == [
-        Stretch(0, 0, 1, 3, 6),
-        Stretch(1, 0, 4, 6, 6),
-        Stretch(0, 1, 7, 9, None),
-        Stretch(1, 1, 10, 12, None),
+def test_intervals_end_at_barriers_and_wait_for_the_last_arrival():
+    assert barrier_intervals(block_run()) == [
+        BarrierInterval(0, 0, 1, 3, 6),
+        BarrierInterval(1, 0, 4, 6, 6),
+        BarrierInterval(0, 1, 7, 9, None),
+        BarrierInterval(1, 1, 10, 12, None),
     ]
 
 
 def test_totals_are_sums_of_the_block():
-    run = block_run(pitch=8)
+    assert block_total(block_run(pitch=8)) == BlockTotal(moved_bytes=768, useful_bytes=768, wavefronts=8, fewest=4)
 
-    assert [(total.array, total.verb, total.requests, total.sectors) for total in array_totals(run)] == [
-        ("A", "read", 2, 8),
-        ("B", "read", 2, 8),
-        ("out", "written", 2, 8),
-    ]
-    assert [(total.verb, total.accesses, total.wavefronts, total.fewest) for total in shared_totals(run)] == [
-        ("read", 2, 4, 2),
-        ("written", 2, 4, 2),
-    ]
+
+def test_totals_count_sectors_as_a_whole():
+    run = block_run()
+    access = run.steps[0].accesses[0]
+    halved = replace(access, lanes=access.lanes[::2], addresses=access.addresses[::2])
+    total = block_total(replace(run, steps=(replace(run.steps[0], accesses=(halved,)),)))
+
+    assert total == BlockTotal(moved_bytes=128, useful_bytes=64, wavefronts=0, fewest=0)
 
 
 def test_moments_lead_to_the_first_of_each_kind():
@@ -89,4 +90,4 @@ def test_each_warp_has_steps_of_its_own(warp):
     run = block_run()
 
     assert {step.warp for step in steps_of(run, warp)} == {warp}
-    assert most_telling(run, warp) == 1
+    assert costliest_read(run, warp) == 1

@@ -51,6 +51,16 @@ def test_an_operation_without_rungs_has_a_ladder_of_one():
     assert [kernel.name for kernel in kernels(OPERATIONS["softmax"], "numba_cpu")] == ["numba-cpu"]
 
 
+@pytest.mark.parametrize("name", ["vector_add", "matvec"])
+def test_a_ladder_ends_with_the_usual_kernel_where_that_is_no_rung_again(name):
+    assert [kernel.name for kernel in kernels(OPERATIONS[name], "numba_cuda")] == ["numba-cuda-naive", "numba-cuda"]
+
+
+@pytest.mark.parametrize("backend", ["numba_cpu", "numba_cuda"])
+def test_the_best_rung_under_its_usual_name_is_not_measured_twice(backend):
+    assert [kernel.name for kernel in kernels(MATMUL, backend) if not kernel.rung] == []
+
+
 def test_the_experiment_measures_libraries_and_rungs_at_one_shape():
     asked = ladder_experiment(MATMUL, "numba_cuda", Shape.of(m=8, k=8, n=8), dtype="bf16", device="cuda:0")
 

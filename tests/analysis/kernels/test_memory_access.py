@@ -128,3 +128,10 @@ def test_eight_columns_of_four_rows_as_the_register_kernel_stores_them():
     assert passes_of(padded).wavefronts == 1
     assert unpadded_wavefronts(padded) == (528, 512, 8)
     assert unpadded_wavefronts(access(4 * LANES)) is None
+
+
+def test_chunks_turned_by_their_line_are_not_taken_for_padding():
+    lines, chunks = LANES % 8, LANES // 8
+    turned = access(512 * lines + 16 * ((chunks + 1) ^ lines) + 4 * (LANES // 8))
+
+    assert unpadded_wavefronts(turned) is None

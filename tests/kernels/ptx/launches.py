@@ -32,16 +32,16 @@ TALL = {
 
 
 @cache
-def ptx_of(key, capability, dimensions):
-    """Return the PTX of a kernel, named as in `matmul/numba-cuda-vector/fp32`, at its default block.
+def ptx_of(key, capability, dimensions, block=None):
+    """Return the PTX of a kernel, named as in `matmul/numba-cuda-vector/fp32`, by default at its default block.
 
     `dimensions`: of its arrays, where they are not those it is usually compiled for.
     """
     operation, implementation, dtype = found(key)
     if dimensions is None:
-        return compile_for(operation, implementation, dtype, None, capability).ptx
+        return compile_for(operation, implementation, dtype, block, capability).ptx
     kernel = kernel_of(operation, implementation)
-    block = kernel.geometry.checked(None)
+    block = kernel.geometry.checked(block)
     signature = [array_type(dtype.storage.name, count) for count in dimensions]
     options = kernel.jit_options(dtype, block)
     return compile_kernel(kernel.make(dtype, block), signature, compute_capability=capability, options=options).ptx
@@ -68,25 +68,25 @@ def case(key, lengths):
     return shape, inputs, Reference(operation, dtype, inputs)
 
 
-def launched(key, lengths, text=None, capability="8.0", **options):
+def launched(key, lengths, text=None, capability="8.0", block=None, **options):
     """Return the report and the accuracy of one launch; `text`: the PTX, where it is another than compiled here."""
     operation, implementation, dtype = found(key)
     shape, inputs, reference = case(key, lengths)
     out = np.zeros(operation.output(shape), dtype.storage)
-    geometry, kernel = implementation.geometry.launch(out.shape), kernel_of(operation, implementation)
+    geometry, kernel = implementation.geometry.launch(out.shape, block), kernel_of(operation, implementation)
     arrays = [array.reshape(-1) if kernel.flat else array for array in (*inputs, out)]
     dimensions = unusual_dimensions(operation, shape)
     if text is None or dimensions is not None:
-        text = ptx_of(key, capability, dimensions)
-    grid = Grid(geometry.grid, geometry.block, dynamic_shared_bytes=dynamic_shared_bytes(key))
+        text = ptx_of(key, capability, dimensions, block)
+    grid = Grid(geometry.grid, geometry.block, dynamic_shared_bytes=dynamic_shared_bytes(key, block))
     report = run(parse(text), grid, arrays, Options(unwritten=(len(inputs),), **options))
     return report, judge(dtype.widen(report.arrays[-1].reshape(out.shape)), reference, shape)
 
 
-def dynamic_shared_bytes(key):
+def dynamic_shared_bytes(key, block=None):
     """Return the bytes of shared memory that a kernel's launch asks for."""
     operation, implementation, dtype = found(key)
-    return kernel_of(operation, implementation).dynamic_shared_bytes(dtype, implementation.geometry.checked(None))
+    return kernel_of(operation, implementation).dynamic_shared_bytes(dtype, implementation.geometry.checked(block))
 
 
 def lengths_for(key):

@@ -70,6 +70,45 @@ def test_threads_of_two_blocks_that_write_one_place_race():
     assert kinds(launch(text, NUMBERS, blocks=2)) == {"race"}
 
 
+NEIGHBOUR = """
+    ld.param.u64 %d1, [p4];
+    xor.b32 %r0, %r0, 32;
+    mul.wide.u32 %d20, %r0, 4;
+    add.s64 %d1, %d1, %d20;
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        ("st.global.u32 [%d0], %r0;", "ld.global.u32 %r5, [%d1];", "what another thread wrote is read without"),
+        ("ld.global.u32 %r5, [%d0];", "st.global.u32 [%d1], %r0;", "what another thread read is written without"),
+    ],
+)
+def test_device_memory_that_two_warps_share_needs_a_barrier(first, then, said):
+    text = kernel(f"{pointers(1, (4,))} {NEIGHBOUR} {first} bar.sync 0; {then}")
+
+    assert launch(text, NUMBERS, threads=64).faults == ()
+    assert any(said in fault.about for fault in launch(text.replace("bar.sync 0;", ""), NUMBERS, threads=64).faults)
+
+
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+def test_no_barrier_orders_two_blocks(barrier):
+    text = kernel(f"{pointers(1)} ld.global.u32 %r5, [%d0]; {barrier} st.global.u32 [%d0+4], %r0; @%p0 ret;")
+    only_first = text.replace("st.global", "setp.eq.u32 %p0, %r0, 0; @%p0 st.global")
+
+    assert launch(only_first, NUMBERS).faults == ()
+    both = launch(only_first.replace("[%d0];", "[%d0+4];", 1), NUMBERS, blocks=2)
+    assert {"what another thread wrote is read without a barrier"} <= {fault.about for fault in both.faults}
+
+
+def test_accesses_of_more_than_16_bytes_are_refused_by_name():
+    text = kernel(f"{pointers(1)} ld.global.v4.b64 {{%d4, %d5, %d6, %d7}}, [%d0];")
+
+    with pytest.raises(Unsupported, match=r"ld\.global\.v4\.b64: 32 bytes at a time"):
+        launch(text, NUMBERS)
+
+
 def test_shared_memory_that_nobody_wrote_is_an_uninitialised_read():
     report = reverse(REVERSED.replace("st.shared.u32 [%r3], %r4;", ""))
 

@@ -13,7 +13,7 @@ pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is n
 from gpuexplore.operations.kernel_targets import capabilities_for
 from scripts.compiled_kernels import kernels
 from scripts.compiled_kernels import key as key_of
-from tests.kernels.ptx.launches import EXECUTED, is_asynchronous, is_right, launched, lengths_for
+from tests.kernels.ptx.launches import EXECUTED, found, is_asynchronous, is_right, launched, lengths_for
 
 BEST = "matmul/numba-cuda/"  # made of other steps, which are run as themselves
 CASES = [
@@ -21,6 +21,13 @@ CASES = [
     for kernel in kernels()
     for capability in EXECUTED
     if capability in capabilities_for(*kernel) and not key_of(*kernel).startswith(BEST)
+]
+NARROWEST = {key_of(*kernel).rpartition("/")[0]: kernel for kernel in kernels() if kernel[2].name in {"fp32", "bf16"}}
+OTHER_BLOCKS = [
+    pytest.param(key_of(*kernel), block, id=f"{key_of(*kernel)}-{'x'.join(map(str, block))}")
+    for kernel in NARROWEST.values()
+    for block in kernel[1].geometry.blocks[1:]
+    if not key_of(*kernel).startswith(BEST)
 ]
 
 
@@ -38,6 +45,26 @@ def test_kernel_is_right_at_every_shape_in_any_order_of_its_warps(subtests, reco
             if not is_asynchronous(report):
                 break
     record_property("cpu_s", [key, time.process_time() - start_s])
+
+
+@pytest.mark.ptx
+@pytest.mark.parametrize(("key", "block"), OTHER_BLOCKS)
+def test_kernel_is_right_in_every_other_block(subtests, key, block):
+    operation, implementation, dtype = found(key)
+    capability = next(each for each in EXECUTED if each in capabilities_for(operation, implementation, dtype))
+    for lengths in lengths_for(key):
+        with subtests.test(lengths=lengths):
+            report, accuracy = launched(key, lengths, capability=capability, block=block)
+            assert report.faults == ()
+            assert is_right(report, accuracy), accuracy
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("width", [1032, 4099])
+def test_threads_of_the_largest_block_hold_a_whole_vector_of_16_bits(name, width):
+    report, accuracy = launched(f"{name}/numba-cuda/bf16", (2, width), block=(1024,))
+
+    assert is_right(report, accuracy), (report.faults, accuracy)
 
 
 @pytest.mark.ptx

@@ -1,0 +1,163 @@
+"""Numbers in float64 where they are: what the contracts and the checks compute with NumPy, torch computes on a device.
+
+A reference is written once, for arrays of NumPy. These stand in for them: NumPy hands each of its functions over, and
+the table has torch's for it. One that is missing raises, by its name; nothing moves to the host by itself.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from torch import Tensor, as_tensor, cat, einsum, from_numpy, isfinite, nan_to_num, ones_like, where
+from torch.linalg import vector_norm
+
+BY_TORCH: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
+    {
+        np.absolute: torch.absolute,
+        np.add: torch.add,
+        np.broadcast_to: torch.broadcast_to,
+        np.divide: torch.divide,
+        np.einsum: einsum,
+        np.exp: torch.exp,
+        np.less: torch.less,
+        np.log: torch.log,
+        np.linalg.norm: vector_norm,
+        np.matmul: torch.matmul,
+        np.maximum: torch.maximum,
+        np.minimum: torch.minimum,
+        np.moveaxis: torch.moveaxis,
+        np.multiply: torch.multiply,
+        np.nan_to_num: nan_to_num,
+        np.negative: torch.negative,
+        np.ones_like: ones_like,
+        np.positive: torch.clone,
+        np.power: torch.pow,
+        np.ravel: torch.ravel,
+        np.sqrt: torch.sqrt,
+        np.square: torch.square,
+        np.subtract: torch.subtract,
+        np.tanh: torch.tanh,
+        np.where: where,
+        np.any: lambda values: (values != 0).any(),
+        np.sum: lambda values, axis=None: values.sum(axis),
+    }
+)
+
+
+class Wide(NDArrayOperatorsMixin):
+    """An array of float64 on a device, which NumPy's functions take; `there` is its tensor."""
+
+    def __init__(self, there: Tensor) -> None:
+        self.there = there
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its lengths."""
+        return tuple(self.there.shape)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return self.there.ndim
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return self.there.numel()
+
+    def __len__(self) -> int:
+        """Return the length of its first axis."""
+        return len(self.there)
+
+    def __getitem__(self, index: Any) -> "Wide":
+        """Return a part, a copy where places are listed."""
+        axes = index if isinstance(index, tuple) else (index,)
+        return Wide(self.there[tuple(self._on_device(axis) for axis in axes)])
+
+    def __float__(self) -> float:
+        """Return the only number."""
+        return float(self.there)
+
+    def __bool__(self) -> bool:
+        """Return whether the only number is not zero."""
+        return bool(self.there)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Refuse: what is large stays where it is."""
+        raise TypeError("numbers on a device do not become an array of the host by themselves")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **named: Any) -> "Wide":
+        """Compute by torch what `ufunc` is asked for; overwrites `out`."""
+        if method == "reduceat" and ufunc is np.add:
+            return _sums_of_neighbours(*inputs, **named)
+        made = self._by_torch(ufunc, inputs, named)
+        if out is not None:
+            out[0].there.copy_(made)
+            return out[0]  # type: ignore[no-any-return]
+        return Wide(made)
+
+    def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> "Wide":
+        """Compute by torch what NumPy's `function` is asked for."""
+        return Wide(self._by_torch(function, given, named))
+
+    def max(self, axis: int, keepdims: bool = False) -> "Wide":
+        """Return the largest along an axis."""
+        return Wide(self.there.amax(axis, keepdims))
+
+    def mean(self, axis: int, keepdims: bool = False) -> "Wide":
+        """Return the mean along an axis."""
+        return Wide(self.there.mean(axis, keepdims))
+
+    def sum(self, axis: int, keepdims: bool = False) -> "Wide":
+        """Return the sum along an axis."""
+        return Wide(self.there.sum(axis, keepdims))
+
+    def argmax(self) -> int:
+        """Return the flat place of the largest."""
+        return int(self.there.argmax())
+
+    def all_finite(self) -> bool:
+        """Return whether every number is."""
+        return bool(isfinite(self.there).all())
+
+    def folded(self, sums: Any) -> tuple["Wide", "Wide"]:
+        """Return its sums of neighbours with their signs, and those of the squares."""
+        return sums.of(self), sums.of_squares(self)
+
+    def _by_torch(self, function: Any, given: Any, named: Any) -> Tensor:
+        if function not in BY_TORCH:
+            raise TypeError(f"{function.__name__} of NumPy is not computed on a device: add it to the table of `Wide`")
+        arguments = [self._operand(each) if isinstance(function, np.ufunc) else _tensor(each) for each in given]
+        made: Tensor = BY_TORCH[function](*arguments, **named)
+        return made
+
+    def _operand(self, value: Any) -> Tensor:
+        """Return what a ufunc takes as a tensor beside this one."""
+        if isinstance(value, Wide):
+            return value.there
+        return as_tensor(np.asarray(value, np.float64), device=self.there.device)
+
+    def _on_device(self, index: Any) -> Any:
+        return from_numpy(index).to(self.there.device) if isinstance(index, np.ndarray) else index
+
+
+def _tensor(value: Any) -> Any:
+    return value.there if isinstance(value, Wide) else value
+
+
+def _sums_of_neighbours(values: Wide, starts: Sequence[int], axis: int) -> Wide:
+    """Return sums along an axis from each of `starts`, which are evenly spaced from 0, to the next one."""
+    moved = values.there.movedim(axis, -1)
+    together = int(starts[1]) if len(starts) > 1 else moved.shape[-1]
+    return Wide(neighbours(moved, together).movedim(-1, axis))
+
+
+def neighbours(values: Tensor, together: int) -> Tensor:
+    """Return the sums of `together` neighbours along the last axis, the last of them perhaps of fewer."""
+    whole = values.shape[-1] // together * together
+    sums = values[..., :whole].reshape(*values.shape[:-1], -1, together).sum(-1)
+    rest = values[..., whole:].sum(-1, keepdim=True)
+    return sums if whole == values.shape[-1] else cat([sums, rest], dim=-1)
