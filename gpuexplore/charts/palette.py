@@ -29,6 +29,7 @@ COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "numba-cuda-warptile": ("#410b1b", "#ff05f2"),
         "numba-cuda-tensorcore": ("#e554da", "#f9a2e3"),
         "numba-cuda-wgmma": ("#2f1be0", "#ae02fd"),
+        "numba-cuda-online": ("#b8123c", "#ff6a80"),
         "numba-cuda": ("#9040c0", "#a567da"),
         "torch": ("#00816e", "#4fa98a"),
         "torch-compile": ("#095300", "#258912"),

@@ -16,7 +16,12 @@ from tests.operations.shapes import simulated_shapes
 
 EXECUTED = ("8.0", "9.0")  # of the compute capabilities: where instructions for asynchronous work came
 # shapes in which there are more tiles along k than are on their way
-DEEP = {"matmul": (65, 328, 136), "linear": (65, 328, 136), "batched_matmul": (1, 2, 65, 328, 136, 2)}
+DEEP = {
+    "matmul": (65, 328, 136),
+    "linear": (65, 328, 136),
+    "batched_matmul": (1, 2, 65, 328, 136, 2),
+    "attention": (1, 2, 300, 56),  # along the keys
+}
 # shapes in which a tile of 256 rows has neighbours, and rows are whole vectors
 TALL = {"matmul": (257, 24, 132), "linear": (257, 24, 132), "batched_matmul": (1, 2, 257, 24, 132, 2)}
 

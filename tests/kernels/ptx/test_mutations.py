@@ -1,6 +1,6 @@
 """Kernels that are wrong on purpose: what the interpreter would miss, a wrong kernel could hide behind.
 
-Each of our kernels, in one dtype and those with asynchronous copies in all, is changed at places spread over its PTX.
+Each of our kernels, in one dtype and those on tensor cores alone in all, is changed at places spread over its PTX.
 A change must be noticed at one of the shapes of its operation, by a fault or by a wrong number.
 """
 
@@ -14,7 +14,7 @@ pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is n
 from gpuexplore.operations.kernel_targets import capabilities_for
 from scripts.compiled_kernels import kernels
 from scripts.compiled_kernels import key as key_of
-from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for, ptx_of
+from tests.kernels.ptx.launches import EXECUTED, dynamic_shared_bytes, is_right, launched, lengths_for, ptx_of
 
 BEST = "matmul/numba-cuda/"  # made of other steps
 BOUND = "bound off by one"
@@ -36,13 +36,14 @@ pytestmark = pytest.mark.ptx
 
 
 def mutated():
-    """Yield a kernel of each implementation, of those with asynchronous copies in every dtype."""
+    """Yield a kernel of each implementation, one with and one without asynchronous copies, of some in every dtype."""
     seen = set()
     for operation, implementation, dtype in kernels():
         key = key_of(operation, implementation, dtype)
         narrow = implementation.dtypes and "fp64" not in implementation.dtypes
-        if not key.startswith(BEST) and (narrow or (operation.name, implementation.name) not in seen):
-            seen.add((operation.name, implementation.name))
+        source = operation.name, implementation.name, dynamic_shared_bytes(key) > 0
+        if not key.startswith(BEST) and (narrow or source not in seen):
+            seen.add(source)
             yield pytest.param((operation, implementation, dtype), id=key)
 
 
