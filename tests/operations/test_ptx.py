@@ -185,7 +185,7 @@ def test_sentence_on_attention_tells_what_its_tensor_cores_do(capability):
     mix = mix_of(loop)
 
     assert "40 loads for 128 products" in kernel.about
-    assert (mix.loads["LDSM.128"], mix.tensor, mix.spills) == (40, 128, 0)
+    assert (mix.loads["LDSM.128"], mix.tensor, made.spill_bytes) == (40, 128, 0)
     assert f"{100 * mix.tensor / len(loop):.0f} % of the main loop are HMMA" in kernel.about
 
 
