@@ -23,7 +23,7 @@ CPU_LADDER = {"numba-cpu", *(f"numba-cpu-{step}" for step in ("naive", "reordere
 CUDA_STEPS = ("naive", "coalesced", "shared", "register", "vector", "warptile", "tensorcore", "wgmma")
 CUDA_LADDER = {f"numba-cuda-{step}" for step in CUDA_STEPS}
 TRAINING = {"mlp_step", "cnn_step", "transformer_step", "optimizer_step"}  # on CUDA through torch only
-ON_CUDA_ONLY = {"numba-cuda", "triton", "cupy", "torch-autotune"} | CUDA_LADDER
+ON_CUDA_ONLY = {"numba-cuda", "numba-cuda-online", "triton", "cupy", "torch-autotune"} | CUDA_LADDER
 
 
 def combinations(*, here, optional=(False, True)):

@@ -44,8 +44,10 @@ INSTRUCTIONS = {
     "matmul/numba-cuda-tensorcore/tf32": ("mma.sync.aligned.m16n8k8.row.col.f32.tf32", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
     "matmul/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
-    "conv2d/numba-cuda/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
-    "conv2d/numba-cuda/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
+    "conv2d/numba-cuda-tensorcore/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async"),
+    "conv2d/numba-cuda-tensorcore/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async"),
+    "attention/numba-cuda/bf16": ("mma.sync.aligned.m16n8k16.row.col.f32.bf16", "ldmatrix", "cp.async", "bf16x2"),
+    "attention/numba-cuda/fp16": ("mma.sync.aligned.m16n8k16.row.col.f32.f16", "ldmatrix", "cp.async", "f16x2"),
     "matmul/numba-cuda-wgmma/bf16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", "fence.proxy.async"),
     "matmul/numba-cuda-wgmma/fp16": ("wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16", "fence.proxy.async"),
 }
@@ -58,12 +60,12 @@ SENTENCES = {  # what the sentence on a kernel says of its main loop in fp32, an
     "multiply/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
     "triad/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 2}),
     "copy/numba-cuda": ("four loads of 16 bytes in flight", {"LDG.128": 4}, {"STG.128": 4}),
-    "conv2d/numba-cuda-implicit": (
+    "conv2d/numba-cuda": (
         "8 numbers read from the image for 512 multiply-adds",
         {"LDS.128": 32, "LDG.32": 8, "LDG.128": 1},
         {"STS.32": 12},
     ),
-    "attention/numba-cuda": ("32 multiply-adds for three 128-bit loads", {"LDS.128": 12}, {}),
+    "attention/numba-cuda-online": ("32 multiply-adds for three 128-bit loads", {"LDS.128": 12}, {}),
 }
 
 pytestmark = pytest.mark.long
@@ -99,7 +101,7 @@ def test_kernel_of_the_same_source_is_recorded_alike():
     ("operation", "step"),
     [
         *(pytest.param(MATMUL, row, id=row.name) for row in MATMUL.implementations if row.rung and row.geometry),
-        pytest.param(CONV2D, CONV2D.implementation_named("numba-cuda"), id="convolution"),
+        pytest.param(CONV2D, CONV2D.implementation_named("numba-cuda-tensorcore"), id="convolution"),
     ],
 )
 def test_sentence_on_a_step_tells_how_much_of_its_main_loop_multiplies(operation, step):
@@ -178,6 +180,19 @@ def expect_what_its_sentence_says(kernel, made):
             if operation.name == "conv2d":
                 assert mix.multiply_adds >= 512
                 assert 0.7 <= mix.multiply_add_share <= 0.75
+
+
+@pytest.mark.parametrize("capability", EXECUTED)
+def test_sentence_on_attention_tells_what_its_tensor_cores_do(capability):
+    attention = OPERATIONS["attention"]
+    kernel = attention.implementation_named("numba-cuda")
+    made = compile_for(attention, kernel, DTYPES["bf16"], None, capability)
+    loop = main_loop(disassembled(made.cubin)).instructions
+    mix = mix_of(loop)
+
+    assert "40 loads for 128 products" in kernel.about
+    assert (mix.loads["LDSM.128"], mix.tensor, made.spill_bytes) == (40, 128, 0)
+    assert f"{100 * mix.tensor / len(loop):.0f} % of the main loop are HMMA" in kernel.about
 
 
 def expect_one_kernel_in_its_own_format(made, dtype):

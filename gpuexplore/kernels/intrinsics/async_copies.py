@@ -34,6 +34,32 @@ if config.ENABLE_CUDASIM:
 
         return copy
 
+    def lines_copier(count: int, apart: int) -> Any:
+        """Return the function that starts copies of 16 bytes of `count` lines to places so many elements apart.
+
+        Those of line i start at element `start + i * step` of the source; `step` is of 32 bits, without a sign.
+        """
+
+        def copy(target: Any, at: Any, source: Any, start: Any, step: Any) -> None:
+            for i in range(count):
+                copy_vector_async(target, at + i * apart, source, start + i * int(step), exists=True)
+
+        return copy
+
+    def edge_lines_copier(count: int, apart: int, sweep: int) -> Any:
+        """Return the function that does so for lines of a matrix `sweep` apart: below the last it copies that again.
+
+        Its arguments: target, place, the matrix, the first line and its column; right of the matrix there are zeros.
+        """
+
+        def copy(target: Any, at: Any, source: Any, line: Any, column: Any) -> None:
+            lines, length = source.shape
+            for i in range(count):
+                start = min(line + i * sweep, lines - 1) * length + column
+                copy_vector_async(target, at + i * apart, source, start, exists=column < length)
+
+        return copy
+
     def commit_copies() -> None:
         """Close the group of copies that were started."""
 
@@ -84,6 +110,66 @@ else:
         @intrinsic
         def copy(_typing: Any, target: Any, at: Any, source: Any, starts: Any, along: Any) -> Any:
             return types.void(target, types.int64, source, starts, types.int64), emit
+
+        return copy
+
+    def _line(builder: Any, number: Any, step_bytes: Any, first: Any) -> Any:
+        """Return the address of a line, `number` times `step_bytes` behind the first."""
+        kind = ir.FunctionType(_I64, [_I32, _I32, _I64])
+        constraints = "=l,n,r,l" if isinstance(number, ir.Constant) else "=l,r,r,l"
+        return builder.call(
+            ir.InlineAsm(kind, "mad.wide.u32 $0, $2, $1, $3;", constraints), [number, step_bytes, first]
+        )
+
+    def lines_copier(count: int, apart: int) -> Any:
+        """Return the function that starts copies of 16 bytes of `count` lines to places so many elements apart.
+
+        Those of line i start at element `start + i * step` of the source; `step` is of 32 bits, without a sign.
+        """
+        assembly = _assembly(f"cp.async.cg.shared.global [$0], [$1], {VECTOR_BYTES};", (_I32, _I64), "r,l,")
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, (_, at), source, (_, start), (_, step) = zip(signature.args, arguments, strict=True)
+            first = global_address(context, builder, source, start)
+            for i in range(count):
+                place = shared_address(context, builder, target, builder.add(at, ir.Constant(_I64, i * apart)))
+                number = ir.Constant(_I32, i * source[0].dtype.bitwidth // 8)
+                builder.call(assembly, [place, _line(builder, number, step, first)])
+            return context.get_dummy_value()
+
+        @intrinsic
+        def copy(_typing: Any, target: Any, at: Any, source: Any, start: Any, step: Any) -> Any:
+            return types.void(target, types.int64, source, types.int64, types.uint32), emit
+
+        return copy
+
+    def edge_lines_copier(count: int, apart: int, sweep: int) -> Any:
+        """Return the function that does so for lines of a matrix `sweep` apart: below the last it copies that again.
+
+        Its arguments: target, place, the matrix, the first line and its column; right of the matrix there are zeros.
+        """
+        text = f"cp.async.cg.shared.global [$0], [$1], {VECTOR_BYTES}, $2;"
+        assembly = _assembly(text, (_I32, _I64, _I32), "r,l,r,")
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            target, (_, at), source, (_, line), (_, column) = zip(signature.args, arguments, strict=True)
+            shape = context.make_array(source[0])(context, builder, source[1]).shape
+            lines, length = (builder.extract_value(shape, axis) for axis in range(2))
+            exists = builder.icmp_signed("<", column, length)
+            size = builder.select(exists, ir.Constant(_I32, VECTOR_BYTES), ir.Constant(_I32, 0))
+            first = global_address(context, builder, source, builder.select(exists, column, ir.Constant(_I64, 0)))
+            step_bytes = builder.mul(builder.trunc(length, _I32), ir.Constant(_I32, source[0].dtype.bitwidth // 8))
+            last = builder.sub(builder.trunc(lines, _I32), ir.Constant(_I32, 1))
+            for i in range(count):
+                place = shared_address(context, builder, target, builder.add(at, ir.Constant(_I64, i * apart)))
+                number = builder.add(builder.trunc(line, _I32), ir.Constant(_I32, i * sweep))
+                number = builder.select(builder.icmp_signed("<", number, last), number, last)
+                builder.call(assembly, [place, _line(builder, number, step_bytes, first), size])
+            return context.get_dummy_value()
+
+        @intrinsic
+        def copy(_typing: Any, target: Any, at: Any, source: Any, line: Any, column: Any) -> Any:
+            return types.void(target, types.int64, source, types.int64, types.int64), emit
 
         return copy
 

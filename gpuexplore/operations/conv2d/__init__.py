@@ -116,17 +116,18 @@ OPERATION = Operation(
             "a Numba CUDA kernel: weights times patches by tiles, 8 x 8 sums in each thread; 8 numbers read from the "
             "image for 512 multiply-adds, 70 % of the main loop",
             PATCH_TILES,
-            name="numba-cuda-implicit",
         ),
         by_numba_cuda(
-            "numba_cuda_best",
+            "numba_cuda_tensorcore",
             "the same product on the tensor cores in bf16 and fp16: patches are read number by number, and 36 % of the "
-            f"main loop are HMMA ({NOT_RUN_YET}); else numba-cuda-implicit",
+            f"main loop are HMMA ({NOT_RUN_YET})",
             WARP_PATCH_TILES,
+            name="numba-cuda-tensorcore",
+            dtypes=ON_TENSOR_CORES,
             on_matrix_units=ON_TENSOR_CORES,
             arithmetic={},
             compute_capability="8.0",
-            otherwise="numba-cuda-implicit",
+            otherwise="numba-cuda",
         ),
         by_torch(
             "torch_convolution",

@@ -136,8 +136,8 @@ def image_storer(tiling: Tiling) -> Any:
     return store
 
 
-def tiles_kernel(dtype: DType, block: Block, passes: int) -> Kernel:
-    """Return the kernel whose blocks compute so many tiles below each other, one after the other."""
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
     (down, across), width = THREAD_TILE, block[0]
     tiling = Tiling(dtype, block, columns=across * width, depth=DEPTH, down=down, across=across)
     rows, columns, padded, last = tiling.rows, tiling.columns, tiling.padded, tiling.threads - 1
@@ -145,13 +145,12 @@ def tiles_kernel(dtype: DType, block: Block, passes: int) -> Kernel:
     by_whole_tiles = steps(tiling, (repeating_a_loader(tiling), patches), fill)
     to_the_end = short_steps(tiling, (edge_a_loader(tiling), patches), fill)
     reserve, a_placed, b_placed = memory(tiling), load_places(tiling), patch_places(tiling)
-    sums_placed, store, further = sum_places(tiling), image_storer(tiling), passes > 1
+    sums_placed, store = sum_places(tiling), image_storer(tiling)
 
-    @inlined
-    def multiply(x, weights, out, top):
+    def conv2d(x, weights, out):
         registers, tiles = reserve()
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & last  # & says that it is not negative
-        left, k = cuda.blockIdx.x * columns, weights.size // weights.shape[0]
+        top, left, k = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns, weights.size // weights.shape[0]
         (y, z), (row, term, _, _), warp, lane = sums_placed(thread), a_placed(thread), thread // WARP, thread % WARP
         places = (0, top + row, term, weights.shape[0], k), b_placed(x.shape, weights.shape[2], warp, left + lane)
         tile_places = term * padded + row, warp * columns + lane, y, z
@@ -161,20 +160,7 @@ def tiles_kernel(dtype: DType, block: Block, passes: int) -> Kernel:
             to_the_end(registers, tiles, (weights, x), places, tile_places, k)
         store(out, registers[0], top + y, left + z)
 
-    def conv2d(x, weights, out):
-        for tile in range(passes):
-            top = (cuda.blockIdx.y * passes + tile) * rows
-            if top < weights.shape[0]:
-                multiply(x, weights, out, top)
-                if further:
-                    cuda.syncthreads()
-
     return conv2d
-
-
-def make(dtype: DType, block: Block) -> Kernel:
-    """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
-    return tiles_kernel(dtype, block, passes=1)
 
 
 KERNEL = CudaKernel(make, PATCH_TILES)

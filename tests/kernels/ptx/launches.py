@@ -21,6 +21,7 @@ DEEP = {
     "linear": (65, 328, 136),
     "batched_matmul": (1, 2, 65, 328, 136, 2),
     "conv2d": (2, 32, 8, 9, 129, 3),  # and where an image ends within a tile
+    "attention": (1, 2, 300, 56),  # along the keys
 }
 # shapes in which a tile of 256 rows has neighbours, and rows are whole vectors
 TALL = {

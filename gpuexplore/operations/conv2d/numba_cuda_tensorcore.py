@@ -1,4 +1,4 @@
-"""Tensor cores as in numba-cuda-tensorcore of the matrix product where they take the dtype, else the implicit product.
+"""The implicit product on tensor cores, as in numba-cuda-tensorcore of the matrix product.
 
 The weights, (o, c·r²), are copied as A there; the patches, (c·r², b·h·w), are numbers that lie wherever the
 neighbourhood puts them, so each is loaded on its own while a tile is multiplied, and stored in the tile after it. A
@@ -19,8 +19,8 @@ from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_co
 from gpuexplore.kernels.intrinsics.patches import REACH, Share, patch_filler, patch_loader
 from gpuexplore.kernels.intrinsics.sums import pixels_storer
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, kept, read, vector_length, write
-from gpuexplore.operations.conv2d import ON_TENSOR_CORES, THREAD_TILE, WARP_PATCH_TILES, numba_cuda_implicit
-from gpuexplore.operations.matmul import numba_cuda_best, warp_tile
+from gpuexplore.operations.conv2d import WARP_PATCH_TILES
+from gpuexplore.operations.matmul import numba_cuda_tensorcore, warp_tile
 from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
     ACROSS,
     CHUNKS,
@@ -340,8 +340,8 @@ def image_storer(tiling: StagedTiles) -> Any:
     return put
 
 
-def product_kernel(dtype: DType, block: Block) -> Kernel:
-    """Return the kernel of a dtype that the tensor cores take."""
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
     element, (width, height), kind = dtype.storage, block, sum_type(dtype)
     vector = vector_length(element)
     rows, columns = warp_tile(block)
@@ -369,22 +369,10 @@ def product_kernel(dtype: DType, block: Block) -> Kernel:
     return conv2d
 
 
-def passes_of(block: Block) -> int:
-    """Return how many tiles of numba-cuda-implicit lie below each other in a tile of 64 x 64 sums of each warp."""
-    return warp_tile(block)[0] // (THREAD_TILE[0] * block[1])
-
-
-def make(dtype: DType, block: Block) -> Kernel:
-    """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
-    if dtype.name not in ON_TENSOR_CORES:
-        return numba_cuda_implicit.tiles_kernel(dtype, block, passes_of(block))
-    return product_kernel(dtype, block)
-
-
 KERNEL = CudaKernel(
     make,
     WARP_PATCH_TILES,
-    resident_threads=numba_cuda_best.KERNEL.resident_threads,
-    dynamic_shared_bytes=numba_cuda_best.KERNEL.dynamic_shared_bytes,
+    resident_threads=numba_cuda_tensorcore.KERNEL.resident_threads,
+    dynamic_shared_bytes=numba_cuda_tensorcore.KERNEL.dynamic_shared_bytes,
 )
 build = KERNEL.build

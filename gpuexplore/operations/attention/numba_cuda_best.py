@@ -1,0 +1,382 @@
+"""The two products on tensor cores in bf16 and fp16; in other dtypes numba-cuda-online.
+
+Two warps share 32 rows of the queries, and each takes 64 of the 128 keys of a tile: an `ldmatrix` of keys or values
+then serves four products of 16 x 8, not two as in a warp with 16 rows. Scores become weights where `mma.sync` left
+them, and rounded to 16 bits they are the fragments of the second product. The values of a tile arrive while its scores
+are computed, and the next keys while the values are multiplied; at the end one of the two warps merges what both have
+summed. T. Dao, "FlashAttention-2", https://arxiv.org/abs/2307.08691. As long as whole tiles follow and a head is at
+most 64 wide, in steps of 8, the loop looks at no bounds. The rest, and wider heads, go 64 terms at a time and wait for
+each tile; more than 64 columns are further blocks, which compute the scores again.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import cuda
+
+from gpuexplore.dtypes import DType
+from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
+from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.intrinsics.async_copies import (
+    commit_copies,
+    edge_lines_copier,
+    lines_copier,
+    wait_for_copies,
+)
+from gpuexplore.kernels.intrinsics.row_weights import LOWEST, exchanged, hider, merger, packer, sharer, weigher
+from gpuexplore.kernels.intrinsics.sums import storer
+from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier
+from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, kept, read, write
+from gpuexplore.operations.attention import ON_TENSOR_CORES, SPAN, TILED_ROWS, numba_cuda_online
+
+KEYS = 2 * SPAN  # of a tile: SPAN of each of the two warps that share rows
+ROWS = 32  # of two warps
+VECTOR, CHUNKS = 8, SPAN // 8  # elements of 16 bytes, and so many of those in a line of a tile
+DOWN, ACROSS, STEPS = ROWS // 16, SPAN // 8, SPAN // 16  # products of 16 x 8 x 16 of a warp with half a tile
+PLACES = 4  # where a lane loads from in a line, two chunks apart
+A_FRAGMENTS = DOWN * 4  # registers of a lane for queries
+WEIGHTS = STEPS * A_FRAGMENTS  # those for weights
+SUMS = DOWN * ACROSS * 4  # of a lane: scores, or of the output
+LANE_ROWS = 2 * DOWN  # those that a lane has sums of
+B_FRAGMENTS = ACROSS * 2  # registers of a lane for keys or values
+TO_POWERS_OF_TWO = np.float32(math.log2(math.e))
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How a block's tiles lie in shared memory: `rows` lines of queries, KEYS of keys, and KEYS of values."""
+
+    threads: int
+
+    @property
+    def rows(self) -> int:
+        """Of the queries."""
+        return self.threads // (2 * WARP) * ROWS
+
+    @property
+    def keys(self) -> int:
+        """Where keys start."""
+        return self.rows * SPAN
+
+    @property
+    def values(self) -> int:
+        """Where values start."""
+        return self.keys + KEYS * SPAN
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all three."""
+        return (self.values + KEYS * SPAN) * 2
+
+
+def score_multiplier(name: str) -> Any:
+    """Return a device function that adds the product of a warp's queries and half a tile of keys to its scores."""
+    multiply_add, queries, keys = multiplier(name, DOWN, ACROSS), [], []
+    for step in range(STEPS):
+        queries.append(fragment_loader([(step, i * 16 * SPAN) for i in range(DOWN)], transposed=False))
+        keys.append(fragment_loader([(step, pair * 16 * SPAN) for pair in range(ACROSS // 2)], transposed=False))
+    (queries_0, queries_1, queries_2, queries_3), (keys_0, keys_1, keys_2, keys_3) = queries, keys
+
+    @inlined
+    def multiply(scores, a_part, b_part, tiles, of_queries, of_keys):
+        queries_0(a_part, tiles, of_queries, 0)
+        keys_0(b_part, tiles, of_keys, 0)
+        multiply_add(scores, 0, a_part, 0, b_part, 0)
+        queries_1(a_part, tiles, of_queries, 0)
+        keys_1(b_part, tiles, of_keys, 0)
+        multiply_add(scores, 0, a_part, 0, b_part, 0)
+        queries_2(a_part, tiles, of_queries, 0)
+        keys_2(b_part, tiles, of_keys, 0)
+        multiply_add(scores, 0, a_part, 0, b_part, 0)
+        queries_3(a_part, tiles, of_queries, 0)
+        keys_3(b_part, tiles, of_keys, 0)
+        multiply_add(scores, 0, a_part, 0, b_part, 0)
+
+    return multiply
+
+
+def value_multiplier(name: str) -> Any:
+    """Return a device function that adds the product of a warp's weights and half a tile of values to its sums."""
+    multiply_add = multiplier(name, DOWN, ACROSS)
+    load_0, load_1, load_2, load_3 = (
+        fragment_loader([(place, step * 16 * SPAN) for place in range(PLACES)], transposed=True)
+        for step in range(STEPS)
+    )
+
+    @inlined
+    def multiply(sums, words, b_part, tiles, of_values):
+        load_0(b_part, tiles, of_values, 0)
+        multiply_add(sums, 0, words, 0, b_part, 0)
+        load_1(b_part, tiles, of_values, 0)
+        multiply_add(sums, 0, words, DOWN * 4, b_part, 0)
+        load_2(b_part, tiles, of_values, 0)
+        multiply_add(sums, 0, words, 2 * DOWN * 4, b_part, 0)
+        load_3(b_part, tiles, of_values, 0)
+        multiply_add(sums, 0, words, 3 * DOWN * 4, b_part, 0)
+
+    return multiply
+
+
+def place_finder(tiles_of: Tiles) -> Any:
+    """Return a device function that finds where a lane loads its lines of queries, keys and values from."""
+    to_keys, to_values = tiles_of.keys, tiles_of.values
+
+    @inlined
+    def find(of_queries, of_keys, of_values, lane, warp):
+        rows, half = warp // 2 * ROWS * SPAN, warp % 2 * SPAN * SPAN
+        line, key = lane % 16, lane // 16 * 8 + lane % 8
+        for place in range(PLACES):
+            turned, of_key = place * 2 + lane // 16 ^ lane % 8, place * 2 + lane // 8 % 2 ^ lane % 8
+            of_queries[place] = kept(rows + line * SPAN + turned * VECTOR)
+            of_keys[place] = kept(to_keys + half + key * SPAN + of_key * VECTOR)
+            of_values[place] = kept(to_values + half + line * SPAN + turned * VECTOR)
+
+    return find
+
+
+def whole_tiles(name: str, tiles_of: Tiles) -> Any:
+    """Return a device function that goes along the keys of whole tiles up to `end`, whose first is on its way.
+
+    Where a thread's first copy starts in a tile of a head is `start`, with its others `step` apart, and where it goes
+    `into`.
+    """
+    score, mix = score_multiplier(name), value_multiplier(name)
+    weigh, pack, copy = weigher(DOWN, ACROSS, ACROSS), packer(DOWN, ACROSS), tile_copier(tiles_of.threads)
+    to_keys, to_values = tiles_of.keys, tiles_of.values
+
+    @inlined
+    def go(
+        sums,
+        scores,
+        tops,
+        totals,
+        a_part,
+        words,
+        b_part,
+        tiles,
+        of_queries,
+        of_keys,
+        of_values,
+        k,
+        v,
+        start,
+        step,
+        into,
+        end,
+    ):
+        depth, scale = k.shape[1], scale_of(k.shape[1])
+        for key in range(0, end, KEYS):
+            wait_for_copies(0)
+            cuda.syncthreads()
+            copy(tiles, to_values + into, v, start + key * depth, step)
+            commit_copies()
+            clear(scores, SUMS)
+            score(scores, a_part, b_part, tiles, of_queries, of_keys)
+            weigh(scores, sums, tops, totals, scale)
+            pack(words, scores, tiles)
+            wait_for_copies(0)
+            cuda.syncthreads()
+            following = min(key + KEYS, end - KEYS)  # the last comes again, as nobody reads it
+            copy(tiles, to_keys + into, k, start + following * depth, step)
+            commit_copies()
+            mix(sums, words, b_part, tiles, of_values)
+        wait_for_copies(0)
+
+    return go
+
+
+def tile_copier(threads: int) -> Any:
+    """Return the function that starts a thread's copies of a whole tile of keys or values."""
+    sweep = threads // CHUNKS
+    return lines_copier(KEYS // sweep, sweep * SPAN)
+
+
+def edge_copier(lines: int, threads: int) -> Any:
+    """Return a device function that starts to copy a tile of a head, from line `top` and column `left` on.
+
+    Below the last line there is any number, as no sum of those is read, and zeros beside the head.
+    """
+    sweep = threads // CHUNKS
+    copy_vectors = edge_lines_copier(lines // sweep, sweep * SPAN, sweep)
+
+    @inlined
+    def copy(tiles, first, thread, source, top, left):
+        length, depth = source.shape
+        if depth % VECTOR == 0:
+            line, chunk = thread // CHUNKS, thread % CHUNKS
+            into = first + (line * CHUNKS + (chunk ^ line % 8)) * VECTOR
+            copy_vectors(tiles, into, source, top + line, left + chunk * VECTOR)
+        else:
+            at = thread
+            while at < lines * SPAN:
+                line, column = at // SPAN, at % SPAN
+                place = line * SPAN + (column ^ line % 8 * VECTOR)
+                inside = top + line < length and left + column < depth
+                value = read(source, (top + line) * depth + left + column) if inside else tiles.dtype.type(0)
+                write(tiles, first + place, value)
+                at = kept(at + threads) & (lines * SPAN * 2 - 1)  # & says that it is not negative; the loop stays one
+
+    return copy
+
+
+@inlined
+def scale_of(depth: Any) -> Any:
+    """Return what scores are multiplied by so that weights are powers of two."""
+    return TO_POWERS_OF_TWO / math.sqrt(np.float32(depth))
+
+
+def edge_tiles(name: str, tiles_of: Tiles) -> Any:
+    """Return a device function that goes along the keys from `start` on, SPAN terms of the scores at a time."""
+    threads, rows, to_keys, to_values = tiles_of.threads, tiles_of.rows, tiles_of.keys, tiles_of.values
+    score, mix = score_multiplier(name), value_multiplier(name)
+    weigh, pack, hide = weigher(DOWN, ACROSS, ACROSS), packer(DOWN, ACROSS), hider(DOWN, ACROSS)
+    copy_rows, copy_keys = edge_copier(rows, threads), edge_copier(KEYS, threads)
+
+    @inlined
+    def go(
+        sums, scores, tops, totals, a_part, words, b_part, tiles, of_queries, of_keys, of_values, q, k, v, thread, start
+    ):
+        (length, depth), scale, warp, left = k.shape, scale_of(k.shape[1]), thread // WARP, cuda.blockIdx.y * SPAN
+        half, top = warp % 2 * SPAN, cuda.blockIdx.x % (-(-length // SPAN) * SPAN // rows) * rows
+        key, term = start, 0
+        while key < length:
+            if term == 0:
+                clear(scores, SUMS)
+            cuda.syncthreads()
+            now = kept(thread) & (threads - 1)  # so that no place of a copy is kept for the next pass
+            copy_rows(tiles, 0, now, q, top, term)
+            copy_keys(tiles, to_keys, now, k, key, term)
+            commit_copies()
+            term += SPAN
+            if term >= depth:
+                copy_keys(tiles, to_values, now, v, key, left)
+            commit_copies()
+            wait_for_copies(1)
+            cuda.syncthreads()
+            score(scores, a_part, b_part, tiles, of_queries, of_keys)
+            if term >= depth:
+                hide(scores, length - key - half - thread % 4 * 2)
+                weigh(scores, sums, tops, totals, scale)
+                pack(words, scores, tiles)
+                wait_for_copies(0)
+                cuda.syncthreads()
+                mix(sums, words, b_part, tiles, of_values)
+                key, term = key + KEYS, 0
+
+    return go
+
+
+def make_on_tensor_cores(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
+    element, threads, name = dtype.storage, block[0], dtype.name
+    tiles_of, last, sweep = Tiles(threads), threads - 1, threads // CHUNKS
+    rows, to_keys = tiles_of.rows, tiles_of.keys
+    find_places, go, go_along_edges = place_finder(tiles_of), whole_tiles(name, tiles_of), edge_tiles(name, tiles_of)
+    copy_rows, copy = edge_copier(rows, threads), tile_copier(threads)
+    share, merge, put = sharer(DOWN, ACROSS), merger(DOWN, ACROSS), storer(DOWN, ACROSS)
+    numbers, exchange = exchanged(DOWN, ACROSS) * WARP, np.dtype(np.float32)
+
+    def attention(q, k, v, out):
+        tiles = cuda.shared.array(0, element, ALIGNMENT)
+        room = cuda.shared.array(0, exchange, ALIGNMENT)  # where the tiles were
+        sums, scores = cuda.local.array(SUMS, np.float32), cuda.local.array(SUMS, np.float32)
+        tops, totals = cuda.local.array(LANE_ROWS, np.float32), cuda.local.array(LANE_ROWS, np.float32)
+        a_part, words = cuda.local.array(A_FRAGMENTS, np.uint32), cuda.local.array(WEIGHTS, np.uint32)
+        b_part = cuda.local.array(B_FRAGMENTS, np.uint32)
+        of_queries, of_keys = cuda.local.array(PLACES, np.int32), cuda.local.array(PLACES, np.int32)
+        of_values = cuda.local.array(PLACES, np.int32)
+        thread = cuda.threadIdx.x & last  # & says that it is not negative
+        (heads, length, depth), lane, warp = q.shape[1:], thread % WARP, thread // WARP
+        blocks = (length + SPAN - 1) // SPAN * SPAN // rows
+        head, top = cuda.blockIdx.x // blocks, cuda.blockIdx.x % blocks * rows
+        queries, keys, values = (
+            q[head // heads, head % heads],
+            k[head // heads, head % heads],
+            v[head // heads, head % heads],
+        )
+        find_places(of_queries, of_keys, of_values, lane, warp)
+        clear(sums, SUMS)
+        clear(totals, LANE_ROWS)
+        for row in range(LANE_ROWS):
+            tops[row] = LOWEST
+        done = 0
+        if depth <= SPAN and depth % VECTOR == 0 and length >= KEYS:
+            line, chunk, done = thread // CHUNKS, thread % CHUNKS, length // KEYS * KEYS
+            start = kept(line * depth + min(chunk * VECTOR, depth - VECTOR))
+            step = np.uint32(depth * sweep)
+            into = kept((line * CHUNKS + (chunk ^ line % 8)) * VECTOR)
+            copy_rows(tiles, 0, thread, queries, top, 0)
+            copy(tiles, to_keys + into, keys, start, step)
+            commit_copies()
+            go(
+                sums,
+                scores,
+                tops,
+                totals,
+                a_part,
+                words,
+                b_part,
+                tiles,
+                of_queries,
+                of_keys,
+                of_values,
+                keys,
+                values,
+                start,
+                step,
+                into,
+                done,
+            )
+        again = kept(thread) & last  # so that nothing computed before is kept for the edges
+        go_along_edges(
+            sums,
+            scores,
+            tops,
+            totals,
+            a_part,
+            words,
+            b_part,
+            tiles,
+            of_queries,
+            of_keys,
+            of_values,
+            queries,
+            keys,
+            values,
+            again,
+            done,
+        )
+        cuda.syncthreads()
+        place = warp // 2 * numbers + lane
+        if warp % 2 == 1:
+            share(room, place, sums, tops, totals)
+        cuda.syncthreads()
+        if warp % 2 == 0:
+            merge(room, place, sums, tops, totals)
+            row, column = top + warp // 2 * ROWS + lane // 4, cuda.blockIdx.y * SPAN + lane % 4 * 2
+            put(out, (head * length + row) * depth + column, sums, depth, length - row, depth - column)
+
+    return attention
+
+
+def make(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
+    if dtype.name in ON_TENSOR_CORES:
+        return make_on_tensor_cores(dtype, block)
+    return numba_cuda_online.make(dtype, block)
+
+
+def resident_threads(dtype: DType) -> int:
+    """Return how many threads have to fit on a multiprocessor: with fewer, each has more registers."""
+    return 256 if dtype.name in ON_TENSOR_CORES else numba_cuda_online.KERNEL.resident_threads(dtype)
+
+
+def shared_bytes(dtype: DType, block: Block) -> int:
+    """Return the bytes of all tiles; the other kernel's have a fixed size."""
+    return Tiles(block[0]).size_bytes if dtype.name in ON_TENSOR_CORES else 0
+
+
+KERNEL = CudaKernel(make, TILED_ROWS, resident_threads=resident_threads, dynamic_shared_bytes=shared_bytes)
+build = KERNEL.build
