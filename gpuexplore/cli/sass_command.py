@@ -145,7 +145,8 @@ def _print_bound(bound: InstructionBound, full: Occupancy) -> None:
         share = bound.share_of_peak and f", {format_percent(bound.share_of_peak)} of the peak of its units"
         print(f"upper bound: {format_flop_per_s(bound.flop_per_s)}{share or ''}")
     if bound.roofline_flop_per_s is not None:
-        print(f"roofline at this shape: {format_flop_per_s(bound.roofline_flop_per_s)}")
+        rate = format_flop_per_s(bound.roofline_flop_per_s)
+        print(f"roofline at this shape, unless its arrays stay in the caches: {rate}")
     if bound.bytes_per_s is not None:
         print(f"upper bound: {format_bytes_per_s(bound.bytes_per_s)} from device memory")
     print(f"{bound.evidence}." if bound.evidence else "no bound follows: nothing is computed or loaded in a loop")

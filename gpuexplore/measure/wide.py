@@ -95,8 +95,9 @@ class Wide(NDArrayOperatorsMixin):
             return _sums_of_neighbours(*inputs, **named)
         made = self._by_torch(ufunc, inputs, named)
         if out is not None:
-            out[0].there.copy_(made)
-            return out[0]  # type: ignore[no-any-return]
+            (overwritten,) = out
+            overwritten.there.copy_(made)
+            return Wide(overwritten.there)
         return Wide(made)
 
     def __array_function__(self, function: Any, types: Any, given: Any, named: Any) -> "Wide":

@@ -10,6 +10,7 @@ each tile; more than 64 columns are further blocks, which compute the scores aga
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,48 +74,53 @@ class Tiles:
 
 def score_multiplier(name: str) -> Any:
     """Return a device function that adds the product of a warp's queries and half a tile of keys to its scores."""
-    multiply_add, queries, keys = multiplier(name, DOWN, ACROSS), [], []
-    for step in range(STEPS):
-        queries.append(fragment_loader([(step, i * 16 * SPAN) for i in range(DOWN)], transposed=False))
-        keys.append(fragment_loader([(step, pair * 16 * SPAN) for pair in range(ACROSS // 2)], transposed=False))
-    (queries_0, queries_1, queries_2, queries_3), (keys_0, keys_1, keys_2, keys_3) = queries, keys
+    multiply_add = multiplier(name, DOWN, ACROSS)
 
-    @inlined
-    def multiply(scores, a_part, b_part, tiles, of_queries, of_keys):
-        queries_0(a_part, tiles, of_queries, 0)
-        keys_0(b_part, tiles, of_keys, 0)
-        multiply_add(scores, 0, a_part, 0, b_part, 0)
-        queries_1(a_part, tiles, of_queries, 0)
-        keys_1(b_part, tiles, of_keys, 0)
-        multiply_add(scores, 0, a_part, 0, b_part, 0)
-        queries_2(a_part, tiles, of_queries, 0)
-        keys_2(b_part, tiles, of_keys, 0)
-        multiply_add(scores, 0, a_part, 0, b_part, 0)
-        queries_3(a_part, tiles, of_queries, 0)
-        keys_3(b_part, tiles, of_keys, 0)
-        multiply_add(scores, 0, a_part, 0, b_part, 0)
+    def part(step: int) -> Any:
+        load_queries = fragment_loader([(step, i * 16 * SPAN) for i in range(DOWN)], transposed=False)
+        load_keys = fragment_loader([(step, pair * 16 * SPAN) for pair in range(ACROSS // 2)], transposed=False)
 
-    return multiply
+        @inlined
+        def multiply(scores, fragments, tiles, places):
+            (a_part, _, b_part), (of_queries, of_keys, _) = fragments, places
+            load_queries(a_part, tiles, of_queries, 0)
+            load_keys(b_part, tiles, of_keys, 0)
+            multiply_add(scores, 0, a_part, 0, b_part, 0)
+
+        return multiply
+
+    return in_turn(part)
 
 
 def value_multiplier(name: str) -> Any:
     """Return a device function that adds the product of a warp's weights and half a tile of values to its sums."""
     multiply_add = multiplier(name, DOWN, ACROSS)
-    load_0, load_1, load_2, load_3 = (
-        fragment_loader([(place, step * 16 * SPAN) for place in range(PLACES)], transposed=True)
-        for step in range(STEPS)
-    )
+
+    def part(step: int) -> Any:
+        load_values = fragment_loader([(place, step * 16 * SPAN) for place in range(PLACES)], transposed=True)
+        first = step * A_FRAGMENTS
+
+        @inlined
+        def multiply(sums, fragments, tiles, places):
+            (_, words, b_part), (_, _, of_values) = fragments, places
+            load_values(b_part, tiles, of_values, 0)
+            multiply_add(sums, 0, words, first, b_part, 0)
+
+        return multiply
+
+    return in_turn(part)
+
+
+def in_turn(part: Callable[[int], Any]) -> Any:
+    """Return a device function that multiplies the STEPS parts of half a tile, one after the other."""
+    first, second, third, last = map(part, range(STEPS))
 
     @inlined
-    def multiply(sums, words, b_part, tiles, of_values):
-        load_0(b_part, tiles, of_values, 0)
-        multiply_add(sums, 0, words, 0, b_part, 0)
-        load_1(b_part, tiles, of_values, 0)
-        multiply_add(sums, 0, words, DOWN * 4, b_part, 0)
-        load_2(b_part, tiles, of_values, 0)
-        multiply_add(sums, 0, words, 2 * DOWN * 4, b_part, 0)
-        load_3(b_part, tiles, of_values, 0)
-        multiply_add(sums, 0, words, 3 * DOWN * 4, b_part, 0)
+    def multiply(sums, fragments, tiles, places):
+        first(sums, fragments, tiles, places)
+        second(sums, fragments, tiles, places)
+        third(sums, fragments, tiles, places)
+        last(sums, fragments, tiles, places)
 
     return multiply
 
@@ -124,7 +130,8 @@ def place_finder(tiles_of: Tiles) -> Any:
     to_keys, to_values = tiles_of.keys, tiles_of.values
 
     @inlined
-    def find(of_queries, of_keys, of_values, lane, warp):
+    def find(places, lane, warp):
+        of_queries, of_keys, of_values = places
         rows, half = warp // 2 * ROWS * SPAN, warp % 2 * SPAN * SPAN
         line, key = lane % 16, lane // 16 * 8 + lane % 8
         for place in range(PLACES):
@@ -147,25 +154,9 @@ def whole_tiles(name: str, tiles_of: Tiles) -> Any:
     to_keys, to_values = tiles_of.keys, tiles_of.values
 
     @inlined
-    def go(
-        sums,
-        scores,
-        tops,
-        totals,
-        a_part,
-        words,
-        b_part,
-        tiles,
-        of_queries,
-        of_keys,
-        of_values,
-        k,
-        v,
-        start,
-        step,
-        into,
-        end,
-    ):
+    def go(rows_of_lane, fragments, tiles, places, arrays, copies, end):
+        (sums, scores, tops, totals), (_, words, _) = rows_of_lane, fragments
+        (k, v), (start, step, into) = arrays, copies
         depth, scale = k.shape[1], scale_of(k.shape[1])
         for key in range(0, end, KEYS):
             wait_for_copies(0)
@@ -173,7 +164,7 @@ def whole_tiles(name: str, tiles_of: Tiles) -> Any:
             copy(tiles, to_values + into, v, start + key * depth, step)
             commit_copies()
             clear(scores, SUMS)
-            score(scores, a_part, b_part, tiles, of_queries, of_keys)
+            score(scores, fragments, tiles, places)
             weigh(scores, sums, tops, totals, scale)
             pack(words, scores, tiles)
             wait_for_copies(0)
@@ -181,7 +172,7 @@ def whole_tiles(name: str, tiles_of: Tiles) -> Any:
             following = min(key + KEYS, end - KEYS)  # the last comes again, as nobody reads it
             copy(tiles, to_keys + into, k, start + following * depth, step)
             commit_copies()
-            mix(sums, words, b_part, tiles, of_values)
+            mix(sums, fragments, tiles, places)
         wait_for_copies(0)
 
     return go
@@ -235,9 +226,8 @@ def edge_tiles(name: str, tiles_of: Tiles) -> Any:
     copy_rows, copy_keys = edge_copier(rows, threads), edge_copier(KEYS, threads)
 
     @inlined
-    def go(
-        sums, scores, tops, totals, a_part, words, b_part, tiles, of_queries, of_keys, of_values, q, k, v, thread, start
-    ):
+    def go(rows_of_lane, fragments, tiles, places, arrays, thread, start):
+        (sums, scores, tops, totals), (_, words, _), (q, k, v) = rows_of_lane, fragments, arrays
         (length, depth), scale, warp, left = k.shape, scale_of(k.shape[1]), thread // WARP, cuda.blockIdx.y * SPAN
         half, top = warp % 2 * SPAN, cuda.blockIdx.x % (-(-length // SPAN) * SPAN // rows) * rows
         key, term = start, 0
@@ -255,99 +245,62 @@ def edge_tiles(name: str, tiles_of: Tiles) -> Any:
             commit_copies()
             wait_for_copies(1)
             cuda.syncthreads()
-            score(scores, a_part, b_part, tiles, of_queries, of_keys)
+            score(scores, fragments, tiles, places)
             if term >= depth:
                 hide(scores, length - key - half - thread % 4 * 2)
                 weigh(scores, sums, tops, totals, scale)
                 pack(words, scores, tiles)
                 wait_for_copies(0)
                 cuda.syncthreads()
-                mix(sums, words, b_part, tiles, of_values)
+                mix(sums, fragments, tiles, places)
                 key, term = key + KEYS, 0
 
     return go
 
 
-def make_on_tensor_cores(dtype: DType, block: Block) -> Kernel:
-    """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
-    element, threads, name = dtype.storage, block[0], dtype.name
-    tiles_of, last, sweep = Tiles(threads), threads - 1, threads // CHUNKS
-    rows, to_keys = tiles_of.rows, tiles_of.keys
-    find_places, go, go_along_edges = place_finder(tiles_of), whole_tiles(name, tiles_of), edge_tiles(name, tiles_of)
-    copy_rows, copy = edge_copier(rows, threads), tile_copier(threads)
-    share, merge, put = sharer(DOWN, ACROSS), merger(DOWN, ACROSS), storer(DOWN, ACROSS)
-    numbers, exchange = exchanged(DOWN, ACROSS) * WARP, np.dtype(np.float32)
+@inlined
+def reserve() -> Any:
+    """Return what a lane keeps of its rows, its fragments, and where in the tiles it loads them from."""
+    sums, scores = cuda.local.array(SUMS, np.float32), cuda.local.array(SUMS, np.float32)
+    tops, totals = cuda.local.array(LANE_ROWS, np.float32), cuda.local.array(LANE_ROWS, np.float32)
+    a_part, words = cuda.local.array(A_FRAGMENTS, np.uint32), cuda.local.array(WEIGHTS, np.uint32)
+    b_part = cuda.local.array(B_FRAGMENTS, np.uint32)
+    of_queries, of_keys = cuda.local.array(PLACES, np.int32), cuda.local.array(PLACES, np.int32)
+    of_values = cuda.local.array(PLACES, np.int32)
+    return (sums, scores, tops, totals), (a_part, words, b_part), (of_queries, of_keys, of_values)
 
-    def attention(q, k, v, out):
-        tiles = cuda.shared.array(0, element, ALIGNMENT)
-        room = cuda.shared.array(0, exchange, ALIGNMENT)  # where the tiles were
-        sums, scores = cuda.local.array(SUMS, np.float32), cuda.local.array(SUMS, np.float32)
-        tops, totals = cuda.local.array(LANE_ROWS, np.float32), cuda.local.array(LANE_ROWS, np.float32)
-        a_part, words = cuda.local.array(A_FRAGMENTS, np.uint32), cuda.local.array(WEIGHTS, np.uint32)
-        b_part = cuda.local.array(B_FRAGMENTS, np.uint32)
-        of_queries, of_keys = cuda.local.array(PLACES, np.int32), cuda.local.array(PLACES, np.int32)
-        of_values = cuda.local.array(PLACES, np.int32)
-        thread = cuda.threadIdx.x & last  # & says that it is not negative
-        (heads, length, depth), lane, warp = q.shape[1:], thread % WARP, thread // WARP
-        blocks = (length + SPAN - 1) // SPAN * SPAN // rows
-        head, top = cuda.blockIdx.x // blocks, cuda.blockIdx.x % blocks * rows
-        queries, keys, values = (
-            q[head // heads, head % heads],
-            k[head // heads, head % heads],
-            v[head // heads, head % heads],
-        )
-        find_places(of_queries, of_keys, of_values, lane, warp)
-        clear(sums, SUMS)
-        clear(totals, LANE_ROWS)
-        for row in range(LANE_ROWS):
-            tops[row] = LOWEST
-        done = 0
+
+def whole_tiles_starter(name: str, tiles_of: Tiles) -> Any:
+    """Return a device function that goes along whole tiles, where that can be done, and returns the key behind them."""
+    threads, to_keys, sweep = tiles_of.threads, tiles_of.keys, tiles_of.threads // CHUNKS
+    go, copy_rows, copy = whole_tiles(name, tiles_of), edge_copier(tiles_of.rows, threads), tile_copier(threads)
+
+    @inlined
+    def start_and_go(rows_of_lane, fragments, tiles, places, arrays, thread, top):
+        q, k, v = arrays
+        (length, depth), done = q.shape, 0
         if depth <= SPAN and depth % VECTOR == 0 and length >= KEYS:
             line, chunk, done = thread // CHUNKS, thread % CHUNKS, length // KEYS * KEYS
             start = kept(line * depth + min(chunk * VECTOR, depth - VECTOR))
             step = np.uint32(depth * sweep)
             into = kept((line * CHUNKS + (chunk ^ line % 8)) * VECTOR)
-            copy_rows(tiles, 0, thread, queries, top, 0)
-            copy(tiles, to_keys + into, keys, start, step)
+            copy_rows(tiles, 0, thread, q, top, 0)
+            copy(tiles, to_keys + into, k, start, step)
             commit_copies()
-            go(
-                sums,
-                scores,
-                tops,
-                totals,
-                a_part,
-                words,
-                b_part,
-                tiles,
-                of_queries,
-                of_keys,
-                of_values,
-                keys,
-                values,
-                start,
-                step,
-                into,
-                done,
-            )
-        again = kept(thread) & last  # so that nothing computed before is kept for the edges
-        go_along_edges(
-            sums,
-            scores,
-            tops,
-            totals,
-            a_part,
-            words,
-            b_part,
-            tiles,
-            of_queries,
-            of_keys,
-            of_values,
-            queries,
-            keys,
-            values,
-            again,
-            done,
-        )
+            go(rows_of_lane, fragments, tiles, places, (k, v), (start, step, into), done)
+        return done
+
+    return start_and_go
+
+
+def finisher() -> Any:
+    """Return a device function that merges what two warps have of the same rows, in `room`, and stores it."""
+    share, merge, put = sharer(DOWN, ACROSS), merger(DOWN, ACROSS), storer(DOWN, ACROSS)
+    numbers = exchanged(DOWN, ACROSS) * WARP
+
+    @inlined
+    def finish(out, room, rows_of_lane, head, top, lane, warp):
+        (sums, _, tops, totals), (length, depth) = rows_of_lane, out.shape[2:]
         cuda.syncthreads()
         place = warp // 2 * numbers + lane
         if warp % 2 == 1:
@@ -357,6 +310,36 @@ def make_on_tensor_cores(dtype: DType, block: Block) -> Kernel:
             merge(room, place, sums, tops, totals)
             row, column = top + warp // 2 * ROWS + lane // 4, cuda.blockIdx.y * SPAN + lane % 4 * 2
             put(out, (head * length + row) * depth + column, sums, depth, length - row, depth - column)
+
+    return finish
+
+
+def make_on_tensor_cores(dtype: DType, block: Block) -> Kernel:
+    """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
+    element, threads, name = dtype.storage, block[0], dtype.name
+    tiles_of, last, exchange = Tiles(threads), threads - 1, np.dtype(np.float32)
+    rows, find_places, finish = tiles_of.rows, place_finder(tiles_of), finisher()
+    go_along_whole_tiles, go_along_edges = whole_tiles_starter(name, tiles_of), edge_tiles(name, tiles_of)
+
+    def attention(q, k, v, out):
+        tiles = cuda.shared.array(0, element, ALIGNMENT)
+        room = cuda.shared.array(0, exchange, ALIGNMENT)  # where the tiles were
+        rows_of_lane, fragments, places = reserve()
+        (sums, _, tops, totals), thread = rows_of_lane, cuda.threadIdx.x & last  # & says that it is not negative
+        (heads, length, _), lane, warp = q.shape[1:], thread % WARP, thread // WARP
+        blocks = (length + SPAN - 1) // SPAN * SPAN // rows
+        head, top = cuda.blockIdx.x // blocks, cuda.blockIdx.x % blocks * rows
+        b, h = head // heads, head % heads
+        find_places(places, lane, warp)
+        clear(sums, SUMS)
+        clear(totals, LANE_ROWS)
+        for row in range(LANE_ROWS):
+            tops[row] = LOWEST
+        arrays = q[b, h], k[b, h], v[b, h]
+        done = go_along_whole_tiles(rows_of_lane, fragments, tiles, places, arrays, thread, top)
+        again = kept(thread) & last  # so that nothing computed before is kept for the edges
+        go_along_edges(rows_of_lane, fragments, tiles, places, arrays, again, done)
+        finish(out, room, rows_of_lane, head, top, lane, warp)
 
     return attention
 

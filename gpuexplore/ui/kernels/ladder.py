@@ -161,8 +161,9 @@ def _show_bounds(choice: KernelChoice, bounds: Sequence[RungBound]) -> None:
     of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.shape, choice.gpu.key)
     show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
     st.caption(
-        f"At the rated clock of {choice.gpu.name} no run is faster: what each kernel's main loop allows at most. "
-        "Memory, bank conflicts, barriers and edges come on top. A bound, not a measurement."
+        f"At the rated clock of {choice.gpu.name} no run is faster unless its arrays stay in the caches: what each "
+        "kernel's main loop and the roofline of the shape allow at most. Cache misses, bank conflicts, barriers and "
+        "edges come on top. A bound, not a measurement."
     )
 
 

@@ -67,7 +67,7 @@ def _show_bound(facts: LoopFacts, bound: InstructionBound) -> None:
     figures = {
         "Upper bound": (
             at_most,
-            "At the rated clock no run of this machine code is faster. A bound, not a measurement",
+            "At the rated clock no run of this code is faster unless its arrays stay in the caches. Not a measurement",
         ),
         "Roofline": (
             format_flop_per_s(bound.roofline_flop_per_s) if bound.roofline_flop_per_s else "–",
