@@ -45,7 +45,7 @@ def read(array: Any, totals: Any) -> None:
     """Read all elements; each thread adds up those it read."""
     thread = cuda.grid(1)
     if thread < totals.size:
-        total = totals[thread] - totals[thread]
+        total = totals.dtype.type(0)
         for place in range(thread, array.size, cuda.gridsize(1)):
             total += array[place]
         totals[thread] = total

@@ -121,6 +121,7 @@ def flusher(device: str, size_bytes: int) -> Call:
     overwritten, kept = cuda.device_array(count, np.float32), cuda.device_array(count, np.float32)
     threads = min(count, FLUSH_BLOCKS * FLUSH_THREADS)
     totals, launch = cuda.device_array(threads, np.float32), (-(-threads // FLUSH_THREADS), FLUSH_THREADS)
+    cuda_kernels.overwrite[launch](kept)  # or it would add up whatever lay there
 
     def flush() -> None:
         cuda_kernels.overwrite[launch](overwritten)

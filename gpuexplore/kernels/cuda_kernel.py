@@ -15,8 +15,6 @@ from gpuexplore.backends.quiet_cuda import cuda
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.geometry import Block, Geometry
 
-SHARED_BYTES_FOR_ALL = 49152  # of a block; a kernel that takes more has to ask for it
-
 Kernel = Callable[..., None]
 # a call of a device function would make Numba compile it for the GPU at hand, if there is one
 inlined: Callable[[Callable[..., Any]], Callable[..., Any]] = cuda.jit(device=True, inline="always")
@@ -57,7 +55,7 @@ class CudaKernel:
         arrays = [array.reshape(array.size) if self.flat else array for array in (*inputs, out)]
         shared_bytes, dispatcher = self.dynamic_shared_bytes(dtype, chosen), _compiled(self, dtype, chosen)
         configured = dispatcher[launch.grid, launch.block, 0, shared_bytes]
-        if shared_bytes <= SHARED_BYTES_FOR_ALL or config.ENABLE_CUDASIM:
+        if not shared_bytes or config.ENABLE_CUDASIM:
             return lambda: configured(*arrays)
         return _asking_first(lambda: configured(*arrays), lambda: allow_shared(dispatcher, arrays, shared_bytes))
 
@@ -80,7 +78,10 @@ def _asking_first(launch: Callable[[], object], ask: Callable[[], object]) -> Ca
 
 
 def allow_shared(dispatcher: Any, arrays: Sequence[Any], size_bytes: int) -> None:
-    """Let the kernel for these arrays have so much dynamic shared memory: numba-cuda never asks the driver for it."""
+    """Let the kernel for these arrays have so much dynamic shared memory: numba-cuda never asks the driver for it.
+
+    It has to be asked for from 48 KiB on, and arrays of fixed size count among them.
+    """
     from cuda.bindings.driver import CUfunction_attribute  # on a machine with a GPU only
     from numba.cuda.cudadrv.driver import driver
 

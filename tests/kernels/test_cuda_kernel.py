@@ -51,18 +51,26 @@ class Dispatcher:
         return SimpleNamespace(_codelibrary=SimpleNamespace(get_cufunc=lambda: function))
 
 
-@pytest.mark.parametrize(("name", "shared_bytes"), [("tensorcore", 98304), ("wgmma", 98304), ("vector", 0)])
-def test_more_than_48_kib_of_shared_memory_are_asked_for_before_the_first_launch(monkeypatch, name, shared_bytes):
-    matmul, dispatcher = OPERATIONS["matmul"], Dispatcher()
+@pytest.mark.parametrize(
+    ("operation", "name", "block", "shared_bytes"),
+    [
+        ("matmul", "tensorcore", (16, 16), 98304),
+        ("matmul", "wgmma", (16, 16), 98304),
+        ("matmul", "vector", (16, 16), 0),
+        ("conv2d", "tensorcore", (8, 8), 49152),  # 48 KiB, and arrays of fixed size beside them
+    ],
+)
+def test_dynamic_shared_memory_is_asked_for_before_the_first_launch(monkeypatch, operation, name, block, shared_bytes):
+    operation, dispatcher = OPERATIONS[operation], Dispatcher()
     monkeypatch.setattr("gpuexplore.kernels.cuda_kernel._compiled", lambda *_: dispatcher)
     stand_in = SimpleNamespace(cuKernelSetAttribute=lambda what, *rest: dispatcher.log.append((what.name, *rest)))
     monkeypatch.setattr("numba.cuda.cudadrv.driver.driver", stand_in)
-    a = np.zeros((300, 300), np.uint16)
+    a = np.zeros((300, 300) if operation.name == "matmul" else (1, 1, 300, 300), np.uint16)
 
-    run = load_build(matmul, matmul.implementation_named(f"numba-cuda-{name}"))((a, a), a, DTYPES["bf16"])
+    run = load_build(operation, operation.implementation_named(f"numba-cuda-{name}"))((a, a), a, DTYPES["bf16"], block)
     run()
     run()
 
-    launch = (dispatcher.log[-1][0], (16, 16, 1), 0, shared_bytes)
+    launch = (dispatcher.log[-1][0], (*block, 1), 0, shared_bytes)
     asked = ("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", shared_bytes, (a.shape,) * 3, 1)
     assert dispatcher.log == ([asked] if shared_bytes else []) + [launch, launch]

@@ -1,5 +1,6 @@
 """Addresses of array elements in the LLVM code of intrinsics: an index counts along the rows, and is never negative."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -19,6 +20,14 @@ def element_pointer(context: Any, builder: Any, array: Typed, index: Any) -> Any
     """Return the pointer to element `index`."""
     kind, value = array
     return builder.gep(context.make_array(kind)(context, builder, value).data, [index])
+
+
+def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
+    """Return the vector of some elements of one type."""
+    value = ir.Constant(ir.VectorType(elements[0].type, len(elements)), ir.Undefined)
+    for i, element in enumerate(elements):
+        value = builder.insert_element(value, element, ir.Constant(_I32, i))
+    return value
 
 
 def shared_address(context: Any, builder: Any, array: Typed, index: Any) -> Any:

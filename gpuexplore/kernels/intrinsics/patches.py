@@ -1,9 +1,9 @@
-"""Numbers of a convolution's input on their way to a tile: loaded where there are any, zeros where there are not.
+"""Numbers of a convolution's input on their way to a tile: loaded where there are any, zeros in the padding.
 
-Which lines and places of a neighbourhood a pixel of the output has is told by bits of half a 32-bit word: bit y where
-line y lies outside of the image, bit REACH + x where place x does; a neighbour has the other half. A term asks for one
-of each, so one AND answers. The numbers, of 16 bits, wait in registers of 32: as halves of one they would have to be
-put together before they are there.
+A pixel of the output has a padding mask of 16 bits: bit y is set where line y of the filter's window lies in the
+padding, bit MAX_R + x where its column x does; two pixels share a word. A tap of the window has the bits of its line
+and its column, in both halves: where the AND of the two is not 0, the number is not loaded. The numbers, of 16 bits,
+wait in registers of 32: as halves of one they would have to be put together before they are there.
 """
 
 from dataclasses import dataclass
@@ -13,24 +13,21 @@ import numpy as np
 from numba import config
 
 NUMBER_BYTES = 2
-REACH = 7  # lines and places of the largest neighbourhood that the bits tell of
-
-
+MAX_R = 7  # lines of the largest window whose padding the masks tell of
+PIXELS = 4  # neighbours of an image that a thread loads together
 _HALVES = 0xFFFF, 0xFFFF0000  # of a word
 
 
 @dataclass(frozen=True)
 class Share:
-    """What a thread loads of a tile of patches: pixels in groups of neighbours, of a term of each part of the channels.
+    """What a thread loads of a tile of patches: groups of neighbours, of a term of each part of the channels.
 
     Attributes:
-        groups: of neighbours.
-        pixels: of a group.
+        groups: of PIXELS pixels.
         part: elements of the tile from one part of the channels to the next.
     """
 
     groups: int
-    pixels: int
     part: int
 
 
@@ -41,14 +38,14 @@ if config.ENABLE_CUDASIM:
         """Return the function that loads a thread's share of some parts into registers.
 
         Its arguments: the registers, the array, where in it the first pixel of each group lies in the first part, how
-        far apart the parts are, the bits that the term asks for, in both halves, and those of each two pixels.
+        far apart the parts are, the bits of the tap, and the masks, a word for two pixels.
         """
 
-        def load(staged: Any, source: Any, places: Any, apart: Any, asked: Any, outside: Any) -> None:
+        def load(staged: Any, source: Any, places: Any, part_stride: Any, tap_bits: Any, masks: Any) -> None:
             for at, (part, group, j) in enumerate(_spots(share, parts)):
-                pixel = group * share.pixels + j
-                exists = not int(asked) & int(outside[pixel // 2]) & _HALVES[pixel % 2]
-                place = int(places[group]) + part * int(apart) + j
+                pixel = group * PIXELS + j
+                exists = not int(tap_bits) & int(masks[pixel // 2]) & _HALVES[pixel % 2]
+                place = int(places[group]) + part * int(part_stride) + j
                 staged[at] = read(source, place).view(np.uint16) if exists else 0
 
         return load
@@ -67,49 +64,51 @@ if config.ENABLE_CUDASIM:
         return fill
 
     def _spots(share: Share, parts: tuple[int, ...]) -> list[tuple[int, int, int]]:
-        return [(part, group, j) for part in parts for group in range(share.groups) for j in range(share.pixels)]
+        return [(part, group, j) for part in parts for group in range(share.groups) for j in range(PIXELS)]
 
 else:
     from llvmlite import ir
     from numba.cuda import types
     from numba.cuda.extending import intrinsic
 
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer, global_address, int64
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, global_address, int64, vector_of
 
-    _I32, _I64 = ir.IntType(32), ir.IntType(64)
+    _NUMBER, _I32, _I64 = ir.IntType(8 * NUMBER_BYTES), ir.IntType(32), ir.IntType(64)
 
     def patch_loader(share: Share, parts: tuple[int, ...]) -> Any:
         """Return the function that loads a thread's share of some parts into registers.
 
         Its arguments: the registers, the array, where in it the first pixel of each group lies in the first part, how
-        far apart the parts are, the bits that the term asks for, in both halves, and those of each two pixels.
+        far apart the parts are, the bits of the tap, and the masks, a word for two pixels.
         """
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            staged, source, places, (_, apart), (_, asked), outside = zip(signature.args, arguments, strict=True)
-            count, loads = share.groups * share.pixels, [_assembly(len(parts), half) for half in _HALVES]
+            staged, source, places, (_, part_stride), (_, tap_bits), masks = zip(signature.args, arguments, strict=True)
+            count, loads = share.groups * PIXELS, [_assembly(len(parts), half) for half in _HALVES]
             for group in range(share.groups):
                 start = builder.load(element_pointer(context, builder, places, int64(group)))
-                spots = [builder.add(start, builder.mul(apart, ir.Constant(_I32, part))) for part in parts]
+                spots = [builder.add(start, builder.mul(part_stride, ir.Constant(_I32, part))) for part in parts]
                 addresses = [global_address(context, builder, source, builder.sext(spot, _I64)) for spot in spots]
-                for j in range(group * share.pixels, (group + 1) * share.pixels):
-                    bits = builder.load(element_pointer(context, builder, outside, int64(j // 2)))
-                    further = int64(j % share.pixels * NUMBER_BYTES)
+                for j in range(group * PIXELS, (group + 1) * PIXELS):
+                    bits = builder.load(element_pointer(context, builder, masks, int64(j // 2)))
+                    further = int64(j % PIXELS * NUMBER_BYTES)
                     spots = [builder.add(address, further) for address in addresses]
-                    found = builder.call(loads[j % 2], [*spots, asked, bits])
+                    found = builder.call(loads[j % 2], [*spots, tap_bits, bits])
                     for part in range(len(parts)):
                         into = element_pointer(context, builder, staged, int64(part * count + j))
                         builder.store(builder.extract_value(found, part), into)
             return context.get_dummy_value()
 
         @intrinsic
-        def load(_typing: Any, staged: Any, source: Any, places: Any, apart: Any, asked: Any, outside: Any) -> Any:
-            return types.void(staged, source, places, types.int32, types.int32, outside), emit
+        def load(
+            _typing: Any, staged: Any, source: Any, places: Any, part_stride: Any, tap_bits: Any, masks: Any
+        ) -> Any:
+            return types.void(staged, source, places, types.int32, types.int32, masks), emit
 
         return load
 
     def _assembly(count: int, half: int) -> Any:
-        """Return the PTX that loads so many numbers, with no branch; zeros if a bit of a half is asked for and set."""
+        """Return the PTX that loads so many numbers, with no branch; zeros where the tap is in the padding."""
         results, addresses = [f"${i}" for i in range(count)], [f"${count + i}" for i in range(count)]
         lines = [
             ".reg .pred %exists; .reg .b32 %missing;",
@@ -139,12 +138,12 @@ else:
                 for group in range(share.groups):
                     found = builder.sext(builder.load(element_pointer(context, builder, into, int64(group))), _I64)
                     place = builder.add(builder.add(first, found), int64(part * share.part))
-                    spots = [element_pointer(context, builder, staged, int64(at + j)) for j in range(share.pixels)]
-                    vector = _joined(builder, [builder.load(spot) for spot in spots])
+                    spots = [element_pointer(context, builder, staged, int64(at + j)) for j in range(PIXELS)]
+                    vector = vector_of(builder, [builder.trunc(builder.load(spot), _NUMBER) for spot in spots])
                     pointer = element_pointer(context, builder, tile, place)
                     target = builder.bitcast(pointer, vector.type.as_pointer())
-                    builder.store(vector, target, align=share.pixels * NUMBER_BYTES)
-                    at += share.pixels
+                    builder.store(vector, target, align=PIXELS * NUMBER_BYTES)
+                    at += PIXELS
             return context.get_dummy_value()
 
         @intrinsic
@@ -153,13 +152,5 @@ else:
 
         return fill
 
-    def _joined(builder: Any, numbers: list[Any]) -> Any:
-        """Return the vector of numbers that each wait in a register of 32 bits."""
-        element = ir.IntType(8 * NUMBER_BYTES)
-        value = ir.Constant(ir.VectorType(element, len(numbers)), ir.Undefined)
-        for i, number in enumerate(numbers):
-            value = builder.insert_element(value, builder.trunc(number, element), ir.Constant(_I32, i))
-        return value
 
-
-__all__ = ["REACH", "Share", "patch_filler", "patch_loader"]
+__all__ = ["MAX_R", "PIXELS", "Share", "patch_filler", "patch_loader"]

@@ -33,15 +33,15 @@ if config.ENABLE_CUDASIM:
 
         `start`: the element of pixel 0 of the lane's first row in an image, `place`: the lane's first pixel, counted
         from there through the images behind, of which `end` is the first that is not there. An image has `plane`
-        pixels, the next lies `apart` elements behind, and `below` rows are left. Pixels of even planes go in pairs.
+        pixels, the next lies `stride` elements behind, and `below` rows are left. Pixels of even planes go in pairs.
         """
 
-        def store(out: Any, sums: Any, start: Any, place: Any, end: Any, plane: Any, apart: Any, below: Any) -> None:
+        def store(out: Any, sums: Any, start: Any, place: Any, end: Any, plane: Any, stride: Any, below: Any) -> None:
             for i, j, each in product(range(2 * down), range(across), range(2)):
                 at = place + j * COLUMNS + each
                 if i * ROWS < below and at < end:
                     held = sums[(i // 2 * across + j) * 4 + i % 2 * 2 + each]
-                    into = start + at // plane * apart + at % plane + i * ROWS * plane
+                    into = start + at // plane * stride + at % plane + i * ROWS * plane
                     write(out, into, narrow(held, out.dtype))
 
         return store
@@ -52,7 +52,7 @@ else:
     from numba.cuda.extending import intrinsic
 
     from gpuexplore.kernels.formats.numba_cuda import narrowed
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer, int64
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, int64, vector_of
 
     def storer(down: int, across: int) -> Any:
         """Return the function that stores the sums of so many products from element `start` of `out` on.
@@ -86,18 +86,18 @@ else:
 
         `start`: the element of pixel 0 of the lane's first row in an image, `place`: the lane's first pixel, counted
         from there through the images behind, of which `end` is the first that is not there. An image has `plane`
-        pixels, the next lies `apart` elements behind, and `below` rows are left. Pixels of even planes go in pairs.
+        pixels, the next lies `stride` elements behind, and `below` rows are left. Pixels of even planes go in pairs.
         """
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             out, sums, *_ = zip(signature.args, arguments, strict=True)
-            start, place, end, plane, apart, below = arguments[2:]
+            start, place, end, plane, stride, below = arguments[2:]
             even = builder.icmp_signed("==", builder.and_(plane, int64(1)), int64(0))
             columns = []
             for column in (j * COLUMNS + each for j in range(across) for each in range(2)):
                 at = builder.add(place, int64(column))
                 image, pixel = _divided(builder, at, plane)
-                into = builder.add(builder.add(start, builder.mul(image, apart)), pixel)
+                into = builder.add(builder.add(start, builder.mul(image, stride)), pixel)
                 columns.append((into, builder.icmp_signed("<", at, end)))
             for i in range(2 * down):
                 further = builder.mul(plane, int64(i * ROWS))
@@ -110,7 +110,7 @@ else:
 
         @intrinsic
         def store(
-            _typing: Any, out: Any, sums: Any, start: Any, place: Any, end: Any, plane: Any, apart: Any, below: Any
+            _typing: Any, out: Any, sums: Any, start: Any, place: Any, end: Any, plane: Any, stride: Any, below: Any
         ) -> Any:
             return types.void(out, sums, *[types.int64] * 6), emit
 
@@ -150,11 +150,8 @@ else:
                     builder.store(pair[1], builder.gep(start, [int64(1)]))
 
     def _store_together(builder: Any, start: Any, pair: list[Any], size_bytes: int) -> None:
-        kind = ir.VectorType(pair[0].type, 2)
-        value = ir.Constant(kind, ir.Undefined)
-        for i, element in enumerate(pair):
-            value = builder.insert_element(value, element, ir.Constant(ir.IntType(32), i))
-        builder.store(value, builder.bitcast(start, kind.as_pointer()), align=size_bytes)
+        vector = vector_of(builder, pair)
+        builder.store(vector, builder.bitcast(start, vector.type.as_pointer()), align=size_bytes)
 
     def _less(builder: Any, number: int, limit: Any) -> Any:
         return builder.icmp_signed("<", int64(number), limit)

@@ -82,7 +82,7 @@ else:
     from numba.cuda import types
     from numba.cuda.extending import intrinsic
 
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer
+    from gpuexplore.kernels.intrinsics.addresses import element_pointer, vector_of
 
     @intrinsic
     def read(_typing: Any, source: Any, at: Any) -> Any:
@@ -144,10 +144,7 @@ else:
             words = [builder.zext(element, _I32) for element in elements]
             pairs = zip(words[::2], words[1::2], strict=True)
             elements = [builder.or_(low, builder.shl(high, ir.Constant(_I32, 16))) for low, high in pairs]
-        value = ir.Constant(whole, ir.Undefined)
-        for i, element in enumerate(elements):
-            value = builder.insert_element(value, element, ir.Constant(_I32, i))
-        return value
+        return vector_of(builder, elements)
 
     @intrinsic
     def kept(_typing: Any, number: Any) -> Any:

@@ -25,7 +25,7 @@ THREAD_TILE = 8, 8  # rows and columns of sums a thread keeps in registers
 
 
 def _tiled(output: Lengths) -> Lengths:
-    """Return what tiles cover: a row for each channel, and a column for each number of all images of the batch."""
+    """Return what tiles cover: a row for each channel of the output, and a column for each pixel of the batch."""
     return output[1], output[0] * prod(output[2:])
 
 
@@ -119,8 +119,8 @@ OPERATION = Operation(
         ),
         by_numba_cuda(
             "numba_cuda_tensorcore",
-            "the same product on the tensor cores in bf16 and fp16: patches are read number by number, and 36 % of the "
-            f"main loop are HMMA ({NOT_RUN_YET})",
+            "the same product on the tensor cores in bf16 and fp16, weights by asynchronous copies: 36 % of the main "
+            f"loop are HMMA, where c is a multiple of 32, h x w of 4 and r at most 7 ({NOT_RUN_YET})",
             WARP_PATCH_TILES,
             name="numba-cuda-tensorcore",
             dtypes=ON_TENSOR_CORES,
@@ -160,6 +160,11 @@ OPERATION = Operation(
             "notebook-conv",
             Shape.of(b=1, c=3, h=224, w=224, o=64, r=3),
             "the notebook's first layer: 3 channels to 64 over a 224 × 224 image; try torch against torch-autotune",
+        ),
+        Preset(
+            "resnet-50",
+            Shape.of(b=64, c=256, h=14, w=14, o=256, r=3),
+            "ResNet-50's 3 × 3 layer of 256 channels, 64 images at a time: enough channels for tensor cores",
         ),
     ),
     problem=_problem,

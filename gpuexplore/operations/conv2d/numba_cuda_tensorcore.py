@@ -1,10 +1,10 @@
-"""The implicit product on tensor cores, as in numba-cuda-tensorcore of the matrix product.
+"""The implicit product on tensor cores, pipelined as in numba-cuda-tensorcore of the matrix product.
 
-The weights, (o, c·r²), are copied as A there; the patches, (c·r², b·h·w), are numbers that lie wherever the
-neighbourhood puts them, so each is loaded on its own while a tile is multiplied, and stored in the tile after it. A
-tile has terms of four parts of the channels: the same lines and places of the neighbourhood in each, so what is outside
-of the image is looked at once for four numbers. Channels that are no multiple of four parts, images that are no
-multiple of a thread's pixels and large neighbourhoods are read with a look at every number.
+The weights, (o, c·r²), are A there, and arrive by asynchronous copies. The patches, (c·r², b·h·w), are B: their numbers
+lie wherever the filter's window puts them, so they are gathered by 16-bit loads while a half of a tile is multiplied,
+and then stored in the tile that is multiplied three tiles later. A tile takes 8 terms from each quarter of the
+channels, with the same taps in each, so that one look at the padding serves four loads. Where the channels are no
+multiple of 32, the pixels of an image none of 4, or the window is wider than MAX_R, every number is looked at.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from gpuexplore.dtypes import DType
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
-from gpuexplore.kernels.intrinsics.patches import REACH, Share, patch_filler, patch_loader
+from gpuexplore.kernels.intrinsics.patches import MAX_R, PIXELS, Share, patch_filler, patch_loader
 from gpuexplore.kernels.intrinsics.sums import pixels_storer
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, kept, read, vector_length, write
 from gpuexplore.operations.conv2d import WARP_PATCH_TILES
@@ -39,19 +39,17 @@ from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
     tile_multiplier,
 )
 
-NEIGHBOURS = 4  # pixels that a thread loads of a term, or fewer
 LOWER, UPPER = (0, 1), (2, 3)  # parts of the channels that are loaded while a half of a tile is multiplied
-TAPS = REACH * REACH  # places of the largest neighbourhood
-EVERYWHERE = (1 << 2 * REACH) - 1  # bits of a pixel that no image has
+TAPS = MAX_R * MAX_R  # of the largest window
+ALL_MASKED = (1 << 2 * MAX_R) - 1  # bits of a pixel behind the last image
 MOST_NUMBERS = 2**31 - 1  # of an image batch whose places 32 bits hold
-OUTSIDE = -(2**30)  # a line above every image, however far down the neighbourhood reaches
+OUTSIDE = -(2**30)  # a line above every image, however far down the window reaches
 
 
 def share_of(tiling: StagedTiles) -> Share:
     """Return what a thread loads of a tile of patches."""
     numbers = tiling.columns * tiling.vector // tiling.threads
-    pixels = min(NEIGHBOURS, numbers)
-    return Share(groups=numbers // pixels, pixels=pixels, part=tiling.vector * tiling.columns)
+    return Share(groups=numbers // PIXELS, part=tiling.vector * tiling.columns)
 
 
 def patch_copier(tiling: StagedTiles) -> Any:
@@ -91,8 +89,8 @@ def by_number(tiling: StagedTiles, name: str) -> Any:
 
     @inlined
     def copy_pair(tiles, first, thread, arrays, pixel, top, term):
-        x, weights, (channels, r, k) = arrays
-        copy_a(tiles, first, thread, weights, (channels, k), top, term)
+        x, weights, (filters, r, k) = arrays
+        copy_a(tiles, first, thread, weights, (filters, k), top, term)
         copy_b(tiles, first + size_a, thread, x, r, pixel, term)
         commit_copies()
 
@@ -120,37 +118,37 @@ def start_finder(tiling: StagedTiles) -> Any:
     (loads, _), lines, vector = tiling.loads, tiling.threads // CHUNKS, tiling.vector
 
     @inlined
-    def find(starts, thread, top, channels, k):
+    def find(starts, thread, top, filters, k):
         line, chunk = thread // CHUNKS, thread % CHUNKS
         for load in range(loads):
-            starts[load] = kept(min(top + line + load * lines, channels - 1) * k + chunk * (k // CHUNKS))
+            starts[load] = kept(min(top + line + load * lines, filters - 1) * k + chunk * (k // CHUNKS))
         return kept((line * CHUNKS + (chunk ^ line // 2 % CHUNKS)) * vector)
 
     return find
 
 
 def pixel_finder(tiling: StagedTiles, share: Share) -> Any:
-    """Return a device function that finds which pixels a thread loads, and returns the place of its first term.
+    """Return a device function that finds which pixels a thread loads, and returns the tap of its first term.
 
-    `places` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `outside` one for each
-    two pixels; the place of a term is that in the neighbourhood, line by line.
+    `places` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `masks` one for each
+    two pixels; taps are counted line by line.
     """
-    (groups, pixels), (vector, b_chunks, size_a, turn) = (share.groups, share.pixels), places_of(tiling)
-    lanes, apart = tiling.columns // (groups * pixels), tiling.columns // groups
+    groups, vector, b_chunks, size_a, turn = share.groups, tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
+    lanes, group_stride = tiling.columns // (groups * PIXELS), tiling.columns // groups
 
     @inlined
-    def find(places, outside, into, x, r, thread, left):
+    def find(places, masks, into, x, r, thread, left):
         images, channels, height, width = x.shape
         plane, pad, term = height * width, r // 2, thread // lanes
         down, right = term // r % r - pad, term % r - pad
         turned = term * turn // 2 % 8
         for group in range(groups):
-            column = thread % lanes * pixels + group * apart
+            column = thread % lanes * PIXELS + group * group_stride
             at = left + column
             image, place = at // plane, at % plane
-            for j in range(0, pixels, 2):
-                both = outside_of(place + j, height, width, pad) | outside_of(place + j + 1, height, width, pad) << 16
-                outside[group * pixels // 2 + j // 2] = np.int32(both if at < images * plane else EVERYWHERE * 65537)
+            for j in range(0, PIXELS, 2):
+                both = mask_of(place + j, height, width, pad) | mask_of(place + j + 1, height, width, pad) << 16
+                masks[group * PIXELS // 2 + j // 2] = np.int32(both if at < images * plane else ALL_MASKED * 65537)
             first = (image * channels + term // (r * r)) * plane + place + down * width + right
             places[group] = np.int32(first if at < images * plane else 0)
             into[group] = kept(size_a + (term * b_chunks + (column // vector ^ turned)) * vector + column % vector)
@@ -160,62 +158,57 @@ def pixel_finder(tiling: StagedTiles, share: Share) -> Any:
 
 
 @inlined
-def outside_of(place, height, width, pad):
-    """Return the bits of the lines and places that the neighbourhood of a pixel does not have (see `patches`)."""
+def mask_of(place: Any, height: Any, width: Any, pad: Any) -> Any:
+    """Return the padding mask of a pixel (see `patches`)."""
     y, z, r = place // width, place % width, 2 * pad + 1
     lines = (1 << min(height + pad - y, r)) - (1 << max(pad - y, 0))
     places = (1 << min(width + pad - z, r)) - (1 << max(pad - z, 0))
-    return EVERYWHERE ^ (lines | places << REACH)
+    return ALL_MASKED ^ (lines | places << MAX_R)
 
 
-def places_of(tiling: StagedTiles) -> tuple[int, int, int, int]:
-    """Return what decides where a number of the patches lies in a pair of tiles."""
-    return tiling.vector, tiling.b_chunks, tiling.size_a, tiling.turn_b
+def tap_table_filler(tiling: StagedTiles) -> Any:
+    """Return a device function that writes what is needed of each tap of the window, with all threads.
 
-
-def neighbourhood_filler(tiling: StagedTiles) -> Any:
-    """Return a device function that writes down of all places of the neighbourhood, with all threads.
-
-    In `asked` what each asks for (see `patches`), in `further` how many elements a thread's next term lies behind, and
-    in `following` its place.
+    `tap_bits`: its bits (see `patches`); `steps`: how many elements behind it a thread's next term lies; `next_tap`:
+    the tap of that term.
     """
     threads, vector = tiling.threads, tiling.vector
 
     @inlined
-    def fill(asked, further, following, thread, x, r):
+    def fill(tap_bits, steps, next_tap, thread, x, r):
         _, _, height, width = x.shape
         for tap in range(thread, r * r, threads):
             term = tap + vector
             down, right = term // r % r - tap // r, term % r - tap % r
-            further[tap] = np.int32(term // (r * r) * (height * width) + down * width + right)
-            following[tap] = np.int32(term % (r * r))
-            asked[tap] = np.int32((1 << tap // r | 1 << REACH + tap % r) * 65537)
+            steps[tap] = np.int32(term // (r * r) * (height * width) + down * width + right)
+            next_tap[tap] = np.int32(term % (r * r))
+            tap_bits[tap] = np.int32((1 << tap // r | 1 << MAX_R + tap % r) * 65537)
         cuda.syncthreads()
 
     return fill
 
 
-def pixel_stepper(share: Share) -> Any:
-    """Return a device function that goes on to a thread's next term, and returns its place in the neighbourhood."""
+def term_stepper(share: Share) -> Any:
+    """Return a device function that goes on to a thread's next term, and returns its tap."""
     groups = share.groups
 
     @inlined
-    def go_on(places, further, following, tap):
+    def advance(places, steps, next_tap, tap):
         for group in range(groups):
-            places[group] = np.int32(places[group] + further[tap])
-        return following[tap]
+            places[group] = np.int32(places[group] + steps[tap])
+        return next_tap[tap]
 
-    return go_on
+    return advance
 
 
 def whole_tiles(tiling: StagedTiles, name: str, share: Share) -> Any:
     """Return a device function that goes along the terms as long as there is another tile to be loaded.
 
     `start` and `end`: terms of a part of the channels, of the first tile that it starts to load and the first that it
-    does not. Returns the place of the thread's next term.
+    does not. Returns the tap of the thread's next term.
     """
     vector, size, loads = tiling.vector, tiling.size, tiling.loads[0]
-    copy_a, go_on = vectors_copier(loads, tiling.threads * vector), pixel_stepper(share)
+    copy_a, advance = vectors_copier(loads, tiling.threads * vector), term_stepper(share)
     (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(share)
     multiply_lower, multiply_upper = (half_multiplier(tiling, name, half) for half in range(2))
 
@@ -225,19 +218,19 @@ def whole_tiles(tiling: StagedTiles, name: str, share: Share) -> Any:
 
         @inlined
         def step(sums, fragments, tiles, staged, arrays, patches, copies, term, tap):
-            (a_part, b_part, from_a, from_b), (x, weights, apart) = fragments, arrays
-            (places, outside, into, asked, further, following), (starts, into_a) = patches, copies
+            (a_part, b_part, from_a, from_b), (x, weights, part_stride) = fragments, arrays
+            (places, masks, into, tap_bits, steps, next_tap), (starts, into_a) = patches, copies
             wait_for_copies(IN_FLIGHT)
             cuda.syncthreads()
-            load_lower(staged, x, places, apart, asked[tap], outside)
+            load_lower(staged, x, places, part_stride, tap_bits[tap], masks)
             copy_a(tiles, into_a + free, weights, starts, term + ahead)
             commit_copies()
             multiply_lower(sums, a_part, b_part, tiles, from_a, from_b, now)
             fill_lower(tiles, staged, into, free)
-            load_upper(staged, x, places, apart, asked[tap], outside)
+            load_upper(staged, x, places, part_stride, tap_bits[tap], masks)
             multiply_upper(sums, a_part, b_part, tiles, from_a, from_b, now)
             fill_upper(tiles, staged, into, free)
-            return go_on(places, further, following, tap)
+            return advance(places, steps, next_tap, tap)
 
         return step
 
@@ -263,40 +256,49 @@ def halves_of(share: Share) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     )
 
 
+def pair_loader(tiling: StagedTiles, share: Share) -> Any:
+    """Return a device function that fills a pair of tiles, and returns the tap of the thread's next term."""
+    copy_a, advance = vectors_copier(tiling.loads[0], tiling.threads * tiling.vector), term_stepper(share)
+    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(share)
+
+    @inlined
+    def load(tiles, staged, arrays, patches, copies, first, term, tap):
+        (x, weights, part_stride), (starts, into_a) = arrays, copies
+        places, masks, into, tap_bits, steps, next_tap = patches
+        copy_a(tiles, into_a + first, weights, starts, term)
+        load_lower(staged, x, places, part_stride, tap_bits[tap], masks)
+        fill_lower(tiles, staged, into, first)
+        load_upper(staged, x, places, part_stride, tap_bits[tap], masks)
+        fill_upper(tiles, staged, into, first)
+        return advance(places, steps, next_tap, tap)
+
+    return load
+
+
 def by_part(tiling: StagedTiles, name: str, share: Share) -> Any:
     """Return a device function that adds up a block's tile where all tiles are whole."""
     vector, size, depth, loads = tiling.vector, tiling.size, tiling.depth, tiling.loads[0]
-    groups, pairs, held = share.groups, share.groups * share.pixels // 2, 2 * share.groups * share.pixels
-    find_starts, find_pixels = start_finder(tiling), pixel_finder(tiling, share)
-    write_down, go, go_on = neighbourhood_filler(tiling), whole_tiles(tiling, name, share), pixel_stepper(share)
-    copy_a = vectors_copier(loads, tiling.threads * vector)
-    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(share)
-    multiply = tile_multiplier(tiling, name)
-
-    @inlined
-    def load_pair(tiles, staged, arrays, patches, copies, first, term, tap):
-        (x, weights, apart), (starts, into_a) = arrays, copies
-        places, outside, into, asked, further, following = patches
-        copy_a(tiles, into_a + first, weights, starts, term)
-        load_lower(staged, x, places, apart, asked[tap], outside)
-        fill_lower(tiles, staged, into, first)
-        load_upper(staged, x, places, apart, asked[tap], outside)
-        fill_upper(tiles, staged, into, first)
-        return go_on(places, further, following, tap)
+    groups, pairs, waiting = share.groups, share.groups * PIXELS // 2, 2 * share.groups * PIXELS
+    find_starts, find_pixels, fill_tables = start_finder(tiling), pixel_finder(tiling, share), tap_table_filler(tiling)
+    load_pair, go, multiply = (
+        pair_loader(tiling, share),
+        whole_tiles(tiling, name, share),
+        tile_multiplier(tiling, name),
+    )
 
     @inlined
     def add_up(sums, fragments, tiles, thread, arrays, corner):
-        asked = cuda.shared.array(TAPS, np.int32)
-        further = cuda.shared.array(TAPS, np.int32)
-        following = cuda.shared.array(TAPS, np.int32)
-        staged = cuda.local.array(held, np.uint32)
+        tap_bits = cuda.shared.array(TAPS, np.int32)
+        steps = cuda.shared.array(TAPS, np.int32)
+        next_tap = cuda.shared.array(TAPS, np.int32)
+        staged = cuda.local.array(waiting, np.uint32)
         places, into = cuda.local.array(groups, np.int32), cuda.local.array(groups, np.int32)
-        outside, starts = cuda.local.array(pairs, np.int32), cuda.local.array(loads, np.uint32)
-        (a_part, b_part, from_a, from_b), (x, weights, (channels, r, k)), (top, left) = fragments, arrays, corner
-        write_down(asked, further, following, thread, x, r)
-        tap = find_pixels(places, outside, into, x, r, thread, left)
-        copies = starts, find_starts(starts, thread, top, channels, k)
-        patches = places, outside, into, asked, further, following
+        masks, starts = cuda.local.array(pairs, np.int32), cuda.local.array(loads, np.uint32)
+        (a_part, b_part, from_a, from_b), (x, weights, (filters, r, k)), (top, left) = fragments, arrays, corner
+        fill_tables(tap_bits, steps, next_tap, thread, x, r)
+        tap = find_pixels(places, masks, into, x, r, thread, left)
+        copies = starts, find_starts(starts, thread, top, filters, k)
+        patches = places, masks, into, tap_bits, steps, next_tap
         sources = x, weights, np.int32(x.shape[1] // CHUNKS * (x.shape[2] * x.shape[3]))
         count = k // depth
         for ahead in range(STAGES - 1):
@@ -330,12 +332,12 @@ def image_storer(tiling: StagedTiles) -> Any:
 
     @inlined
     def put(out, sums, thread):
-        images, channels, height, width = out.shape
+        images, filters, height, width = out.shape
         warp, lane, plane, left = thread // WARP, thread % WARP, height * width, kept(cuda.blockIdx.x) * columns
         image, top = left // plane, kept(cuda.blockIdx.y) * rows + warp // warps_across * WARP_TILE + lane // 4
         place = left % plane + warp % warps_across * WARP_TILE + lane % 4 * 2
-        start, end = (image * channels + top) * plane, (images - image) * plane
-        store(out, sums, start, place, end, plane, channels * plane, channels - top)
+        start, end = (image * filters + top) * plane, (images - image) * plane
+        store(out, sums, start, place, end, plane, filters * plane, filters - top)
 
     return put
 
@@ -347,7 +349,7 @@ def make(dtype: DType, block: Block) -> Kernel:
     rows, columns = warp_tile(block)
     tiling = StagedTiles(rows, columns, width * height, vector)
     share, find_thread, put = share_of(tiling), thread_finder(tiling, block), image_storer(tiling)
-    pixels, find_places, threads = share.pixels, place_finder(vector, tiling.b_chunks), tiling.threads
+    find_places, threads = place_finder(vector, tiling.b_chunks), tiling.threads
     add_parts, add_numbers = by_part(tiling, dtype.name, share), by_number(tiling, dtype.name)
 
     def conv2d(x, weights, out):
@@ -355,12 +357,12 @@ def make(dtype: DType, block: Block) -> Kernel:
         sums = cuda.local.array(SUMS, kind)
         a_part, b_part = cuda.local.array(FRAGMENTS, np.uint32), cuda.local.array(FRAGMENTS, np.uint32)
         from_a, from_b = cuda.local.array(2, np.int32), cuda.local.array(PLACES, np.int32)
-        (thread, lane, row, column), (channels, terms, r, _) = find_thread(), weights.shape
+        (thread, lane, row, column), (filters, channels, r, _) = find_thread(), weights.shape
         corner, plane = (cuda.blockIdx.y * rows, cuda.blockIdx.x * columns), x.shape[2] * x.shape[3]
-        fragments, arrays = (a_part, b_part, from_a, from_b), (x, weights, (channels, r, terms * r * r))
+        fragments, arrays = (a_part, b_part, from_a, from_b), (x, weights, (filters, r, channels * r * r))
         find_places(from_a, from_b, lane, row, column)
         clear(sums, SUMS)
-        if r <= REACH and terms % (CHUNKS * vector) == 0 and plane % pixels == 0 and x.size <= MOST_NUMBERS:
+        if r <= MAX_R and channels % (CHUNKS * vector) == 0 and plane % PIXELS == 0 and x.size <= MOST_NUMBERS:
             add_parts(sums, fragments, tiles, thread, arrays, corner)
         else:
             add_numbers(sums, fragments, tiles, thread, arrays, corner)

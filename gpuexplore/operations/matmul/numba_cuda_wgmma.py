@@ -38,9 +38,9 @@ def edge_pair_copier(rows: int, threads: int, vector: int) -> Any:
 
     @inlined
     def copy(tiles, first, thread, a, b, top, left, term):
-        copy_a(tiles, first, thread, a, top, term)
-        copy_b(tiles, first + size_a, thread, b, term, left)
-        copy_b(tiles, first + size_a + size_b, thread, b, term, left + LINE)
+        copy_a(tiles, first, thread, a, a.shape, top, term)
+        copy_b(tiles, first + size_a, thread, b, b.shape, term, left)
+        copy_b(tiles, first + size_a + size_b, thread, b, b.shape, term, left + LINE)
         commit_copies()
 
     return copy
