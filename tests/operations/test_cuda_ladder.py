@@ -23,7 +23,7 @@ LADDER = ("naive", "coalesced", "shared", "register", "vector", "warptile", "ten
 RANDOM_SHAPES = 200
 
 
-@pytest.mark.long
+@pytest.mark.ptx
 def test_every_block_shape_computes_the_same():
     simulated = simulate()
     blocks = {

@@ -32,6 +32,7 @@ MATMUL, CONV2D = OPERATIONS["matmul"], OPERATIONS["conv2d"]
 RECORD = json.loads(FILE.read_text(encoding="utf-8"))
 AGAIN = "compiled.json does not tell of the kernels as they are: run make kernels, and look at what changed"
 BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps
+USUAL = ("fp32", "tf32")
 CHECKED = (("8.0", "12.0"), ("9.0", "7.5"))  # of those that are recorded, each kernel in one of these pairs in turns
 SUMS_IN_MEMORY = ("10.0", "12.0")  # where toolkit 13.0 put the sums of a former kernel
 SPILLED = {("batched_matmul/numba-cuda/tf32", capability) for capability in ("10.0", "10.3", "11.0")}  # 96 bytes
@@ -81,8 +82,30 @@ def with_source(kernel):
     return SOURCES.setdefault((step, dtype, *axes), kernel)
 
 
+def is_always_compiled(kernel):
+    """Return whether `make test` compiles it: one in fp32 or tf32, and the others in turns; `make ptx` compiles all."""
+    operation, implementation, dtype = kernel
+    if dtype.name in USUAL:
+        return True
+    there = [each.name for row, step, each in kernels() if (row, step) == (operation, implementation)]
+    others = [name for name in there if name not in USUAL]
+    rows = [row for row in operation.implementations if row.geometry]
+    return dtype.name == others[(len(operation.name) + rows.index(implementation)) % len(others)]
+
+
 SOURCES = {}
 COMPILED = [kernel for kernel in kernels() if with_source(kernel) == kernel]
+IN_TURNS = [
+    pytest.param(kernel, id=key(*kernel), marks=[] if is_always_compiled(kernel) else pytest.mark.ptx)
+    for kernel in COMPILED
+]
+
+
+def test_every_kernel_is_compiled_in_every_test_and_every_dtype_in_many():
+    always = [kernel for kernel in COMPILED if is_always_compiled(kernel)]
+
+    assert {(row.name, step.name) for row, step, _ in always} == {(row.name, step.name) for row, step, _ in COMPILED}
+    assert {dtype for *_, dtype in always} == {dtype for *_, dtype in COMPILED}
 
 
 def test_kernel_of_the_same_source_is_recorded_alike():
@@ -124,7 +147,7 @@ def test_no_kernel_keeps_anything_of_a_thread_in_memory_on_any_gpu_but_those_tha
     assert found == SPILLED
 
 
-@pytest.mark.parametrize("kernel", COMPILED, ids=lambda kernel: key(*kernel))
+@pytest.mark.parametrize("kernel", IN_TURNS)
 def test_kernel_compiles_for_every_gpu_as_recorded_and_computes_the_right_numbers(subtests, kernel):
     operation, implementation, dtype = kernel
     capabilities = checked(kernel)
