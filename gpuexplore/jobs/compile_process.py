@@ -1,4 +1,4 @@
-"""Compiles CUDA kernels for the targets on standard input and prints the results as JSON.
+"""Compiles CUDA kernels for the targets on standard input and prints each result, a line of JSON, as it is there.
 
 A process of its own because it loads Numba, which the web process must not; no GPU is needed.
 """
@@ -21,9 +21,11 @@ NICENESS = 10  # nobody who measures or serves pages shall wait for a compiler
 
 
 def main() -> None:
-    """Answer a list of targets with a list of `{"compiled": ...}` or `{"reason": ...}`, in order."""
+    """Answer a list of targets with a line of `{"compiled": ...}` or `{"reason": ...}` each, in order."""
     os.nice(NICENESS)
-    json.dump([_answer(target) for target in json.load(sys.stdin)], sys.stdout)
+    for target in json.load(sys.stdin):
+        sys.stdout.write(json.dumps(_answer(target)) + "\n")
+        sys.stdout.flush()
 
 
 def _answer(target: dict[str, Any]) -> dict[str, Any]:

@@ -112,17 +112,21 @@ def _compile_beside_nothing(targets: Sequence[Target]) -> dict[Target, Answer]:
 
 
 def _compile(targets: Sequence[Target]) -> list[Answer]:
-    request = json.dumps([asdict(target) for target in targets])
-    command = [sys.executable, "-m", PROCESS]
+    """Return what the process answered, in order; where it was stopped or failed, why for those that are missing."""
+    request = json.dumps([asdict(target) for target in targets]).encode()
+    command, reason = [sys.executable, "-m", PROCESS], ""
     try:
-        done = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return [{"reason": f"the compiler took longer than {format_seconds(LIMIT_S)}"} for _ in targets]
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        return [{"reason": f"the compiler failed: {last}"} for _ in targets]
-    answers: list[Answer] = json.loads(done.stdout)
-    return answers
+        done = subprocess.run(command, input=request, capture_output=True, check=False, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        printed = error.output or b""
+        reason = f"the compiler took longer than {format_seconds(LIMIT_S)}: try again when this machine is less busy"
+    else:
+        printed = done.stdout
+        if done.returncode:
+            last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+            reason = f"the compiler failed: {last}"
+    answers = [json.loads(line) for line in printed.splitlines(keepends=True) if line.endswith(b"\n")]
+    return answers + [{"reason": reason}] * (len(targets) - len(answers))
 
 
 def _value(answer: Answer) -> CompiledKernel | str:

@@ -17,6 +17,7 @@ from gpuexplore.jobs.locks import compiler_lock, device_lock
 from gpuexplore.model import Device
 
 TARGET = Target("matmul", "numba-cuda-shared", "fp32", "8.0", (16, 16))
+OTHER = Target("matmul", "numba-cuda-shared", "fp32", "9.0", (16, 16))
 OLD = Target("matmul", "numba-cuda-shared", "fp32", "3.7")
 ANSWER = {
     "compute_capability": "8.0",
@@ -38,6 +39,10 @@ def _home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
 
 
+def lines_of(answers):
+    return "".join(json.dumps(answer) + "\n" for answer in answers).encode()
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """Stand in for the process; what is older than 7.5 it cannot do."""
@@ -50,7 +55,7 @@ def asked(monkeypatch):
             {"reason": "too old"} if target["compute_capability"] < "7.5" else {"compiled": ANSWER}
             for target in targets
         ]
-        return SimpleNamespace(returncode=0, stdout=json.dumps(answers), stderr="")
+        return SimpleNamespace(returncode=0, stdout=lines_of(answers), stderr=b"")
 
     monkeypatch.setattr(compiling.subprocess, "run", run)
     return seen
@@ -123,19 +128,24 @@ def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypat
 
 
 def test_a_process_that_fails_gives_its_last_words(monkeypatch):
-    failed = SimpleNamespace(returncode=1, stdout="", stderr="Traceback\nMemoryError: no room")
+    failed = SimpleNamespace(returncode=1, stdout=b"", stderr=b"Traceback\nMemoryError: no room")
     monkeypatch.setattr(compiling.subprocess, "run", lambda *_, **__: failed)
 
     assert compiled_kernels([TARGET]) == ["the compiler failed: MemoryError: no room"]
 
 
-def test_a_process_that_never_ends_is_given_up(monkeypatch):
+def test_a_process_that_never_ends_is_given_up_and_what_it_compiled_is_kept(asked, monkeypatch):
     def run(*_, timeout, **__):
-        raise subprocess.TimeoutExpired("python", timeout)
+        raise subprocess.TimeoutExpired("python", timeout, output=lines_of([{"compiled": ANSWER}]) + b'{"compi')
 
-    monkeypatch.setattr(compiling.subprocess, "run", run)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling.subprocess, "run", run)
+        first, second = compiled_kernels([TARGET, OTHER])
 
-    assert compiled_kernels([TARGET]) == ["the compiler took longer than 2 min"]
+    assert first.registers_per_thread == 40
+    assert second == "the compiler took longer than 2 min: try again when this machine is less busy"
+    assert compiled_kernel(TARGET) == first
+    assert asked == []
 
 
 def test_without_the_compiler_the_install_line_is_the_reason(monkeypatch):
