@@ -39,7 +39,7 @@ faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web serve
 	@sh scripts/servers.sh
 	$(BIN)/pytest -q -m faults
 
-ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, at every shape and mutated; a quarter of an hour
+ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, at every shape and mutated; half an hour
 	$(BIN)/pytest $(PARALLEL) -m "ptx"
 
 gpu: $(VENV)/.dev  ## on a machine with a GPU: the tests that need one, then the self-test, ten minutes, with a report to send
