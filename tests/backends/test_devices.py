@@ -26,6 +26,8 @@ def cuda(monkeypatch):
 def test_events_calls_and_flushes_of_a_device_go_to_it_whichever_is_the_current_one(cuda, name, device):
     backend = load_backend(name)
     timer, flush = backend.timer(device, lambda: 0), backend.flusher(device, 1000)
+    assert {where for _, where in cuda.log} <= {fake_cuda.index_of(device)}  # what fills a buffer once
+    cuda.log.clear()
     cuda.current = other = 1 - fake_cuda.index_of(device)
 
     samples = timer.sample(lambda: cuda.note("call"), calls=2, flush=flush)
