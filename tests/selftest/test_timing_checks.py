@@ -77,6 +77,17 @@ def test_timer_that_is_wrong_by_a_factor_is_seen_in_the_difference_of_two_kernel
     assert f"torch: {sentence}" in found.said
 
 
+@pytest.mark.parametrize(
+    ("device", "cache", "verdict"),
+    [(CPU, "cold", Verdict.PASS), (CPU, "warm", Verdict.FAIL), (GPU, "cold", Verdict.FAIL)],
+)
+def test_only_a_cold_call_on_a_cpu_may_cost_microseconds_more_with_a_longer_kernel(device, cache, verdict):
+    """Seen on a CPU: 13.2 µs for 5 µs, 113 µs for 100 µs."""
+    answers = reading(lambda known_s: known_s * 1.06, cache)
+
+    assert timer.run(FakeBench(device=device, answers=answers)).verdict is verdict
+
+
 @pytest.mark.parametrize("answers", [lambda library: [], read(20e-6)])
 def test_timer_that_was_not_read_to_the_end_is_no_pass(answers):
     def cut(library):
