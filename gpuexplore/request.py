@@ -294,8 +294,7 @@ def _shape(text: str, operation: Operation) -> Shape:
 
 
 def _accepted_shapes(operation: Operation) -> str:
-    example = ",".join(f"{axis}=128" for axis in operation.axes)
-    return ", ".join([f"like {example}", *(preset.name for preset in operation.presets)])
+    return ", ".join([f"like {operation.shape_of_size(128)}", *(preset.name for preset in operation.presets)])
 
 
 def _check_limits(shape: Shape, operation: Operation) -> None:

@@ -460,6 +460,16 @@ def test_shapes_that_are_only_separators_are_named(shapes):
         resolve(Request(shapes=shapes), ["cpu"])
 
 
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_shape_that_a_refusal_names_is_accepted(name):
+    operation = OPERATIONS[name]
+    with pytest.raises(InvalidInput) as refused:
+        parse_shape("text", operation)
+    (example,) = re.findall(r"accepted are like (\S+?)(?:, |$)", str(refused.value))
+
+    assert parse_shape(example, operation) == operation.shape_of_size(128)
+
+
 def test_exact_shapes_are_as_few_as_sizes():
     shapes = ";".join(f"m={size},k=8,n=8" for size in range(1, 102))
 
