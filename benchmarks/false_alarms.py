@@ -22,9 +22,9 @@ import numpy as np
 
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.measure.candidate import build_candidate, unsupported
-from gpuexplore.measure.elements import bound_of, judge
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.build.candidate import build_candidate, unsupported
+from gpuexplore.measure.check.elements import bound_of, judge
+from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Case, DataMode, Options, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Implementation, Operation

@@ -171,8 +171,8 @@ def cases(budget_s: float = DEFAULT_BUDGET_S) -> list[Case]:
 def make_runs(chosen: Sequence[Case], device: Device) -> Runs:
     """Return `numpy.matmul(a, b, out=o)` or `torch.mm(a, b, out=o)` of every case, on gpuexplore's inputs."""
     from gpuexplore.dtypes import dtype_named
-    from gpuexplore.measure.candidate import build_candidate
-    from gpuexplore.measure.inputs import make_inputs
+    from gpuexplore.measure.build.candidate import build_candidate
+    from gpuexplore.measure.check.inputs import make_inputs
     from gpuexplore.operations import operation_named
 
     operation, dtype = operation_named("matmul"), dtype_named("fp32")
@@ -195,7 +195,7 @@ def take_truth(runs: Runs, seconds: float, random: Random) -> dict[Case, list[fl
 
 
 def _take_round(runs: Runs, random: Random) -> Samples:
-    from gpuexplore.measure.idle_threads import wait_for_idle_threads
+    from gpuexplore.measure.conditions.idle_threads import wait_for_idle_threads
 
     samples_s: dict[Case, list[float]] = {}
     for case in random.sample(list(runs), len(runs)):
@@ -261,8 +261,8 @@ def _by_perfplot(runs: Runs) -> Times:
 
 def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
     """Measure with gpuexplore's core; what it keeps for the process is forgotten first, so that every turn pays."""
-    from gpuexplore.measure import overhead
     from gpuexplore.measure.runner import measure_group
+    from gpuexplore.measure.sample import overhead
 
     overhead._known.clear()
     results: list[Result] = []
@@ -272,7 +272,7 @@ def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
 
 def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Contest:
     """Return what `repetitions` turns of every contestant gave, with the truth before, between and after."""
-    from gpuexplore.measure.cpu_affinity import isolate_core
+    from gpuexplore.measure.conditions.cpu_affinity import isolate_core
     from gpuexplore.measure.sweep import groups_of
 
     device = prepare_device()

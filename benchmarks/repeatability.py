@@ -22,8 +22,8 @@ from gpuexplore.analysis.speedup import speedup
 from gpuexplore.cli.repeatability_command import measure as measure_table
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.measure.environment import utc_now
-from gpuexplore.measure.repeatability import Repeatability, save_repeatability, spreads_of
+from gpuexplore.measure.conditions.environment import utc_now
+from gpuexplore.measure.conditions.repeatability import Repeatability, save_repeatability, spreads_of
 from gpuexplore.model import DISTURBED, Case, Device, Options, Result
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.serialization import encode

@@ -166,7 +166,7 @@ class Options:
             device decide (cold on a GPU, warm on a CPU); `both` adds the other state as a contrast.
         data: what the inputs hold; zeros draw less power, and run up to 15 % too fast on a GPU.
         threads: CPU threads of every library; None is one per physical core.
-        budget_s: seconds of sampling for one case (see `gpuexplore.measure.timing`).
+        budget_s: seconds of sampling for one case (see `gpuexplore.measure.sample.timing`).
         block: threads of a block along x, y, z of our CUDA kernels; None is each kernel's own default.
         repeat: in how many fresh processes the case is measured; one: in whichever there is.
     """

@@ -16,7 +16,7 @@ import pandas as pd
 from gpuexplore.analysis.kernels.memory_access import elements_of, request_of, sector_elements, touched
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.kernels.ptx import Access, TraceStep
-from gpuexplore.measure.interpreted import RunArray
+from gpuexplore.measure.check.interpreted import RunArray
 
 REQUESTED, UNUSED, BEFORE = "requested", "moved but unused", "touched before"
 REQUESTED_COLOR = alt.ExprRef("luminance(background) > 0.5 ? '#1f66b0' : '#66bffd'")

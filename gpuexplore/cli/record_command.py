@@ -21,7 +21,7 @@ from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import turn
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.environment import describe_environment, git_commit, utc_now
+from gpuexplore.measure.conditions.environment import describe_environment, git_commit, utc_now
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.operations import OPERATIONS, operation_named

@@ -9,8 +9,8 @@ from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import device_named, discover
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.measure.environment import utc_now
-from gpuexplore.measure.repeatability import (
+from gpuexplore.measure.conditions.environment import utc_now
+from gpuexplore.measure.conditions.repeatability import (
     FEWEST_PROCESSES,
     Repeatability,
     save_repeatability,

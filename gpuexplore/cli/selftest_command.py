@@ -16,7 +16,7 @@ from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import device_named, discover
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.environment import git_commit, utc_now
+from gpuexplore.measure.conditions.environment import git_commit, utc_now
 from gpuexplore.model import Device
 from gpuexplore.selftest import page
 from gpuexplore.selftest.bench import DEFAULT_SOURCE, Bench

@@ -8,7 +8,7 @@ import pickle
 import sys
 
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.interpreted import interpreted
+from gpuexplore.measure.check.interpreted import interpreted
 
 NICENESS = 10  # nobody who measures or serves pages shall wait for a picture
 

@@ -12,7 +12,7 @@ from filelock import Timeout
 from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
 from gpuexplore.jobs.compiling import COMPILER_BUSY, COMPILER_WAIT_S, CPU, CPU_BUSY, CPU_WAIT_S, held
 from gpuexplore.jobs.locks import compiler_lock, device_lock
-from gpuexplore.measure.interpreted import BlockRun, Request
+from gpuexplore.measure.check.interpreted import BlockRun, Request
 from gpuexplore.units import format_seconds
 
 LIMIT_S = 60.0
@@ -23,8 +23,8 @@ def interpret(request: Request) -> BlockRun:
     """Return what running a kernel tells.
 
     Raises:
-        InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.interpreted.interpreted`; also where
-            the interpreter fails, takes too long, or others keep the CPU.
+        InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.check.interpreted`; also where the
+            interpreter fails, takes too long, or others keep the CPU.
     """
     try:
         with held(compiler_lock(), COMPILER_WAIT_S):

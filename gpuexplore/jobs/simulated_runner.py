@@ -6,8 +6,8 @@ A call takes what its FLOPs take at 1 TFLOP/s; each result is flagged `simulated
 from collections.abc import Callable, Sequence
 from time import sleep
 
-from gpuexplore.measure.environment import describe_environment
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Device, Flag, Measurement, Result, Status
 from gpuexplore.operations import operation_named
 

@@ -15,7 +15,7 @@ from gpuexplore.model import Origin
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})
 LAYOUTS = ("contiguous", "strided")
-WAYS = ("loop", "copy")  # as `gpuexplore.measure.strided_candidates` names them, which loads torch
+WAYS = ("loop", "copy")  # as `gpuexplore.measure.strided.strided_candidates` names them, which loads torch
 
 
 def tensor_rows(block: Tensor) -> Iterator[Row]:

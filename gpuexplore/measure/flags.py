@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DType
-from gpuexplore.measure.candidate import cache_mode, flush_bytes
-from gpuexplore.measure.contention import contention
-from gpuexplore.measure.core_speeds import SLOW_BELOW, Look
-from gpuexplore.measure.guard import element_count
+from gpuexplore.measure.build.candidate import cache_mode, flush_bytes
+from gpuexplore.measure.check.guard import element_count
+from gpuexplore.measure.conditions.contention import contention
+from gpuexplore.measure.conditions.core_speeds import SLOW_BELOW, Look
 from gpuexplore.model import CacheRoof, Case, Device, Environment, Flag, Measurement
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds

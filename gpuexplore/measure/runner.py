@@ -13,21 +13,22 @@ from random import Random
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure import first_call_cost
-from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.build import first_call_cost
+from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.build.cuda_context import check_context, is_broken
 from gpuexplore.measure.ceiling import with_fair_ceiling
-from gpuexplore.measure.contrast import SHORT_CALL_S, take_contrasts
-from gpuexplore.measure.cuda_context import check_context, is_broken
+from gpuexplore.measure.check.group import Group, open_group
+from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.repeatability import spread_between_processes
+from gpuexplore.measure.conditions.watch import SPEEDS, Watch
 from gpuexplore.measure.flags import Measured, find_flags
-from gpuexplore.measure.group import Group, open_group
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.overhead import call_overhead_s
-from gpuexplore.measure.phases import take_phases
-from gpuexplore.measure.prepare import Prepared, checked, prepare
-from gpuexplore.measure.repeatability import spread_between_processes
-from gpuexplore.measure.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
-from gpuexplore.measure.timing import MIN_SAMPLES, ROUND_SAMPLES, Sampling, plan_rounds, sample_in_rounds
-from gpuexplore.measure.watch import SPEEDS, Watch
+from gpuexplore.measure.sample.contrast import SHORT_CALL_S, take_contrasts
+from gpuexplore.measure.sample.overhead import call_overhead_s
+from gpuexplore.measure.sample.phases import take_phases
+from gpuexplore.measure.sample.prepare import Prepared, prepare
+from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES, Sampling, plan_rounds, sample_in_rounds
 from gpuexplore.model import Case, Device, Measurement, Result, Status
 from gpuexplore.operations import OPERATIONS
 

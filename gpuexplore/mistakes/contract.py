@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuexplore.errors import InvalidInput, Unsupported
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device, Environment
 from gpuexplore.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 

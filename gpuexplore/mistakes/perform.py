@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.mistakes import MISTAKES, mistake_named
 from gpuexplore.mistakes.contract import Stage
 from gpuexplore.model import Device

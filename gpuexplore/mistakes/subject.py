@@ -6,13 +6,14 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.measure.candidate import Candidate
-from gpuexplore.measure.correctness import describe
-from gpuexplore.measure.elements import judge
+from gpuexplore.measure.build.candidate import Candidate
+from gpuexplore.measure.build.waking import WAKE_S
+from gpuexplore.measure.check.correctness import describe
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.group import Group, open_group
+from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.flags import Measured, find_flags
-from gpuexplore.measure.group import Group, open_group
-from gpuexplore.measure.in_blocks import AnyReference
-from gpuexplore.measure.timing import WAKE_S, WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
+from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, plan_rounds, warm_up
 from gpuexplore.mistakes.contract import Detection, Factor, Stage
 from gpuexplore.mistakes.turns import Procedure
 from gpuexplore.model import Accuracy, Case, Environment, FlagName, Measurement, Shape

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure.timing import MIN_SAMPLES, PRECISION
+from gpuexplore.measure.sample.timing import MIN_SAMPLES, PRECISION
 from gpuexplore.mistakes.contract import Factor, Reading, Stage
 from gpuexplore.statistics import median, median_interval
 

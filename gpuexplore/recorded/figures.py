@@ -2,9 +2,9 @@
 
 from gpuexplore.dtypes import FORMATS, dtype_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.correctness import tolerance
-from gpuexplore.measure.elements import widest_tolerance
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.check.correctness import tolerance
+from gpuexplore.measure.check.elements import widest_tolerance
+from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Device, Experiment, Result, Shape, ThreadRoofs
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation

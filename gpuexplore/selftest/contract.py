@@ -1,9 +1,9 @@
-"""What a check is, what it finds, and the report of all of them."""
+"""What a check finds, and the report of all of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuexplore.model import Device, Result
 from gpuexplore.units import (
@@ -15,9 +15,6 @@ from gpuexplore.units import (
     format_seconds,
     format_si,
 )
-
-if TYPE_CHECKING:
-    from gpuexplore.selftest.bench import Bench
 
 SCHEMA_VERSION = 1
 FULL_S, QUICK_S = 600.0, 120.0
@@ -100,29 +97,6 @@ def ended(result: Result) -> str:
 def skipped(reason: str, figures: tuple[Figure, ...] = ()) -> Finding:
     """Return the finding of what was not checked."""
     return Finding(Verdict.SKIPPED, (reason,), figures)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Something that has to hold.
-
-    Attributes:
-        name: for JSON and the documentation.
-        title: for readers.
-        run: finds out on a bench; whatever it raises is a failure.
-        kinds: of devices it is for.
-        needs_s: seconds below which it is not begun.
-        share: of the whole time, which it may use at most.
-        in_quick: whether it is part of the quick test.
-    """
-
-    name: str
-    title: str
-    run: Callable[["Bench"], Finding]
-    kinds: tuple[str, ...] = ("cpu", "cuda")
-    needs_s: float = 5.0
-    share: float = 0.2
-    in_quick: bool = True
 
 
 @dataclass(frozen=True, slots=True)

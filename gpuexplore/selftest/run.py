@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuexplore.measure.failure import describe_error
+from gpuexplore.measure.build.failure import describe_error
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import FULL_S, INTERRUPTED, QUICK_S, Check, Finding, Outcome, Verdict, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import FULL_S, INTERRUPTED, QUICK_S, Finding, Outcome, Verdict, skipped
 from gpuexplore.selftest.private import without_names_in
 from gpuexplore.units import format_whole_seconds
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group, warm_up
 from gpuexplore.model import Device
 from gpuexplore.selftest.breaking import add_breaking

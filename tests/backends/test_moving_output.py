@@ -7,12 +7,12 @@ import torch
 
 from gpuexplore.backends import torch as backend
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure import candidate as candidates
-from gpuexplore.measure.failure import IncorrectOutput
-from gpuexplore.measure.group import open_group
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.prepare import checked
-from gpuexplore.measure.spot_checks import check_single_calls
+from gpuexplore.measure.build import candidate as candidates
+from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.check.group import open_group
+from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import check_single_calls
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Shape
 from tests.measure.fakes import CPU, FakeClock
 

@@ -12,7 +12,7 @@ from gpuexplore.charts.block_arrays import (
 )
 from gpuexplore.charts.block_banks import CONFLICT, FIRST, bank_picture
 from gpuexplore.charts.block_warps import WAITS, WORKS, warp_timeline
-from gpuexplore.measure.interpreted import RunArray
+from gpuexplore.measure.check.interpreted import RunArray
 from tests.analysis.kernels.test_memory_access import LANES, MATRIX, START, access
 from tests.measure.made_block import block_run
 

@@ -8,7 +8,7 @@ from gpuexplore.devices.cpu_ceiling.cache import with_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.cpu_times import read_cpu_times
 from gpuexplore.jobs.engines import process
-from gpuexplore.measure import memory
+from gpuexplore.measure.conditions import memory
 
 
 def unreadable(*_):

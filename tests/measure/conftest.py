@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.backends import numpy as numpy_backend
-from gpuexplore.measure import cuda_context, device_arrays, large, overhead
+from gpuexplore.measure.arrays import device_arrays, large
+from gpuexplore.measure.build import cuda_context
+from gpuexplore.measure.sample import overhead
 from tests.measure.evil import catalogue
 from tests.measure.fakes import GPU
 

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from gpuexplore.measure.interpreted import Request, interpreted
+from gpuexplore.measure.check.interpreted import Request, interpreted
 from gpuexplore.model import Shape
 from tests.kernels.ptx.snippets import PARTS, kernel
 

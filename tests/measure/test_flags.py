@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.core_speeds import Look
+from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.model import Bandwidth, CacheRoof, Peak, Shape, Telemetry, ThreadRoofs
 from gpuexplore.operations import OPERATIONS

@@ -10,7 +10,7 @@ import pytest
 
 from gpuexplore.activity import kind_named
 from gpuexplore.errors import Cancelled, InvalidInput
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.provoke import ERRORS, error_named, perform, provoked
 from gpuexplore.measure.provoke.contract import Provoked
 from gpuexplore.serialization import decode

@@ -6,12 +6,16 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.measure import first_call_cost, guard, memory, overhead, prepare, runner, timing, watch
+from gpuexplore.measure import runner
+from gpuexplore.measure.build import first_call_cost
+from gpuexplore.measure.check import guard
+from gpuexplore.measure.check.group import open_group
+from gpuexplore.measure.conditions import memory, watch
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.flags import LEAK_BYTES
-from gpuexplore.measure.group import open_group
-from gpuexplore.measure.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
-from gpuexplore.measure.timing import MIN_SAMPLES, ROUND_SAMPLES
+from gpuexplore.measure.sample import overhead, prepare, timing
+from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds

@@ -11,7 +11,7 @@ import pytest
 from gpuexplore.devices.cpu_times import Account, CpuTimes
 from gpuexplore.errors import Cancelled, GpuExploreError, InvalidInput
 from gpuexplore.measure import training
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.training import MODES, PRESETS, activity_of, joined, needed_bytes, perform, read_setup
 from gpuexplore.measure.training.recorder import Recorder, warm_up
 from gpuexplore.measure.training.setup import OPTIMIZERS, most_processes

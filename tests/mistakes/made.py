@@ -9,9 +9,9 @@ import numpy as np
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.timer import HostTimer
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.candidate import Candidate
-from gpuexplore.measure.group import Group
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.build.candidate import Candidate
+from gpuexplore.measure.check.group import Group
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading, Stage
 from gpuexplore.mistakes.subject import Subject
 from gpuexplore.model import Case, Options, Peak

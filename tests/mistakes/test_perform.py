@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.devices import discover
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.errors import Cancelled, InvalidInput
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.mistakes import MISTAKES, perform
 from gpuexplore.mistakes.contract import Observation
 from gpuexplore.serialization import decode

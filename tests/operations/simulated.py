@@ -13,8 +13,8 @@ from math import prod
 
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.elements import judge
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.operations import OPERATIONS, load_build
 from tests.measure.fakes import GPU
 from tests.operations.shapes import simulated_shapes

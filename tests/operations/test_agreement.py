@@ -6,11 +6,11 @@ import pytest
 
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.candidate import build_candidate, unsupported
-from gpuexplore.measure.elements import judge
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.measure.prepare import checked
+from gpuexplore.measure.build.candidate import build_candidate, unsupported
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.inputs import Reference, make_inputs
+from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import open_group
 from gpuexplore.model import Case, Options, Shape
 from gpuexplore.operations import OPERATIONS

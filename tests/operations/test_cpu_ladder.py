@@ -9,8 +9,8 @@ import pytest
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.cpu.registers import packed_dtype, tile_for
-from gpuexplore.measure.correctness import check, tolerance
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.check.correctness import check, tolerance
+from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.matmul import numba_cpu_vector as vector

@@ -10,10 +10,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from gpuexplore.analysis.utilization.rates import size_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.candidate import unsupported
-from gpuexplore.measure.correctness import tolerance
-from gpuexplore.measure.guard import CHEAP_WORK, probe_shapes, work
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.check.correctness import tolerance
+from gpuexplore.measure.check.guard import CHEAP_WORK, probe_shapes, work
+from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults

@@ -17,9 +17,9 @@ from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.devices import CpuLoss
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.flags import Measured, find_flags
-from gpuexplore.measure.inputs import make_inputs
 from gpuexplore.model import Peak, Shape
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.request import Request, resolve

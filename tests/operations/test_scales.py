@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.inputs import make_inputs
+from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.scales import of_gradients, of_products, of_rows, of_sums, own_size

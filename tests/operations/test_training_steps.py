@@ -15,8 +15,8 @@ from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.correctness import check, tolerance
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.check.correctness import check, tolerance
+from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS, load_build, torch_steps, training
 from gpuexplore.operations.optimizer_step import DECAY, EPSILON, FIRST, MOMENTUM, SECOND

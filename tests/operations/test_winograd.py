@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.elements import judge
-from gpuexplore.measure.failure import IncorrectOutput
-from gpuexplore.measure.group import open_group
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.inputs import Reference, make_inputs
-from gpuexplore.measure.prepare import checked
+from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.group import open_group
+from gpuexplore.measure.check.inputs import Reference, make_inputs
+from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.growth import AS_SUMMED

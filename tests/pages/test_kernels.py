@@ -5,7 +5,7 @@ import pytest
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
 from gpuexplore.errors import TooSlow, Unsupported
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
-from gpuexplore.measure.interpreted import interpreted
+from gpuexplore.measure.check.interpreted import interpreted
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere

@@ -8,7 +8,7 @@ import pytest
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.correctness import tolerance
+from gpuexplore.measure.check.correctness import tolerance
 from gpuexplore.model import Accuracy, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Provenance, validate

@@ -178,7 +178,7 @@ def compile_for(*_):
 
 def install(setattr_=setattr, setitem=dict.__setitem__):
     """Put the stand-in in the place of the driver and of the libraries, in this process."""
-    from gpuexplore.measure import candidate
+    from gpuexplore.measure.build import candidate
 
     for module in (discovery, nvml, telemetry):
         setattr_(module, "load_nvml", lambda: NVML)
@@ -201,7 +201,7 @@ def main(words):
     install()
     from gpuexplore import cli
     from gpuexplore.cli import record_command, selftest_command
-    from gpuexplore.measure import environment
+    from gpuexplore.measure.conditions import environment
     from gpuexplore.selftest import bench
     from gpuexplore.selftest.checks import correctness, recording, registers
 

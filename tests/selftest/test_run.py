@@ -7,7 +7,8 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.selftest import run
-from gpuexplore.selftest.contract import Check, Figure, Finding, Verdict, judged
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, Verdict, judged
 from gpuexplore.selftest.run import carry_out
 from tests.measure.fakes import CPU, GPU
 

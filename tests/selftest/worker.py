@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_limits
 
-from gpuexplore.measure import in_turns, prepare
+from gpuexplore.measure.sample import in_turns, prepare
 from gpuexplore.selftest.probes import registers, timer
 from gpuexplore.selftest.worker import measure_group, perform, warm_up
 from tests.selftest import stand_in

@@ -12,7 +12,7 @@ from gpuexplore.analysis.kernels.memory_access import (
     unpadded_wavefronts,
 )
 from gpuexplore.kernels.ptx import Access, BankCounter, TraceStep
-from gpuexplore.measure.interpreted import BlockRun, RunArray
+from gpuexplore.measure.check.interpreted import BlockRun, RunArray
 from gpuexplore.units import format_percent
 
 MOST_LANES = 4  # that a sentence names

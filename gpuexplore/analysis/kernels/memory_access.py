@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.kernels.ptx import BANK_BYTES, BANKS, Access, TraceStep, wavefronts, words_of
-from gpuexplore.measure.interpreted import RunArray
+from gpuexplore.measure.check.interpreted import RunArray
 
 SECTOR_BYTES = 32  # of device memory and its caches: less is never moved
 ROW_BYTES = BANKS * BANK_BYTES

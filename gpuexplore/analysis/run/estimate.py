@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gpuexplore.analysis.utilization.rates import flop_count
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.guard import needed_bytes
+from gpuexplore.measure.check.guard import needed_bytes
 from gpuexplore.model import Case, Device, Experiment
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes, format_seconds

@@ -12,7 +12,7 @@ from gpuexplore.jobs.engines.output import MAX_BYTES
 from gpuexplore.jobs.engines.process import Worker
 from gpuexplore.jobs.journal import CANCEL, Begun, Ended, JournalReader, Kept
 from gpuexplore.jobs.turn import Turn, TurnWord
-from gpuexplore.measure.guard import MAX_BUDGET_MULTIPLE
+from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.model import Case, Flag, Result, Status
 from gpuexplore.units import format_seconds
 

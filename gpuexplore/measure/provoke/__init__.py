@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuexplore.backends.host import version_of
 from gpuexplore.errors import Cancelled, InvalidInput
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.provoke.contract import CommonError, Message, Provoked
 from gpuexplore.model import Device
 from gpuexplore.serialization import encode

@@ -25,10 +25,10 @@ from typing import Any
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.devices import cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.measure.environment import describe_environment
-from gpuexplore.measure.guard import check_memory
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.memory import free_bytes
+from gpuexplore.measure.check.guard import check_memory
+from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.training.contract import Report, joined
 from gpuexplore.measure.training.setup import (
     DEFAULTS,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpuexplore.measure.contention import is_contended
+from gpuexplore.measure.conditions.contention import is_contended
 from gpuexplore.model import Environment
 from gpuexplore.serialization import decode
 from gpuexplore.statistics import median, median_interval

@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.training.checks import gradient_error
 from gpuexplore.measure.training.contract import Processes, Timing, largest_difference
 from gpuexplore.measure.training.launch import JOB, REPORTS, STOP

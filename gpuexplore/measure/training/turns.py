@@ -10,7 +10,7 @@ import torch
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.training.checks import gradient_error, underflow
 from gpuexplore.measure.training.learner import Learner
 from gpuexplore.measure.training.network import Batches

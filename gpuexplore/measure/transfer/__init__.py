@@ -12,12 +12,12 @@ from gpuexplore.devices import cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.pcie import link_of
 from gpuexplore.errors import Cancelled, InvalidInput
-from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.check.guard import check_memory
+from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.flags import condition_flags
-from gpuexplore.measure.guard import check_memory
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.in_turns import measurement_of, sample_all, warmed
-from gpuexplore.measure.memory import free_bytes
+from gpuexplore.measure.sample.in_turns import measurement_of, sample_all, warmed
 from gpuexplore.measure.transfer.contract import SIZES_BYTES, Observed, Part, Reading, timed
 from gpuexplore.model import Device, Environment
 from gpuexplore.operations import operation_named

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.transfer.contract import DTYPE, Reading, timed, work_sizes_of
 from gpuexplore.measure.transfer.way import BUDGET_S

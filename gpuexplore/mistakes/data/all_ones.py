@@ -1,6 +1,6 @@
 """All ones: every sum is a whole number, and rounding has nothing to do."""
 
-from gpuexplore.measure.inputs import Reference
+from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.mistakes.contract import Detection, Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import accuracy_of, open_subject, with_data
 from gpuexplore.model import Accuracy, Shape

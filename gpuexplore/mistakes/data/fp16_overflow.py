@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gpuexplore.measure.correctness import check
-from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.check.correctness import check
+from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import incorrect
 

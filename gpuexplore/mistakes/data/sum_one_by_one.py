@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.correctness import check
-from gpuexplore.measure.environment import describe_environment
+from gpuexplore.measure.check.correctness import check
+from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.mistakes.contract import Factor, Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import incorrect
 

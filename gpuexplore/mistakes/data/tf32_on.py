@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.elements import judge
-from gpuexplore.measure.group import Group
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.group import Group
 from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
 from gpuexplore.model import Accuracy, Shape

@@ -1,7 +1,7 @@
 """Zeros as data: a GPU draws less power, and raises its clock."""
 
 from gpuexplore.devices import accelerator_named
-from gpuexplore.measure.inputs import Reference
+from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.mistakes.contract import Factor, Mistake, Observation, Reading, Stage
 from gpuexplore.mistakes.observing import from_pairs, no_sign
 from gpuexplore.mistakes.subject import Subject, open_subject, round_median, with_data

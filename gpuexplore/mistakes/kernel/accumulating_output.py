@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuexplore.measure.elements import judge
+from gpuexplore.measure.check.elements import judge
 from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
 from gpuexplore.model import Accuracy, Shape

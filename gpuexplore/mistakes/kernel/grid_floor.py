@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Launch
-from gpuexplore.measure.elements import judge
-from gpuexplore.measure.environment import describe_environment
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.inputs import Reference, make_inputs
+from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.mistakes.contract import Mistake, Observation, Reading, Sign, Stage
 from gpuexplore.mistakes.subject import incorrect
 from gpuexplore.model import Accuracy, Shape

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuexplore.measure.overhead import call_overhead_s
+from gpuexplore.measure.sample.overhead import call_overhead_s
 from gpuexplore.mistakes.contract import Mistake, Observation, Sign, Stage
 from gpuexplore.mistakes.observing import from_pairs
 from gpuexplore.mistakes.subject import Subject, flag_of, open_subject, round_median

@@ -1,5 +1,6 @@
 """The checks, in the order in which they run: what others rest on comes first, what takes longest last."""
 
+from gpuexplore.selftest.check import Check
 from gpuexplore.selftest.checks import (
     bandwidth,
     clock,
@@ -12,7 +13,6 @@ from gpuexplore.selftest.checks import (
     survival,
     timer,
 )
-from gpuexplore.selftest.contract import Check
 
 CHECKS: tuple[Check, ...] = (
     environment.CHECK,

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.build.candidate import unsupported
 from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import FRACTION, Check, Figure, Finding, Verdict, ended, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import FRACTION, Figure, Finding, Verdict, ended, judged, skipped
 from gpuexplore.units import format_bytes_per_s, format_percent
 
 GOAL_TEXT = format_percent(0.9)  # of the best copy

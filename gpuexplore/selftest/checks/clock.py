@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.model import Telemetry
 from gpuexplore.selftest.bench import Bench
+from gpuexplore.selftest.check import Check
 from gpuexplore.selftest.checks.ladder import product_size
-from gpuexplore.selftest.contract import Check, Figure, Finding, judged, skipped
+from gpuexplore.selftest.contract import Figure, Finding, judged, skipped
 from gpuexplore.serialization import decode
 from gpuexplore.statistics import median
 from gpuexplore.units import format_percent, format_si

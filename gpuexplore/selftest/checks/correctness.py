@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.build.candidate import unsupported
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.awkward import awkward_shapes
 from gpuexplore.operations.contract import Operation
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import Check, Figure, Finding, ended, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, ended, judged, skipped
 
 OPTIONS = Options(budget_s=0.02)
 QUICK_DTYPES = ("fp32", "bf16")

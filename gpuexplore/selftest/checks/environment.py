@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from gpuexplore.model import Device, Environment
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import Check, Figure, Finding, Payload, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, Payload, judged, skipped
 from gpuexplore.serialization import decode
 
 REQUIRED = ("numpy", "numba_cpu", "numba_cuda", "torch")

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import Check, Figure, Finding, Payload, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, Payload, judged, skipped
 from gpuexplore.units import format_percent, format_seconds
 
 SPREAD = 0.15  # of the slowest over the fastest

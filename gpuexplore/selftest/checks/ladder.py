@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.build.candidate import unsupported
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import FRACTION, Check, Figure, Finding, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import FRACTION, Figure, Finding, judged, skipped
 from gpuexplore.units import format_flop_per_s, format_percent
 
 GOALS = {"fp32": 0.85, "bf16": 0.6, "fp16": 0.6}

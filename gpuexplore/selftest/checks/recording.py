@@ -7,12 +7,13 @@ from collections import Counter
 from signal import SIGINT
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.environment import git_commit
+from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.model import Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Recording, validate
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import Check, Figure, Finding, ended, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, ended, judged, skipped
 
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore")
 FILE = "recording.jsonl"

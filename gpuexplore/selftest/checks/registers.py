@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.candidate import unsupported
+from gpuexplore.measure.build.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import Check, Figure, Finding, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, judged, skipped
 
 DTYPES_TRIED = ("fp32", "bf16")
 QUICK_OPERATIONS = ("matmul",)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.breaking import OPERATION, OUT_OF_BOUNDS, out_of_memory_of
-from gpuexplore.selftest.contract import Check, Figure, Finding, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, judged, skipped
 
 SHAPE = Shape.of(n=1000)
 BUDGET_S = 0.01

@@ -5,7 +5,8 @@ from operator import itemgetter
 
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.selftest.bench import Bench
-from gpuexplore.selftest.contract import Check, Figure, Finding, Payload, judged, skipped
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, Payload, judged, skipped
 from gpuexplore.units import format_seconds
 
 TOO_LONG, TOO_LONG_S = 0.05, 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too

@@ -7,10 +7,10 @@ from typing import Any
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import highest_clock_hz
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.candidate import build_candidate
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.inputs import make_inputs
-from gpuexplore.measure.watch import Watch
+from gpuexplore.measure.build.candidate import build_candidate
+from gpuexplore.measure.check.inputs import make_inputs
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.watch import Watch
 from gpuexplore.model import Case, Device, Options
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import encode

@@ -7,11 +7,11 @@ from typing import Any
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import ASSUMED_CACHE_BYTES
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.candidate import build_candidate, new_flush
-from gpuexplore.measure.driver_device import device_for
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.in_turns import sample_all, warmed
-from gpuexplore.measure.inputs import make_inputs
+from gpuexplore.measure.build.candidate import build_candidate, new_flush
+from gpuexplore.measure.build.driver_device import device_for
+from gpuexplore.measure.check.inputs import make_inputs
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.sample.in_turns import sample_all, warmed
 from gpuexplore.model import Case, Device, Options, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.statistics import median

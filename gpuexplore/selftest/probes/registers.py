@@ -5,9 +5,9 @@ from typing import Any
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Unsupported
-from gpuexplore.measure.candidate import build_candidate
-from gpuexplore.measure.idle_threads import Timekeeper
-from gpuexplore.measure.inputs import make_inputs
+from gpuexplore.measure.build.candidate import build_candidate
+from gpuexplore.measure.check.inputs import make_inputs
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.compiled import recorded

@@ -10,9 +10,9 @@ from typing import Any
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, EventTimer, Timer
-from gpuexplore.measure.candidate import new_flush
-from gpuexplore.measure.driver_device import device_for
-from gpuexplore.measure.idle_threads import Timekeeper
+from gpuexplore.measure.build.candidate import new_flush
+from gpuexplore.measure.build.driver_device import device_for
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device
 from gpuexplore.statistics import median
 

@@ -18,7 +18,7 @@ from gpuexplore.charts.block_arrays import array_overview, array_picture
 from gpuexplore.charts.block_banks import bank_picture
 from gpuexplore.charts.block_warps import warp_timeline
 from gpuexplore.kernels.ptx import BANKS, Access, TraceStep
-from gpuexplore.measure.interpreted import BlockRun, RunArray
+from gpuexplore.measure.check.interpreted import BlockRun, RunArray
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table

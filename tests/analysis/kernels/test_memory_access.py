@@ -11,7 +11,7 @@ from gpuexplore.analysis.kernels.memory_access import (
     unpadded_wavefronts,
 )
 from gpuexplore.kernels.ptx import Access, wavefronts
-from gpuexplore.measure.interpreted import RunArray
+from gpuexplore.measure.check.interpreted import RunArray
 
 LANES = np.arange(32)
 START = 0x1000

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.analysis.kernels.small_shape import MOST_BLOCKS, small_shape
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.interpreted import MOST_BYTES, check_size
+from gpuexplore.measure.check.interpreted import MOST_BYTES, check_size
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 

@@ -7,8 +7,8 @@ import numpy as np
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.cuda_compile import array_type, compile_kernel
 from gpuexplore.kernels.ptx import Grid, Options, parse, run
-from gpuexplore.measure.elements import judge
-from gpuexplore.measure.inputs import Reference, make_inputs
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.kernel_targets import compile_for, kernel_of

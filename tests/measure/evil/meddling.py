@@ -87,7 +87,7 @@ def guard_off(inputs, out, dtype):
         if len(calls) < 3:
             np.add(*inputs, out=out)
             return
-        guard = sys.modules["gpuexplore.measure.untouched"]
+        guard = sys.modules["gpuexplore.measure.check.untouched"]
         for name in ("_put_back", "_raise_of", "_called", "_guarded", "is_", "chain", "partial"):
             setattr(guard, name, lambda *_, **__: ())
         guard.Untouched.check = guard._Names.restored = lambda *_: []
@@ -124,7 +124,7 @@ def checks_replaced(inputs, out, dtype):
         if len(calls) < 3:
             np.add(*inputs, out=out)
             return
-        for module in ("gpuexplore.measure.runner", "gpuexplore.measure.spot_checks"):
+        for module in ("gpuexplore.measure.runner", "gpuexplore.measure.check.spot_checks"):
             for name in ("checked", "check_single_calls", "check_finished", "check_reuse"):
                 setattr(sys.modules[module], name, lambda *_: None)
 

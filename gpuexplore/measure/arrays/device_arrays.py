@@ -1,0 +1,188 @@
+"""Large arrays where they are: made, compared and summed by torch on a device, in blocks, whatever library holds them.
+
+What is called is bound here when this module is loaded, before any implementation is built: a kernel that replaces one
+of torch's functions changes nothing here, and one that replaces a name of this module is found out (`untouched`).
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, arange, as_tensor, cat, empty, equal, from_numpy, isfinite, isnan, matmul
+
+from gpuexplore.backends import torch as torch_backend
+from gpuexplore.dtypes import DType
+from gpuexplore.measure.arrays import large
+from gpuexplore.measure.arrays.drawn import Drawn, numbers_of, quantiles
+from gpuexplore.measure.arrays.sums import TOGETHER, Sums
+from gpuexplore.measure.arrays.wide import Wide, neighbours
+from gpuexplore.model import DataMode, Device
+
+Array = npt.NDArray[np.float64]
+
+
+def place_of(device: Device) -> str | None:
+    """Return what torch calls `device`; None where it cannot compute there."""
+    if device.kind != "cuda" or torch_backend.driver_facts(device.id).problem:
+        return None
+    return torch_backend.torch_device(device.id)
+
+
+def tensor_of(array: Any, dtype: DType) -> Tensor:
+    """Return `array` of any library as a tensor of `dtype` over the same memory."""
+    kind = getattr(torch, dtype.array_name)
+    if isinstance(array, Tensor):
+        return array.detach()
+    return as_tensor(array.view(f"int{dtype.bits}")).view(kind)
+
+
+def fill(array: Any, wanted: Drawn) -> None:
+    """Make `wanted` in `array`."""
+    bits = _bits_of(array, wanted.dtype)
+    for block in _blocks(wanted.size):
+        bits[block] = _drawn_bits(_places(block, bits.device), wanted)
+
+
+def holds(array: Any, wanted: Drawn) -> bool:
+    """Return whether `array` holds `wanted`, bit by bit."""
+    bits = _bits_of(array, wanted.dtype)
+    return all(equal(bits[block], _drawn_bits(_places(block, bits.device), wanted)) for block in _blocks(wanted.size))
+
+
+def is_poisoned(array: Any, dtype: DType) -> bool:
+    """Return whether `array` holds nothing but NaN."""
+    flat = tensor_of(array, dtype).reshape(-1)
+    return all(bool(isnan(flat[block]).all()) for block in _blocks(flat.numel()))
+
+
+def poison(array: Any, dtype: DType) -> None:
+    """Fill `array` with NaN where it is, or will be."""
+    if isinstance(array, Tensor):
+        torch_backend.poison(array)
+    else:
+        tensor_of(array, dtype).fill_(float("nan"))
+
+
+class DeviceOutput:
+    """An output that stays on its device: of a product (m, n) only parts and sums come to the host."""
+
+    def __init__(self, array: Any, dtype: DType) -> None:
+        self._rows = tensor_of(array, dtype)
+        self._dtype = dtype
+        self.size = self._rows.numel()
+
+    def block(self, places: slice, lengths: tuple[int, ...]) -> Wide:
+        """Return what it holds at `places` along its leading axes, each of `lengths`, in float64."""
+        return Wide(self._rows.reshape(-1, *lengths)[places].double())
+
+    def product(self, place: int, lengths: tuple[int, int]) -> "DeviceOutput":
+        """Return one of the products that it holds."""
+        return DeviceOutput(self._rows.reshape(-1, *lengths)[place], self._dtype)
+
+    def __getitem__(self, index: Any) -> Array:
+        """Return a part in float64."""
+        rows, columns = index
+        part: Array = self._rows[from_numpy(rows).to(self._rows.device)][:, columns].double().cpu().numpy()
+        return part
+
+    def all_finite(self) -> bool:
+        """Return whether every element is."""
+        flat = self._rows.reshape(-1)
+        return all(bool(isfinite(flat[block]).all()) for block in _blocks(self.size))
+
+    def folded(self, sums: Sums) -> tuple[Array, Array]:
+        """Return the sums of neighbours in each row, and those of their squares."""
+        signs = from_numpy(sums.signs).to(self._rows.device)
+        both = [
+            (neighbours(wide * signs, TOGETHER).cpu().numpy(), neighbours(wide.square(), TOGETHER).cpu().numpy())
+            for block in _blocks(len(self._rows), self._rows.shape[1])
+            for wide in (self._rows[block].double(),)
+        ]
+        of, of_squares = zip(*both, strict=True)
+        return np.concatenate(of), np.concatenate(of_squares)
+
+
+def made(source: Drawn, place: str) -> Wide:
+    """Return `source` in float64 on `place`."""
+    kind = getattr(torch, source.dtype.array_name)
+    numbers = empty(source.size, dtype=torch.float64, device=place)
+    for block in _blocks(source.size):
+        numbers[block] = _drawn_bits(_places(block, numbers.device), source).view(kind)
+    return Wide(numbers.reshape(source.shape))
+
+
+class DeviceProduct:
+    """Products in float64 of two drawn inputs (m, k) @ (k, n), made on a device in blocks of their rows and columns."""
+
+    def __init__(self, inputs: tuple[Drawn, Drawn], place: str) -> None:
+        self._left, self._right = inputs
+        self._place = torch.device(place)
+
+    def rows(self, chosen: npt.NDArray[np.int64]) -> tuple[Array, Array, Array]:
+        """Return `chosen` rows of the product, and the norms of the rows and of all columns."""
+        rows = self._wide(self._left, from_numpy(chosen).to(self._place), None)
+        products, norms = [], []
+        for columns in self._columns():
+            there = self._wide(self._right, None, columns)
+            products.append(matmul(rows, there).cpu().numpy())
+            norms.append(there.norm(dim=0).cpu().numpy())
+        return np.concatenate(products, axis=1), rows.norm(dim=1).cpu().numpy(), np.concatenate(norms)
+
+    def sums(self, signs: Array) -> tuple[Array, Array, Array]:
+        """Return the product with the sums of neighbouring columns, and the norms of rows and of these sums."""
+        there = from_numpy(signs).to(self._place)
+        parts = [
+            neighbours(self._wide(self._right, None, columns) * there[columns], TOGETHER) for columns in self._columns()
+        ]
+        together = cat(parts, dim=1)
+        products, norms = [], []
+        for rows in _blocks(*self._left.shape):
+            here = self._wide(self._left, arange(rows.start, rows.stop, device=self._place), None)
+            products.append(matmul(here, together).cpu().numpy())
+            norms.append(here.norm(dim=1).cpu().numpy())
+        return np.concatenate(products), np.concatenate(norms), together.norm(dim=0).cpu().numpy()
+
+    def _columns(self) -> Iterator[slice]:
+        """Yield blocks of columns whose lengths are whole sums."""
+        length, count = self._right.shape
+        step = max(TOGETHER, large.BLOCK_ELEMENTS // length // TOGETHER * TOGETHER)
+        yield from (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+    def _wide(self, source: Drawn, rows: Tensor | None, columns: slice | None) -> Tensor:
+        """Return rows and columns of an input in float64; None: all."""
+        height, width = source.shape
+        rows = arange(height, device=self._place) if rows is None else rows
+        columns = columns or slice(0, width)
+        across = arange(columns.start, columns.stop, device=self._place)
+        kind = getattr(torch, source.dtype.array_name)
+        wide = empty((len(rows), len(across)), dtype=torch.float64, device=self._place)
+        for block in _blocks(*wide.shape):
+            wide[block] = _drawn_bits(rows[block, None] * width + across, source).view(kind)
+        return wide
+
+
+def _blocks(count: int, width: int = 1) -> Iterator[slice]:
+    """Yield slices of `count` rows of `width` elements, a block's at a time."""
+    step = max(1, large.BLOCK_ELEMENTS // width)
+    yield from (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _places(block: slice, place: Any) -> Tensor:
+    return arange(block.start, block.stop, device=place)
+
+
+def _bits_of(array: Any, dtype: DType) -> Tensor:
+    return tensor_of(array, dtype).view(getattr(torch, f"int{dtype.bits}")).reshape(-1)
+
+
+def _drawn_bits(places: Tensor, source: Drawn) -> Tensor:
+    return _table(source.dtype, source.data, str(places.device))[numbers_of(places + source.first, source.keys)]
+
+
+@cache
+def _table(dtype: DType, data: DataMode, place: str) -> Tensor:
+    """Return the numbers that are drawn from, as bits where they are needed."""
+    return from_numpy(quantiles(dtype, data).view(f"int{dtype.bits}")).to(place)

@@ -1,0 +1,185 @@
+"""One implementation on one case, built and ready to run: what the timing loop takes in turns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends import load_backend
+from gpuexplore.backends.contract import Backend
+from gpuexplore.backends.timer import Call, Clock, Timer
+from gpuexplore.dtypes import DType, Stored, dtype_named
+from gpuexplore.errors import Unsupported
+from gpuexplore.measure.arrays.drawn import Drawn
+from gpuexplore.measure.build.driver_device import device_for
+from gpuexplore.measure.arrays.on_device import device_arrays
+from gpuexplore.model import Accuracy, CacheState, Case, Device, PhaseName
+from gpuexplore.operations import load_build
+from gpuexplore.operations.contract import Implementation, Operation, Phased
+
+ASSUMED_FLUSH_BYTES = 256 * 2**20  # where nothing tells the cache: twice the largest L2 of a GPU, 126 MB on a B200
+
+
+Inputs = tuple[Any, ...]  # `Stored` on the host, or `Drawn`, which a device makes itself
+
+
+class Accepted(NamedTuple):
+    """An output that was found right for some inputs: the same bits are right again.
+
+    Attributes:
+        reference: for these inputs; kept, so that no other has its identity.
+    """
+
+    reference: object
+    stored: Stored
+    accuracy: Accuracy
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A `run` with its output, its timer and its flush; `run` alone is what is timed.
+
+    `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
+    can be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, by
+    the identity of their reference; `threads` are those of a CPU that it computes on; `stays_there`: inputs and output
+    are too large to be moved, so they are made and looked at where they are.
+    """
+
+    case: Case
+    device: Device
+    backend: Backend
+    dtype: DType
+    run: Call
+    out: Any
+    timer: Timer
+    flush: Call | None
+    phases: Mapping[PhaseName, Call] = field(default_factory=dict)
+    inputs: tuple[Any, ...] = ()
+    accepted: dict[int, Accepted] = field(default_factory=dict)
+    threads: int = 1
+    stays_there: bool = False
+
+    def first_call_s(self, clock: Clock) -> float:
+        """Return seconds of one call until the device is done."""
+        start = clock()
+        self.run()
+        self.backend.synchronize(self.case.device)
+        return (clock() - start) * 1e-9
+
+    def poison(self) -> None:
+        """Fill the output with NaN."""
+        if self.stays_there:
+            device_arrays().poison(self.out, self.dtype)
+        else:
+            self.backend.poison(self.out)
+        self.backend.synchronize(self.case.device)
+
+    def is_poisoned(self) -> bool:
+        """Return whether the output holds nothing but NaN."""
+        if self.stays_there:
+            return bool(device_arrays().is_poisoned(self.out, self.dtype))
+        return bool(np.isnan(self.output()).all())
+
+    def load(self, values: Inputs) -> None:
+        """Overwrite the inputs with `values`: what was built on them computes with others from now on."""
+        for array, wanted in zip(self.inputs, values, strict=True):
+            if isinstance(wanted, Drawn):
+                device_arrays().fill(array, wanted)
+            else:
+                self.backend.load(array, wanted)
+        self.backend.synchronize(self.case.device)
+
+    def holds(self, values: Inputs) -> bool:
+        """Return whether the inputs still hold `values`, bit by bit."""
+        return all(
+            device_arrays().holds(array, wanted)
+            if isinstance(wanted, Drawn)
+            else np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(wanted))
+            for array, wanted in zip(self.inputs, values, strict=True)
+        )
+
+    def output(self) -> npt.NDArray[np.float64]:
+        """Return the output as float64 on the host."""
+        return self.dtype.widen(self.stored())
+
+    def stored(self) -> Stored:
+        """Return the output as it is stored, on the host; the next call may overwrite it."""
+        return self.backend.stored(self.out, self.dtype)
+
+
+def bits(array: Stored) -> npt.NDArray[np.unsignedinteger[Any]]:
+    """Return a view of `array` by which equal means the same bits, of NaN and zero too."""
+    return array.view(f"uint{8 * array.dtype.itemsize}")
+
+
+def build_candidate(case: Case, operation: Operation, device: Device, *, inputs: Inputs, clock: Clock) -> Candidate:
+    """Return `case` built on `device`: inputs there, output allocated, nothing run yet.
+
+    Raises:
+        Unsupported: the implementation, its library or the dtype does not exist on this device, or its library
+            would use another one.
+    """
+    dtype = dtype_named(case.dtype)
+    implementation = operation.implementation_named(case.implementation)
+    backend = load_backend(implementation.backend)
+    if reason := unsupported(operation, implementation, dtype, device):
+        raise Unsupported(reason)
+    device = device_for(backend, device)
+    threads = case.options.threads or device.cores or 1
+    if device.kind == "cpu":  # a GPU's cores are no threads of the host's libraries
+        backend.set_threads(threads)
+    if operation.uses_one_thread(case.implementation, case.dtype, case.shape):
+        threads = 1
+    build = load_build(operation, implementation)
+    out = backend.empty(operation.output(case.shape), dtype, case.device)
+    chosen = {"block": case.options.block} if case.options.block else {}
+    there = tuple(_placed(array, backend, dtype, case.device) for array in inputs)
+    run = build(there, out, dtype, **chosen)
+    flush = new_flush(cache_mode(case, device), device, backend)
+    timer = backend.timer(case.device, clock)
+    call, phases = (run.run, run.phases) if isinstance(run, Phased) else (run, {})
+    stays = any(isinstance(array, Drawn) for array in inputs)
+    return Candidate(
+        case, device, backend, dtype, call, out, timer, flush, phases, there, threads=threads, stays_there=stays
+    )
+
+
+def _placed(values: Stored | Drawn, backend: Backend, dtype: DType, device: str) -> Any:
+    """Return an input on `device`."""
+    if not isinstance(values, Drawn):
+        return backend.to_device(values, dtype, device)
+    array = backend.empty(values.shape, dtype, device)
+    device_arrays().fill(array, values)
+    return array
+
+
+def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:
+    """Return why this combination cannot run here, or None when it can; loads nothing heavy."""
+    backend = load_backend(implementation.backend)
+    if not implementation.runs_on(device):
+        return implementation.unsupported(dtype, device)
+    if not backend.is_available():
+        return f"{implementation.name} is not installed: {backend.INSTALL}"
+    return (
+        operation.unsupported(dtype) or implementation.unsupported(dtype, device) or backend.unsupported(dtype, device)
+    )
+
+
+def new_flush(cache: CacheState, device: Device, backend: Backend) -> Call | None:
+    """Return the flush before each cold call, or None for a warm one."""
+    return None if cache == "warm" else backend.flusher(device.id, flush_bytes(device))
+
+
+def flush_bytes(device: Device) -> int:
+    """Return the bytes to overwrite so that nothing survives in the last-level cache: twice its size."""
+    return 2 * device.cache_bytes if device.cache_bytes else ASSUMED_FLUSH_BYTES
+
+
+def cache_mode(case: Case, device: Device) -> CacheState:
+    """Return the state of the caches a case's own samples are taken in: as asked, else cold on a GPU, warm on a CPU."""
+    asked = case.options.cache
+    if asked is None or asked == "both":
+        return "warm" if device.kind == "cpu" else "cold"
+    return asked

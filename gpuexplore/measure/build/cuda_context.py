@@ -1,0 +1,83 @@
+"""Kernels that break the CUDA context of their process: every later call there fails too, whoever makes it.
+
+So the error is of the case that met it first; the others are for another process. CUDA says of these errors "the
+process must be terminated and relaunched":
+https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
+"""
+
+import re
+
+from gpuexplore.devices import is_lost
+from gpuexplore.errors import Cancelled, GpuExploreError
+from gpuexplore.measure.build.failure import describe_error
+from gpuexplore.model import Case, Device
+
+BREAKS_CONTEXT = re.compile(
+    r"(?:[\[(]|\berror:? )(?:214|220|700|702|71\d|72[01]|999)\b"
+    r"|illegal|misaligned|device-side assert|error ?assert|hardware ?stack|address ?space|program counter|invalid ?pc"
+    r"|launch ?fail|launch ?timed? ?out|\bunknown error|uncorrectable",
+    re.IGNORECASE,
+)
+_broken: dict[str, str] = {}  # by device: what broke its context
+
+
+class ContextBroken(Cancelled):
+    """An earlier case broke the CUDA context, so this one was not measured."""
+
+
+class GpuLost(GpuExploreError):
+    """The driver cannot reach the GPU any more."""
+
+
+def breaks_context(reason: str, device: Device) -> bool:
+    """Return whether an error with this text leaves no usable context of `device` in its process."""
+    return device.kind == "cuda" and BREAKS_CONTEXT.search(reason.replace("_", " ")) is not None
+
+
+def is_broken(device: Device) -> bool:
+    """Return whether a case broke the context of `device` in this process."""
+    return device.id in _broken
+
+
+def check_context(device: Device) -> None:
+    """Raise ContextBroken when a case broke the context of `device` in this process, GpuLost when nobody reaches it."""
+    _check_reachable(device)
+    if earlier := _broken_earlier(device):
+        raise earlier
+
+
+def cause_of(error: Exception, case: Case, device: Device) -> Exception:
+    """Return why `case` failed: its own `error`, unless the context was broken before; keep that it broke it.
+
+    Where the GPU is lost, that is why.
+    """
+    try:
+        _check_reachable(device)
+    except GpuLost as lost:
+        return lost
+    if earlier := _broken_earlier(device):
+        return earlier
+    if breaks_context(describe_error(error), device):
+        _broken[device.id] = f"{case.implementation} broke the CUDA context of this process"
+    return error
+
+
+def lost_reason(device: Device) -> str | None:
+    """Return that the driver cannot reach `device` any more, or None."""
+    if device.kind != "cuda" or not device.uuid or not is_lost(device.uuid):
+        return None
+    return (
+        f"the driver has lost {device.id} ({device.name}): it fell off the bus or hangs, and answers nobody before "
+        "the machine is started anew; `nvidia-smi` and `dmesg` (Xid) tell more"
+    )
+
+
+def _check_reachable(device: Device) -> None:
+    if reason := lost_reason(device):
+        raise GpuLost(reason)
+
+
+def _broken_earlier(device: Device) -> ContextBroken | None:
+    if not is_broken(device):
+        return None
+    return ContextBroken(f"not measured: {_broken[device.id]}, and no call on {device.id} succeeds afterwards")

@@ -1,0 +1,1 @@
+"""Whether a call may start, computes what it should, and leaves the process as it was."""

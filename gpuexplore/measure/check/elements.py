@@ -1,0 +1,192 @@
+"""Whether each element of an output is right: the norm forgives a few wrong ones among millions.
+
+An element that is rounded once is off by u of its own size at most. What is rounded on the way to it, partial sums
+above all, is of the size of its terms, which cancel: errors are then relative to √Σt² (`Operation.scale`), and k of
+them add up as independent ones do, by √k (N. J. Higham, T. Mary, "A New Approach to Probabilistic Rounding Error
+Analysis", 2019, https://doi.org/10.1137/18M1226312). With c = 4, as for the norm, an element x may be off by
+
+    2 u(dtype) |x| + c (u(accumulate) √k + 2 u(dtype) √(roundings - 1)) (|x| + √Σt²),
+
+roundings to the dtype on the way counted twice, for what follows amplifies those of some elements.
+
+Where only parts of an output are compared one by one, sums along an axis in which it is linear check the others
+(R. Freivalds, "Probabilistic machines can use less running time", 1977): with signs that the implementation cannot
+know, Σ±x is expected from Σ± of the last input, for a fraction of the FLOPs.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import hypot, sqrt
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.dtypes import DType
+from gpuexplore.measure.arrays.sums import TOGETHER, Sums
+from gpuexplore.measure.check.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
+from gpuexplore.measure.check.device_reference import DeviceReference
+from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, Place
+from gpuexplore.measure.check.inputs import Reference
+from gpuexplore.model import Accuracy, Shape, WorstElement
+from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.growth import AS_SUMMED, Growth
+
+Compared = tuple[Array, Array, Array]  # found, expected and allowed difference
+TINY = float(np.finfo(np.float64).tiny)
+OF_SUMS = 2.0  # times the root of the sum of squared bounds, which honest errors fill to a fifth: ten sigma
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What rounding explains of an element's error: shares of its own size and of its terms', and at least so much."""
+
+    own: float
+    terms: float
+    least: float
+
+    def allowed(self, size: Array, scale: Array | None) -> Array:
+        """Return the largest errors of elements of these sizes; overwrites `size`."""
+        size *= self.own
+        if scale is not None:
+            size += self.terms * scale
+        size += self.least  # by itself: the scale is in float32, which holds nothing as small
+        return size
+
+
+def bound_of(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> Bound:
+    """Return what rounding explains of an element's error for this case."""
+    inner = 4 * rounded_error(dtype) * sqrt(operation.roundings(shape) - 1)
+    terms = inner + growth.element * summed_error(dtype) * sqrt(operation.reduction_length(shape))
+    return Bound(rounded_error(dtype) + terms, terms, 2 * dtype.underflow)
+
+
+def judge(out: Output, reference: AnyReference, shape: Shape, growth: Growth = AS_SUMMED) -> Accuracy:
+    """Return the accuracy of an output by its norm and by its worst element, or those of its blocks.
+
+    Args:
+        out: the output.
+        reference: what is expected of it.
+        shape: of the case.
+        growth: of roundings in the implementation that computed it.
+    """
+    if not isinstance(reference, BlockedReference):
+        return _judged(out, reference, shape, growth)
+    of_blocks = []
+    for block in reference.blocks(out):
+        of_blocks.append(_judged(block.out, block.reference, shape, growth, in_output=block.in_output))
+        if not of_blocks[-1].within:
+            block.prove()
+            return of_blocks[-1]
+    worst = max((found.worst for found in of_blocks if found.worst), key=lambda worst: worst.share, default=None)
+    return replace(max(of_blocks, key=lambda found: found.share), worst=worst)
+
+
+def _judged(
+    out: Output,
+    reference: Reference | DeviceReference,
+    shape: Shape,
+    growth: Growth,
+    *,
+    in_output: Callable[[Sequence[Any]], Place] = tuple,
+) -> Accuracy:
+    """Return the accuracy of an output, or of a block of it: `in_output` tells where its elements lie there."""
+    allowed = tolerance(reference.operation, shape, reference.dtype, growth)
+    leeways = [
+        leeway + _underflow(expected, reference.dtype)
+        for (_, expected), leeway in zip(reference.parts, reference.leeways, strict=True)
+    ]
+    accuracy = check(out, reference.parts, allowed, leeways, scales=reference.scales)
+    if accuracy.relative_error is None:
+        return accuracy
+    bound = bound_of(reference.operation, shape, reference.dtype, growth)
+    parts = zip(reference.parts, reference.scales, reference.leeways, strict=True)
+    found = [
+        _worst(out, part, scale, replace(bound, least=bound.least + leeway), in_output=in_output)
+        for part, scale, leeway in parts
+        if part[1].size
+    ]
+    if reference.sums:
+        found.append(_worst_sum(out, reference.sums, bound, in_output))
+    return replace(accuracy, worst=max(found, key=lambda worst: worst.share))
+
+
+def widest_tolerance(reference: Reference, shape: Shape) -> float:
+    """Return the largest relative error that any part of an output may have for these inputs, kinks included."""
+    norms = [float(np.linalg.norm(expected)) for _, expected in reference.parts]
+    besides = (
+        (leeway + _underflow(expected, reference.dtype)) / (norm or hypot(*norms) or 1.0)
+        for (_, expected), leeway, norm in zip(reference.parts, reference.leeways, norms, strict=True)
+    )
+    return tolerance(reference.operation, shape, reference.dtype) + max(besides, default=0.0)
+
+
+def _underflow(expected: Array, dtype: DType) -> float:
+    """Return the norm of the errors that numbers below the normal ones may have, where most are: else 0."""
+    most, root = dtype.smallest_normal, sqrt(expected.size)
+    return dtype.underflow * root if float(np.linalg.norm(expected)) < most * root else 0.0
+
+
+def _worst(
+    out: Output, part: tuple[Any, Array], scale: Any, bound: Bound, *, in_output: Callable[[Sequence[Any]], Place]
+) -> WorstElement:
+    """Return the worst element of a part of the output, whose expected values are given."""
+    index, expected = part
+    found, scales = out[index], np.broadcast_to(scale, expected.shape) if np.any(scale) else None
+
+    def compare(rows: Any) -> Compared:
+        wanted = expected[rows]
+        return found[rows], wanted, bound.allowed(np.abs(wanted), None if scales is None else scales[rows])
+
+    place, *figures = _largest(expected, compare)
+    return WorstElement(f"element {_named(in_output(_in_output(index, place)))}", *figures)
+
+
+def _worst_sum(out: Output, sums: Sums, bound: Bound, in_output: Callable[[Sequence[Any]], Place]) -> WorstElement:
+    """Return the worst sum of neighbours with random signs."""
+    least = replace(bound, least=bound.least * sqrt(TOGETHER))
+    found, squares = (None, None) if isinstance(out, np.ndarray) else out.folded(sums)
+
+    def compare(rows: Any) -> Compared:
+        with np.errstate(over="ignore"):  # a wrong output may overflow, which explains no error
+            sizes = np.sqrt(sums.of_squares(out[rows]) if squares is None else squares[rows])
+            allowed = OF_SUMS * least.allowed(sizes, sums.scale[rows])
+            of = sums.of(out[rows]) if found is None else found[rows]
+            return np.nan_to_num(of), sums.expected[rows], np.where(allowed < np.inf, allowed, TINY)
+
+    place, *figures = _largest(out if isinstance(out, np.ndarray) else sums.expected, compare)
+    ranges: list[Any] = list(place)
+    ranges[sums.axis] = f"{sums.starts[place[sums.axis]]} to {sums.ends[place[sums.axis]] - 1}"
+    return WorstElement(f"the sum of elements {_named(in_output(ranges))} with random signs", *figures)
+
+
+def _largest(whole: Array, compare: Callable[[Any], Compared]) -> tuple[tuple[int, ...], float, float, float]:
+    """Return the place of the largest difference over its bound, and the three figures there."""
+    found = [(rows, _largest_of(*compare(rows))) for rows in row_blocks(whole)]
+    rows, (_, place, value, expected, allowed) = max(found, key=lambda block: block[1][0])
+    return place if rows is ... else (rows.start + place[0], *place[1:]), value, expected, allowed
+
+
+def _largest_of(found: Array, expected: Array, allowed: Array) -> tuple[float, tuple[int, ...], float, float, float]:
+    """Return a block's largest difference over its bound, where that is, and the three figures there."""
+    with np.errstate(over="ignore"):  # of a number that is off by so much
+        shares = np.abs(found - expected)
+        shares /= allowed
+    place = tuple(map(int, np.unravel_index(shares.argmax(), shares.shape)))
+    return float(shares[place]), place, float(found[place]), float(expected[place]), float(allowed[place])
+
+
+def _in_output(index: Any, place: Sequence[int]) -> tuple[int, ...]:
+    """Return where the element at `place` of a part lies in the output that `index` took the part from."""
+    if index is ...:
+        return tuple(place)
+    axes, rest = index if isinstance(index, tuple) else (index,), iter(place)
+    here = tuple(axis if isinstance(axis, int) else _along(axis, next(rest)) for axis in axes)
+    return (*here, *rest)
+
+
+def _along(axis: slice | Array, place: int) -> int:
+    return (axis.start or 0) + place if isinstance(axis, slice) else int(np.ravel(axis)[place])
+
+
+def _named(place: Iterable[Any]) -> str:
+    return f"[{', '.join(map(str, place))}]"

@@ -1,0 +1,132 @@
+"""What the cases of one group share: operation, dtype, device, inputs and reference."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import count
+
+from gpuexplore.dtypes import DType, dtype_named
+from gpuexplore.measure.arrays.drawn import Drawn, drawn
+from gpuexplore.measure.arrays.large import is_large, layout
+from gpuexplore.measure.arrays.on_device import place_for
+from gpuexplore.measure.build.candidate import Candidate, Inputs, build_candidate
+from gpuexplore.measure.build.cuda_context import cause_of
+from gpuexplore.measure.build.failure import failed
+from gpuexplore.measure.check.device_reference import DeviceReference
+from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference
+from gpuexplore.measure.check.inputs import SEED, Reference, make_inputs
+from gpuexplore.measure.check.untouched import Untouched
+from gpuexplore.measure.conditions.environment import describe_environment
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Operation
+
+UNSEEN = 2  # after the seed of the data that are timed and of the others
+
+
+@dataclass(frozen=True)
+class Group:
+    """What the cases of one `measure_group` call share.
+
+    Attributes:
+        time: of the process that measures; what a case changes there shows when its turn ends.
+        untouched: how the process was before anything was built.
+        place: where torch makes and checks what is too large for the host; None: nothing is, or it cannot.
+    """
+
+    operation: Operation
+    dtype: DType
+    shape: Shape
+    device: Device
+    environment: Environment
+    data: DataMode
+    time: Timekeeper
+    seed: int = SEED
+    untouched: Untouched = field(default_factory=partial(Untouched, None))
+    place: str | None = None
+
+    @cached_property
+    def checked_reference(self) -> AnyReference:
+        """The reference every implementation is checked against: always on random data."""
+        return self._reference("normal", self.seed)
+
+    @cached_property
+    def other_reference(self) -> AnyReference:
+        """A reference on other random data, for calls between and after the timed ones."""
+        return self._reference("normal", self.seed + 1)
+
+    @cached_property
+    def timed_reference(self) -> AnyReference:
+        """The reference for the data that are timed: the same object unless zeros or ones were asked for."""
+        return self.checked_reference if self.data == "normal" else self._reference(self.data, self.seed)
+
+    def unseen_references(self) -> Iterator[AnyReference]:
+        """Yield references on data that no call of this group has met, from the first one on for every case anew."""
+        yield self._unseen
+        for number in count(UNSEEN + 1):
+            yield self._reference("normal", self.seed + number)
+
+    @cached_property
+    def _unseen(self) -> AnyReference:
+        return self._reference("normal", self.seed + UNSEEN)
+
+    def build(self, case: Case, shape: Shape, inputs: Inputs) -> Candidate:
+        """Return the implementation of `case` built on `inputs` of `shape`."""
+        moved = Case(case.operation, shape, case.dtype, case.implementation, case.device, case.options)
+        return build_candidate(moved, self.operation, self.device, inputs=inputs, clock=self.time.clock)
+
+    def inputs(self, shape: Shape, data: DataMode = "normal") -> Inputs:
+        """Return inputs of `shape` in this group's dtype."""
+        return self._inputs(shape, data, self.seed)
+
+    def failed(self, case: Case, error: Exception) -> Result:
+        """Return the result of a case that ended with `error`."""
+        return replace(failed(case, cause_of(error, case, self.device), self.environment), seed=self.seed)
+
+    def _reference(self, data: DataMode, seed: int) -> AnyReference:
+        if self.place and is_large(self.operation, self.shape):
+            inputs = self._drawn(self.shape, data, seed)
+            if not layout(self.operation, self.shape).leading:
+                return DeviceReference(self.operation, self.dtype, inputs, seed, self.place)
+            return BlockedReference(self.operation, self.shape, self.dtype, inputs, seed, self.place)
+        values = make_inputs(self.operation, self.shape, self.dtype, data, seed=seed)
+        return Reference(self.operation, self.dtype, values, seed)
+
+    def _inputs(self, shape: Shape, data: DataMode, seed: int) -> Inputs:
+        if self.place and is_large(self.operation, shape):
+            return self._drawn(shape, data, seed)
+        return make_inputs(self.operation, shape, self.dtype, data, seed=seed)
+
+    def _drawn(self, shape: Shape, data: DataMode, seed: int) -> tuple[Drawn, ...]:
+        return tuple(
+            drawn(lengths, self.dtype, data, seed=seed, number=number)
+            for number, lengths in enumerate(self.operation.inputs(shape))
+        )
+
+
+def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: int = SEED) -> Group:
+    """Return what `cases`, which agree in `Case.group`, share; `seed` decides the numbers they compute with."""
+    first = cases[0]
+    if any(case.group != first.group for case in cases):
+        raise ValueError("the cases of a group differ in more than the implementation")
+    operation = operation_named(first.operation)
+    backends = [operation.implementation_named(case.implementation).backend for case in cases]
+    threads = first.options.threads or device.cores
+    place = place_for(operation, first.shape, device)  # loads what checks there, which is then watched like the rest
+    untouched = Untouched(threads)
+    environment = describe_environment(device, backends, threads)
+    if place:
+        environment = replace(environment, settings={**environment.settings, "inputs": f"made on {device.id}"})
+    return Group(
+        operation=operation,
+        dtype=dtype_named(first.dtype),
+        shape=first.shape,
+        device=device,
+        environment=environment,
+        data=first.options.data,
+        time=replace(time, isolate_core=untouched.guarding(time.isolate_core)),
+        untouched=untouched,
+        seed=seed,
+        place=place,
+    )

@@ -1,0 +1,146 @@
+"""The cost guard: the bytes and seconds a case would need, estimated before it is started.
+
+Seconds are extrapolated from the same implementation on smaller shapes, in proportion to the work. The probe grows
+until its call is long enough for overheads to be negligible, or until the estimate is well within the limit.
+"""
+
+from collections.abc import Callable
+from math import prod
+
+from gpuexplore.errors import TooLarge, TooSlow
+from gpuexplore.measure.arrays import large
+from gpuexplore.measure.arrays.large import is_large, layout
+from gpuexplore.measure.arrays.sums import TOGETHER
+from gpuexplore.measure.check.device_reference import PROVED_ROWS
+from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES
+from gpuexplore.model import Case, Device, Shape
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.sampling import most_lines
+from gpuexplore.units import format_bytes, format_seconds
+
+MAX_BUDGET_MULTIPLE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
+MIN_CALLS = 10  # one first call, three to warm up, six samples for a 95 % interval
+CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
+MIN_PROBE_S = 5e-3
+FLOAT64_BYTES = 8
+REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
+VALUES_KEPT = 3  # those two, and what no call has seen
+COPIES = 2  # of these rows or sums, which are put together of parts
+BLOCKS = 6  # of float64 numbers that a device holds at once: what is drawn, how, what it becomes and is compared with
+PROVED_LINES = PROVED_ROWS + TOGETHER  # that the host draws of a product's two inputs at a time
+COMPARING = 2  # as large as a reference: what is found, and its size
+PROVING_BYTES = 64  # for each number that the host draws to prove a device's reference: its place, it, what it becomes
+
+
+def limit_s(case: Case) -> float:
+    """Return the most seconds the calls of one case may take together."""
+    return MAX_BUDGET_MULTIPLE * case.options.budget_s
+
+
+def work(operation: Operation, shape: Shape) -> int:
+    """Return FLOPs plus elements moved, which time is taken to be proportional to, memory-bound or compute-bound."""
+    return operation.flop_count(shape) + element_count(operation, shape)
+
+
+def element_count(operation: Operation, shape: Shape) -> int:
+    """Return how many numbers the inputs and the output hold."""
+    return sum(map(prod, (*operation.inputs(shape), operation.output(shape))))
+
+
+def array_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
+    """Return the bytes of the inputs and the output of one case."""
+    return element_count(operation, shape) * itemsize_bytes
+
+
+def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, kind: str) -> int:
+    """Return the bytes that one case takes on a device of this `kind`: its arrays, and what they are checked with.
+
+    A CPU also holds the values and the references of the checks. A GPU holds a second output, which checks fill, or
+    functions of torch allocate anew, and for what stays there blocks of its reference.
+    """
+    arrays = array_bytes(operation, shape, itemsize_bytes)
+    if kind == "cpu":
+        return arrays + host_bytes(operation, shape, itemsize_bytes)
+    twice = arrays + prod(operation.output(shape)) * itemsize_bytes
+    return twice + reference_bytes(operation, shape) if is_large(operation, shape) else twice
+
+
+def host_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
+    """Return the bytes of host memory in which the arrays of one case are made and checked."""
+    return element_count(operation, shape) * (VALUES_KEPT * itemsize_bytes + REFERENCES * FLOAT64_BYTES)
+
+
+def host_bytes_beside(operation: Operation, shape: Shape) -> int:
+    """Return the bytes of host memory that a large case takes whose arrays stay on their device.
+
+    Those are of what proves its reference, and for a large product of the rows and sums that are compared.
+    """
+    cut = layout(operation, shape)
+    if not cut.by_lines:
+        return PROVING_BYTES * (max(cut.own, min(PROVED_ELEMENTS, PROVED_PLACES * cut.own)) + cut.shared)
+    rows, length, columns = _product_of(operation, shape)
+    compared = most_lines(rows) * columns + rows * -(-columns // TOGETHER)
+    kept = REFERENCES if cut.count == 1 else 1
+    return compared * FLOAT64_BYTES * (COPIES * kept + COMPARING) + PROVING_BYTES * length * PROVED_LINES
+
+
+def reference_bytes(operation: Operation, shape: Shape) -> int:
+    """Return the bytes that a device holds at once to make the reference of a large case, and to compare with it.
+
+    That is a block with all that comes of it; of a large product (m, k) @ (k, n) in float64 the rows that are compared,
+    a random one of each block, the first and the last, or the sums of columns, and blocks of all else.
+    """
+    cut = layout(operation, shape)
+    block = FLOAT64_BYTES * BLOCKS * max(large.BLOCK_ELEMENTS, 0 if cut.by_lines else cut.own + cut.shared)
+    if not cut.by_lines:
+        return block
+    rows, length, columns = _product_of(operation, shape)
+    return FLOAT64_BYTES * length * max(most_lines(rows), -(-columns // TOGETHER)) * COPIES + block
+
+
+def _product_of(operation: Operation, shape: Shape) -> tuple[int, int, int]:
+    """Return m, k and n of one product (m, k) @ (k, n)."""
+    (rows, length), (_, columns) = layout(operation, shape).inputs
+    return rows, length, columns
+
+
+def check_memory(needed: int, free: int | None, device: Device) -> None:
+    """Raise TooLarge when `needed` bytes are more than the `free` ones."""
+    if free is not None and needed > free:
+        raise TooLarge(f"needs {format_bytes(needed)}, {device.id} has {format_bytes(free)} free")
+
+
+def check_duration(case: Case, call_s: float) -> None:
+    """Raise TooSlow when the fewest calls that give an interval take longer than the limit."""
+    if call_s * MIN_CALLS > limit_s(case):
+        raise TooSlow(
+            f"one call would take about {format_seconds(call_s)} and {MIN_CALLS} are needed: over the limit of "
+            f"{format_seconds(limit_s(case))} ({MAX_BUDGET_MULTIPLE} × the budget of {case.options.budget_s:g} s)"
+        )
+
+
+def probe_shapes(operation: Operation, shape: Shape) -> list[Shape]:
+    """Return smaller shapes of the same proportions, the cheapest first; none when `shape` is cheap."""
+    shapes: list[Shape] = []
+    while work(operation, shape) > CHEAP_WORK:
+        shape = operation.halved(shape)
+        shapes.append(shape)
+    return shapes[::-1]
+
+
+def estimate_call_s(operation: Operation, shape: Shape, time_call: Callable[[Shape], float], enough_s: float) -> float:
+    """Return about how long one call at `shape` takes, from calls at smaller shapes.
+
+    Args:
+        operation: what is computed.
+        shape: the shape to estimate.
+        time_call: seconds of one warmed-up call at a smaller shape.
+        enough_s: an estimate at or below this needs no better one.
+    """
+    estimate_s = 0.0
+    for smaller in probe_shapes(operation, shape):
+        call_s = time_call(smaller)
+        estimate_s = call_s * work(operation, shape) / work(operation, smaller)
+        if call_s >= MIN_PROBE_S or estimate_s <= enough_s:
+            break
+    return estimate_s

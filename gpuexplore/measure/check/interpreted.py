@@ -1,0 +1,171 @@
+"""A CUDA kernel's PTX run in the interpreter on a small case, judged as a measured one, one block of it kept.
+
+Needs no GPU and no Numba. Nothing is timed.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput, TooLarge
+from gpuexplore.kernels.geometry import WARP, Lengths
+from gpuexplore.kernels.ptx import Grid, Options, Trace, TraceStep, addresses_of, parse, run
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.inputs import Reference, make_inputs
+from gpuexplore.model import Accuracy, Shape
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Operation
+
+MOST_BYTES = 2**22  # of arrays
+MOST_WORK = 20_000_000  # thread instructions: some ten seconds
+MOST_STEPS = 8000  # of a block that are kept
+NAMES = "ABCDEFG"
+_OF_EACH, _OF_AXIS = 5, 2  # numbers that numba-cuda passes for an array, and for each of its axes
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be run: a kernel in PTX, on inputs of a shape, in a grid.
+
+    Attributes:
+        ptx: of the kernel.
+        operation: its name.
+        dtype: its name.
+        shape: of the operation.
+        grid: blocks along x, y and z.
+        threads: of a block, likewise.
+        block: index of the block whose steps are kept.
+        dynamic_shared_bytes: shared memory of a block that its launch asks for.
+    """
+
+    ptx: str
+    operation: str
+    dtype: str
+    shape: Shape
+    grid: tuple[int, int, int]
+    threads: tuple[int, int, int]
+    block: tuple[int, int, int] = (0, 0, 0)
+    dynamic_shared_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunArray:
+    """An array of a launch: its name on the page, where it lies and how."""
+
+    name: str
+    shape: Lengths
+    item_bytes: int
+    address: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.shape) * self.item_bytes
+
+    def holds(self, addresses: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Return which addresses lie in it."""
+        inside: npt.NDArray[np.bool_] = (addresses >= self.address) & (addresses < self.address + self.size_bytes)
+        return inside
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRun:
+    """What running a kernel in the interpreter told.
+
+    Attributes:
+        request: what was run.
+        arrays: the arguments in their order, the output last.
+        steps: of the block that was asked for, in the order they were executed in.
+        step_count: how many there were; the first MOST_STEPS are kept.
+        shared_arrays: where each array of shared memory begins, in bytes, in order.
+        faults: races, accesses out of bounds and their like in any block, a sentence each.
+        warp_instructions: that all blocks executed.
+        unwritten_bytes: of the output.
+        accuracy: of the output beside the float64 reference.
+    """
+
+    request: Request
+    arrays: tuple[RunArray, ...]
+    steps: tuple[TraceStep, ...]
+    step_count: int
+    shared_arrays: tuple[int, ...]
+    faults: tuple[str, ...]
+    warp_instructions: int
+    unwritten_bytes: int
+    accuracy: Accuracy
+
+    @property
+    def is_right(self) -> bool:
+        """Whether all blocks wrote all of the right numbers and did nothing wrong on the way."""
+        worst = self.accuracy.worst
+        near = self.accuracy.within and (worst is None or worst.share <= 1)
+        return near and not self.faults and not self.unwritten_bytes
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block."""
+        return -(-prod(self.request.threads) // WARP)
+
+
+def check_size(operation: Operation, shape: Shape, dtype: str) -> None:
+    """Refuse a shape whose arrays take more memory than the interpreter is given.
+
+    Raises:
+        TooLarge: they do; the text carries both figures.
+    """
+    lengths = (*operation.inputs(shape), operation.output(shape))
+    size_bytes = sum(map(prod, lengths)) * DTYPES[dtype].storage.itemsize
+    if size_bytes > MOST_BYTES:
+        raise TooLarge(f"arrays of {size_bytes:,} bytes are more than the {MOST_BYTES:,} that are run here")
+
+
+def interpreted(request: Request) -> BlockRun:
+    """Return what running a kernel tells.
+
+    Raises:
+        InvalidInput: the kernel takes arrays of other dimensions.
+        TooLarge: the arrays take more memory than is allowed here.
+        TooSlow: it would execute, or has executed, more instructions than are allowed here.
+        Unsupported: an instruction is not known to the interpreter.
+    """
+    operation, dtype, shape = operation_named(request.operation), DTYPES[request.dtype], request.shape
+    check_size(operation, shape, request.dtype)
+    inputs = make_inputs(operation, shape, dtype, "normal")
+    out = np.zeros(operation.output(shape), dtype.storage)
+    program, shaped = parse(request.ptx), (*inputs, out)
+    arrays = _as_passed(shaped, len(program.parameters))
+    trace = Trace(request.block, MOST_STEPS)
+    options = Options(unwritten=(len(inputs),), most_work=MOST_WORK, observer=trace)
+    grid = Grid(request.grid, request.threads, dynamic_shared_bytes=request.dynamic_shared_bytes)
+    report = run(program, grid, arrays, options)
+    found = dtype.widen(report.arrays[-1].reshape(out.shape))
+    named = zip((*NAMES[: len(inputs)], "out"), shaped, addresses_of(arrays), strict=True)
+    return BlockRun(
+        request=request,
+        arrays=tuple(RunArray(name, array.shape, array.itemsize, address) for name, array, address in named),
+        steps=tuple(trace.steps),
+        step_count=trace.count,
+        shared_arrays=tuple(sorted(program.shared.places.values())),
+        faults=tuple(map(str, report.faults)),
+        warp_instructions=report.warp_instructions,
+        unwritten_bytes=report.unwritten[-1],
+        accuracy=judge(found, Reference(operation, dtype, inputs), shape),
+    )
+
+
+def _as_passed(arrays: tuple[npt.NDArray[Any], ...], parameters: int) -> list[npt.NDArray[Any]]:
+    """Return the arrays as a kernel of so many parameters takes them: as they are, or flat.
+
+    Raises:
+        InvalidInput: it takes neither.
+    """
+    if parameters == sum(_OF_EACH + _OF_AXIS * array.ndim for array in arrays):
+        return list(arrays)
+    if parameters == (_OF_EACH + _OF_AXIS) * len(arrays):
+        return [array.reshape(-1) for array in arrays]
+    dimensions = ", ".join(str(array.ndim) for array in arrays)
+    raise InvalidInput(f"arrays of {dimensions} axes: the kernel was compiled for others ({parameters} parameters)")

@@ -1,0 +1,156 @@
+"""Whether the timed calls compute: single calls on other values, between the samples and after them.
+
+Samples repeat one computation on the same inputs, over an output that is already right. What works on some calls only,
+keeps an earlier result, skips what is there, or puts its work off looks fast then, and right. None of that survives a
+single call on inputs that hold other values, with an output full of NaN. Benchmarks of generated kernels met all of
+them: https://github.com/flashinfer-ai/flashinfer-bench-starter-kit/issues/21 keeps an output,
+https://github.com/ScalingIntelligence/KernelBench/pull/82 changes inputs and works on another stream.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from gpuexplore.measure.build.candidate import Candidate, Inputs
+from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.build.waking import wake
+from gpuexplore.measure.check.group import Group
+from gpuexplore.measure.check.in_blocks import AnyReference
+from gpuexplore.measure.check.outputs import checked
+from gpuexplore.units import format_seconds
+
+LATE_S = 2e-3  # a thread that was left to work shows within it, or within what the calls before it took
+LATEST_S = 0.2
+LATE_CALLS_S = 2e-3
+REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
+REUSED_SLACK_S = 5e-6
+ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
+PAIRS = {40e-3: 1, 1e-3: 3, 0.0: 7}  # by seconds of a call, at least
+
+
+def check_single_calls(candidate: Candidate, group: Group) -> None:
+    """Check a call on other values over a poisoned output, then one on those that are timed over what that one left.
+
+    Two in a row: what works on every second call only fails at one of them, and what works only where it finds NaN at
+    the second. The timer makes them, as it makes those that are timed. Leaves the values that are timed, and a
+    poisoned output.
+
+    Raises:
+        IncorrectOutput: an output is wrong, or a call changed its inputs.
+    """
+    timed = group.timed_reference
+    _check_inputs(candidate, timed.inputs)
+    candidate.poison()
+    for reference in (group.other_reference, timed):
+        candidate.load(reference.inputs)
+        candidate.timer.sample(candidate.run, calls=1, flush=None)
+        candidate.backend.synchronize(candidate.case.device)
+        checked(candidate, group, reference)
+        _check_inputs(candidate, reference.inputs)
+    candidate.poison()
+
+
+@contextmanager
+def on_other_values(candidate: Candidate, group: Group) -> Iterator[None]:
+    """Inside, calls compute with other values, over an output that is right for those that are timed; it is checked.
+
+    Whoever looks up the stack of a call finds that of a timed one. Leaves the values that are timed.
+
+    Raises:
+        IncorrectOutput: the output is wrong, or a call changed its inputs.
+    """
+    other = group.other_reference
+    _check_inputs(candidate, group.timed_reference.inputs)
+    candidate.load(other.inputs)
+    yield
+    group.time.begin_turn(candidate.case, None)
+    _check_inputs(candidate, other.inputs)
+    checked(candidate, group, other)
+    candidate.load(group.timed_reference.inputs)
+
+
+def check_finished(candidate: Candidate, call_s: float) -> None:
+    """Check that nothing writes the output once the calls that should have are over.
+
+    Args:
+        candidate: built and warm.
+        call_s: seconds of a call, as it was timed.
+
+    Raises:
+        IncorrectOutput: something did.
+    """
+    calls = max(1, min(1000, int(LATE_CALLS_S / max(call_s, 1e-9))))
+    for _ in range(calls):
+        candidate.run()
+    candidate.backend.synchronize(candidate.case.device)
+    candidate.poison()
+    time.sleep(min(LATEST_S, max(LATE_S, calls * call_s)))
+    if not candidate.is_poisoned():
+        raise IncorrectOutput(
+            "the output was still written after its calls had returned: their times are not its work's"
+        )
+
+
+def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
+    """Check that a call on values it has not seen, over a poisoned output, takes no longer than those that were timed.
+
+    Where it does, cold caches and sleeping threads may be why: then than one as cold that repeats the one before. The
+    output of the call that settles it is checked, for what computes nothing is fast as well.
+
+    Args:
+        candidate: built and warm, with the values in place that are timed.
+        group: of its case.
+        call_s: seconds of a call, as it was timed.
+
+    Raises:
+        IncorrectOutput: it does, again and again: what was timed reuses earlier work. Or its output is wrong.
+    """
+    pairs = _pairs(call_s)
+    values, fresh_s, repeated_s = group.unseen_references(), 0.0, 0.0
+    for attempt in range(pairs + ATTEMPTS):
+        if attempt < pairs:
+            unseen, repeated_s = next(values), call_s
+            fresh_s = _fresh_s(candidate, unseen.inputs, group, call_s)
+        else:
+            unseen, fresh_s, repeated_s = _fastest(candidate, group, values, call_s)
+        if fresh_s <= REUSED_ABOVE * repeated_s + REUSED_SLACK_S:
+            checked(replace(candidate, accepted={}), group, unseen)  # which nobody meets again
+            candidate.load(group.timed_reference.inputs)
+            return
+    raise IncorrectOutput(
+        f"a call takes {format_seconds(fresh_s)} on values it has not seen and {format_seconds(repeated_s)} where it "
+        f"repeats the one before: the timed calls reuse earlier work"
+    )
+
+
+def _pairs(call_s: float) -> int:
+    return next(count for shortest_s, count in PAIRS.items() if call_s >= shortest_s)
+
+
+def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) -> float:
+    """Return seconds of a call on values it has not seen, over a poisoned output, with its threads awake."""
+    wake(candidate, call_s)  # making values took long
+    candidate.load(unseen)
+    candidate.poison()
+    return candidate.first_call_s(group.time.clock)
+
+
+def _fastest(
+    candidate: Candidate, group: Group, values: Iterator[AnyReference], call_s: float
+) -> tuple[AnyReference, float, float]:
+    """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one."""
+    scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
+    fresh, repeated, unseen = [], [], next(values)
+    for number in range(_pairs(call_s)):
+        unseen = next(values) if number else unseen
+        fresh.append(_fresh_s(candidate, unseen.inputs, group, call_s))
+        candidate.load(unseen.inputs)
+        candidate.backend.poison(scratch)  # as long as the other one, so that threads and caches are alike
+        repeated.append(candidate.first_call_s(group.time.clock))
+    return unseen, min(fresh), min(repeated)
+
+
+def _check_inputs(candidate: Candidate, values: Inputs) -> None:
+    if not candidate.holds(values):
+        raise IncorrectOutput("it changed its inputs: the next call computes something else")

@@ -1,0 +1,273 @@
+"""Whether an implementation left the process it is measured in as it was: what checks and times it, and its settings.
+
+Kernels run in the process of the checks. One that replaces `numpy.linalg.norm`, a clock or a check, or sets another
+library's threads, would be believed, or would spoil what is measured beside it. So a group notes how the process is
+before anything is built, and looks again after whatever calls an implementation: what differs is put back, and the
+implementation that was called is incorrect. Names and settings are compared, not what is behind them: a kernel that
+writes over code objects or memory is not found out; see docs/measuring.md.
+"""
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import chain
+from operator import is_
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.conditions.environment import SETTINGS
+
+MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg")
+OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
+PACKAGE = "gpuexplore"
+CHECKS_BY_TORCH = "gpuexplore.measure.arrays.device_arrays"  # where torch looks at what is too large for the host
+TELLING = 3  # changes that a reason names
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if hasattr(signal, "SIGALRM") else (signal.SIGINT,)
+Owner = ModuleType | type
+
+
+class ChangedProcess(IncorrectOutput):
+    """The process is not as it was before an implementation was called."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """Something of the process that libraries share, with how to read it and put it back; unknown is None."""
+
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+
+
+class _Names:
+    """What the names of modules and classes stood for.
+
+    What it is made of is bound when it is made: names that are replaced later change nothing here.
+    """
+
+    def __init__(self, owners: Iterable[Owner]) -> None:
+        self._names = [(owner, dict(vars(owner))) for owner in owners]
+        self._now = [vars(owner).values() for owner, _ in self._names]  # as they are whenever they are looked at
+        self._keys_now = [vars(owner).keys() for owner, _ in self._names]
+        self._hold, self._put_back, self._flatten = _comparison(), _put_back, self._flattened
+        self._before, self._keys = self._flatten()
+
+    def _flattened(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        return (
+            tuple(value for _, before in self._names for value in before.values()),
+            tuple(name for _, before in self._names for name in before),
+        )
+
+    def restored(self) -> list[str]:
+        """Put back every name that stands for something else now, and return it; names that were added stay."""
+        if self._hold(self._now, self._before) and self._hold(self._keys_now, self._keys):
+            return []
+        changed = []
+        for owner, before in self._names:
+            changed += [f"{owner.__name__}.{name}" for name in self._put_back(owner, before)]
+            for name, value in dict(vars(owner)).items():
+                before.setdefault(name, value)  # a library added it
+        self._before, self._keys = self._flatten()
+        return changed
+
+
+def _comparison() -> Callable[[Sequence[Collection[Any]], Sequence[Any]], bool]:
+    """Return what tells whether collections, one after the other, hold these very objects and no more."""
+    every, each, total, size, in_turn, same = all, map, sum, len, chain.from_iterable, is_
+
+    def hold(collections: Sequence[Collection[Any]], before: Sequence[Any]) -> bool:
+        return total(each(size, collections)) == size(before) and every(each(same, in_turn(collections), before))
+
+    return hold
+
+
+def _put_back(owner: Owner, before: Mapping[str, Any]) -> Iterator[str]:
+    now = dict(vars(owner))
+    for name, value in before.items():
+        if name not in now or now[name] is not value:
+            with suppress(AttributeError, TypeError):  # what Python itself keeps of a class
+                setattr(owner, name, value)
+                yield name
+
+
+class Untouched:
+    """How the process is now, to be compared with how it is later.
+
+    Args:
+        threads: those that libraries are pinned to when they are built: no change of an implementation's.
+
+    Attributes:
+        check: looks at everything; raises `ChangedProcess`, which names what differed, after it was put back.
+    """
+
+    def __init__(self, threads: int | None) -> None:
+        self._threads = threads
+        self._settings = [(setting, setting.read()) for setting in _settings()]
+        self._counts: dict[str, int] = {name: read() for name, (read, _) in _thread_counts().items()}
+        settings = (self._restored_settings, self._restored_counts)
+        all_of_ours = _Names(_owners(PACKAGE)).restored
+        timing = _Names(_owners(OURS)).restored
+        # bound now, so that replacing a method changes nothing here
+        self.restored: Callable[[], list[str]] = partial(_called, (all_of_ours, *settings))
+        self.check: Callable[[], None] = partial(_raise_of, self.restored)
+        self._check_briefly: Callable[[], None] = partial(_raise_of, partial(_called, (timing, *settings)))
+
+    def guarding(
+        self, section: Callable[[], AbstractContextManager[None]]
+    ) -> Callable[[], AbstractContextManager[None]]:
+        """Return `section` with a check of what times it at its end."""
+        return partial(_guarded, section, self._check_briefly, self.restored)
+
+    def _restored_settings(self) -> Iterator[str]:
+        for setting, before in self._settings:
+            if before is not None and setting.read() != before:
+                with suppress(OSError, ValueError):  # signals belong to the main thread
+                    setting.write(before)
+                yield setting.name
+
+    def _restored_counts(self) -> Iterator[str]:
+        for name, (read, write) in _thread_counts().items():
+            count, pinned = read(), self._threads
+            before = self._counts.setdefault(name, count)
+            if count not in {before, pinned}:
+                write(pinned or before)
+                yield f"the threads of {name}, {count} in place of {pinned or before}"
+
+
+def _called(parts: Sequence[Callable[[], Iterable[str]]]) -> list[str]:
+    return [name for part in parts for name in part()]
+
+
+def _raise_of(restored: Callable[[], list[str]]) -> None:
+    """Raise where something was put back.
+
+    Raises:
+        ChangedProcess: the reason names what.
+    """
+    if changed := restored():
+        more = f" and {len(changed) - TELLING} more" if len(changed) > TELLING else ""
+        raise ChangedProcess(f"it changed the process it runs in: {', '.join(changed[:TELLING])}{more}")
+
+
+@contextmanager
+def _guarded(
+    section: Callable[[], AbstractContextManager[None]], check: Callable[[], None], restored: Callable[[], object]
+) -> Iterator[None]:
+    try:
+        with section():
+            yield
+    except Exception:
+        restored()
+        raise
+    check()
+
+
+def _owners(prefixes: str | tuple[str, ...]) -> Iterator[Owner]:
+    """Yield the modules and classes that checks and clocks are made of, ours by the beginning of their names."""
+    for name, module in tuple(sys.modules.items()):
+        if name in MODULES:
+            yield module
+        elif (name.startswith(prefixes) or _is_ours(name, module)) and isinstance(module, ModuleType):
+            yield module
+            yield from (held for held in vars(module).values() if isinstance(held, type) and held.__module__ == name)
+
+
+def _is_ours(name: str, module: Any) -> bool:
+    """Return whether this is the worker or the command line, which Python runs by this name."""
+    spec = getattr(module, "__spec__", None)
+    return name == "__main__" and spec is not None and spec.name.startswith(PACKAGE)
+
+
+def _settings() -> Iterator[_Setting]:
+    yield _Setting("what numpy raises at", np.geterr, lambda kinds: np.seterr(**kinds))
+    yield _Setting("the garbage collector", gc.isenabled, lambda on: gc.enable() if on else gc.disable())
+    yield _Setting("how threads take turns", sys.getswitchinterval, sys.setswitchinterval)
+    yield _Setting("the working directory", _working_directory, os.chdir)
+    yield _Setting("the environment", _environment, _set_environment)
+    for name in ("stdout", "stderr"):
+        yield _Setting(f"sys.{name}", partial(getattr, sys, name), partial(setattr, sys, name))
+    for number in SIGNALS:
+        yield _Setting(
+            f"the handler of {number.name}", partial(signal.getsignal, number), partial(signal.signal, number)
+        )
+    if CHECKS_BY_TORCH in sys.modules:
+        yield _Setting("what intercepts torch's functions", _interceptors, _take_off)
+        yield _Setting("methods of torch.Tensor", _methods, _set_methods)
+    if hasattr(signal, "getitimer"):
+        timer = signal.ITIMER_REAL
+        yield _Setting("the alarm clock", lambda: signal.getitimer(timer), lambda _: signal.setitimer(timer, 0))
+    if hasattr(os, "sched_getaffinity"):
+        yield _Setting("the cores it may use", lambda: os.sched_getaffinity(0), lambda to: os.sched_setaffinity(0, to))
+
+
+def _environment() -> Mapping[str, str | None]:
+    """Return the variables that results tell."""
+    return {name: os.environ.get(name) for name in SETTINGS}
+
+
+def _set_environment(wanted: Mapping[str, str | None]) -> None:
+    for name, value in wanted.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+
+
+def _interceptors() -> tuple[int, int]:
+    """Return how many modes are entered that see calls of torch first."""
+    inside = sys.modules["torch"]._C
+    return inside._len_torch_function_stack(), inside._len_torch_dispatch_stack()
+
+
+def _take_off(wanted: tuple[int, int]) -> None:
+    inside = sys.modules["torch"]._C
+    while inside._len_torch_function_stack() > wanted[0]:
+        inside._pop_torch_function_stack()
+    while inside._len_torch_dispatch_stack() > wanted[1]:
+        inside._pop_torch_dispatch_stack(None)
+
+
+@cache
+def _names_of_methods() -> tuple[str, ...]:
+    """Return the names of what tensors can do, in Python and in C++, when it is first asked for."""
+    tensor = sys.modules["torch"].Tensor
+    return tuple({**vars(tensor), **vars(tensor.__base__)})
+
+
+def _methods() -> Mapping[str, Any]:
+    """Return what Python defines of them; None where C++ does."""
+    return {name: vars(sys.modules["torch"].Tensor).get(name) for name in _names_of_methods()}
+
+
+def _set_methods(wanted: Mapping[str, Any]) -> None:
+    tensor = sys.modules["torch"].Tensor
+    for name, now in _methods().items():
+        if wanted[name] is None and now is not None:
+            delattr(tensor, name)
+        elif wanted[name] is not now:
+            setattr(tensor, name, wanted[name])
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 twice as fast
+    except OSError:  # it was deleted
+        return None
+
+
+def _thread_counts() -> dict[str, tuple[Callable[[], int], Callable[[int], object]]]:
+    """Return how to read and set the threads of the libraries that are loaded."""
+    found: dict[str, tuple[Callable[[], int], Callable[[int], object]]] = {}
+    if torch := sys.modules.get("torch"):
+        found["torch"] = torch.get_num_threads, torch.set_num_threads
+    pool = sys.modules.get("numba.np.ufunc.parallel")
+    if pool and getattr(pool, "_is_initialized", False):  # asking would start its threads
+        found["numba"] = pool.get_num_threads, pool.set_num_threads
+    return found

@@ -1,0 +1,71 @@
+"""Waits until the idle pool threads of other libraries sleep: while they spin they take cores from the next one.
+
+A library's threads keep spinning for a while after a call. While this thread sleeps, only they can use CPU time of
+this process, so that time shows when they have gone to sleep.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.measure.conditions.core_speeds import Look
+from gpuexplore.measure.conditions.cpu_affinity import isolate_core
+from gpuexplore.model import Case, Result
+
+SLICE_S = 200e-6  # the least wait before a round: short, yet ten times what waking up costs
+IDLE_SHARE = 0.3
+MAX_WAIT_S = 0.25  # OpenBLAS spins for 0.1 s unless POOL_SETTINGS were there when it was loaded
+
+
+def wait_for_idle_threads(
+    cpu_s: Callable[[], float] = time.process_time, sleep: Callable[[float], None] = time.sleep
+) -> bool:
+    """Sleep until this process uses less than a third of a core while it sleeps, at most 0.25 s; return whether so."""
+    for _ in range(int(MAX_WAIT_S / SLICE_S)):
+        before_s = cpu_s()
+        sleep(SLICE_S)
+        if cpu_s() - before_s < IDLE_SHARE * SLICE_S:
+            return True
+    return False
+
+
+def beside_anybody(_: float) -> AbstractContextManager[Callable[[], float]]:
+    """Ask nobody to keep off the cores."""
+    return nullcontext(lambda: 0.0)
+
+
+def ignore_turn(case: Case, expected_s: float | None) -> None:
+    """Tell nobody whose turn it is."""
+
+
+def keep_nothing(result: Result) -> None:
+    """Trust that the process lives on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timekeeper:
+    """The clock, and what keeps other threads away from a measurement; tests pass their own.
+
+    Attributes:
+        clock: nanoseconds, monotonic.
+        wait_for_idle_threads: returns when other libraries' pool threads sleep.
+        isolate_core: inside it, pool threads keep off the core of the calling thread.
+        undisturbed: inside it, what serves visitors keeps off the cores; gets about how many seconds that takes, and
+            yields what tells the CPU seconds that it used all the same.
+        look_at_cores: gets how many threads compute, and how to wait for idle pool threads; tells how fast cores run
+            then. None: nobody looks.
+        begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
+            when it is checked and finished: whoever waits for it then knows what hangs.
+        keep: gets a result that lacks only the cost of a call on one element, before that is measured: should the
+            process end or hang meanwhile, it stands.
+    """
+
+    clock: Clock = time.perf_counter_ns
+    wait_for_idle_threads: Call = wait_for_idle_threads
+    isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
+    undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
+    look_at_cores: Callable[[int, Call], Look | None] | None = None
+    begin_turn: Callable[[Case, float | None], None] = ignore_turn
+    keep: Callable[[Result], None] = keep_nothing

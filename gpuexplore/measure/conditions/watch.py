@@ -1,0 +1,84 @@
+"""Looks at the CPU from before a group is prepared until each of its cases has settled.
+
+Two windows are judged. The samples alone may take less time than accounts need to tell anything, and a disturbance that
+began among them fills little of all that went before.
+"""
+
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+from gpuexplore.backends.timer import Call, EventTimer, Timer
+from gpuexplore.devices import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
+from gpuexplore.devices import read as read_telemetry
+from gpuexplore.devices.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
+from gpuexplore.measure.conditions.core_speeds import CoreSpeeds
+from gpuexplore.model import Device, Environment, Telemetry
+
+LOOK_EVERY_S = 20e-3  # at a busy GPU: asking the driver takes up to a millisecond
+SPEEDS = CoreSpeeds(core_rates)  # of this process
+
+
+@dataclass(slots=True)
+class Watch:
+    """Readings of the CPU's accounts and of its speed.
+
+    Attributes:
+        device: where the group is measured.
+        wait: returns when pool threads of this process sleep.
+        opened: the accounts before the group was prepared.
+        sampled: the accounts before the samples.
+        probe_flop_per_s: what the clock probe gave before the samples; None is unknown, and on GPUs, which tell clocks.
+        busy: what the GPU told while it was busy with samples; its clock is of the last time.
+        is_restless: whether threads of this process kept a core busy after the samples, when nothing was asked of them.
+    """
+
+    device: Device
+    wait: Call
+    opened: CpuTimes | None = field(default_factory=read_cpu_times)
+    sampled: CpuTimes | None = None
+    probe_flop_per_s: float | None = None
+    busy: list[Telemetry] = field(default_factory=list)
+    is_restless: bool = False
+    _looked_s: float = field(default=-LOOK_EVERY_S, init=False)
+
+    def __post_init__(self) -> None:
+        if self.device.kind == "cpu":
+            prepare_clock_probe()
+
+    def begin_samples(self) -> None:
+        """Note how things stand when the samples begin."""
+        self.probe_flop_per_s = self._probe()
+        self.sampled = read_cpu_times()
+
+    def look_at_busy(self, timer: Timer) -> None:
+        """Have the state of a GPU read whenever a round of `timer` is enqueued: once it is done, the clock rises."""
+        if isinstance(timer, EventTimer):
+            timer.meanwhile = self._look
+
+    def losses(self) -> tuple[CpuLoss, ...]:
+        """Return what others took of the CPU up to now, since the samples began and in all."""
+        now = read_cpu_times()
+        return cpu_loss(self.sampled, now, with_children=False), cpu_loss(self.opened, now)
+
+    def state(self) -> Telemetry:
+        """Return the state of the device: of a CPU now, of a GPU as it was last busy, throttled if it ever was."""
+        found = self.busy[-1] if self.busy else read_telemetry(self.device)
+        reasons = dict.fromkeys(reason for seen in (*self.busy, found) for reason in seen.throttle_reasons)
+        return replace(found, throttle_reasons=tuple(reasons), probe_flop_per_s=self._probe())
+
+    def described(self, environment: Environment, device: Device, after: Telemetry) -> Environment:
+        """Return the environment of a result: `device` with its peaks, and its state before and after the samples."""
+        before = replace(environment.before, probe_flop_per_s=self.probe_flop_per_s)
+        return replace(environment, device=device, before=before, after=after)
+
+    def _look(self) -> None:
+        now_s = perf_counter()
+        if now_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = now_s
+            self.busy.append(read_telemetry(self.device))
+
+    def _probe(self) -> float | None:
+        if self.device.kind != "cpu":
+            return None
+        self.is_restless = self.wait() is False
+        return clock_probe()

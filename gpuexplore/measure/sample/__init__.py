@@ -1,0 +1,1 @@
+"""Warm-up, rounds and the stopping rule: how calls become samples."""

@@ -1,0 +1,114 @@
+"""From a case to something that can be sampled: guard, build, first call, check, warm up.
+
+Every step that finds a case impossible raises. Of the times taken here only the first call is reported, as a
+figure of its own.
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+from gpuexplore.errors import Unsupported
+from gpuexplore.measure.build import first_call_cost
+from gpuexplore.measure.build.candidate import (
+    cache_mode,
+    flush_bytes,
+    unsupported,
+)
+from gpuexplore.measure.check.group import Group
+from gpuexplore.measure.check.guard import (
+    MIN_CALLS,
+    check_duration,
+    check_memory,
+    estimate_call_s,
+    host_bytes,
+    host_bytes_beside,
+    limit_s,
+    needed_bytes,
+)
+from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.conditions.memory import free_bytes
+from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
+from gpuexplore.model import Accuracy, Case, Device, Shape
+
+PROBE_CALLS = 3
+FLUSHED = 2  # buffers: one is overwritten, the other one read
+HOST = Device("cpu", "cpu", "the host of a GPU")
+ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A checked and warmed-up case, with its accuracy."""
+
+    sampling: Sampling
+    accuracy: Accuracy
+
+
+def prepare(case: Case, group: Group) -> Prepared:
+    """Return `case` ready to be sampled.
+
+    Raises:
+        Unsupported, TooLarge, TooSlow, IncorrectOutput: the case is not to be timed, and why.
+    """
+    first_call_cost_s = _check_limits(case, group)
+    candidate = group.build(case, case.shape, group.checked_reference.inputs)
+    candidate.poison()
+    group.time.wait_for_idle_threads()
+    first_call_s = first_call_cost.take_s(case) + first_call_cost_s + candidate.first_call_s(group.time.clock)
+    accuracy = checked(candidate, group, group.checked_reference)
+    if group.timed_reference is not group.checked_reference:
+        candidate = group.build(case, case.shape, group.timed_reference.inputs)
+    at_least_s = WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
+    with group.time.undisturbed(at_least_s), group.time.isolate_core():
+        call_s, fastest_s = warm_up(candidate, group.time.clock, at_least_s)
+    check_duration(case, fastest_s)  # the fastest: a busy moment must not skip a case
+    candidate.poison()  # so that the check after sampling sees what the timed calls wrote
+    return Prepared(Sampling(candidate, call_s, first_call_s), accuracy)
+
+
+def _check_limits(case: Case, group: Group) -> float:
+    """Raise when the case cannot or must not be started; return seconds that the probe's first call cost."""
+    implementation = group.operation.implementation_named(case.implementation)
+    if reason := unsupported(group.operation, implementation, group.dtype, group.device):
+        raise Unsupported(reason)
+    _check_memory(case, group)
+    probe = _Probe(case, group)
+    enough_s, call_s = limit_s(case) / MIN_CALLS, inf
+    for _ in range(ESTIMATES):
+        call_s = min(call_s, estimate_call_s(group.operation, case.shape, probe.time_call, enough_s))
+        if call_s <= enough_s:
+            break
+    check_duration(case, call_s)
+    return probe.first_call_cost_s
+
+
+def _check_memory(case: Case, group: Group) -> None:
+    """Raise TooLarge where the device, or the host that checks it, has less memory free than the case takes."""
+    of_case = group.operation, case.shape, group.dtype.itemsize_bytes
+    needed = needed_bytes(*of_case, group.device.kind)
+    if cache_mode(case, group.device) == "cold" and group.device.kind != "cpu":
+        needed += FLUSHED * flush_bytes(group.device)
+    check_memory(needed, free_bytes(group.device), group.device)
+    if group.device.kind != "cpu":
+        here = host_bytes(*of_case) if group.place is None else host_bytes_beside(group.operation, case.shape)
+        check_memory(here, free_bytes(HOST), HOST)
+
+
+class _Probe:
+    """Times calls of one implementation on small shapes, and adds up what their first calls cost."""
+
+    def __init__(self, case: Case, group: Group) -> None:
+        self._case = case
+        self._group = group
+        self.first_call_cost_s = 0.0
+
+    def time_call(self, shape: Shape) -> float:
+        """Return seconds of a warmed-up call at `shape`: the fastest, so that a busy moment skips no case."""
+        candidate = self._group.build(self._case, shape, self._group.inputs(shape))
+        time = self._group.time
+        time.wait_for_idle_threads()
+        first_s = candidate.first_call_s(time.clock)
+        with time.undisturbed(first_s), time.isolate_core():
+            call_s = min(candidate.first_call_s(time.clock) for _ in range(PROBE_CALLS))
+        self.first_call_cost_s += max(0.0, first_s - call_s)
+        return call_s

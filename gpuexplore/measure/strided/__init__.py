@@ -1,0 +1,1 @@
+"""Reading a tensor against its strides."""

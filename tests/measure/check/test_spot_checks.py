@@ -1,0 +1,134 @@
+"""Calls on other values and over a poisoned output tell what computes from what only looks right."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.check import outputs
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.group import open_group
+from gpuexplore.measure.check.spot_checks import check_finished, check_reuse, check_single_calls
+from gpuexplore.measure.check.untouched import Untouched
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.model import Case, Shape
+from tests.measure.fakes import CPU, FakeClock
+
+CASE = Case("vector_add", Shape.of(n=100), "fp32", "numpy", "cpu")
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def group(clock):
+    return open_group([CASE], CPU, Timekeeper(clock, lambda: None))
+
+
+@pytest.fixture
+def candidate(group):
+    found = group.build(CASE, CASE.shape, group.timed_reference.inputs)
+    found.run()
+    return found
+
+
+def test_honest_call_passes_and_leaves_the_timed_values_and_a_poisoned_output(candidate, group):
+    check_single_calls(candidate, group)
+
+    assert candidate.holds(group.timed_reference.inputs)
+    assert np.isnan(candidate.output()).all()
+
+
+def test_the_same_bits_are_judged_once_and_others_each_time(candidate, group, monkeypatch):
+    judged = []
+    monkeypatch.setattr(outputs, "judge", lambda *of: judged.append(of) or judge(*of))
+    group = replace(group, untouched=Untouched(None))  # which would put it back
+    candidate.run()
+
+    for _ in range(3):
+        outputs.checked(candidate, group, group.timed_reference)
+    assert len(judged) == 1
+
+    candidate.out[3] = np.nextafter(candidate.out[3], np.float32(np.inf))
+    outputs.checked(candidate, group, group.timed_reference)
+    assert len(judged) == 2
+
+    candidate.out[3] = 0
+    with pytest.raises(IncorrectOutput):
+        outputs.checked(candidate, group, group.timed_reference)
+    with pytest.raises(IncorrectOutput):
+        outputs.checked(candidate, group, group.other_reference)
+
+
+def test_other_values_differ_from_the_timed_ones(group):
+    for timed, other in zip(group.timed_reference.inputs, group.other_reference.inputs, strict=True):
+        assert (timed != other).all()
+
+
+def test_inputs_that_changed_before_are_told(candidate, group):
+    candidate.inputs[0][3] += 1
+
+    with pytest.raises(IncorrectOutput, match="changed its inputs"):
+        check_single_calls(candidate, group)
+
+
+def test_output_that_is_written_late_is_told(candidate, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: candidate.out.fill(0.0))  # what was put off, meanwhile
+
+    with pytest.raises(IncorrectOutput, match="still written after its calls had returned"):
+        check_finished(candidate, call_s=0.2)
+
+
+def test_output_that_is_written_in_time_is_not(candidate):
+    check_finished(candidate, call_s=1e-3)
+
+    assert np.isnan(candidate.output()).all()
+
+
+@pytest.mark.parametrize("fresh_s", [1e-3, 1.9e-3, 2.1e-3, 1.0])
+def test_call_that_takes_longer_on_values_it_has_not_seen_reuses_work(candidate, group, clock, fresh_s):
+    seen = []
+
+    def run():
+        values = candidate.inputs[0].tobytes()
+        clock.spend(1e-3 if values in seen else fresh_s)
+        seen.append(values)
+        candidate.run()
+
+    if fresh_s < 2e-3:
+        check_reuse(replace(candidate, run=run), group, 1e-3)
+        assert candidate.holds(group.timed_reference.inputs)
+        return
+    with pytest.raises(IncorrectOutput, match="the timed calls reuse earlier work"):
+        check_reuse(replace(candidate, run=run), group, 1e-3)
+
+
+def test_call_that_computes_nothing_on_values_it_has_not_seen_is_not_taken_for_a_fast_one(candidate, group, clock):
+    with pytest.raises(IncorrectOutput, match="the output holds NaN"):
+        check_reuse(replace(candidate, run=lambda: clock.spend(1e-9)), group, 1e-3)
+
+
+def test_unseen_values_are_new_each_time_however_short_the_rows(clock):
+    case = Case("softmax", Shape.of(m=50, n=2), "fp32", "numpy", "cpu")
+    group = open_group([case], CPU, Timekeeper(clock, lambda: None))
+    values = group.unseen_references()
+    met = [group.timed_reference, group.other_reference, *(next(values) for _ in range(9))]
+
+    assert len({reference.inputs[0].tobytes() for reference in met}) == len(met)
+
+
+def test_one_disturbed_call_is_not_blamed_on_the_implementation(candidate, group, clock):
+    calls = []
+
+    def run():
+        calls.append(1)
+        clock.spend(1.0 if len(calls) < 4 else 1e-3)
+        candidate.run()
+
+    check_reuse(replace(candidate, run=run), group, 1e-3)
+
+    assert candidate.holds(group.timed_reference.inputs)

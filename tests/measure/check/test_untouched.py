@@ -1,0 +1,128 @@
+"""What an implementation changes in the process it is measured in is named and put back."""
+
+import gc
+import math
+import os
+import sys
+import time
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+from gpuexplore.accuracy import Accuracy
+from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.check import correctness, untouched
+from gpuexplore.measure.check.untouched import Untouched
+
+
+@pytest.fixture
+def process():
+    return Untouched(threads=2)
+
+
+def test_process_that_nobody_changed_passes(process):
+    process.check()
+
+    assert process.restored() == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (time, "perf_counter_ns"),
+        (math, "hypot"),
+        (np, "isfinite"),
+        (np.linalg, "norm"),
+        (correctness, "describe"),
+        (Accuracy, "within"),
+    ],
+)
+def test_replaced_name_is_told_and_put_back(process, owner, name):
+    real = vars(owner)[name]
+    setattr(owner, name, lambda *_: 0.0)
+
+    with pytest.raises(IncorrectOutput, match=f"it changed the process it runs in: {owner.__name__}.{name}$"):
+        process.check()
+
+    assert vars(owner)[name] is real
+    process.check()
+
+
+def test_deleted_name_is_put_back(process):
+    real = np.linalg.norm
+    del np.linalg.norm
+
+    assert process.restored() == ["numpy.linalg.norm"]
+    assert np.linalg.norm is real
+
+
+def test_name_that_a_library_adds_is_no_change(process, monkeypatch):
+    monkeypatch.setattr(np, "added_by_a_library", 1, raising=False)
+
+    assert process.restored() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "read", "told"),
+    [
+        (lambda: np.seterr(all="raise"), np.geterr, "what numpy raises at"),
+        (gc.disable, gc.isenabled, "the garbage collector"),
+        (lambda: sys.setswitchinterval(1), sys.getswitchinterval, "how threads take turns"),
+        (lambda: os.environ.update(OMP_NUM_THREADS="7"), lambda: os.environ.get("OMP_NUM_THREADS"), "the environment"),
+        (lambda: setattr(sys, "stdout", None), lambda: sys.stdout, "sys.stdout"),
+    ],
+)
+def test_changed_setting_is_told_and_put_back(process, change, read, told):
+    before = read()
+    change()
+
+    assert process.restored() == [told]
+    assert read() == before
+
+
+def test_threads_of_a_library_are_those_from_before_or_those_it_is_pinned_to(monkeypatch):
+    count = [8]
+    monkeypatch.setattr(
+        untouched,
+        "_thread_counts",
+        lambda: {"a library": (lambda: count[0], lambda to: count.append(to) or count.reverse())},
+    )
+    process = Untouched(threads=2)
+
+    found = []
+    for now in (8, 2, 5):
+        count[:] = [now]
+        found.append(process.restored())
+
+    assert found == [[], [], ["the threads of a library, 5 in place of 2"]]
+    assert count[0] == 2
+
+
+def test_many_changes_are_counted(process):
+    real = {name: getattr(math, name) for name in ("sin", "cos", "tan", "exp", "log")}
+    for name in real:
+        setattr(math, name, None)
+
+    with pytest.raises(IncorrectOutput, match=r" and 2 more$"):
+        process.check()
+
+    assert {name: getattr(math, name) for name in real} == real
+
+
+def test_section_that_changes_something_fails_at_its_end(process):
+    with pytest.raises(IncorrectOutput, match=r"math\.hypot"), process.guarding(nullcontext)():
+        math.hypot = None
+
+    assert math.hypot(3, 4) == 5
+
+
+def test_section_that_raises_is_put_right_and_raises_what_it_did(process):
+    def section():
+        math.hypot = None
+        raise ValueError("of its own")
+
+    with pytest.raises(ValueError, match="of its own"), process.guarding(nullcontext)():
+        section()
+
+    assert math.hypot(3, 4) == 5

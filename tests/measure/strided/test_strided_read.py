@@ -1,0 +1,165 @@
+import json
+
+import numpy as np
+import pytest
+
+from gpuexplore.devices import CpuLoss
+from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
+from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.strided import strided_candidates, strided_read
+from gpuexplore.measure.strided.strided_candidates import Layout, Reader, readers
+from gpuexplore.measure.strided.strided_read import layout_of, perform
+from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
+
+NAMES = ("loop contiguous", "loop strided", "copy contiguous", "copy strided")
+
+
+def made(clock, **seconds):
+    """Return readers whose calls take as long, by their names; 1 ms where nothing is said."""
+    works = {name: FakeWork(clock, [seconds.get(name.replace(" ", "_"), 1e-3)]) for name in NAMES}
+    return [Reader(name, candidate(work, name=name), lambda: np.ones(1), np.ones(1)) for name, work in works.items()]
+
+
+@pytest.fixture
+def reported(monkeypatch):
+    """Return a function that performs with readers of made-up durations, and returns what was reported."""
+
+    def performed(cancelled=lambda: False, readers_of=made, **seconds):
+        clock, events = FakeClock(tick_ns=100), []
+        monkeypatch.setattr(strided_read, "readers", lambda *_: readers_of(clock, **seconds))
+        time = Timekeeper(clock=clock, wait_for_idle_threads=lambda: None)
+        perform({"rows": "30", "columns": "20"}, CPU, report=events.append, cancelled=cancelled, time=time)
+        return events
+
+    return performed
+
+
+def test_the_ratio_of_strided_over_contiguous_is_that_of_the_calls(reported):
+    (report,) = reported(loop_strided=13e-3, copy_strided=8e-3)
+
+    assert report["ratios"]["loop"]["median"] == pytest.approx(13, rel=1e-3)
+    assert report["ratios"]["copy"]["median"] == pytest.approx(8, rel=1e-3)
+    assert report["readings"]["loop strided"]["median_s"] == pytest.approx(13e-3, rel=1e-3)
+    low, high = report["readings"]["loop strided"]["ci95_s"]
+    assert low <= report["readings"]["loop strided"]["median_s"] <= high
+    assert report["ratios"]["loop"]["ci95"] is not None
+
+
+def test_the_report_is_json_with_bytes_layout_and_environment(reported):
+    (report,) = json.loads(json.dumps(reported(), allow_nan=False))
+
+    assert (report["shape"], report["strides"], report["read_bytes"]) == ([20, 30], [1, 20], 2400)
+    assert report["environment"]["device"]["id"] == "cpu"
+    assert (report["threads"], report["cache"]) == (1, "warm")
+    assert report["readings"]["copy contiguous"]["bytes_per_s"] == pytest.approx(2400 / 1e-3, rel=1e-3)
+
+
+def test_what_disturbed_it_is_flagged(reported, monkeypatch):
+    monkeypatch.setattr(strided_read, "cpu_loss", lambda *_: CpuLoss(1.0, 0.5))
+    (report,) = reported()
+
+    assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []
+
+
+def test_what_is_cancelled_reports_nothing(reported):
+    with pytest.raises(Cancelled):
+        reported(cancelled=lambda: True)
+
+
+def test_a_reader_that_is_wrong_is_never_timed(reported):
+    works = []
+
+    def wrong(clock):
+        works.append(FakeWork(clock, [1e-3]))
+        return [Reader("loop strided", candidate(works[0]), lambda: np.zeros(1), np.ones(1))]
+
+    with pytest.raises(IncorrectOutput, match="loop strided read other elements"):
+        reported(readers_of=wrong)
+    assert works[0].calls == 1
+
+
+def test_a_call_that_fails_ends_it(reported):
+    def broken(clock):
+        found = made(clock)
+        found[1].candidate.run.raises_at = 40
+        return found
+
+    with pytest.raises(ValueError, match="broken in the middle"):
+        reported(readers_of=broken)
+
+
+def test_rows_and_columns_are_read_transposed():
+    assert layout_of({"rows": "3", "columns": "5"}) == Layout((5, 3), (1, 5))
+    assert layout_of({"shape": "5,3", "strides": "1,5"}) == Layout((5, 3), (1, 5))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({}, "rows and columns, or shape and strides"),
+        ({"rows": "3"}, "rows and columns, or shape and strides"),
+        ({"rows": "x", "columns": "3"}, "rows 'x'"),
+        ({"rows": "0", "columns": "3"}, "rows '0'"),
+        ({"rows": "1000000", "columns": "1000000"}, "1,000,000,000,000 elements"),
+        ({"shape": "2,2", "strides": "1"}, "one for each axis"),
+        ({"shape": "1,1,1,1,1", "strides": "1,1,1,1,1"}, "at most 4"),
+        ({"shape": "2,2", "strides": "1,-2"}, "strides '1,-2'"),
+        ({"shape": "2", "strides": "999999999999"}, "at most 33,554,432"),
+        ({"shape": "100000,100000", "strides": "0,0"}, "10,000,000,000 elements"),
+    ],
+)
+def test_other_arguments_are_refused_by_name(arguments, named):
+    with pytest.raises(InvalidInput) as caught:
+        layout_of(arguments)
+
+    assert named in str(caught.value)
+
+
+def test_what_memory_cannot_hold_is_not_built(monkeypatch):
+    monkeypatch.setattr(strided_read, "free_bytes", lambda _: 1000)
+    with pytest.raises(TooLarge, match="cpu has 1000 B free"):
+        perform(
+            {"rows": "300", "columns": "300"}, CPU, report=print, cancelled=lambda: False, time=Timekeeper(FakeClock())
+        )
+
+
+@pytest.mark.slow
+def test_a_real_transpose_is_measured():
+    events = []
+    perform({"rows": "300", "columns": "200"}, CPU, report=events.append, cancelled=lambda: False, time=Timekeeper())
+
+    (report,) = events
+    assert tuple(report["readings"]) == NAMES
+    assert all(reading["n"] >= 10 and reading["median_s"] > 0 for reading in report["readings"].values())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "layout",
+    [
+        Layout((5, 3), (1, 5)),
+        Layout((257, 255), (1, 257)),
+        Layout((7, 9), (0, 2)),
+        Layout((2, 3, 4, 5), (1, 2, 6, 24)),
+        Layout((1,), (1,)),
+    ],
+)
+def test_each_reader_reads_the_elements_of_its_layout(layout):
+    found = list(readers(layout, CPU, FakeClock()))
+
+    assert tuple(reader.name for reader in found) == NAMES
+    for reader in found:
+        with pytest.raises(IncorrectOutput):
+            reader.check()
+        reader.candidate.run()
+        reader.check()
+
+
+def test_what_a_layout_shows_is_what_numpy_shows():
+    storage = np.arange(15, dtype=np.uint32)
+
+    assert Layout((5, 3), (1, 5)).of(storage).tolist() == storage.reshape(3, 5).T.tolist()
+    assert Layout((5, 3), (1, 5)).cell_count == 15
+    assert Layout((5, 3), (1, 5)).contiguous == Layout((5, 3), (3, 1))
+    assert strided_candidates.LOOPS.keys() == {"cpu", "cuda"}
