@@ -272,8 +272,8 @@ def _by_gpuexplore(some: Sequence[Case], device: Device) -> Times:
 
 def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Contest:
     """Return what `repetitions` turns of every contestant gave, with the truth before, between and after."""
+    from gpuexplore.measure.check.group import groups_of
     from gpuexplore.measure.conditions.cpu_affinity import isolate_core
-    from gpuexplore.measure.sweep import groups_of
 
     device = prepare_device()
     runs = make_runs(chosen, device)
@@ -286,7 +286,7 @@ def compete(chosen: Sequence[Case], repetitions: int, slice_s: float) -> Contest
 
 
 def _take_turns(entered: Mapping[str, Contestant], runs: Runs, repetitions: int, slice_s: float) -> Contest:
-    from gpuexplore.measure.sweep import groups_of
+    from gpuexplore.measure.check.group import groups_of
 
     random, slices = Random(SEED), list[Times]()
     turns: dict[str, list[Turn]] = {name: [] for name in entered}

@@ -286,6 +286,7 @@ class Result:
 
     Attributes:
         seed: of the random numbers it computed with; another in each run.
+        provisional: after a first round of samples; one that stays follows.
     """
 
     case: Case
@@ -296,8 +297,11 @@ class Result:
     flags: tuple[Flag, ...] = ()
     environment: Environment | None = None
     seed: int | None = None
+    provisional: bool = False
 
     def __post_init__(self) -> None:
+        if self.provisional and self.status is not Status.OK:
+            raise InvalidInput(f"a result with status {self.status} is final, not provisional")
         if (self.status is Status.OK) != (self.measurement is not None):
             raise InvalidInput(f"a measurement exists with status ok and only then, not with {self.status}")
         if (self.status is Status.OK) == bool(self.reason):

@@ -113,13 +113,13 @@ class Measurement:
 
     @property
     def ci95_s(self) -> tuple[float, float] | None:
-        """95 % interval of the median, seconds; None under six samples.
+        """95 % interval of the median, seconds; None for a single sample.
 
         It holds for this run alone unless `covers_processes`.
         """
         if len(self.processes) > 1:
             return interval_of_few(self.process_medians_s)
-        within = median_interval(self.samples_s)
+        within = interval_of_few(self.samples_s)
         if within is None or self.between_processes is None:
             return within
         return widened(within, self.median_s, self.between_processes)

@@ -24,7 +24,7 @@ from gpuexplore.lessons.quantities import Row
 from gpuexplore.lessons.rehearsal import rehearse
 from gpuexplore.lessons.sheet import sheet
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.measure.sweep import groups_of
+from gpuexplore.measure.check.group import groups_of
 from gpuexplore.model import Case, Device, Experiment, Origin, Result
 
 ACTIONS = ("list", "check", "run", "print")

@@ -20,7 +20,7 @@ from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput, not_installed
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.measure.sweep import groups_of
+from gpuexplore.measure.check.group import groups_of
 from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import resolve

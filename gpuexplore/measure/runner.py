@@ -1,12 +1,15 @@
 """How cases become results: the one path every measurement takes, in whatever process.
 
-`measure_group` takes the implementations of one operation, shape, dtype and device, because they are
-sampled in turns. It raises nothing for a case: whatever goes wrong becomes its status and reason.
+`measure_cases` takes the cases of one device. First each gets a round of samples and a provisional result, so that the
+whole chart stands early; then rounds go to the groups that need them most, until nothing more is to be decided or the
+budget is spent. Implementations of one operation, shape and dtype are sampled in turns. It raises nothing for a case:
+whatever goes wrong becomes its status and reason.
 """
 
+import gc
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from random import Random
@@ -17,7 +20,8 @@ from gpuexplore.measure.build import first_call_cost
 from gpuexplore.measure.build.candidate import unsupported
 from gpuexplore.measure.build.cuda_context import check_context, is_broken
 from gpuexplore.measure.ceiling import with_fair_ceiling
-from gpuexplore.measure.check.group import Group, open_group
+from gpuexplore.measure.check.group import Group, groups_of, open_group
+from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
@@ -25,17 +29,109 @@ from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, take_contrasts
+from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
 from gpuexplore.measure.sample.overhead import call_overhead_s
 from gpuexplore.measure.sample.phases import take_phases
 from gpuexplore.measure.sample.prepare import Prepared, prepare
-from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES, Sampling, plan_rounds, sample_in_rounds
+from gpuexplore.measure.sample.timing import Sampling, plan_rounds, take_turn
 from gpuexplore.model import Case, Device, Measurement, Result, Status
 from gpuexplore.operations import OPERATIONS
 
 Report = Callable[[Case | Result], None]
+IsCancelled = Callable[[], bool]
 TIMEKEEPER = Timekeeper(look_at_cores=SPEEDS.look)
 SEEDS = 2**32
 WARM_UP_DTYPES = ("fp32", "bf16", "fp16")
+FINISHING_CALLS = 6  # of a case, by which its last checks are estimated
+FINISHING_S = 10e-3
+NONE = (0, 0.0)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A group that is being measured: its cases that are ready, and what is seen meanwhile."""
+
+    group: Group
+    watch: Watch
+    report: Report
+    random: Random
+    ready: dict[Case, Prepared] = field(default_factory=dict)
+
+    def samplings(self) -> dict[Case, Sampling]:
+        """Return those of the cases that are ready."""
+        return {case: prepared.sampling for case, prepared in self.ready.items()}
+
+    def need(self) -> tuple[int, float]:
+        """Return how much it needs rounds; (0, 0.0) is not at all."""
+        return need(tuple(self.samplings().values()))
+
+    def budget_s(self) -> float:
+        """Return the seconds it may take, with what first calls cost."""
+        return sum(case.options.budget_s + one.first_call_s for case, one in self.samplings().items())
+
+    def finishing_s(self) -> float:
+        """Return about how many seconds its last checks take."""
+        calls = (sampling for sampling in self.samplings().values() if sampling.checked_call is None)
+        return sum(FINISHING_S + FINISHING_CALLS * sampling.call_s for sampling in calls)
+
+    def begin(self) -> None:
+        """Take the first round of each case that has none yet."""
+        plan_rounds(list(self.samplings().values()))
+        self.watch.begin_samples()
+        self._turn(lambda sampling: sampling.rounds == 0)
+
+    def turn(self) -> None:
+        """Take a round of each case that gets any more."""
+        self._turn(lambda sampling: not is_complete(sampling))
+
+    def _turn(self, gets_one: Callable[[Sampling], bool]) -> None:
+        active = {case: sampling for case, sampling in self.samplings().items() if gets_one(sampling)}
+        take_turn(active, self.group.time, self.random, self._fail)
+
+    def report_provisional(self) -> None:
+        """Report what is known of each case so far."""
+        for prepared in self.ready.values():
+            self.report(_provisional(prepared, self.group))
+
+    def finish(self) -> None:
+        """Check each case once more, and report its result."""
+        for case, prepared in self.ready.items():
+            self.group.time.begin_turn(case, None)
+            self.report(_finish(case, prepared, self.group, self.watch))
+        self.ready = {}
+
+    def give_up(self) -> None:
+        """Report that nothing more can be measured, nor checked."""
+        for case in self.ready:
+            self.report(self.group.failed(case, Cancelled("cancelled while it was being measured")))
+        self.ready = {}
+
+    def _fail(self, case: Case, error: Exception) -> None:
+        del self.ready[case]
+        self.group.time.begin_turn(case, None)
+        self.report(self.group.failed(case, error))
+
+
+def measure_cases(
+    cases: Sequence[Case],
+    device: Device,
+    *,
+    report: Report,
+    cancelled: IsCancelled = lambda: False,
+    time: Timekeeper = TIMEKEEPER,
+) -> None:
+    """Measure `cases` of one device; report for each a provisional `Result`, and later the one that stays.
+
+    Args:
+        cases: of any groups; they share their budgets.
+        device: where they run; its peaks decide flags.
+        report: called with a case when work on it starts, and with its results.
+        cancelled: polled between rounds: what was not begun then is CANCELLED, the rest stays with the samples it has.
+        time: the clock, the wait for idle pool threads, and who is told whose turn it is.
+    """
+    native_first = sorted(groups_of(cases), key=lambda group: group[0].dtype not in device.native)
+    for groups in open_at_once(native_first, device):
+        _measure_together(groups, device, report=report, cancelled=cancelled, time=time)
 
 
 def measure_group(
@@ -43,50 +139,63 @@ def measure_group(
     device: Device,
     *,
     report: Report,
-    cancelled: Callable[[], bool] = lambda: False,
+    cancelled: IsCancelled = lambda: False,
     time: Timekeeper = TIMEKEEPER,
 ) -> None:
-    """Measure `cases`, which share `Case.group`, and report one `Result` for each.
+    """Measure `cases`, and report nothing provisional."""
 
-    Args:
-        cases: the implementations of one operation, shape, dtype and device.
-        device: where they run; its peaks decide flags.
-        report: called with a case when work on it starts, and with its result when it ends.
-        cancelled: polled between rounds; what is not done then is reported as CANCELLED.
-        time: the clock, the wait for idle pool threads, and who is told whose turn it is.
-    """
+    def report_final(event: Case | Result) -> None:
+        if not (isinstance(event, Result) and event.provisional):
+            report(event)
+
+    measure_cases(cases, device, report=report_final, cancelled=cancelled, time=time)
+
+
+def _measure_together(
+    groups: Sequence[Sequence[Case]], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
+) -> None:
+    began_ns = time.clock()
+    opened = [_first_pass(group, device, report=report, cancelled=cancelled, time=time) for group in groups]
+    budget_s = sum(one.budget_s() for one in opened)
+    gc.freeze()  # what there is: a collection during a round then looks at little
+    try:
+        while opened and not cancelled() and not is_broken(device):
+            spent_s = (time.clock() - began_ns) * 1e-9 + sum(one.finishing_s() for one in opened)
+            neediest = max(opened, key=_Open.need)
+            if neediest.need() == NONE or spent_s >= budget_s:
+                break
+            neediest.turn()
+            if neediest.need() == NONE:
+                neediest.finish()
+                opened.remove(neediest)
+        for one in opened:
+            one.give_up() if is_broken(device) else one.finish()
+    finally:
+        gc.unfreeze()
+
+
+def _first_pass(
+    cases: Sequence[Case], device: Device, *, report: Report, cancelled: IsCancelled, time: Timekeeper
+) -> _Open:
+    """Return the group of `cases`, each with a round of samples, which was reported."""
     watch = Watch(device, time.wait_for_idle_threads)
     group = open_group(cases, device, time, secrets.randbelow(SEEDS))
-    random = Random(group.seed)
-    ready: dict[Case, Prepared] = {}
+    opened = _Open(group, watch, report, Random(group.seed))
     for case in cases:
         report(case)
         try:
-            ready[case] = _prepared(case, group, cancelled)
-            watch.look_at_busy(ready[case].sampling.candidate.timer)
-            _plan_spot_check(ready[case].sampling, group, random)
+            prepared = _prepared(case, group, cancelled)
+            watch.look_at_busy(prepared.sampling.candidate.timer)
+            _plan_spot_check(prepared.sampling, group, opened.random)
+            opened.ready[case] = prepared
         except Exception as error:
             report(group.failed(case, error))
-    plan_rounds([prepared.sampling for prepared in ready.values()])
-    watch.begin_samples()
-
-    def settle(case: Case, error: Exception | None) -> None:
-        prepared = ready.pop(case)
-        group.time.begin_turn(case, None)
-        report(group.failed(case, error) if error else _finish(case, prepared, group, watch))
-
-    sample_in_rounds(
-        {case: prepared.sampling for case, prepared in ready.items()},
-        time=group.time,
-        random=random,
-        cancelled=lambda: cancelled() or is_broken(device),
-        settle=settle,
-    )
-    for case in ready:
-        report(group.failed(case, Cancelled("cancelled while it was being measured")))
+    opened.begin()
+    opened.report_provisional()
+    return opened
 
 
-def _prepared(case: Case, group: Group, cancelled: Callable[[], bool]) -> Prepared:
+def _prepared(case: Case, group: Group, cancelled: IsCancelled) -> Prepared:
     check_context(group.device)
     if cancelled():
         raise Cancelled("cancelled before it was measured")
@@ -95,33 +204,48 @@ def _prepared(case: Case, group: Group, cancelled: Callable[[], bool]) -> Prepar
 
 def _plan_spot_check(sampling: Sampling, group: Group, random: Random) -> None:
     """Have a round on other values and single calls checked between the samples, when no implementation can know."""
-    sampling.spot_check = partial(check_single_calls, sampling.candidate, group)
-    sampling.other_values = partial(on_other_values, sampling.candidate, group)
-    sampling.rounds_before_spot_check = random.randrange(1, MIN_SAMPLES // ROUND_SAMPLES)
+    if sampling.checked_call is None:
+        sampling.spot_check = partial(check_single_calls, sampling.candidate, group)
+        sampling.other_values = partial(on_other_values, sampling.candidate, group)
+        sampling.rounds_before_spot_check = random.randrange(1, ENOUGH_ROUNDS)
+
+
+def _provisional(prepared: Prepared, group: Group) -> Result:
+    sampling, case = prepared.sampling, prepared.sampling.candidate.case
+    measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
+    measured = Measured(case, _with_spread(measurement, case, group.device), group.environment)
+    return replace(_result(measured, prepared, group), provisional=True)
+
+
+def _with_spread(measurement: Measurement, case: Case, device: Device) -> Measurement:
+    """Return `measurement` with how far processes lie apart."""
+    spread = spread_between_processes(case, device)
+    if spread is None:
+        return measurement
+    return replace(measurement, between_processes=spread.deviation, between_ratios=spread.of_ratios)
 
 
 def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Result:
-    """Return the result of a settled case; the output of its timed calls is checked once more."""
+    """Return the result of a case; the output of its timed calls is checked once more."""
     sampling = prepared.sampling
     try:
         after = watch.state()
         contrasts = take_contrasts(sampling, group)
-        checked(sampling.candidate, group, group.timed_reference)
-        check_single_calls(sampling.candidate, group)
+        if sampling.checked_call is None:
+            checked(sampling.candidate, group, group.timed_reference)
+            check_single_calls(sampling.candidate, group)
         phases = take_phases(sampling, group)
         measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts, phases)
-        if spread := spread_between_processes(case, group.device):
-            measurement = replace(measurement, between_processes=spread.deviation, between_ratios=spread.of_ratios)
+        measurement = _with_spread(measurement, case, group.device)
+        if sampling.checked_call is None:
+            check_reuse(sampling.candidate, group, measurement.median_s)
         check_finished(sampling.candidate, measurement.median_s)
-        check_reuse(sampling.candidate, group, measurement.median_s)
-        losses = watch.losses()
         device = with_fair_ceiling(sampling.candidate, measurement)
-        environment = watch.described(group.environment, device, after)
         measured = Measured(
             case,
             measurement,
-            environment,
-            losses=losses,
+            watch.described(group.environment, device, after),
+            losses=watch.losses(),
             is_restless=watch.is_restless,
             looks=tuple(sampling.looks),
             grown_bytes=sampling.grown_bytes,

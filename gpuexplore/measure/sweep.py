@@ -2,17 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import groupby
 
 from gpuexplore.devices import device_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.runner import Report, measure_group
-from gpuexplore.model import Case, Device, Experiment
-
-
-def groups_of(cases: Sequence[Case]) -> list[list[Case]]:
-    """Return `cases` split where their group changes, in order."""
-    return [list(group) for _, group in groupby(cases, key=lambda case: case.group)]
+from gpuexplore.measure.check.group import groups_of
+from gpuexplore.measure.runner import Report, measure_cases
+from gpuexplore.model import Device, Experiment
 
 
 def sweep(
@@ -27,7 +22,7 @@ def sweep(
     Args:
         experiment: what is asked for.
         devices: those of this machine.
-        report: called with cases and results, as by `measure_group`.
+        report: called with cases and results, as by `measure_cases`.
         turn: returns the lock of a device, which is held while a group is measured on it.
 
     Raises:
@@ -38,4 +33,4 @@ def sweep(
     for group in groups_of(experiment.cases()):
         device = device_named(group[0].device, devices)
         with turn(device):
-            measure_group(group, device, report=report)
+            measure_cases(group, device, report=report)

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
 from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.measure.build.candidate import Candidate
-from gpuexplore.measure.build.waking import WAKE_S
+from gpuexplore.measure.build.waking import wake
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group, open_group
@@ -99,9 +98,7 @@ def single_calls(subject: Subject, stage: Stage, count: int) -> list[float]:
     """Return seconds of `count` calls, timed one by one, after the calls that wake threads."""
     stage.time.wait_for_idle_threads()
     with stage.time.isolate_core():
-        for _ in range(ceil(WAKE_S / max(subject.call_s, 1e-9))):
-            subject.candidate.run()
-        subject.candidate.backend.synchronize(subject.case.device)
+        wake(subject.candidate, subject.call_s, stage.time.clock)
         return [subject.candidate.first_call_s(stage.time.clock) for _ in range(count)]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure import sweep as module
-from gpuexplore.measure.sweep import groups_of, sweep
+from gpuexplore.measure.check.group import groups_of, sweep
 from gpuexplore.model import Experiment, Options, Shape
 from tests.measure.fakes import CPU, GPU
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import count
+from itertools import count, groupby
 
 from gpuexplore.dtypes import DType, dtype_named
 from gpuexplore.measure.arrays.drawn import Drawn, drawn
@@ -103,6 +103,11 @@ class Group:
             drawn(lengths, self.dtype, data, seed=seed, number=number)
             for number, lengths in enumerate(self.operation.inputs(shape))
         )
+
+
+def groups_of(cases: Sequence[Case]) -> list[list[Case]]:
+    """Return `cases` split where their group changes, in order."""
+    return [list(group) for _, group in groupby(cases, key=lambda case: case.group)]
 
 
 def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: int = SEED) -> Group:

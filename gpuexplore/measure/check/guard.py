@@ -4,25 +4,30 @@ Seconds are extrapolated from the same implementation on smaller shapes, in prop
 until its call is long enough for overheads to be negligible, or until the estimate is well within the limit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
+from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import TooLarge, TooSlow
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import is_large, layout
 from gpuexplore.measure.arrays.sums import TOGETHER
 from gpuexplore.measure.check.device_reference import PROVED_ROWS
 from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_PLACES
+from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.model import Case, Device, Shape
+from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.sampling import most_lines
 from gpuexplore.units import format_bytes, format_seconds
 
-MAX_BUDGET_MULTIPLE = 80  # a case may take this many times its sampling budget: slow calls still get an interval
-MIN_CALLS = 10  # one first call, three to warm up, six samples for a 95 % interval
+MAX_BUDGET_MULTIPLE = 40  # a case may take this many times its sampling budget: slow calls still get an interval
+MIN_CALLS = 4  # one first call, three samples
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
 MIN_PROBE_S = 5e-3
 FLOAT64_BYTES = 8
+MOST_BYTES = 4 * 2**30  # of groups that are measured together
+OPEN_SHARE = 0.25  # of the memory that is free
 REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
 VALUES_KEPT = 3  # those two, and what no call has seen
 COPIES = 2  # of these rows or sums, which are put together of parts
@@ -144,3 +149,21 @@ def estimate_call_s(operation: Operation, shape: Shape, time_call: Callable[[Sha
         if call_s >= MIN_PROBE_S or estimate_s <= enough_s:
             break
     return estimate_s
+
+
+def open_at_once(groups: Sequence[Sequence[Case]], device: Device) -> Iterator[list[Sequence[Case]]]:
+    """Yield `groups` in order, as many together as a quarter of the free memory holds with what checks them."""
+    free = free_bytes(device)
+    most = MOST_BYTES if free is None else min(MOST_BYTES, OPEN_SHARE * free)
+    together: list[Sequence[Case]] = []
+    held = 0
+    for group in groups:
+        operation, dtype = operation_named(group[0].operation), dtype_named(group[0].dtype)
+        needed = len(group) * needed_bytes(operation, group[0].shape, dtype.itemsize_bytes, device.kind)
+        if together and held + needed > most:
+            yield together
+            together, held = [], 0
+        together.append(group)
+        held += needed
+    if together:
+        yield together

@@ -14,14 +14,14 @@ from dataclasses import replace
 
 from gpuexplore.measure.build.candidate import Candidate, Inputs
 from gpuexplore.measure.build.failure import IncorrectOutput
-from gpuexplore.measure.build.waking import wake
+from gpuexplore.measure.build.waking import wake_briefly
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.units import format_seconds
 
 LATE_S = 2e-3  # a thread that was left to work shows within it, or within what the calls before it took
-LATEST_S = 0.2
+LATEST_S = 0.05
 LATE_CALLS_S = 2e-3
 REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
 REUSED_SLACK_S = 5e-6
@@ -40,14 +40,14 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
         IncorrectOutput: an output is wrong, or a call changed its inputs.
     """
     timed = group.timed_reference
-    _check_inputs(candidate, timed.inputs)
+    check_inputs(candidate, timed.inputs)
     candidate.poison()
     for reference in (group.other_reference, timed):
         candidate.load(reference.inputs)
         candidate.timer.sample(candidate.run, calls=1, flush=None)
         candidate.backend.synchronize(candidate.case.device)
         checked(candidate, group, reference)
-        _check_inputs(candidate, reference.inputs)
+        check_inputs(candidate, reference.inputs)
     candidate.poison()
 
 
@@ -61,17 +61,19 @@ def on_other_values(candidate: Candidate, group: Group) -> Iterator[None]:
         IncorrectOutput: the output is wrong, or a call changed its inputs.
     """
     other = group.other_reference
-    _check_inputs(candidate, group.timed_reference.inputs)
+    check_inputs(candidate, group.timed_reference.inputs)
     candidate.load(other.inputs)
     yield
     group.time.begin_turn(candidate.case, None)
-    _check_inputs(candidate, other.inputs)
+    check_inputs(candidate, other.inputs)
     checked(candidate, group, other)
     candidate.load(group.timed_reference.inputs)
 
 
 def check_finished(candidate: Candidate, call_s: float) -> None:
     """Check that nothing writes the output once the calls that should have are over.
+
+    A call that takes long was just made; short ones are made again and again, for a thread to be left over.
 
     Args:
         candidate: built and warm.
@@ -80,12 +82,12 @@ def check_finished(candidate: Candidate, call_s: float) -> None:
     Raises:
         IncorrectOutput: something did.
     """
-    calls = max(1, min(1000, int(LATE_CALLS_S / max(call_s, 1e-9))))
+    calls = min(1000, int(LATE_CALLS_S / max(call_s, 1e-9)))
     for _ in range(calls):
         candidate.run()
     candidate.backend.synchronize(candidate.case.device)
     candidate.poison()
-    time.sleep(min(LATEST_S, max(LATE_S, calls * call_s)))
+    time.sleep(min(LATEST_S, max(LATE_S, max(1, calls) * call_s)))
     if not candidate.is_poisoned():
         raise IncorrectOutput(
             "the output was still written after its calls had returned: their times are not its work's"
@@ -130,7 +132,7 @@ def _pairs(call_s: float) -> int:
 
 def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) -> float:
     """Return seconds of a call on values it has not seen, over a poisoned output, with its threads awake."""
-    wake(candidate, call_s)  # making values took long
+    wake_briefly(candidate, call_s)  # making values took long
     candidate.load(unseen)
     candidate.poison()
     return candidate.first_call_s(group.time.clock)
@@ -151,6 +153,11 @@ def _fastest(
     return unseen, min(fresh), min(repeated)
 
 
-def _check_inputs(candidate: Candidate, values: Inputs) -> None:
+def check_inputs(candidate: Candidate, values: Inputs) -> None:
+    """Check that the inputs hold `values`.
+
+    Raises:
+        IncorrectOutput: they do not.
+    """
     if not candidate.holds(values):
         raise IncorrectOutput("it changed its inputs: the next call computes something else")

@@ -19,7 +19,7 @@ USUAL = 0.9  # of the looks at a core were below it: neither a burst of its cloc
 KEPT = 256  # looks, so far apart at least that a neighbour of seconds is not what is usual
 APART_S = 0.05
 MOST_CORES = 8  # that are looked at, at once
-FRESH_S = 3e-4  # nothing else ran since then: the end of one round is the beginning of the next
+FRESH_S = 0.1  # the rounds of a turn, and of the next one
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,15 @@ Every step that finds a case impossible raises. Of the times taken here only the
 figure of its own.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from math import inf
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure.build import first_call_cost
-from gpuexplore.measure.build.candidate import (
-    cache_mode,
-    flush_bytes,
-    unsupported,
-)
+from gpuexplore.measure.build.candidate import Candidate, cache_mode, flush_bytes, unsupported
+from gpuexplore.measure.build.waking import WAKING_CALL_S
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import (
     MIN_CALLS,
@@ -25,12 +24,13 @@ from gpuexplore.measure.check.guard import (
     limit_s,
     needed_bytes,
 )
+from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.check.spot_checks import check_inputs
 from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.measure.sample.timing import WARM_UP_IDLE_GPU_S, WARM_UP_S, Sampling, warm_up
 from gpuexplore.model import Accuracy, Case, Device, Shape
 
-PROBE_CALLS = 3
 FLUSHED = 2  # buffers: one is overwritten, the other one read
 HOST = Device("cpu", "cpu", "the host of a GPU")
 ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look ten times as long
@@ -54,16 +54,56 @@ def prepare(case: Case, group: Group) -> Prepared:
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
     candidate.poison()
     group.time.wait_for_idle_threads()
-    first_call_s = first_call_cost.take_s(case) + first_call_cost_s + candidate.first_call_s(group.time.clock)
+    once_s = candidate.first_call_s(group.time.clock)
+    first_call_s = first_call_cost.take_s(case) + first_call_cost_s + once_s
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
+    if once_s >= WAKING_CALL_S and (slow := _slow(candidate, group, first_call_s)):
+        return Prepared(slow, accuracy)
     at_least_s = WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
     with group.time.undisturbed(at_least_s), group.time.isolate_core():
         call_s, fastest_s = warm_up(candidate, group.time.clock, at_least_s)
     check_duration(case, fastest_s)  # the fastest: a busy moment must not skip a case
     candidate.poison()  # so that the check after sampling sees what the timed calls wrote
     return Prepared(Sampling(candidate, call_s, first_call_s), accuracy)
+
+
+def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling | None:
+    """Return the sampling of a call that takes long, with its first sample; None where the first call alone did.
+
+    Waking threads does not show in such a call, so each timed one computes with values of its own and is checked.
+    """
+    references = _references(group)
+    call_s = _checked_call_s(candidate, group, references)
+    check_duration(candidate.case, call_s)
+    if call_s < WAKING_CALL_S:
+        candidate.load(group.timed_reference.inputs)
+        return None
+    take: Callable[[], float] = lambda: _checked_call_s(candidate, group, references)  # noqa: E731
+    return Sampling(candidate, call_s, first_call_s, samples_s=[call_s], rounds=1, spent_s=call_s, checked_call=take)
+
+
+def _references(group: Group) -> Iterator[AnyReference]:
+    """Yield what timed calls compute with that are checked one by one: values that none of them has met."""
+    if group.data != "normal":
+        return repeat(group.timed_reference)
+    return chain([group.other_reference], group.unseen_references())
+
+
+def _checked_call_s(candidate: Candidate, group: Group, references: Iterator[AnyReference]) -> float:
+    """Return seconds of a call on the next values, over a poisoned output, which is checked afterwards."""
+    reference, time = next(references), group.time
+    time.begin_turn(candidate.case, None)
+    candidate.load(reference.inputs)
+    candidate.poison()
+    time.wait_for_idle_threads()
+    with time.undisturbed(WAKING_CALL_S), time.isolate_core():
+        (sample_s,) = candidate.timer.sample(candidate.run, calls=1, flush=candidate.flush)
+    candidate.backend.synchronize(candidate.case.device)
+    checked(candidate, group, reference)
+    check_inputs(candidate, reference.inputs)
+    return sample_s
 
 
 def _check_limits(case: Case, group: Group) -> float:
@@ -103,12 +143,12 @@ class _Probe:
         self.first_call_cost_s = 0.0
 
     def time_call(self, shape: Shape) -> float:
-        """Return seconds of a warmed-up call at `shape`: the fastest, so that a busy moment skips no case."""
+        """Return seconds of a call at `shape` that is not the first one."""
         candidate = self._group.build(self._case, shape, self._group.inputs(shape))
         time = self._group.time
         time.wait_for_idle_threads()
         first_s = candidate.first_call_s(time.clock)
         with time.undisturbed(first_s), time.isolate_core():
-            call_s = min(candidate.first_call_s(time.clock) for _ in range(PROBE_CALLS))
+            call_s = candidate.first_call_s(time.clock)
         self.first_call_cost_s += max(0.0, first_s - call_s)
         return call_s

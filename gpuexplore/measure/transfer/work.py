@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.runner import measure_group
+from gpuexplore.measure.runner import measure_cases
 from gpuexplore.measure.transfer.contract import DTYPE, Reading, timed, work_sizes_of
 from gpuexplore.measure.transfer.way import BUDGET_S
 from gpuexplore.model import Case, Device, Options, Result, Status
@@ -42,10 +42,10 @@ def _results(case: Case, device: Device, cancelled: Callable[[], bool], time: Ti
     found: list[Result] = []
 
     def keep(event: Case | Result) -> None:
-        if isinstance(event, Result):
+        if isinstance(event, Result) and not event.provisional:
             found.append(event)
 
-    measure_group([case], device, report=keep, cancelled=cancelled, time=time)
+    measure_cases([case], device, report=keep, cancelled=cancelled, time=time)
     return found
 
 
