@@ -22,7 +22,7 @@ import numpy as np
 
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES, DType
-from gpuexplore.measure.build.candidate import build_candidate, unsupported
+from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import bound_of, judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Case, DataMode, Options, Shape

@@ -171,7 +171,7 @@ def cases(budget_s: float = DEFAULT_BUDGET_S) -> list[Case]:
 def make_runs(chosen: Sequence[Case], device: Device) -> Runs:
     """Return `numpy.matmul(a, b, out=o)` or `torch.mm(a, b, out=o)` of every case, on gpuexplore's inputs."""
     from gpuexplore.dtypes import dtype_named
-    from gpuexplore.measure.build.candidate import build_candidate
+    from gpuexplore.measure.candidates.candidate import build_candidate
     from gpuexplore.measure.check.inputs import make_inputs
     from gpuexplore.operations import operation_named
 

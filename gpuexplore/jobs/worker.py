@@ -27,8 +27,8 @@ from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Kept, Task, r
 from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.jobs.sample_limit import with_fewer_samples
 from gpuexplore.jobs.turn import TurnWord
-from gpuexplore.measure.build.cuda_context import breaks_context
-from gpuexplore.measure.build.failure import describe_error, failed
+from gpuexplore.measure.candidates.cuda_context import breaks_context
+from gpuexplore.measure.candidates.failure import describe_error, failed
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.watch import SPEEDS
 from gpuexplore.model import Case, Result, Status

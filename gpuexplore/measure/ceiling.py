@@ -1,7 +1,7 @@
 """A measured ceiling that a result exceeds was measured on a disturbed machine: it is measured again."""
 
 from gpuexplore.devices import ensure_ceiling
-from gpuexplore.measure.build.candidate import Candidate
+from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.model import Device, Measurement
 from gpuexplore.operations import operation_named
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.dtypes import DType
-from gpuexplore.measure.build.candidate import cache_mode, flush_bytes
+from gpuexplore.measure.candidates.candidate import cache_mode, flush_bytes
 from gpuexplore.measure.check.guard import element_count
 from gpuexplore.measure.conditions.contention import contention
 from gpuexplore.measure.conditions.core_speeds import SLOW_BELOW, Look

@@ -16,9 +16,9 @@ from random import Random
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure.build import first_call_cost
-from gpuexplore.measure.build.candidate import unsupported
-from gpuexplore.measure.build.cuda_context import check_context, is_broken
+from gpuexplore.measure.candidates import first_call_cost
+from gpuexplore.measure.candidates.candidate import unsupported
+from gpuexplore.measure.candidates.cuda_context import check_context, is_broken
 from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
@@ -67,7 +67,7 @@ class _Open:
 
     def budget_s(self) -> float:
         """Return the seconds it may take, with what first calls cost."""
-        return sum(case.options.budget_s + one.first_call_s for case, one in self.samplings().items())
+        return sum(case.options.budget_s + sampling.first_call_s for case, sampling in self.samplings().items())
 
     def finishing_s(self) -> float:
         """Return about how many seconds its last checks take."""
@@ -75,16 +75,12 @@ class _Open:
         return sum(FINISHING_S + FINISHING_CALLS * sampling.call_s for sampling in calls)
 
     def begin(self) -> None:
-        """Take the first round of each case that has none yet."""
+        """Plan the rounds, and note how things stand."""
         plan_rounds(list(self.samplings().values()))
         self.watch.begin_samples()
-        self._turn(lambda sampling: sampling.rounds == 0)
 
-    def turn(self) -> None:
-        """Take a round of each case that gets any more."""
-        self._turn(lambda sampling: not is_complete(sampling))
-
-    def _turn(self, gets_one: Callable[[Sampling], bool]) -> None:
+    def turn(self, gets_one: Callable[[Sampling], bool]) -> None:
+        """Take a round of each case that gets one; no call can tell why it does."""
         active = {case: sampling for case, sampling in self.samplings().items() if gets_one(sampling)}
         take_turn(active, self.group.time, self.random, self._fail)
 
@@ -156,22 +152,40 @@ def _measure_together(
 ) -> None:
     began_ns = time.clock()
     opened = [_first_pass(group, device, report=report, cancelled=cancelled, time=time) for group in groups]
-    budget_s = sum(one.budget_s() for one in opened)
+    budget_s = sum(group.budget_s() for group in opened)
     gc.freeze()  # what there is: a collection during a round then looks at little
     try:
         while opened and not cancelled() and not is_broken(device):
-            spent_s = (time.clock() - began_ns) * 1e-9 + sum(one.finishing_s() for one in opened)
+            spent_s = (time.clock() - began_ns) * 1e-9 + sum(group.finishing_s() for group in opened)
             neediest = max(opened, key=_Open.need)
             if neediest.need() == NONE or spent_s >= budget_s:
                 break
-            neediest.turn()
+            neediest.turn(_gets_more)
             if neediest.need() == NONE:
+                neediest.turn(_lacks_other_values)
                 neediest.finish()
                 opened.remove(neediest)
-        for one in opened:
-            one.give_up() if is_broken(device) else one.finish()
+        for group in opened:
+            group.turn(_lacks_other_values)
+            group.give_up() if is_broken(device) else group.finish()
     finally:
         gc.unfreeze()
+
+
+def _is_new(sampling: Sampling) -> bool:
+    return sampling.rounds == 0
+
+
+def _gets_more(sampling: Sampling) -> bool:
+    return not is_complete(sampling)
+
+
+def _lacks_other_values(sampling: Sampling) -> bool:
+    """Return whether no round computed with other values yet, as where the budget is spent; the next one does."""
+    if sampling.spot_check is None or sampling.rounds_before_spot_check < 0:
+        return False
+    sampling.rounds_before_spot_check = 0
+    return True
 
 
 def _first_pass(
@@ -191,6 +205,7 @@ def _first_pass(
         except Exception as error:
             report(group.failed(case, error))
     opened.begin()
+    opened.turn(_is_new)
     opened.report_provisional()
     return opened
 

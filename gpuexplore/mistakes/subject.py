@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.measure.build.candidate import Candidate
-from gpuexplore.measure.build.waking import wake
+from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.measure.candidates.waking import wake
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group, open_group

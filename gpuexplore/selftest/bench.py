@@ -16,7 +16,7 @@ from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.jobs.engines.attempt import Limits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
-from gpuexplore.measure.build.cuda_context import lost_reason
+from gpuexplore.measure.candidates.cuda_context import lost_reason
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.selftest.contract import Payload

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuexplore.measure.build.failure import describe_error
+from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.check import Check
 from gpuexplore.selftest.contract import FULL_S, INTERRUPTED, QUICK_S, Finding, Outcome, Verdict, skipped

@@ -16,7 +16,7 @@ from gpuexplore.backends import BACKENDS, contract, host, load_backend, numba_cp
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, Unsupported
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import environment
 from tests.measure.fakes import CPU, GPU, FakeClock

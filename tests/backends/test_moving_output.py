@@ -7,8 +7,8 @@ import torch
 
 from gpuexplore.backends import torch as backend
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build import candidate as candidates
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates import candidate as candidates
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.spot_checks import check_single_calls

@@ -5,7 +5,7 @@ import sys
 from gpuexplore.devices import device_named, discover
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure import prepare_process
-from gpuexplore.measure.build.candidate import build_candidate
+from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case

@@ -13,8 +13,8 @@ from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.devices import is_cut_into_instances
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.measure.build.candidate import unsupported
-from gpuexplore.measure.build.driver_device import device_for
+from gpuexplore.measure.candidates.candidate import unsupported
+from gpuexplore.measure.candidates.driver_device import device_for
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS

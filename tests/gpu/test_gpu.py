@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.backends import load_backend
 from gpuexplore.cli import EXIT_OK, main
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS

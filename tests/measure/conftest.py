@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.measure.arrays import device_arrays, large
-from gpuexplore.measure.build import cuda_context
+from gpuexplore.measure.candidates import cuda_context
 from gpuexplore.measure.sample import overhead
 from tests.measure.evil import catalogue
 from tests.measure.fakes import GPU

@@ -8,7 +8,7 @@ import numpy as np
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.timer import HostTimer
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import Candidate
+from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.model import Case, Device, Environment, Measurement, Options, Peak, Shape
 
 CPU = Device(

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.measure import runner
-from gpuexplore.measure.build import first_call_cost
+from gpuexplore.measure.candidates import first_call_cost
 from gpuexplore.measure.check import guard
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions import memory, watch
@@ -328,12 +328,12 @@ def test_cancel_before_the_start_runs_nothing():
     assert {result.reason for result in results.values()} == {"cancelled before it was measured"}
 
 
-def test_cancel_between_rounds_leaves_what_is_not_done():
+def test_cancel_between_rounds_keeps_what_was_measured():
     answers = iter([False, False, False, True])
     _, results = measured(cases("fine", "numpy"), cancelled=lambda: next(answers))
 
-    assert {result.status for result in results.values()} == {Status.CANCELLED}
-    assert {result.reason for result in results.values()} == {"cancelled while it was being measured"}
+    assert {result.status for result in results.values()} == {Status.OK}
+    assert max(len(result.measurement.samples_s) for result in results.values()) <= MIN_SAMPLES + ROUND_SAMPLES
 
 
 def test_samples_of_a_group_can_be_paired():
@@ -343,11 +343,6 @@ def test_samples_of_a_group_can_be_paired():
     assert min(counts) >= MIN_SAMPLES
     assert [count % ROUND_SAMPLES for count in counts] == [0, 0]
     assert max(counts) - min(counts) <= ROUND_SAMPLES  # whoever began the first round last may need one more
-
-
-def test_cases_of_different_groups_are_refused():
-    with pytest.raises(ValueError, match="differ in more than the implementation"):
-        measured([*cases("fine"), *cases("fine", dtype="fp64")])
 
 
 def test_short_calls_are_held_against_the_cost_of_a_call(monkeypatch):

@@ -6,7 +6,8 @@ import pytest
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure import sweep as module
-from gpuexplore.measure.check.group import groups_of, sweep
+from gpuexplore.measure.check.group import groups_of
+from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Experiment, Options, Shape
 from tests.measure.fakes import CPU, GPU
 
@@ -26,7 +27,7 @@ def test_groups_hold_what_differs_in_the_implementation_only():
 def test_every_group_is_measured_on_its_device_in_order(monkeypatch):
     measured = []
     monkeypatch.setattr(
-        module, "measure_group", lambda group, device, **options: measured.append((group, device, options))
+        module, "measure_cases", lambda group, device, **options: measured.append((group, device, options))
     )
 
     sweep(EXPERIMENT, [CPU, GPU], report=print)
@@ -38,7 +39,7 @@ def test_every_group_is_measured_on_its_device_in_order(monkeypatch):
 
 def test_device_is_held_while_a_group_is_measured_on_it_and_no_longer(monkeypatch):
     log = []
-    monkeypatch.setattr(module, "measure_group", lambda group, device, **options: log.append(device.id))
+    monkeypatch.setattr(module, "measure_cases", lambda group, device, **options: log.append(device.id))
 
     @contextmanager
     def turn(device):

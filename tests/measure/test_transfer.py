@@ -12,7 +12,7 @@ from gpuexplore.activity import kind_named
 from gpuexplore.devices.pcie import Link, link_of
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.measure import transfer
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.transfer import cpu_moves, perform
 from gpuexplore.measure.transfer.calls import IN_A_ROW, _awaited

@@ -9,7 +9,7 @@ import numpy as np
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.timer import HostTimer
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.build.candidate import Candidate
+from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.mistakes.contract import Detection, Factor, Observation, Reading, Stage

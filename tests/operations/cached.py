@@ -5,7 +5,7 @@ import json
 
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import build_candidate
+from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.model import Case, Options
 from gpuexplore.operations import OPERATIONS

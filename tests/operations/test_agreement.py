@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import build_candidate, unsupported
+from gpuexplore.measure.candidates.candidate import build_candidate, unsupported
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.outputs import checked

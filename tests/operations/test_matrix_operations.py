@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from gpuexplore.analysis.utilization.rates import size_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.correctness import tolerance
 from gpuexplore.measure.check.guard import CHEAP_WORK, probe_shapes, work
 from gpuexplore.measure.check.inputs import Reference, make_inputs

@@ -17,7 +17,7 @@ from gpuexplore.charts.mfu import mfu_left_out
 from gpuexplore.devices import CpuLoss
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.model import Peak, Shape

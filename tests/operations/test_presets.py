@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Status
 from gpuexplore.operations import OPERATIONS

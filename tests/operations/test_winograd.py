@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.inputs import Reference, make_inputs

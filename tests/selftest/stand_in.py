@@ -178,7 +178,7 @@ def compile_for(*_):
 
 def install(setattr_=setattr, setitem=dict.__setitem__):
     """Put the stand-in in the place of the driver and of the libraries, in this process."""
-    from gpuexplore.measure.build import candidate
+    from gpuexplore.measure.candidates import candidate
 
     for module in (discovery, nvml, telemetry):
         setattr_(module, "load_nvml", lambda: NVML)

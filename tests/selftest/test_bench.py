@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.devices import nvml
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, device_lock
-from gpuexplore.measure.build.cuda_context import GpuLost, check_context
+from gpuexplore.measure.candidates.cuda_context import GpuLost, check_context
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.probes import flush
 from tests.devices.fake_nvml import FakeGpu, FakeNvml

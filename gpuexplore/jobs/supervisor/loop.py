@@ -13,7 +13,7 @@ from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.jobs.supervisor.lanes import Lanes
-from gpuexplore.measure.build.failure import describe_error
+from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.store import ActivityClaim, RunClaim, Store
 from gpuexplore.store.leases import names_of

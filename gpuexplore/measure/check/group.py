@@ -9,9 +9,9 @@ from gpuexplore.dtypes import DType, dtype_named
 from gpuexplore.measure.arrays.drawn import Drawn, drawn
 from gpuexplore.measure.arrays.large import is_large, layout
 from gpuexplore.measure.arrays.on_device import place_for
-from gpuexplore.measure.build.candidate import Candidate, Inputs, build_candidate
-from gpuexplore.measure.build.cuda_context import cause_of
-from gpuexplore.measure.build.failure import failed
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate
+from gpuexplore.measure.candidates.cuda_context import cause_of
+from gpuexplore.measure.candidates.failure import failed
 from gpuexplore.measure.check.device_reference import DeviceReference
 from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference
 from gpuexplore.measure.check.inputs import SEED, Reference, make_inputs

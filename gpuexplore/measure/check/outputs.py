@@ -3,8 +3,8 @@
 import numpy as np
 
 from gpuexplore.measure.arrays.on_device import device_arrays
-from gpuexplore.measure.build.candidate import Accepted, Candidate, bits
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.candidate import Accepted, Candidate, bits
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.correctness import Output, describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from gpuexplore.measure.build.candidate import Candidate, Inputs
-from gpuexplore.measure.build.failure import IncorrectOutput
-from gpuexplore.measure.build.waking import wake_briefly
+from gpuexplore.measure.candidates.candidate import Candidate, Inputs
+from gpuexplore.measure.candidates.failure import IncorrectOutput
+from gpuexplore.measure.candidates.waking import wake_briefly
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.outputs import checked

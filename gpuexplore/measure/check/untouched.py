@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.environment import SETTINGS
 
 MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg")

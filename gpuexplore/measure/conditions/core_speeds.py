@@ -2,7 +2,7 @@
 
 Virtual machines share cores with others of whom no account of this machine knows. A loop of multiply-adds on each core
 finds them: where it runs at half its best, a product of 512 x 512 takes 1.5 times as long (benchmarks/README.md). They
-come for milliseconds or for seconds, so a round of samples waits for quiet cores, for a while.
+come for milliseconds or for seconds; waiting for them to go bought nothing, so results tell of them.
 """
 
 import os
@@ -16,8 +16,7 @@ from gpuexplore.statistics import quantile
 
 SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
 USUAL = 0.9  # of the looks at a core were below it: neither a burst of its clock nor what neighbours leave
-KEPT = 256  # looks, so far apart at least that a neighbour of seconds is not what is usual
-APART_S = 0.05
+KEPT = 256  # looks: a neighbour of seconds is not what is usual
 MOST_CORES = 8  # that are looked at, at once
 FRESH_S = 0.1  # the rounds of a turn, and of the next one
 
@@ -53,7 +52,6 @@ class CoreSpeeds:
     ) -> None:
         self._rates, self._clock = rates, clock
         self._seen: dict[tuple[int, int], deque[float]] = {}  # of a core, among so many that are looked at
-        self._noted_s: dict[tuple[int, int], float] = {}
         self._last: tuple[float, int, Look | None] = (-FRESH_S, 0, None)
 
     def prepare(self) -> None:
@@ -81,10 +79,8 @@ class CoreSpeeds:
         return look
 
     def _share(self, place: tuple[int, int], rate: float) -> float:
-        seen, now_s = self._seen.setdefault(place, deque(maxlen=KEPT)), self._clock()
-        if now_s - self._noted_s.get(place, -APART_S) >= APART_S:
-            self._noted_s[place] = now_s
-            seen.append(rate)
+        seen = self._seen.setdefault(place, deque(maxlen=KEPT))
+        seen.append(rate)
         return rate / quantile(seen, USUAL)
 
 

@@ -6,8 +6,8 @@ Taken after the case itself has settled, with the same timer and the same stoppi
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuexplore.measure.build.candidate import Candidate, cache_mode, new_flush
-from gpuexplore.measure.build.failure import describe_error
+from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
+from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import array_bytes
 from gpuexplore.measure.check.untouched import ChangedProcess

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from gpuexplore.errors import Cancelled
-from gpuexplore.measure.build.candidate import Candidate
+from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.sample.timing import (
     WARM_UP_IDLE_GPU_S,

@@ -7,7 +7,7 @@ call: phases that do not have no times.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuexplore.measure.build.failure import describe_error
+from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.untouched import ChangedProcess

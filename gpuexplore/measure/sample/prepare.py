@@ -10,9 +10,9 @@ from itertools import chain, repeat
 from math import inf
 
 from gpuexplore.errors import Unsupported
-from gpuexplore.measure.build import first_call_cost
-from gpuexplore.measure.build.candidate import Candidate, cache_mode, flush_bytes, unsupported
-from gpuexplore.measure.build.waking import WAKING_CALL_S
+from gpuexplore.measure.candidates import first_call_cost
+from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes, unsupported
+from gpuexplore.measure.candidates.waking import WAKING_CALL_S
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import (
     MIN_CALLS,

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from gpuexplore.backends.timer import Call, Clock
-from gpuexplore.measure.build.candidate import Candidate
-from gpuexplore.measure.build.waking import LEAST_S, WAKING_CALL_S, wake
+from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.measure.candidates.waking import LEAST_S, WAKING_CALL_S, wake
 from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.memory import resident_bytes
@@ -160,7 +160,7 @@ def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[floa
     start = clock()
     while len(durations) < WARM_UP_CALLS or (clock() - start) * 1e-9 < at_least_s:
         durations.append(candidate.first_call_s(clock))
-    return median(durations), min(durations)
+    return sorted(durations)[(len(durations) - 1) // 2], min(durations)
 
 
 def plan_rounds(samplings: Sequence[Sampling]) -> None:

@@ -17,9 +17,9 @@ from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.kernels.strided_sum import AXES
-from gpuexplore.measure.build.candidate import Candidate, cache_mode, new_flush
-from gpuexplore.measure.build.driver_device import device_for
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
+from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.model import Accuracy, Case, Device, Options, Shape
 
 DTYPE = "fp32"  # its bits, as integers

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.build.candidate import Candidate, build_candidate, unsupported
+from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, unsupported
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.transfer.contract import DTYPE, Reading
 from gpuexplore.measure.transfer.way import BUDGET_S, Way

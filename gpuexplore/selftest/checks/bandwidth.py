@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.selftest.bench import Bench

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Implementation, Operation

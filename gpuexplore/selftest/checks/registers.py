@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.check import Check

@@ -7,7 +7,7 @@ from typing import Any
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import highest_clock_hz
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.build.candidate import build_candidate
+from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.watch import Watch

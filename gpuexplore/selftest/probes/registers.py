@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Unsupported
-from gpuexplore.measure.build.candidate import build_candidate
+from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, Device

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import outputs
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.accuracy import Accuracy
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import correctness, untouched
 from gpuexplore.measure.check.untouched import Untouched
 

@@ -60,15 +60,6 @@ def test_fewer_threads_than_cores_are_looked_at_on_the_first_core():
     assert cores.asked == [1, 1, 2, 2]
 
 
-def test_looks_close_together_do_not_make_a_neighbour_usual():
-    cores = Cores(*[(100.0, 100.0)] * 5, *[(50.0, 100.0)] * 300)
-    for _ in range(5):
-        cores.look()
-    cores.tick_s = 2 * FRESH_S
-
-    assert all(cores.look().is_slow for _ in range(200))
-
-
 def test_the_end_of_a_round_is_the_beginning_of_the_next():
     cores = Cores((100.0, 100.0), (100.0, 100.0), tick_s=FRESH_S / 4)
 

@@ -1,41 +1,71 @@
-"""The wait for idle pool threads, with a made-up process clock."""
+"""The wait for idle pool threads, with made-up threads, and with a real one that spins."""
 
-from itertools import accumulate, chain, repeat
+import threading
 
 import pytest
 
-from gpuexplore.measure.conditions.idle_threads import IDLE_SHARE, MAX_WAIT_S, SLICE_S, wait_for_idle_threads
+from gpuexplore.measure.conditions.idle_threads import MAX_WAIT_S, SLICE_S, wait_for_idle_threads
 
 
-def slept(*busy_shares, then=0.0):
-    """Return how often it slept when the process used these shares of a core in its slices."""
-    used_s = accumulate((share * SLICE_S for share in chain(busy_shares, repeat(then))), initial=0.0)
-    readings = [0.0]
-    slices = []
+@pytest.fixture
+def tasks(tmp_path):
+    """Return what sets the states of made-up threads, in the form of /proc/self/task."""
+
+    def be(*states):
+        for number, state in enumerate(states):
+            (tmp_path / str(number)).mkdir(exist_ok=True)
+            (tmp_path / str(number) / "stat").write_text(f"{number} (a) R (b)) {state} 1 2 3")
+        return tmp_path
+
+    return be
+
+
+def test_a_process_whose_threads_sleep_does_not_wait(tasks):
+    assert wait_for_idle_threads(tasks("S", "D", "S"), sleep=lambda _: pytest.fail("waited"))
+
+
+@pytest.mark.parametrize("slices", [1, 5, 100])
+def test_the_wait_lasts_as_long_as_another_thread_runs(tasks, slices):
+    slept = []
 
     def sleep(seconds):
-        slices.append(seconds)
-        readings[0] = next(used_s)
+        slept.append(seconds)
+        tasks("S", "R" if len(slept) < slices else "S")
 
-    next(used_s)
-    wait_for_idle_threads(cpu_s=lambda: readings[0], sleep=sleep)
-    assert set(slices) == {SLICE_S}
-    return len(slices)
+    assert wait_for_idle_threads(tasks("S", "R"), sleep)
+    assert slept == [SLICE_S] * slices
 
 
-def test_silent_process_waits_one_slice():
-    assert slept(0.0) == 1
+def test_the_wait_ends_where_threads_never_sleep(tasks):
+    slept = []
+
+    assert not wait_for_idle_threads(tasks("R"), slept.append)
+    assert len(slept) == int(MAX_WAIT_S / SLICE_S)
 
 
-@pytest.mark.parametrize("spinning", [1, 5, 100])
-def test_wait_lasts_as_long_as_others_spin(spinning):
-    assert slept(*[1.0] * spinning) == spinning + 1
+def test_the_calling_thread_does_not_count(tasks, monkeypatch):
+    monkeypatch.setattr(threading, "get_native_id", lambda: 0)
+
+    assert wait_for_idle_threads(tasks("R", "S"), sleep=lambda _: pytest.fail("waited"))
 
 
-def test_half_a_core_is_not_idle_and_a_tenth_is():
-    assert slept(0.5, 0.1) == 2
-    assert 0.1 < IDLE_SHARE < 0.5
+def test_where_nobody_tells_threads_nobody_waits(tmp_path):
+    assert wait_for_idle_threads(tmp_path / "none", sleep=lambda _: pytest.fail("waited"))
 
 
-def test_wait_ends_where_threads_never_sleep():
-    assert slept(then=2.0) == round(MAX_WAIT_S / SLICE_S)
+def test_a_thread_that_spins_is_seen_and_that_it_has_stopped():
+    stop, spins = threading.Event(), threading.Event()
+
+    def spin():
+        while not stop.is_set():
+            spins.set()
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    spins.wait()
+    try:
+        assert wait_for_idle_threads(sleep=lambda _: stop.set())
+        assert stop.is_set()
+    finally:
+        stop.set()
+        thread.join()

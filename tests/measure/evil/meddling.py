@@ -106,6 +106,8 @@ def swapped_names(inputs, out, dtype):
         if len(calls) < 3:
             np.add(*inputs, out=out)
             return
+        if len(calls) > 3:
+            return
         names = vars(sys.modules["gpuexplore.measure.runner"])
         other = {"check_single_calls": "on_other_values", "on_other_values": "check_single_calls"}
         before = dict(names)

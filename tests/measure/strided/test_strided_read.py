@@ -5,7 +5,7 @@ import pytest
 
 from gpuexplore.devices import CpuLoss
 from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
-from gpuexplore.measure.build.failure import IncorrectOutput
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.strided import strided_candidates, strided_read
 from gpuexplore.measure.strided.strided_candidates import Layout, Reader, readers
@@ -82,7 +82,7 @@ def test_a_reader_that_is_wrong_is_never_timed(reported):
 def test_a_call_that_fails_ends_it(reported):
     def broken(clock):
         found = made(clock)
-        found[1].candidate.run.raises_at = 40
+        found[1].candidate.run.raises_at = 8
         return found
 
     with pytest.raises(ValueError, match="broken in the middle"):

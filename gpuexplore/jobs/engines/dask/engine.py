@@ -14,7 +14,7 @@ from gpuexplore.jobs.engines.dask.cluster import LOST, Cluster, Departure, Inbox
 from gpuexplore.jobs.engines.dask.node import measure_here, perform_here
 from gpuexplore.jobs.journal import Begun, decode_event
 from gpuexplore.jobs.journal import Event as Report
-from gpuexplore.measure.build.failure import describe_error
+from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.serialization import encode
 

@@ -9,7 +9,7 @@ import re
 
 from gpuexplore.devices import is_lost
 from gpuexplore.errors import Cancelled, GpuExploreError
-from gpuexplore.measure.build.failure import describe_error
+from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.model import Case, Device
 
 BREAKS_CONTEXT = re.compile(

@@ -13,8 +13,8 @@ from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.dtypes import DType, Stored, dtype_named
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure.arrays.drawn import Drawn
-from gpuexplore.measure.build.driver_device import device_for
 from gpuexplore.measure.arrays.on_device import device_arrays
+from gpuexplore.measure.candidates.driver_device import device_for
 from gpuexplore.model import Accuracy, CacheState, Case, Device, PhaseName
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Implementation, Operation, Phased

@@ -9,11 +9,11 @@ import pytest
 
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import nvml
-from gpuexplore.measure.build import cuda_context
-from gpuexplore.measure.sample import overhead
-from gpuexplore.measure.build.cuda_context import breaks_context
+from gpuexplore.measure.candidates import cuda_context
+from gpuexplore.measure.candidates.cuda_context import breaks_context
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_group
+from gpuexplore.measure.sample import overhead
 from gpuexplore.model import Result, Shape, Status
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 from tests.measure.evil import catalogue

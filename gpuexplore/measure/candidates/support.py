@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.measure.build.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import Device
 from gpuexplore.operations.contract import Operation
 

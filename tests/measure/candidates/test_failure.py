@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.errors import Cancelled, TooLarge, TooSlow, Unsupported
-from gpuexplore.measure.build.failure import IncorrectOutput, describe_error, failed
+from gpuexplore.measure.candidates.failure import IncorrectOutput, describe_error, failed
 from gpuexplore.model import UNREADABLE, Accuracy, Result, Status
 from tests.measure.fakes import case, environment
 

@@ -10,9 +10,9 @@ from gpuexplore.devices import nvml
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import Unsupported
 from gpuexplore.measure import process_settings
-from gpuexplore.measure.build import candidate
-from gpuexplore.measure.build.candidate import ASSUMED_FLUSH_BYTES, build_candidate, new_flush
-from gpuexplore.measure.build.driver_device import device_for
+from gpuexplore.measure.candidates import candidate
+from gpuexplore.measure.candidates.candidate import ASSUMED_FLUSH_BYTES, build_candidate, new_flush
+from gpuexplore.measure.candidates.driver_device import device_for
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.operations import OPERATIONS
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
