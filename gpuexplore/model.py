@@ -240,10 +240,16 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A condition that a reader must know of, with the evidence for it."""
+    """A condition that a reader must know of, with the evidence for it.
+
+    Attributes:
+        size: of what it is evidence of; None is unknown. `noisy`: interquartile range over median; `contended`: share
+            of the CPU that others had; `drifted`, `throttled`: by how much longer calls took for it, as a fraction.
+    """
 
     name: FlagName
     evidence: str
+    size: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def _noisy(measurement: Measurement) -> Flag | None:
     share = measurement.iqr_s / measurement.median_s
     if share <= NOISY_ABOVE:
         return None
-    return Flag("noisy", f"the middle half of the samples spreads over {format_percent(share)} of the median")
+    return Flag("noisy", f"the middle half of the samples spreads over {format_percent(share)} of the median", share)
 
 
 def _restless(measured: Measured) -> Flag | None:
@@ -102,28 +102,33 @@ def _throttled(environment: Environment) -> Flag | None:
     boost_hz, held_hz = environment.device.clock_hz, environment.after.clock_hz
     if environment.device.kind == "cpu" or not boost_hz or not held_hz or held_hz >= THROTTLED_BELOW * boost_hz:
         return None
-    return Flag("throttled", f"the clock fell to {format_percent(held_hz / boost_hz)} of the boost clock")
+    slower = boost_hz / held_hz - 1
+    return Flag("throttled", f"the clock fell to {format_percent(held_hz / boost_hz)} of the boost clock", slower)
 
 
 def _drifted(environment: Environment, looks: Sequence[Look]) -> Flag | None:
     """Return the flag of cores that were slow in many rounds, or of one that ran otherwise after the samples."""
     slow = [look.share for look in looks if look.is_slow]
+    longer = sum(1 / share - 1 for share in slow if share)
     if len(slow) > SLOW_ROUNDS * len(looks):
         return Flag(
             "drifted",
             f"in {len(slow)} of {len(looks)} rounds a core ran a loop of multiply-adds at {format_percent(min(slow))} "
             f"to {format_percent(max(slow))} of its usual rate: the clock was lower, or a neighbour used the same core",
+            longer / len(looks),
         )
     before, after = environment.before.probe_flop_per_s, environment.after.probe_flop_per_s
     if not before or not after:
         return None
-    if max(before, after) <= DRIFTED_BY * min(before, after):
+    change = max(before, after) / min(before, after)
+    if change <= DRIFTED_BY:
         return _slower_than_its_peak(max(before, after), environment.device)
     share = format_percent(after / before)
     return Flag(
         "drifted",
         f"the same loop of multiply-adds ran at {share} of the rate after the samples: the clock changed or a "
         "neighbour came or went",
+        change - 1,
     )
 
 
@@ -133,8 +138,9 @@ def _slower_than_its_peak(flop_per_s: float, device: Device) -> Flag | None:
     peak = roofs.peak("fp32", "vector") if roofs else None
     if peak is None or peak.kind != "measured_ceiling" or flop_per_s >= SLOW_BELOW * peak.flop_per_s:
         return None
-    share = format_percent(flop_per_s / peak.flop_per_s)
-    return Flag("drifted", f"a core ran a loop of multiply-adds at {share} of its peak on one thread ({peak.source})")
+    share = flop_per_s / peak.flop_per_s
+    evidence = f"a core ran a loop of multiply-adds at {format_percent(share)} of its peak on one thread"
+    return Flag("drifted", f"{evidence} ({peak.source})", 1 / share - 1)
 
 
 def _emulated(dtype: DType, device: Device) -> Flag | None:

@@ -22,7 +22,7 @@ def contention(environment: Environment, losses: Sequence[CpuLoss]) -> Flag | No
     known = [loss for loss in losses if loss.share is not None]
     lost = [found for loss in known if (found := _lost(loss))]
     if lost:
-        return Flag("contended", lost[0])
+        return max(lost, key=lambda flag: flag.size or 0.0)
     reasons = [] if known else [loss.reason or "nobody looked" for loss in losses[:1]] or ["nobody looked"]
     if environment.device.kind != "cpu" and others is None:
         reasons.append(f"the driver does not tell which other processes use {environment.device.id}")
@@ -39,13 +39,14 @@ def is_contended(share: float | None, step: float = 0.0) -> bool:
     return share is not None and share > CONTENDED_ABOVE + step
 
 
-def _lost(loss: CpuLoss) -> str | None:
-    """Return the evidence that others disturbed; None where they did not."""
+def _lost(loss: CpuLoss) -> Flag | None:
+    """Return the flag of others that disturbed; None where they did not."""
     if is_contended(loss.share, loss.step):
-        return f"other work took {format_percent(loss.share)} of the CPU meanwhile{_preemptions(loss)}"
+        taken = f"other work took {format_percent(loss.share)} of the CPU meanwhile"
+        return Flag("contended", f"{taken}{_preemptions(loss)}", loss.share)
     if loss.waited_share > WAITED_ABOVE:
         waited = f"threads waited {format_percent(loss.waited_share)} of the time for cores that other work had"
-        return f"{waited}{_preemptions(loss)}"
+        return Flag("contended", f"{waited}{_preemptions(loss)}", min(loss.waited_share, 1.0))
     return None
 
 

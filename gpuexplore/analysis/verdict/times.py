@@ -1,0 +1,116 @@
+"""Times, rates and ratios of results with intervals that hold: widened by what is known to have disturbed them."""
+
+from collections.abc import Sequence
+from math import exp, hypot, log
+
+from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
+from gpuexplore.analysis.verdict.estimate import Doubt, Estimate
+from gpuexplore.model import Measurement, Result
+from gpuexplore.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, widened
+
+SAMPLES, PROCESSES = "samples", "processes"
+ONE_CALL = 1.5  # what a single call may be off by, at most: a neighbour on the same core slows it as much
+FEW_AT_LEAST = 1.1  # of a handful of samples that happen to agree
+
+
+def time_of(result: Result) -> Estimate | None:
+    """Return the seconds of a call; None without a measurement."""
+    measurement = result.measurement
+    if measurement is None:
+        return None
+    count, processes = len(measurement.samples_s), len(measurement.processes)
+    basis = _counted(processes, "process") if processes > 1 else _counted(count, "sample")
+    values = measurement.process_medians_s if processes > 1 else measurement.samples_s
+    between = 0.0 if processes > 1 else measurement.between_processes or 0.0
+    doubts = (Doubt(PROCESSES, between), *doubts_of(result.flags))
+    return _spread(measurement.median_s, _scatter(values), ("s", basis), doubts)
+
+
+def rate_of(result: Result, amount: float, unit: str) -> Estimate | None:
+    """Return `amount` of a call over its time, e.g. in FLOP/s; None without a measurement, or of nothing."""
+    time = time_of(result)
+    return time.inverse(amount, unit) if time and amount > 0 else None
+
+
+def ratio_of(this: Result, other: Result, *, same_run: bool = True) -> Estimate | None:
+    """Return how many times as long as `other` a call takes; None where one of both was not measured.
+
+    Args:
+        same_run: whether both were measured in one run: those of one group then share their rounds, or processes.
+    """
+    if this.measurement is None or other.measurement is None:
+        return None
+    if not (same_run and this.case.group == other.case.group):
+        return quotient(time_of(this), time_of(other))
+    return paired_ratio(this.measurement, other.measurement, doubts_of_both(this.flags, other.flags))
+
+
+def paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt] = ()) -> Estimate:
+    """Return the ratio of the medians of two measurements that share their rounds, or their processes.
+
+    Its interval is that of the ratios round by round, or process by process, which is free of drift that hits both.
+    """
+    ratios, pooled = ratios_by_round(this, other), _are_pooled(this, other)
+    between = 0.0 if pooled else hypot(this.between_ratios or 0.0, other.between_ratios or 0.0)
+    basis = _counted(len(ratios), "process" if pooled else "round")
+    value = this.median_s / other.median_s
+    return _spread(value, _scatter(ratios), ("times", basis), (Doubt(PROCESSES, between), *doubts))
+
+
+def ratios_by_round(this: Measurement, other: Measurement) -> tuple[float, ...]:
+    """Return how many times as long as the other one it took, in each process, or else in each round."""
+    pairs = (
+        zip(this.process_medians_s, other.process_medians_s, strict=False)
+        if _are_pooled(this, other)
+        else zip(this.samples_s, other.samples_s, strict=False)
+    )
+    return tuple(this_s / other_s for this_s, other_s in pairs)
+
+
+def quotient(this: Estimate | None, other: Estimate | None) -> Estimate | None:
+    """Return the ratio of two independent positive estimates; its ends are unknown where one of theirs is."""
+    if this is None or other is None:
+        return None
+    value, basis = this.value / other.value, f"{this.basis} over {other.basis}"
+    if this.interval is None or other.interval is None:
+        return Estimate(value, None, None, "times", basis)
+    below = hypot(log(this.value / this.interval[0]), log(other.interval[1] / other.value))
+    above = hypot(log(this.interval[1] / this.value), log(other.value / other.interval[0]))
+    ends = value * exp(-below), value * exp(above)
+    return Estimate(value, min(ends[0], value), max(ends[1], value), "times", basis, _joined(this.doubts, other.doubts))
+
+
+def _scatter(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the median of a few positive values; a careful one below six, where none exists."""
+    low, high = interval_of_few(values) or (values[0] / ONE_CALL, values[0] * ONE_CALL)
+    if len(values) >= SMALLEST_SAMPLE_WITH_INTERVAL:
+        return low, high
+    middle = median(values)
+    return min(low, middle / FEW_AT_LEAST), max(high, middle * FEW_AT_LEAST)
+
+
+def _spread(value: float, sampled: tuple[float, float], about: tuple[str, str], doubts: Sequence[Doubt]) -> Estimate:
+    """Return an estimate whose interval the doubts widen, each independent of the others; `about`: unit and basis."""
+    interval = min(sampled[0], value), max(sampled[1], value)
+    low, high = widened(interval, value, hypot(*(doubt.deviation for doubt in doubts)))
+    all_doubts = (Doubt(SAMPLES, log(interval[1] / interval[0]) / 2), *doubts)
+    return Estimate(value, min(low, value), max(high, value), *about, _ordered(all_doubts))
+
+
+def _joined(these: Sequence[Doubt], others: Sequence[Doubt]) -> tuple[Doubt, ...]:
+    names = dict.fromkeys(doubt.name for doubt in (*these, *others))
+    sizes = {name: [doubt.deviation for doubt in (*these, *others) if doubt.name == name] for name in names}
+    return _ordered([Doubt(name, hypot(*found)) for name, found in sizes.items()])
+
+
+def _ordered(doubts: Sequence[Doubt]) -> tuple[Doubt, ...]:
+    return tuple(sorted((doubt for doubt in doubts if doubt.deviation), key=lambda doubt: -doubt.deviation))
+
+
+def _are_pooled(this: Measurement, other: Measurement) -> bool:
+    return min(len(this.processes), len(other.processes)) > 1
+
+
+def _counted(count: int, what: str) -> str:
+    plural = "es" if what.endswith("s") else "s"
+    return f"{count} {what}{plural if count > 1 else ''}"

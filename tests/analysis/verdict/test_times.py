@@ -1,0 +1,103 @@
+from dataclasses import replace
+from math import hypot, log
+
+import pytest
+
+from gpuexplore.analysis.verdict import compare, rate_of, ratio_of, time_of
+from gpuexplore.analysis.verdict.doubts import LEFT_IN_A_RATIO, UNSIZED
+from gpuexplore.analysis.verdict.times import ONE_CALL, quotient
+from gpuexplore.model import Flag
+from tests.analysis.made import failed, ok
+
+
+def deviation(estimate):
+    return log(estimate.high / estimate.low) / 2
+
+
+def measured(result, **about):
+    return replace(result, measurement=replace(result.measurement, **about))
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        (Flag("drifted", "x"), UNSIZED),
+        (Flag("drifted", "x", 0.5), log(1.5)),
+        (Flag("contended", "x", 0.5), log(2)),
+        (Flag("contended", "x", 1.0), log(3)),
+        (Flag("noisy", "x", 0.2), log(1.1)),
+        (Flag("throttled", "x", 0.25), log(1.25)),
+        (Flag("launch_bound", "x"), 0),
+        (Flag("contention_unknown", "x"), 0),
+    ],
+)
+def test_a_flag_widens_a_time_by_what_it_is_evidence_of(flag, expected):
+    plain, flagged = time_of(ok(spread=0.0)), time_of(ok(spread=0.0, flags=[flag]))
+
+    assert deviation(plain) == 0
+    assert deviation(flagged) == pytest.approx(expected)
+    assert flagged.value == plain.value
+
+
+def test_what_samples_processes_and_flags_add_is_independent():
+    result = measured(ok(spread=0.01, flags=[Flag("drifted", "x", 0.2)]), between_processes=0.1)
+    found, alone = time_of(result), time_of(ok(spread=0.01))
+
+    assert log(found.high / found.value) == pytest.approx(hypot(log(alone.high / alone.value), 0.1, log(1.2)))
+    assert [doubt.name for doubt in found.doubts] == ["drifted", "processes", "samples"]
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, log(ONE_CALL)), (2, 0.2), (5, 0.2)])
+def test_few_samples_have_a_careful_interval(count, most):
+    assert 0.09 < deviation(time_of(ok(count=count))) <= most
+
+
+def test_processes_carry_their_own_spread():
+    medians = (1.0, 1.1, 0.9, 1.05, 0.95, 1.0)
+    pooled = measured(ok(), samples_s=medians, processes=(1,) * 6, between_processes=0.5)
+
+    assert time_of(pooled).interval == pytest.approx((0.9, 1.1))
+    assert time_of(pooled).basis == "6 processes"
+
+
+def test_results_of_a_group_are_compared_round_by_round():
+    fast, slow = ok(1e-3, spread=0.5), ok(2e-3, spread=0.5, implementation="numpy")
+
+    assert ratio_of(slow, fast).interval == pytest.approx((2, 2))
+    assert deviation(ratio_of(slow, fast, same_run=False)) > 0.5
+    assert deviation(ratio_of(replace(slow, case=replace(slow.case, dtype="bf16")), fast)) > 0.5
+
+
+def test_what_hit_both_hardly_shows_in_their_ratio():
+    flags = [Flag("drifted", "x", 0.5)]
+    fast, slow = ok(1e-3, flags=flags), ok(2e-3, flags=flags, implementation="numpy")
+
+    assert deviation(ratio_of(slow, fast)) == pytest.approx(LEFT_IN_A_RATIO * log(1.5))
+    assert deviation(ratio_of(slow, replace(fast, flags=()))) == pytest.approx(log(1.5))
+
+
+def test_ratios_have_a_spread_of_their_own():
+    fast, slow = (measured(ok(implementation=name), between_ratios=0.03) for name in ("torch", "numpy"))
+
+    assert deviation(ratio_of(slow, fast)) == pytest.approx(hypot(0.03, 0.03))
+
+
+def test_a_contended_result_is_still_told_to_be_much_slower():
+    flags = [Flag("contended", "x", 0.4), Flag("noisy", "x", 0.5)]
+    fast, slow = ok(1e-3, spread=0.2, flags=flags), ok(5e-2, spread=0.2, flags=flags, dtype="bf16")
+
+    assert compare(ratio_of(slow, fast), 10).told == "above"
+
+
+def test_a_rate_is_the_inverse_of_a_time():
+    found = rate_of(ok(1e-3, spread=0.1), 1e9, "FLOP/s")
+
+    assert (found.value, found.unit) == (pytest.approx(1e12), "FLOP/s")
+    assert found.low < 1e12 < found.high
+
+
+def test_nothing_follows_from_what_was_not_measured():
+    assert time_of(failed()) is None
+    assert rate_of(failed(), 1.0, "FLOP/s") is None
+    assert ratio_of(failed(), ok()) is None
+    assert quotient(None, time_of(ok())) is None
