@@ -5,8 +5,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar, get_args
+from typing import Generic, Literal, TypeVar
 
+from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare, time_of
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Case, Device, Flag, FlagName, Measurement, Origin, Peak, PeakKind, Result, Shape
@@ -38,8 +39,7 @@ DiagnosisKind = Literal[
     "drifted",
     "noisy",
 ]
-Disturbance = Literal["throttled", "contended", "drifted", "noisy"]
-DISTURBANCES: frozenset[Disturbance] = frozenset(get_args(Disturbance))
+FASTER = Words(below="slower", above="faster", question="which is faster")
 Severity = Literal["explains", "doubt", "wrong"]
 
 
@@ -111,24 +111,49 @@ class Speedup:
 
     Attributes:
         baseline: what it is compared with, for a reader.
-        ratio: of the medians.
-        ci95: 95 % interval of the ratio; None under six samples.
+        estimate: the ratio of the medians with its interval.
         paired: whether both were sampled in the same rounds.
         covers_processes: whether the interval also covers what changes from one process to the next.
         by_round: the median of the ratios round by round, where it disagrees with `ratio`; None where it does not.
     """
 
     baseline: str
-    ratio: float
-    ci95: tuple[float, float] | None
+    estimate: Estimate
     paired: bool
     covers_processes: bool = False
     by_round: float | None = None
 
     @property
-    def distinct(self) -> bool:
-        """Whether the interval excludes 1, so that one may be called faster."""
-        return self.ci95 is not None and not self.ci95[0] <= 1 <= self.ci95[1]
+    def ratio(self) -> float:
+        """The ratio of the medians."""
+        return self.estimate.value
+
+    @property
+    def ci95(self) -> tuple[float, float] | None:
+        """95 % interval of the ratio; None is unknown."""
+        return self.estimate.interval
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it can be called faster, or slower."""
+        return compare(self.estimate, 1.0, words=FASTER)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineNote:
+    """What makes times vary on a device all through a run: said once, and not of each result.
+
+    Attributes:
+        device: its id.
+        sentence: by how much times and ratios vary, and why.
+        details: the evidence, one line each.
+        usual: the size that a flag usually has in the run, by name, of those that most results carry; None is unknown.
+    """
+
+    device: str
+    sentence: str
+    details: tuple[str, ...] = ()
+    usual: Mapping[FlagName, float | None] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +225,9 @@ class AnalyzedResult:
         cache_resident_reason: why memory bandwidth does not bound it: its data stay in a cache.
         bound: what limits it at best.
         speedup: over the baseline of the run.
-        siblings: results of the run of the same shape and device.
+        siblings: results of the run of the same shape, device and options.
+        elsewhere: results of the run of the same shape, dtype and options on other devices.
+        flags: those to be shown with it: what the rest of the run carries alike is said once, of the machine.
         diagnoses: what explains it or casts doubt on it, the most important first.
     """
 
@@ -225,6 +252,8 @@ class AnalyzedResult:
     bound: Bound | None
     speedup: Speedup | None
     siblings: tuple[Result, ...] = field(default=(), repr=False)
+    elsewhere: tuple[Result, ...] = field(default=(), repr=False)
+    flags: tuple[Flag, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
 
     @property
@@ -253,6 +282,11 @@ class AnalyzedResult:
         return self.result.measurement
 
     @property
+    def time(self) -> Estimate | None:
+        """Seconds per call, with what flags and processes make of its interval; None without a measurement."""
+        return time_of(self.result)
+
+    @property
     def median_s(self) -> float | None:
         """Median seconds per call; None without a measurement."""
         return self.measurement.median_s if self.measurement else None
@@ -275,14 +309,9 @@ class AnalyzedResult:
         return self.bytes_per_s / self.default_bandwidth.bytes_per_s
 
     @property
-    def disturbed(self) -> bool:
-        """Whether something else decided its time as well, so that no limit follows from it."""
-        return any(flag.name in DISTURBANCES for flag in self.result.flags)
-
-    @property
     def marks(self) -> tuple[str, ...]:
-        """The names of its flags; and that its rounds say another speedup than the medians, where they do."""
-        names = tuple(flag.name for flag in self.result.flags)
+        """The names of its `flags`; and that its rounds say another speedup than the medians, where they do."""
+        names = tuple(flag.name for flag in self.flags)
         return (*names, *(("rounds_disagree",) if self.speedup and self.speedup.by_round else ()))
 
     def flag(self, name: FlagName) -> Flag | None:
@@ -302,6 +331,7 @@ class RunAnalysis:
         largest_shape: the measured shape with the most work; None without a measurement.
         at_largest_shape: the measured results there, the fastest first.
         ties: those of `at_largest_shape` that cannot be separated from the fastest, itself first.
+        machines: how much times vary on each device, where that is known.
         summary: what the run says in sentences.
     """
 
@@ -312,6 +342,7 @@ class RunAnalysis:
     largest_shape: Shape | None
     at_largest_shape: tuple[AnalyzedResult, ...]
     ties: tuple[AnalyzedResult, ...]
+    machines: tuple[MachineNote, ...] = ()
     summary: Summary = Summary("")
 
     @property

@@ -2,19 +2,20 @@
 
 A speedup is the ratio of two medians. Implementations of one group are sampled in turns, so sample i of both comes
 from round i, and the interval of the ratios round by round is free of drift that hits both. Across dtypes or devices
-nothing is paired: the interval is the widest that the two intervals of the medians allow.
+nothing is paired. What disturbed one of both widens the interval (`gpuexplore.analysis.verdict`).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import hypot
 
 from gpuexplore.analysis.model import Speedup
+from gpuexplore.analysis.verdict import compare, ratio_of
+from gpuexplore.analysis.verdict.times import ratios_by_round
 from gpuexplore.devices.identity import is_namesake, same_device
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Case, Measurement, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.statistics import interval_of_few, median, median_interval, widened
+from gpuexplore.statistics import interval_of_few, median, median_interval
 
 DISAGREES_ABOVE = 1.01  # times the interval of the paired ratios: what lies outside it by less is rounding
 TIE_WITHIN = 1.1  # medians further apart are never called a tie, however scattered their samples
@@ -46,8 +47,9 @@ def speedups(results: Sequence[Result], baseline: str, elsewhere: Sequence[Resul
             found[case] = speedup(result, nearest, name=_name(case, nearest.case, baseline))
             continue
         other = nearest or apart.get(replace(wanted, device=""))
-        if other is not None and result.measurement and other.measurement:
-            found[case] = ratio(result.measurement, other.measurement, f"{baseline} on {_place(other, result)}")
+        if other is not None:
+            name = f"{baseline} on {_place(other, result)}"
+            found[case] = speedup(result, other, name=name, same_run=False)
     return found
 
 
@@ -74,79 +76,58 @@ def _without_device(results: Sequence[Result]) -> dict[Case, Result]:
     return {replace(result.case, device=""): result for result in reversed(measured)}
 
 
-def speedup(result: Result, baseline: Result, *, name: str | None = None) -> Speedup:
-    """Return how many times as fast `result` is as `baseline`; both must be measured in the same run.
+def speedup(result: Result, baseline: Result, *, name: str | None = None, same_run: bool = True) -> Speedup:
+    """Return how many times as fast `result` is as `baseline`; both must be measured.
+
+    Args:
+        result: what is compared.
+        baseline: what it is compared with.
+        name: what the baseline is called; None is its implementation.
+        same_run: whether both were measured in one run: those of one group then share their rounds, or processes.
 
     Raises:
         ValueError: one of them has no measurement.
     """
     this, other = result.measurement, baseline.measurement
-    if this is None or other is None:
+    estimate = ratio_of(baseline, result, same_run=same_run)
+    if this is None or other is None or estimate is None:
         raise ValueError("a speedup needs two measured results")
-    name = name or baseline.case.implementation
-    return paired_speedup(this, other, name) if result.case.group == baseline.case.group else ratio(this, other, name)
-
-
-def paired_speedup(this: Measurement, other: Measurement, name: str) -> Speedup:
-    """Return the ratio of the medians of two measurements that share their rounds, or their processes.
-
-    Its interval is that of the ratios round by round, or process by process, which is free of drift that hits both.
-    """
-    found, ratios = other.median_s / this.median_s, _ratios(this, other)
-    is_pooled = len(this.processes) > 1
-    interval = interval_of_few(ratios) if is_pooled else median_interval(ratios)
-    if interval is None:
-        return Speedup(name, found, None, paired=True)
-    disagrees = not interval[0] / DISAGREES_ABOVE <= found <= interval[1] * DISAGREES_ABOVE
-    interval = min(interval[0], found), max(interval[1], found)
-    between = (this.between_ratios, other.between_ratios)
-    if not is_pooled and None not in between:
-        interval = widened(interval, found, hypot(*(deviation or 0.0 for deviation in between)))
-    covers, by_round = is_pooled or None not in between, median(ratios) if disagrees else None
-    return Speedup(name, found, interval, paired=True, covers_processes=covers, by_round=by_round)
-
-
-def _ratios(this: Measurement, other: Measurement) -> list[float]:
-    """Return how many times as long the other one took, in each process, or else in each round."""
-    pairs = (
-        zip(other.process_medians_s, this.process_medians_s, strict=False)
-        if len(this.processes) > 1
-        else zip(other.samples_s, this.samples_s, strict=False)
+    paired = same_run and result.case.group == baseline.case.group
+    return Speedup(
+        name or baseline.case.implementation,
+        estimate,
+        paired=paired,
+        covers_processes=_cover_processes(this, other, paired=paired),
+        by_round=_by_round(this, other) if paired else None,
     )
-    return [slow / fast for slow, fast in pairs]
 
 
-def ratio(this: Measurement, other: Measurement, name: str) -> Speedup:
-    """Return the ratio of medians of two measurements that share no rounds, with a careful interval."""
-    interval = None
-    if this.ci95_s and other.ci95_s:
-        interval = (other.ci95_s[0] / this.ci95_s[1], other.ci95_s[1] / this.ci95_s[0])
-    covers = this.covers_processes and other.covers_processes
-    return Speedup(name, other.median_s / this.median_s, interval, paired=False, covers_processes=covers)
+def _cover_processes(this: Measurement, other: Measurement, *, paired: bool) -> bool:
+    """Return whether the interval of their ratio also covers what changes from one process to the next."""
+    if not paired:
+        return this.covers_processes and other.covers_processes
+    known = this.between_ratios is not None and other.between_ratios is not None
+    return known or min(len(this.processes), len(other.processes)) > 1
+
+
+def _by_round(this: Measurement, other: Measurement) -> float | None:
+    """Return the median of the ratios round by round, where it disagrees with that of the medians; None where not."""
+    ratios, found = ratios_by_round(other, this), other.median_s / this.median_s
+    interval = interval_of_few(ratios) if len(this.processes) > 1 else median_interval(ratios)
+    if interval is None or interval[0] / DISAGREES_ABOVE <= found <= interval[1] * DISAGREES_ABOVE:
+        return None
+    return median(ratios)
 
 
 def is_separable(result: Result, other: Result) -> bool:
-    """Return whether the times of two measured results differ statistically, at 95 %.
-
-    With too few samples for an interval: whether their samples do not overlap.
-    """
-    found = speedup(result, other)
-    return not _overlap(result.measurement, other.measurement) if found.ci95 is None else found.distinct
+    """Return whether it can be told which of two measured results takes longer."""
+    return compare(ratio_of(result, other), 1.0).told is not None
 
 
 def is_tie(result: Result, other: Result) -> bool:
     """Return whether two measured results cannot be separated, and their medians are within a factor of TIE_WITHIN."""
-    this, that = result.measurement, other.measurement
-    if this is None or that is None:
-        return False
-    near = max(this.median_s, that.median_s) <= TIE_WITHIN * min(this.median_s, that.median_s)
-    return near and not is_separable(result, other)
-
-
-def _overlap(this: Measurement | None, other: Measurement | None) -> bool:
-    if this is None or other is None:
-        return False
-    return this.min_s <= max(other.samples_s) and other.min_s <= max(this.samples_s)
+    found = ratio_of(result, other)
+    return found is not None and 1 / TIE_WITHIN <= found.value <= TIE_WITHIN and compare(found, 1.0).told is None
 
 
 def _name(case: Case, other: Case, baseline: str) -> str:

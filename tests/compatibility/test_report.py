@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gpuexplore.analysis.model import DISTURBANCES
+from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.json_report import run_report
@@ -14,11 +14,10 @@ from tests.compatibility.conftest import DATA
 
 # a speedup was the median of the ratios round by round: now it is the ratio of the medians
 MEANS_MORE = {"sentence", "evidence", "reason", "speedup", "diagnosis"}  # the words may get better
-LIMITS = {"launch_bound", "compute_bound", "memory_bound", "cache_bound"}  # not told of a disturbed result any more
 NEW = {"one_thread", "converted", "nominal_flops"}
 NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
 NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "between_ratios", "by_round", "repeat"}
-NEW_KEYS |= {"probe_flop_per_s", "worst"}
+NEW_KEYS |= {"probe_flop_per_s", "worst", "size", "machines"}
 
 
 @pytest.fixture
@@ -55,13 +54,14 @@ def test_every_value_of_the_report_is_where_it_was(run):
     assert all(NEW_KEYS & set(path) for path in keys(now) - keys(before))
 
 
-def test_diagnoses_are_those_of_before_but_for_the_limits_of_disturbed_results(run):
+def test_diagnoses_are_those_of_before_but_for_what_disturbed_all_results_alike(run):
     before = json.loads((DATA / "report.json").read_text(encoding="utf8"))["results"]
     now = json.loads(json.dumps(run_report(run.experiment, analyzed(run))))["results"]
     for old, new in zip(before, now, strict=True):
         found = {diagnosis["kind"] for diagnosis in old["diagnosis"]}
-        gone = LIMITS if {flag["name"] for flag in old["flags"]} & DISTURBANCES else set()
-        assert {diagnosis["kind"] for diagnosis in new["diagnosis"]} - NEW == found - gone
+        kinds = {diagnosis["kind"] for diagnosis in new["diagnosis"]}
+        gone = {"compute_bound"} if "converted" in kinds else set()
+        assert kinds - NEW - DISTURBANCE_KINDS == found - DISTURBANCE_KINDS - gone
         assert all(diagnosis.keys() == old["diagnosis"][0].keys() for diagnosis in new["diagnosis"])
 
 

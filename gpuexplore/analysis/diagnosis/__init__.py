@@ -17,7 +17,7 @@ from gpuexplore.analysis.diagnosis.limits import (
     one_thread,
 )
 from gpuexplore.analysis.diagnosis.outcome import not_measured
-from gpuexplore.analysis.model import DISTURBANCES, AnalyzedResult, Diagnosis, DiagnosisKind
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
 RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance before what would explain it undisturbed
@@ -43,7 +43,7 @@ RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance 
     transfer_dominates,
     noisy,
 )
-DISTURBANCE_KINDS: frozenset[DiagnosisKind] = DISTURBANCES
+DISTURBANCE_KINDS: frozenset[DiagnosisKind] = frozenset({"throttled", "contended", "drifted", "noisy"})
 
 
 def diagnose(analyzed: AnalyzedResult) -> tuple[Diagnosis, ...]:

@@ -1,26 +1,27 @@
 """What only a CPU shows: a library that chose a slow kernel, and cores without work."""
 
+from gpuexplore.analysis.diagnosis.rivals import faster_in_group, share_said
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofline.bound import ridge_point
-from gpuexplore.analysis.speedup import speedup
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.analysis.verdict import compare, rate_of
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Peak
-from gpuexplore.units import format_flop_per_s, format_percent, format_ratio
+from gpuexplore.units import format_flop_per_s
 
 CPU = "cpu"
 SLOW_BELOW = 0.6  # a good library reaches more of the ceiling in a large product
 LARGE = 2.0  # times the ridge point: from there on, calls and memory cost little
-MUCH_FASTER = 1.4
 
 
 def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a library's large product is far below the ceiling, and which setting of it decides."""
     peak, share, environment = analyzed.default_peak, analyzed.default_mfu, analyzed.result.environment
-    if environment is None or peak is None or share is None or share >= SLOW_BELOW:
+    if environment is None or peak is None or share is None or not _is_large_product(analyzed, peak):
         return None
-    if environment.device.kind != CPU or not _is_large_product(analyzed, peak) or analyzed.disturbed:
+    reached = rate_of(analyzed.result, analyzed.flop_count / peak.flop_per_s, "fraction")
+    if environment.device.kind != CPU or compare(reached, SLOW_BELOW).told != "below":
         return None  # a library whose threads wait for others is not to blame
     library = load_backend(analyzed.implementation.backend)
     cause = library.slow_product(dtype_named(analyzed.result.case.dtype), environment)
@@ -30,8 +31,9 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
         f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)} "
         f"(the {PEAK_SOURCES[peak.kind].label})"
     )
-    sentence = f"{analyzed.label} reaches only {format_percent(share)} of the {PEAK_SOURCES[peak.kind].label}: {cause}."
-    return Diagnosis("slow_blas", sentence, f"{evidence}{_rival(analyzed)}")
+    label = PEAK_SOURCES[peak.kind].label
+    sentence = f"{analyzed.label} reaches only {share_said(reached)} of the {label}: {cause}{_rival(analyzed)}."
+    return Diagnosis("slow_blas", sentence, evidence)
 
 
 def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -64,9 +66,5 @@ def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
 
 def _rival(analyzed: AnalyzedResult) -> str:
     """Return who is much faster in the same rounds, as proof that the hardware can; empty when nobody is."""
-    group = [
-        other for other in analyzed.siblings if other.case.group == analyzed.result.case.group and other.measurement
-    ]
-    ratios = [(speedup(sibling, analyzed.result).ratio, sibling.case.implementation) for sibling in group]
-    times, name = max(ratios, default=(0.0, ""))
-    return f"; {name} is {format_ratio(times)} as fast in the same rounds" if times >= MUCH_FASTER else ""
+    found = faster_in_group(analyzed)
+    return f"; {found[1].case.implementation} is {found[0]} as fast in the same rounds" if found else ""

@@ -1,15 +1,16 @@
 """What the number format did: no units for it, or TF32 in place of fp32."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, Speedup
-from gpuexplore.analysis.speedup import ratio
+from gpuexplore.analysis.diagnosis.rivals import WORTH_A_SENTENCE, in_other_dtypes
+from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.utilization.utilization import arithmetic_of
+from gpuexplore.analysis.verdict import Estimate, compare, rate_of
 from gpuexplore.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.model import Device, Result
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
 
-WORTH_A_SENTENCE = 1.2
 CLOSE_TO_A_LIMIT = 0.75
 
 
@@ -23,13 +24,13 @@ def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     units = f"{device.name} has units for {', '.join(device.native) or 'none of our dtypes'}"
     slower = slower_than_native(analyzed)
     if slower is None:
-        costs = ", and converting limits it" if _is_far_from_limits(analyzed) else ""
+        costs = _faster_than_native(analyzed) or (", and converting limits it" if is_far_from_limits(analyzed) else "")
         return Diagnosis(
             "emulated", f"{analyzed.label} is emulated{costs}: {why}.", f"{_time(analyzed.result)}; {units}"
         )
     times, fast = slower
     sentence = (
-        f"{case.implementation} takes {format_ratio(times.ratio)} as long in {case.dtype} as in {fast.case.dtype}"
+        f"{case.implementation} takes {format_ratio(times.value)} as long in {case.dtype} as in {fast.case.dtype}"
     )
     figures = f"{_time(analyzed.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
     return Diagnosis("emulated", f"{sentence}: {why}.", f"{figures}; {units}")
@@ -37,9 +38,9 @@ def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def converted(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that an implementation computes a native dtype in another one, where its limits do not explain its time."""
-    if not is_converted(analyzed) or analyzed.flag("emulated") or analyzed.disturbed:
+    if not is_converted(analyzed) or analyzed.flag("emulated"):
         return None
-    if not _is_far_from_limits(analyzed):
+    if not is_far_from_limits(analyzed):
         return None
     dtype, _ = arithmetic_of(analyzed.result)
     sentence = (
@@ -57,33 +58,43 @@ def is_converted(analyzed: AnalyzedResult) -> bool:
     return analyzed.flag("emulated") is not None or arithmetic_of(analyzed.result)[0] != analyzed.case.dtype
 
 
-def _is_far_from_limits(analyzed: AnalyzedResult) -> bool:
-    """Return whether neither the cost of a call nor a limit that it comes close to explains its time."""
-    rates = (
-        (analyzed.flop_per_s, analyzed.limits.peak.flop_per_s if analyzed.limits.peak else None),
-        (analyzed.bytes_per_s, analyzed.limits.serving.bytes_per_s if analyzed.limits.serving else None),
+def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
+    """Return whether surely neither the cost of a call nor a limit that it comes close to explains its time."""
+    peak, serving = analyzed.limits.peak, analyzed.limits.serving
+    shares = (
+        rate_of(analyzed.result, analyzed.flop_count / peak.flop_per_s, "fraction") if peak else None,
+        rate_of(analyzed.result, analyzed.byte_count / serving.bytes_per_s, "fraction") if serving else None,
     )
-    known = [rate / most for rate, most in rates if rate is not None and most is not None]
-    return analyzed.bound != "overhead" and bool(known) and max(known) < CLOSE_TO_A_LIMIT
+    known = [share for share in shares if share]
+    far = all(compare(share, CLOSE_TO_A_LIMIT).told == "below" for share in known)
+    return analyzed.bound != "overhead" and bool(known) and far
 
 
-def slower_than_native(analyzed: AnalyzedResult) -> tuple[Speedup, Result] | None:
+def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | None:
     """Return how many times longer an emulated result takes than the fastest native one of its kind, and that one.
 
-    None when it takes not much longer, or nothing native was measured beside it.
+    None when it surely takes not much longer, or nothing native was measured beside it.
     """
-    case, this = analyzed.case, analyzed.measurement
-    if this is None or not _is_emulated(analyzed.result):
-        return None
-    found = [
-        (ratio(other.measurement, this, other.case.dtype), other)
-        for other in analyzed.siblings
-        if other.measurement and not _is_emulated(other) and replace(case, dtype=other.case.dtype) == other.case
-    ]
-    worst = max(found, key=lambda pair: pair[0].ratio, default=None)
-    if worst is None or worst[0].ratio < WORTH_A_SENTENCE or (worst[0].ci95 and not worst[0].distinct):
+    worst = max(_beside_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    if worst is None or worst[0].value < WORTH_A_SENTENCE or compare(worst[0], 1.0).told != "above":
         return None
     return worst
+
+
+def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
+    """Return how it compares with the fastest native one of its kind where it is no slower; None where it may be."""
+    worst = max(_beside_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    if worst is None or compare(worst[0], WORTH_A_SENTENCE).told != "below":
+        return None
+    if compare(worst[0], 1.0).told == "below":
+        return f", yet {format_ratio(1 / worst[0].value)} as fast as in {worst[1].case.dtype}"
+    return f", yet about as fast as in {worst[1].case.dtype}"
+
+
+def _beside_native(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
+    if not _is_emulated(analyzed.result):
+        return ()
+    return [pair for pair in in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
 
 
 def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:

@@ -2,9 +2,10 @@
 
 from math import ceil
 
-from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT as NEAR
+from gpuexplore.analysis.diagnosis.formats import is_far_from_limits
 from gpuexplore.analysis.kernels.occupancy import Waves, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
+from gpuexplore.analysis.verdict import compare
 from gpuexplore.devices import row_of
 from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.model import Device
@@ -19,12 +20,9 @@ GPU = "cuda"
 def wave_tail(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the last wave of blocks leaves much of the GPU idle, unless the result is near a limit all the same."""
     device = analyzed.device
-    if device is None or device.kind != GPU or not device.cores or analyzed.median_s is None or analyzed.disturbed:
+    if device is None or device.kind != GPU or not device.cores or analyzed.median_s is None:
         return None
-    if (
-        analyzed.bound == "overhead"
-        or max(analyzed.default_mfu or 0, analyzed.default_bandwidth_utilization or 0) >= NEAR
-    ):
+    if not is_far_from_limits(analyzed):
         return None
     found = _own_waves(analyzed, device, device.cores)
     assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not say)"
@@ -88,16 +86,19 @@ def _counted(found: Waves) -> str:
 
 
 def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that bringing the data to the GPU and back would take longer than the computation."""
+    """Say that bringing the data to the GPU and back would take longer than the computation.
+
+    It matters to who asks whether the GPU is worth it, beside the same work measured on the CPU.
+    """
     device, median_s = analyzed.device, analyzed.median_s
-    if device is None or device.kind != GPU or median_s is None:
+    if device is None or device.kind != GPU or median_s is None or not _is_beside_a_cpu(analyzed):
         return None
     row = row_of(device)
     if row is None or row.pcie_bytes_per_s is None:
         return None
     moved = analyzed.byte_count
     transfer_s = moved / row.pcie_bytes_per_s
-    if transfer_s <= median_s:
+    if compare(analyzed.time, transfer_s).told != "below":
         return None
     return Diagnosis(
         "transfer_dominates",
@@ -106,3 +107,8 @@ def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
         f"{format_bytes(moved)} over PCIe at {format_bytes_per_s(row.pcie_bytes_per_s)} are at least "
         f"{format_seconds(transfer_s)} (computed, not measured), the computation is {format_seconds(median_s)}",
     )
+
+
+def _is_beside_a_cpu(analyzed: AnalyzedResult) -> bool:
+    environments = (other.environment for other in analyzed.elsewhere if other.measurement)
+    return any(environment and environment.device.kind != GPU for environment in environments)

@@ -1,36 +1,41 @@
 """What bounds a result on the roofline, how near it came to that limit, and what would help.
 
-Nothing is said of a result that something else disturbed. A factor is given only where the limit is one: FLOPs that are
-a convention have none, and conversions stand before it.
+What is said holds over the whole interval of the time (`gpuexplore.analysis.verdict`), and a share that is not well
+known is told as a range. A factor is given only where the limit is one: FLOPs that are a convention have none, and
+conversions stand before it.
 """
 
+from dataclasses import replace
+
 from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, is_converted
+from gpuexplore.analysis.diagnosis.rivals import faster_in_group, narrower_dtype, share_said
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofline.bound import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import has_nominal_flops
 from gpuexplore.analysis.utilization.utilization import arithmetic_of
+from gpuexplore.analysis.verdict import Estimate, Words, compare, rate_of
 from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
     format_intensity,
     format_percent,
-    format_ratio,
     format_seconds,
 )
 
 FAR_FROM_A_LIMIT = 0.25
 VISIBLY_BELOW = 0.99
 MORE_BY_THREADS = 1.2  # times what one core reaches: less is no reason to write a parallel program
-FEWER_BYTES = "fewer bytes would help, by a narrower dtype or several steps in one pass"
+FEWER_BYTES = "several steps in one pass would help, which move fewer bytes"
 ONE_CORE = "what one core can do"
+FARNESS = Words(question="whether that limit takes its time")
 
 
 def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the call itself takes most of the time."""
     flag = analyzed.flag("launch_bound")
-    if flag is None or analyzed.disturbed:
+    if flag is None:
         return None
     sentence = (
         f"{analyzed.label} is launch-bound: the call itself takes a good part of its time, so larger sizes gain most."
@@ -46,11 +51,11 @@ def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     if fraction is None or _unexplained(analyzed, fraction):
         return None
     whole = analyzed.default_peak.flop_per_s / peak.flop_per_s if analyzed.default_peak else 1.0
-    beyond = _by_threads(analyzed, whole) or "a narrower dtype or a faster device would help"
+    beyond = _by_threads(analyzed, whole) or narrower_dtype(analyzed) or "only a faster device would help"
     label = _peak_label(analyzed)
     near = _near(analyzed, "compute-bound", fraction, label, beyond=beyond)
     rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
-    return Diagnosis("compute_bound", near, f"{rates} ({label}), {format_percent(fraction)}; {_place(analyzed)}")
+    return Diagnosis("compute_bound", near, f"{rates} ({label}), {format_percent(fraction.value)}; {_place(analyzed)}")
 
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -67,13 +72,13 @@ def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a cache delivers its data, and how near it is to what that cache can, where somebody measured it."""
-    if analyzed.bound != "cache" or analyzed.disturbed:
+    if analyzed.bound != "cache":
         return None
     rate, most, resident = analyzed.bytes_per_s, analyzed.limits.serving, analyzed.cache_resident_reason
-    if rate is None or most is None:
+    fraction = serving_fraction(analyzed)
+    if fraction is None or most is None:
         sentence = f"{analyzed.label} is served by caches: {resident}."
         return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_place(analyzed)}")
-    fraction = rate / most.bytes_per_s
     if _unexplained(analyzed, fraction):
         return None
     label = ONE_CORE if analyzed.limits.one_thread else _serving_label(analyzed)
@@ -87,11 +92,11 @@ def nominal_flops(analyzed: AnalyzedResult) -> Diagnosis | None:
     fraction, serving = serving_fraction(analyzed), analyzed.limits.serving
     if not has_nominal_flops(analyzed.case) or fraction is None or serving is None or analyzed.bound == "overhead":
         return None
-    said = analyzed.bound in ("memory", "cache") and fraction >= CLOSE_TO_A_LIMIT
-    if analyzed.disturbed or said or fraction > FAR_ABOVE_A_CEILING or is_converted(analyzed):
+    said = analyzed.bound in ("memory", "cache") and compare(fraction, CLOSE_TO_A_LIMIT).told == "above"
+    if said or fraction.value > FAR_ABOVE_A_CEILING or is_converted(analyzed):
         return None
     sentence = (
-        f"{analyzed.label} {_alone(analyzed, ' and')}reaches {format_percent(fraction)} of {_serving_label(analyzed)}; "
+        f"{analyzed.label} {_alone(analyzed, ' and')}reaches {share_said(fraction)} of {_serving_label(analyzed)}; "
         "how much faster it could be is unknown, as its FLOPs are a convention."
     )
     rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(serving.bytes_per_s)}"
@@ -104,7 +109,7 @@ def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
     limits, device = analyzed.limits, analyzed.device
     if not limits.one_thread or limits.peak or limits.memory or device is None or analyzed.median_s is None:
         return None
-    if analyzed.disturbed or analyzed.bound == "overhead":
+    if analyzed.bound == "overhead":
         return None
     sentence = (
         f"{analyzed.label} runs on one thread, and what one core reaches was not measured with it: how near it came to "
@@ -122,39 +127,55 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("no_peak", sentence, f"its arithmetic is in {dtype} on {unit} units")
 
 
-def compute_fraction(analyzed: AnalyzedResult) -> float | None:
+def compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     """Return the fraction of the peak that its implementation can reach; None where one of both is unknown."""
-    rate, peak = analyzed.flop_per_s, analyzed.limits.peak
-    return rate / peak.flop_per_s if rate is not None and peak else None
+    peak = analyzed.limits.peak
+    return rate_of(analyzed.result, analyzed.flop_count / peak.flop_per_s, "fraction") if peak else None
 
 
-def serving_fraction(analyzed: AnalyzedResult) -> float | None:
+def serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     """Return the fraction of what memory, or the cache that holds its data, can deliver to its implementation."""
-    rate, serving = analyzed.bytes_per_s, analyzed.limits.serving
-    return rate / serving.bytes_per_s if rate is not None and serving else None
+    serving = analyzed.limits.serving
+    return rate_of(analyzed.result, analyzed.byte_count / serving.bytes_per_s, "fraction") if serving else None
 
 
-def _unexplained(analyzed: AnalyzedResult, fraction: float) -> bool:
-    """Return whether a limit does not explain this result: disturbed, above it, or stopped by something before it."""
-    if analyzed.disturbed or fraction > FAR_ABOVE_A_CEILING:
+def _unexplained(analyzed: AnalyzedResult, fraction: Estimate) -> bool:
+    """Return whether a limit does not explain this result: passed, or something before it may have stopped it."""
+    if fraction.value > FAR_ABOVE_A_CEILING:
         return True
-    return fraction < CLOSE_TO_A_LIMIT and (has_nominal_flops(analyzed.case) or is_converted(analyzed))
+    near = compare(fraction, CLOSE_TO_A_LIMIT).told == "above"
+    return not near and (has_nominal_flops(analyzed.case) or is_converted(analyzed))
 
 
-def _near(analyzed: AnalyzedResult, limit: str, fraction: float, of: str, *, beyond: str) -> str:
+def _near(analyzed: AnalyzedResult, limit: str, fraction: Estimate, of: str, *, beyond: str) -> str:
     """Return how near a fraction is to its limit, and what would help, or how much the limit allows.
 
     Far below there is no factor: a call and what else takes its time would stay, so it could not come to the limit.
     """
-    reached, gain = f"{format_percent(fraction)} of {of}", f"it would be {format_ratio(1 / fraction)} as fast"
-    if fraction >= CLOSE_TO_A_LIMIT:
-        return f"{analyzed.label} {_alone(analyzed)}is {limit} and close to the limit, {reached}: {beyond}."
-    if fraction >= FAR_FROM_A_LIMIT:
-        return f"{analyzed.label} {_alone(analyzed)}is {limit} and reaches {reached}: at the limit {gain}."
-    return (
-        f"{analyzed.label} {_alone(analyzed)}should be {limit}, but reaches only {reached}: most of its time goes "
-        "elsewhere."
-    )
+    reached, who = f"{share_said(fraction)} of {of}", f"{analyzed.label} {_alone(analyzed)}"
+    verdict = compare(fraction, FAR_FROM_A_LIMIT, CLOSE_TO_A_LIMIT, FARNESS)
+    if verdict.told == "above":
+        return f"{who}is {limit} and close to the limit, {reached}: {beyond}."
+    if verdict.told == "below":
+        return f"{who}should be {limit}, but reaches only {reached}: {_elsewhere(analyzed)}."
+    if verdict.told is None and compare(fraction, FAR_FROM_A_LIMIT).told is None:
+        decides = f"; {verdict.would_decide}" if verdict.would_decide else ""
+        return f"{who}should be {limit}, and reaches {reached}: {FARNESS.question} cannot be told{decides}."
+    return f"{who}is {limit} and reaches {reached}: at the limit it would be {_gain(fraction)} as fast."
+
+
+def _gain(fraction: Estimate) -> str:
+    """Return how many times as fast it would be at its limit; a limit that may be reached allows none."""
+    gain = fraction.inverse(1.0, "times")
+    return share_said(replace(gain, low=max(gain.low or 0.0, min(1.0, gain.value))))
+
+
+def _elsewhere(analyzed: AnalyzedResult) -> str:
+    """Return where the time of a result goes that is far below its limit: to code, where other code is faster."""
+    faster = faster_in_group(analyzed)
+    if faster:
+        return f"{faster[1].case.implementation} does the same {faster[0]} as fast, so its own code takes the time"
+    return "its own instructions and waits take the time, not the hardware's limit"
 
 
 def _alone(analyzed: AnalyzedResult, joined: str = ",") -> str:
@@ -173,7 +194,7 @@ def _fewer_bytes(analyzed: AnalyzedResult) -> str:
     device, whole = analyzed.device, MORE_BY_THREADS
     if device and device.bandwidth and device.one_thread and device.one_thread.bandwidth and analyzed.bound == "memory":
         whole = device.bandwidth.bytes_per_s / device.one_thread.bandwidth.bytes_per_s
-    return _by_threads(analyzed, whole) or FEWER_BYTES
+    return _by_threads(analyzed, whole) or narrower_dtype(analyzed) or FEWER_BYTES
 
 
 def _peak_label(analyzed: AnalyzedResult) -> str:

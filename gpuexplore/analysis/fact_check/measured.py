@@ -13,10 +13,10 @@ from gpuexplore.analysis.fact_check.cards import CARDS, NOT_NAMED
 from gpuexplore.analysis.fact_check.check import Check, MeasuredQuantity, Side
 from gpuexplore.analysis.fact_check.claim import Claim
 from gpuexplore.analysis.fact_check.interval import Interval, interval_of
-from gpuexplore.analysis.speedup import ratio
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.rates import flop_count, shape_label
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
+from gpuexplore.analysis.verdict import ratio_of
 from gpuexplore.devices.identity import same_device
 from gpuexplore.model import DEFAULT_BUDGET_S, DISTURBED, Device, Experiment, Result
 from gpuexplore.operations import operation_named
@@ -132,10 +132,9 @@ def _is_undisturbed(result: Result) -> bool:
 
 
 def _time_ratio(results: Sequence[Result]) -> Interval | None:
-    first, second = (result.measurement for result in results)
-    if first is None or second is None:
-        return None
-    return _interval(ratio(second, first, "").ci95)
+    first, second = results
+    found = ratio_of(first, second, same_run=False)
+    return _interval(found.interval) if found else None
 
 
 def _rate(results: Sequence[Result]) -> Interval | None:

@@ -1,12 +1,14 @@
 """From results to everything that follows from them: the one place where a run is analyzed."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from gpuexplore.analysis.diagnosis import diagnose
-from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, RunAnalysis, Speedup
+from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, MachineNote, RunAnalysis, Speedup
 from gpuexplore.analysis.roofline.bound import bound_of
+from gpuexplore.analysis.run.machine import flags_to_show, machine_notes
 from gpuexplore.analysis.run.summary import summarize
 from gpuexplore.analysis.speedup import default_baseline, is_tie, speedups
 from gpuexplore.analysis.utilization.above_peak import why_above_bandwidth, why_above_peak
@@ -25,6 +27,7 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.model import Case, Origin, Result
 
+K = TypeVar("K")
 _Group = tuple[object, ...]
 
 
@@ -52,7 +55,8 @@ def analyze(
     largest = shapes[-1] if shapes else None
     there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)
     ties = tuple(analyzed for analyzed in there if analyzed is there[0] or is_tie(analyzed.result, there[0].result))
-    found = RunAnalysis(own, beside, comparison, context, largest, tuple(there), ties)
+    machines = machine_notes(results, context.origin)
+    found = RunAnalysis(own, beside, comparison, context, largest, tuple(there), ties, machines)
     return replace(found, summary=summarize(found, running=running))
 
 
@@ -64,20 +68,32 @@ def analyze_alone(result: Result, context: Context = Context()) -> AnalyzedResul
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What the results that are analyzed together share: device labels by id, groups of siblings, speedups by case."""
+    """What the results that are analyzed together share.
+
+    Attributes:
+        device_labels: by id.
+        groups: of siblings.
+        places: results of the same work, whatever the device.
+        speedups: by case.
+        machines: what is said once of each device, by id.
+    """
 
     comparison: Comparison
     context: Context
     device_labels: Mapping[str, str]
     groups: Mapping[_Group, tuple[Result, ...]]
+    places: Mapping[_Group, tuple[Result, ...]]
     speedups: Mapping[Case, Speedup]
+    machines: Mapping[str, MachineNote]
 
 
 def _analyzed(
     results: Sequence[Result], comparison: Comparison, context: Context, *, elsewhere: Sequence[Result] = ()
 ) -> tuple[AnalyzedResult, ...]:
     ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
-    shared = _Shared(comparison, context, _device_labels(results, context.origin), _groups(results), ratios)
+    machines = {note.device: note for note in machine_notes(results, context.origin)}
+    groups, places = _grouped(results, _group), _grouped(results, _anywhere)
+    shared = _Shared(comparison, context, _device_labels(results, context.origin), groups, places, ratios, machines)
     return tuple(_one(result, shared) for result in results)
 
 
@@ -111,6 +127,10 @@ def _one(result: Result, shared: _Shared) -> AnalyzedResult:
         bound=bound_of(result, limits),
         speedup=shared.speedups.get(result.case),
         siblings=shared.groups[_group(result.case)],
+        elsewhere=tuple(
+            other for other in shared.places[_anywhere(result.case)] if other.case.device != result.case.device
+        ),
+        flags=flags_to_show(result, shared.machines.get(result.case.device)),
     )
     return replace(found, diagnoses=diagnose(found))
 
@@ -138,10 +158,14 @@ def _group(case: Case) -> _Group:
     return (case.shape, case.device, case.options)
 
 
-def _groups(results: Sequence[Result]) -> dict[_Group, tuple[Result, ...]]:
-    found: dict[_Group, list[Result]] = defaultdict(list)
+def _anywhere(case: Case) -> _Group:
+    return (case.shape, case.dtype, case.options)
+
+
+def _grouped(results: Sequence[Result], key: Callable[[Case], K]) -> dict[K, tuple[Result, ...]]:
+    found: dict[K, list[Result]] = defaultdict(list)
     for result in results:
-        found[_group(result.case)].append(result)
+        found[key(result.case)].append(result)
     return {group: tuple(members) for group, members in found.items()}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Speedup
 from gpuexplore.model import (
     SCHEMA_VERSION,
     Accuracy,
@@ -29,6 +29,9 @@ def run_report(experiment: Experiment, analysis: RunAnalysis) -> dict[str, Any]:
         "experiment": encode(experiment) | {"shapes": [_shape(shape) for shape in experiment.shapes]},
         "environment": _environment([analyzed.result.environment for analyzed in analysis.results]),
         "comparison": encode(analysis.comparison),
+        "machines": [
+            {"device": note.device, "sentence": note.sentence, "details": [*note.details]} for note in analysis.machines
+        ],
         "summary": encode(analysis.summary),
         "results": [_result(analyzed) for analyzed in analysis.results],
     }
@@ -82,7 +85,7 @@ def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
         "mfu": analyzed.mfu,
         "bandwidth_utilization": analyzed.bandwidth_utilization,
         "bound": analyzed.bound,
-        "speedup": encode(analyzed.speedup),
+        "speedup": _speedup(analyzed.speedup),
         "diagnosis": encode(analyzed.diagnoses),
         "telemetry": environment and {"before": encode(environment.before), "after": encode(environment.after)},
     }
@@ -122,6 +125,11 @@ def _phase(phase: Phase, analyzed: AnalyzedResult) -> dict[str, Any]:
         "flop_count": flop_count,
         "flop_per_s": flop_count / phase.median_s if flop_count and phase.median_s else None,
     }
+
+
+def _speedup(speedup: Speedup | None) -> dict[str, Any] | None:
+    names = ("baseline", "ratio", "ci95", "paired", "covers_processes", "by_round")
+    return None if speedup is None else {name: encode(getattr(speedup, name)) for name in names}
 
 
 def _contrast(contrast: Contrast) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
-from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, slower_than_native
+from gpuexplore.analysis.diagnosis.formats import slower_than_native
+from gpuexplore.analysis.diagnosis.rivals import WORTH_A_SENTENCE
 from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
 from gpuexplore.analysis.run.missing import missing_sentence
-from gpuexplore.analysis.speedup import is_separable, ratio
+from gpuexplore.analysis.speedup import is_separable, speedup
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.plausibility import is_plausible
+from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Condition, Measurement, Phase
 from gpuexplore.units import format_flop_per_s, format_interval, format_ratio, format_seconds
@@ -109,7 +111,7 @@ def gain(analysis: RunAnalysis) -> str | None:
     if analysis.comparison.baseline in DTYPES:
         return f"{name} is {_times(found)} as fast in {dtype} as in {found.baseline}."
     where = f" on {best.device_label}" if not found.paired else ""
-    if found.ci95 and not found.distinct:
+    if found.verdict.told is None:
         return f"In {dtype}, {name}{where} cannot be separated from {found.baseline}: {_times(found)} as fast."
     return f"In {dtype}, {name}{where} is {_times(found)} as fast as {found.baseline}."
 
@@ -132,15 +134,15 @@ def undecided(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
 
 
 def not_separated(analysis: RunAnalysis) -> str | None:
-    """Say which results look slower than the fastest, but vary too much to be called slower."""
+    """Say of which results that look slower than the fastest it cannot be told, and what would tell it."""
     fastest, doubtful = analysis.fastest, undecided(analysis)
     if fastest is None or not doubtful:
         return None
-    names = ", ".join(
-        f"{analyzed.label} ({format_ratio(_measurement(analyzed).median_s / _measurement(fastest).median_s)} as long)"
-        for analyzed in doubtful
-    )
-    return f"Samples vary too much to call these slower than {fastest.label}: {names}. Measure with a larger budget."
+    found = [(other, ratio_of(other.result, fastest.result)) for other in doubtful]
+    names = ", ".join(f"{other.label} ({ratio.range} as long)" for other, ratio in found if ratio)
+    decides = {compare(ratio, 1.0).would_decide for _, ratio in found}
+    advice = next(iter(decides)) if len(decides) == 1 else None
+    return f"Whether these are slower than {fastest.label} cannot be told: {names}{f'; {advice}' if advice else ''}."
 
 
 def _times(found: Speedup) -> str:
@@ -160,8 +162,8 @@ def narrow_dtype(analysis: RunAnalysis) -> str | None:
     widest = min(same, key=lambda analyzed: list(DTYPES).index(analyzed.case.dtype), default=None)
     if widest is None:
         return None
-    found = ratio(_measurement(fastest), _measurement(widest), widest.case.dtype)
-    if found.ratio < WORTH_A_SENTENCE or not found.distinct:
+    found = speedup(fastest.result, widest.result, name=widest.case.dtype)
+    if found.ratio < WORTH_A_SENTENCE or found.verdict.told != "above":
         return None
     name, narrow = fastest.case.implementation, fastest.case.dtype
     return f"{name} is {_times(found)} as fast in {narrow} as in {widest.case.dtype}."
@@ -174,7 +176,7 @@ def _same_but_dtype(analyzed: AnalyzedResult, other: AnalyzedResult) -> bool:
 def slow_dtype(analysis: RunAnalysis) -> str | None:
     """Say which emulated dtype costs most compared with a native one of the same implementation."""
     slowed = [
-        (found[0].ratio, analyzed) for analyzed in analysis.at_largest_shape if (found := slower_than_native(analyzed))
+        (found[0].value, analyzed) for analyzed in analysis.at_largest_shape if (found := slower_than_native(analyzed))
     ]
     if not slowed:
         return None
@@ -188,7 +190,7 @@ def missing(analysis: RunAnalysis) -> str | None:
 
 
 def disturbed(analysis: RunAnalysis) -> str | None:
-    """Say how many measurements have something to be known before trusting them."""
+    """Say how many measurements have something to be known before trusting them, beyond what all of the run have."""
     measured = [analyzed for analyzed in analysis.results if analyzed.measurement]
     counts = Counter(kind for analyzed in measured for kind in _care(analyzed))
     if not counts:

@@ -23,7 +23,7 @@ def time_of(result: Result) -> Estimate | None:
     values = measurement.process_medians_s if processes > 1 else measurement.samples_s
     between = 0.0 if processes > 1 else measurement.between_processes or 0.0
     doubts = (Doubt(PROCESSES, between), *doubts_of(result.flags))
-    return _spread(measurement.median_s, _scatter(values), ("s", basis), doubts)
+    return _spread(measurement.median_s, _scatter(values, pooled=processes > 1), ("s", basis), doubts)
 
 
 def rate_of(result: Result, amount: float, unit: str) -> Estimate | None:
@@ -54,7 +54,7 @@ def paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt] 
     between = 0.0 if pooled else hypot(this.between_ratios or 0.0, other.between_ratios or 0.0)
     basis = _counted(len(ratios), "process" if pooled else "round")
     value = this.median_s / other.median_s
-    return _spread(value, _scatter(ratios), ("times", basis), (Doubt(PROCESSES, between), *doubts))
+    return _spread(value, _scatter(ratios, pooled=pooled), ("times", basis), (Doubt(PROCESSES, between), *doubts))
 
 
 def ratios_by_round(this: Measurement, other: Measurement) -> tuple[float, ...]:
@@ -80,13 +80,18 @@ def quotient(this: Estimate | None, other: Estimate | None) -> Estimate | None:
     return Estimate(value, min(ends[0], value), max(ends[1], value), "times", basis, _joined(this.doubts, other.doubts))
 
 
-def _scatter(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the median of a few positive values; a careful one below six, where none exists."""
+def _scatter(values: Sequence[float], *, pooled: bool) -> tuple[float, float]:
+    """Return the 95 % interval of the median of positive values; a careful one below six samples, where none exists.
+
+    Args:
+        pooled: whether each value is that of a process, and not of a single sample.
+    """
     low, high = interval_of_few(values) or (values[0] / ONE_CALL, values[0] * ONE_CALL)
-    if len(values) >= SMALLEST_SAMPLE_WITH_INTERVAL:
+    if len(values) >= SMALLEST_SAMPLE_WITH_INTERVAL or pooled:
         return low, high
-    middle = median(values)
-    return min(low, middle / FEW_AT_LEAST), max(high, middle * FEW_AT_LEAST)
+    middle, few, many = median(values), min(values), max(values)
+    most = few / (many / few), many * (many / few)  # Student's t of two or three may say anything
+    return min(max(low, most[0]), middle / FEW_AT_LEAST), max(min(high, most[1]), middle * FEW_AT_LEAST)
 
 
 def _spread(value: float, sampled: tuple[float, float], about: tuple[str, str], doubts: Sequence[Doubt]) -> Estimate:

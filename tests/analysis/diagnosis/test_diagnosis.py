@@ -155,9 +155,18 @@ SPEAKS = {
         (of_gpu("t4", 1e-5, operation="softmax", shape=Shape.of(m=8, n=8), flags=[LAUNCH_BOUND]), "larger sizes gain"),
     ],
     "compute_bound": [
-        (ok(5e-4, size=600), "86.4 % of the measured peak: a narrower dtype"),
+        (ok(5e-4, size=600), "86.4 % of the measured peak: only a faster device would help"),
+        (on(ok(5e-4, size=600), native=("fp32", "bf16")), "86.4 % of the measured peak: a narrower dtype, bf16, would"),
+        (
+            ok(7e-4, size=600, flags=[NOISY]),
+            "is compute-bound and reaches 47.5 % to 80.2 % of the measured peak: at the",
+        ),
+        (
+            ok(2e-3, size=600, flags=[DRIFTED]),
+            "reaches 16.6 % to 28.1 % of the measured peak: whether that limit takes its time cannot be told.",
+        ),
         (TWO_THIRDS_OF_THE_PEAK, "reaches 66.5 % of the measured peak: at the limit it would be 1.50× as fast"),
-        (ok(5e-3, size=600), "should be compute-bound, but reaches only 8.6 % of the measured peak: most of its time"),
+        (ok(5e-3, size=600), "should be compute-bound, but reaches only 8.6 % of the measured peak: its own"),
         (
             row_wise(2.5e-9, "reduce_sum"),
             "numpy in fp32 runs on one thread, is compute-bound and close to the limit, 80.0 % of what one core can "
@@ -174,14 +183,14 @@ SPEAKS = {
         ),
     ],
     "memory_bound": [
-        (ok(1.2e-7, size=30), "close to the limit, 90.0 % of the memory bandwidth: fewer bytes"),
+        (ok(1.2e-7, size=30), "close to the limit, 90.0 % of the memory bandwidth: several steps in one pass"),
         (
             ok(1.2e-6, size=30),
-            "should be memory-bound, but reaches only 9.0 % of the memory bandwidth: most of its time goes elsewhere",
+            "should be memory-bound, but reaches only 9.0 % of the memory bandwidth: its own instructions and",
         ),
         (
             added(2e-4, implementation="torch"),
-            "is memory-bound and close to the limit, 80.0 % of the memory bandwidth with ordinary stores: fewer bytes",
+            "is memory-bound and close to the limit, 80.0 % of the memory bandwidth with ordinary stores: several",
         ),
         (
             added(8e-4),
@@ -198,7 +207,7 @@ SPEAKS = {
         (ok(1e-6, size=30, spec={"cache_bytes": 10**6}), "is served by caches: its 10.5 KiB stay"),
         (
             on(ok(1e-7, size=30, spec={"cache_bytes": 10**6}), caches=(CACHE,)),
-            "is cache-bound and close to the limit, 86.4 % of the cache's bandwidth: fewer bytes",
+            "is cache-bound and close to the limit, 86.4 % of the cache's bandwidth: several steps",
         ),
         (
             of_two_cores(3e-9, operation="vector_add", shape=Shape.of(n=80)),
@@ -271,22 +280,25 @@ SPEAKS = {
     "throttled": [
         (ok(flags=[Flag("throttled", "the clock fell to 60 %")]), "held its clock down"),
         (of_gpu("t4", flags=[THROTTLED, COLD]), "let the device cool"),
-        (ok(5e-4, size=600, flags=[THROTTLED, NOISY]), "limit is not told"),
+        (
+            ok(5e-4, size=600, flags=[THROTTLED, NOISY]),
+            "its clock down; let the device cool, or raise its power limit:",
+        ),
     ],
     "contended": [
-        (ok(flags=[Flag("contended", "2 other processes")]), "measure again when nothing else runs"),
-        (added(4.2e-4, flags=[CONTENDED]), "so its limit is not told"),
+        (ok(flags=[Flag("contended", "2 other processes")]), "a call takes 769 µs to 1.30 ms."),
+        (added(4.2e-4, flags=[Flag("contended", "40 %", 0.05)]), "a call takes 399 µs to 442 µs."),
         (of_gpu("t4", flags=[Flag("contended", "1 other process used cuda:0")]), "overlapped with other work"),
     ],
     "drifted": [
         (ok(flags=[DRIFTED]), "a core ran slower than it usually does"),
-        (added(4.2e-4, flags=[DRIFTED]), "so its limit is not told: measure again"),
-        (ok(5e-4, size=600, flags=[DRIFTED, NOISY]), "other virtual machines too"),
+        (added(4.2e-4, flags=[DRIFTED]), "a call takes 323 µs to 546 µs."),
+        (ok(5e-4, size=600, flags=[DRIFTED, NOISY]), "ran slower than it usually does: a call takes 345 µs"),
     ],
     "noisy": [
         (ok(flags=[Flag("noisy", "spreads over 20 %")]), "varies from call to call"),
-        (added(4.2e-4, flags=[NOISY]), "so its limit is not told: end other programs, and repeat it"),
-        (ok(flags=[NOISY], count=1), "repeat it with a larger budget"),
+        (added(4.2e-4, flags=[NOISY]), "varies from call to call: a call takes 323 µs"),
+        (ok(flags=[NOISY], count=1), "a call takes"),
     ],
 }
 SILENT = {
@@ -310,14 +322,13 @@ SILENT = {
         ok(1e-3, size=600, implementation="numba-cpu"),  # our own kernel: no library to blame
         ok(1e-3, size=60, implementation="numpy"),  # small
         slow_numpy(dtype="fp16", flags=[EMULATED]),
-        slow_numpy(flags=[Flag("contended", "other work took 40 % of the CPU")]),
+        slow_numpy(flags=[Flag("contended", "other work took 40 % of the CPU", 0.4)]),
         around(ok(1e-2, size=900, dtype="bf16", implementation="numpy"), libraries={}),  # widened: no BLAS is at fault
         ok(1e-1, operation="conv2d", shape=Shape.of(b=8, c=64, h=56, w=56, o=64, r=3), implementation="numpy"),
     ],
     "launch_bound": [
         ok(5e-4, size=600),
-        ok(flags=[LAUNCH_BOUND, NOISY]),
-        ok(flags=[LAUNCH_BOUND, CONTENDED]),
+        ok(flags=[NOISY]),
         failed(),
     ],
     "compute_bound": [
@@ -325,7 +336,7 @@ SILENT = {
         ok(1.2e-7, size=30),
         ok(dtype="fp64"),
         failed(),
-        *(ok(5e-4, size=600, flags=[flag]) for flag in (CONTENDED, NOISY, THROTTLED, LAUNCH_BOUND)),
+        ok(5e-4, size=600, flags=[LAUNCH_BOUND]),
         ok(0.3, size=600, dtype="bf16", flags=[EMULATED]),  # 722 times its limit, said earlier versions
         slow_numpy(dtype="fp16"),
         row_wise(5e-9, "softmax"),
@@ -337,7 +348,6 @@ SILENT = {
         ok(5e-4, size=600),
         ok(1e-8, size=30),
         ok(1e-6, size=30, spec={"cache_bytes": 10**6}),
-        *(added(8e-4, flags=[flag]) for flag in (CONTENDED, NOISY, THROTTLED)),
         added(8e-4, dtype="bf16"),
         added(8e-4, dtype="fp16", implementation="torch", flags=[EMULATED]),
         row_wise(1e-3, "softmax", m=1000, n=1000, implementation="torch"),
@@ -346,13 +356,11 @@ SILENT = {
     "cache_bound": [
         ok(1.2e-7, size=30),
         ok(5e-4, size=600),
-        *(ok(1e-6, size=30, spec={"cache_bytes": 10**6}, flags=[flag]) for flag in (CONTENDED, NOISY, THROTTLED)),
         row_wise(5e-9, "softmax"),
         on(of_two_cores(3e-9, operation="vector_add", shape=Shape.of(n=80)), one_thread=None),
     ],
     "nominal_flops": [
         row_wise(2.5e-9, "reduce_sum"),  # additions are what they are
-        row_wise(5e-9, "softmax", flags=[CONTENDED]),
         row_wise(5e-9, "softmax", flags=[LAUNCH_BOUND]),
         on(row_wise(5e-9, "softmax"), one_thread=None),
         of_two_cores(1e-3, operation="optimizer_step", shape=Shape.of(n=10**6, arrays=1)),  # SGD has no root
@@ -362,7 +370,8 @@ SILENT = {
     "converted": [
         ok(1e-2, size=600, dtype="bf16"),  # in its own units
         ok(5e-4, size=600, dtype="bf16", implementation="numpy"),  # near the fp32 peak all the same
-        *(of_two_cores(1e-2, size=600, dtype="fp16", flags=[flag]) for flag in (EMULATED, NOISY, LAUNCH_BOUND)),
+        *(of_two_cores(1e-2, size=600, dtype="fp16", flags=[flag]) for flag in (EMULATED, LAUNCH_BOUND)),
+        ok(7e-4, size=600, dtype="bf16", implementation="numpy", flags=[NOISY]),  # it may be near the peak all the same
         of_two_cores(1e-3, operation="copy", shape=MILLION, dtype="bf16"),  # nothing is computed
     ],
     "one_thread": [
@@ -371,7 +380,6 @@ SILENT = {
         around(on(added(8e-4), one_thread=None), threads=1),
         on(added(8e-4, implementation="torch"), one_thread=None),
         on(added(8e-4, implementation="numba-cpu"), one_thread=None),
-        on(added(8e-4, flags=[NOISY]), one_thread=None),
     ],
     "no_peak": [ok(), ok(operation="copy", shape=Shape.of(n=100), dtype="fp64"), failed(dtype="fp64")],
     "wave_tail": [
@@ -380,7 +388,9 @@ SILENT = {
         of_gpu("a100-sxm4-80gb", 1e-4, operation="copy", shape=Shape.of(n=10**6)),
         on(of_gpu("a100-sxm4-80gb", 1e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)), cores=None),
         on(of_gpu("a100-sxm4-80gb", 1e-2, size=2048, implementation="numba-cuda-register"), compute_capability="6.1"),
-        of_gpu("a100-sxm4-80gb", 2e-3, shape=Shape.of(m=109 * 128, k=4096, n=128), flags=[NOISY]),
+        of_gpu(
+            "a100-sxm4-80gb", 2e-3, shape=Shape.of(m=109 * 128, k=4096, n=128), flags=[Flag("drifted", "a test", 1.5)]
+        ),
         ok(1e-3, shape=Shape.of(m=109 * 128, k=4096, n=128)),
     ],
     "too_few_threads": [
@@ -400,6 +410,7 @@ SILENT = {
         of_gpu("gtx-1650", 1.0, operation="matvec", shape=MATVEC),
         ok(4e-4, operation="matvec", shape=MATVEC),
         on(of_gpu("gtx-1650", 4e-4, operation="matvec", shape=MATVEC), spec_key=None),
+        of_gpu("gtx-1650", 4e-4, operation="matvec", shape=MATVEC),  # nobody asks for the GPU beside a CPU
     ],
     "throttled": [ok(), ok(flags=[CONTENDED]), ok(flags=[NOISY])],
     "contended": [ok(), ok(flags=[THROTTLED]), ok(flags=[NOISY])],
@@ -408,6 +419,15 @@ SILENT = {
 }
 BY_NAME = {rule.__name__: rule for rule in RULES}
 EACH_RULE = pytest.mark.parametrize("name", BY_NAME)
+
+
+def _seen(result):
+    """Return what follows from a result, of a GPU beside the same work on a CPU."""
+    case = result.case
+    if not case.device.startswith("cuda"):
+        return alone(result)
+    host = ok(1.0, shape=case.shape, dtype=case.dtype, operation=case.operation, implementation=case.implementation)
+    return analyzed(result, host).results[0]
 
 
 @EACH_RULE
@@ -419,7 +439,7 @@ def test_rule_has_three_positive_cases_and_three_look_alikes(name):
 @EACH_RULE
 def test_rule_speaks_with_evidence(name):
     for result, words in SPEAKS[name]:
-        found = BY_NAME[name](alone(result))
+        found = BY_NAME[name](_seen(result))
         assert found is not None, words
         assert words in found.sentence
         assert found.evidence
@@ -442,7 +462,7 @@ def test_every_kind_has_its_rule_and_no_other():
 @EACH_RULE
 def test_sentences_are_whole_and_severities_known(name):
     for result, _ in SPEAKS[name]:
-        found = BY_NAME[name](alone(result))
+        found = BY_NAME[name](_seen(result))
         assert found.sentence.endswith(".")
         assert ".." not in found.sentence
         assert not found.evidence.endswith(".")
@@ -470,7 +490,7 @@ def test_result_without_environment_is_no_trouble():
 def test_what_is_wrong_comes_first_then_what_disturbed_it_then_what_explains_it_and_noise_last():
     flags = [Flag("noisy", "20 %"), Flag("contended", "2 other processes")]
     assert kinds(diagnoses(ok(1e-4, size=600, flags=flags))) == ["over_peak", "contended", "noisy"]
-    assert kinds(diagnoses(ok(5e-4, size=600, flags=flags))) == ["contended", "noisy"]
+    assert kinds(diagnoses(ok(5e-4, size=600, flags=flags))) == ["contended", "compute_bound", "noisy"]
     assert kinds(diagnoses(slow_numpy())) == ["slow_blas", "compute_bound"]
 
 
@@ -490,7 +510,7 @@ def test_evidence_of_cached_data_has_the_ridge_point_of_their_cache():
     (found,) = diagnoses(on(ok(1e-6, size=30, spec={"cache_bytes": 10**6}), caches=(CACHE,)))
     assert found.sentence == (
         "torch in fp32 should be cache-bound, but reaches only 8.6 % of the cache's bandwidth: "
-        "most of its time goes elsewhere."
+        "its own instructions and waits take the time, not the hardware's limit."
     )
     assert found.evidence == (
         "10.8 GB/s of 125 GB/s; its 10.5 KiB stay in the last-level cache (977 KiB), so memory bandwidth is not what "
@@ -510,8 +530,8 @@ def test_custom_bandwidth_decides_which_side_of_the_ridge_a_result_is_on():
 def test_slow_library_is_shown_its_rival_of_the_same_rounds():
     slow, fast = slow_numpy(), ok(5e-4, size=600, implementation="numba-cpu")
     other = ok(1e-4, size=600, implementation="torch", cache="cold")  # of another group
-    assert "numba-cpu is 2.00× as fast in the same rounds" in diagnoses(slow, fast, other)[0].evidence
-    assert "same rounds" not in diagnoses(slow, ok(9e-4, size=600))[0].evidence
+    assert "numba-cpu is 2.00× as fast in the same rounds" in diagnoses(slow, fast, other)[0].sentence
+    assert "same rounds" not in diagnoses(slow, ok(9e-4, size=600))[0].sentence
 
 
 def test_emulated_dtype_is_compared_with_the_native_one():

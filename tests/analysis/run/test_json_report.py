@@ -27,7 +27,15 @@ def report():
 
 
 def test_report_has_the_designed_keys(report):
-    assert set(report) == {"schema_version", "experiment", "environment", "comparison", "summary", "results"}
+    assert set(report) == {
+        "schema_version",
+        "experiment",
+        "environment",
+        "comparison",
+        "machines",
+        "summary",
+        "results",
+    }
     assert all(set(result) == DESIGNED for result in report["results"])
 
 

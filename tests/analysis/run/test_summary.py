@@ -49,8 +49,8 @@ def test_touching_intervals_of_medians_far_apart_are_not_called_a_tie():
     pair = [ok(83.2e-3, spread=0.6), ok(49.8e-3, spread=0.6, dtype="bf16")]
     assert "cannot be separated" not in summary(*pair).headline
     assert (
-        "Samples vary too much to call these slower than torch in bf16: torch in fp32 (1.67× as long). "
-        "Measure with a larger budget."
+        "Whether these are slower than torch in bf16 cannot be told: torch in fp32 (0.826× to 3.38× as long); "
+        "more samples would decide it: give it a larger budget."
     ) in details(*pair)
 
 
@@ -58,7 +58,7 @@ def test_results_73_times_apart_are_not_called_a_tie_though_their_samples_overla
     slow = sampled(73e-3, 74e-3, 2e-3)
     fast = sampled(1e-3, 1e-3, 0.1, implementation="numpy")
     assert "cannot be separated" not in summary(slow, fast).headline
-    assert "to call these slower than numpy in fp32: torch in fp32 (73.0× as long)." in details(slow, fast)
+    assert "slower than numpy in fp32 cannot be told: torch in fp32 (" in details(slow, fast)
 
 
 def test_what_cannot_be_called_slower_is_not_said_to_take_longer():
