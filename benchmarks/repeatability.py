@@ -149,10 +149,8 @@ def _print_verdicts(processes: Sequence[Process]) -> None:
 
 
 def _verdict(torch: Result, numpy: Result) -> str:
-    found = speedup(torch, numpy)
-    if not found.distinct:
-        return "neither"
-    return "faster" if found.ratio > 1 else "slower"
+    told = speedup(torch, numpy).verdict.told
+    return {"above": "faster", "below": "slower"}.get(told or "", "neither")
 
 
 def _of(process: Process, name: str, size: int, implementation: str) -> Result:

@@ -13,6 +13,7 @@ from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Environment
 
+AVX512_NAMES = frozenset({"X86_V4", "AVX512F", "AVX512_SKX"})  # what NumPy calls it, by version
 LIBRARIES = ("numpy", "numba", "llvmlite", "numba-cuda", "torch")  # what activities are done with
 
 
@@ -70,6 +71,11 @@ def flusher(device: str, size_bytes: int) -> Call:
     """Return a call that overwrites `size_bytes` of host memory, and so empties the caches."""
     buffer = np.zeros(max(1, size_bytes // 8), dtype=np.float64)
     return lambda: buffer.fill(1.0)
+
+
+def has_avx512(environment: Environment) -> bool:
+    """Return whether NumPy found AVX-512 on the CPU; False where it was not asked."""
+    return bool(AVX512_NAMES & set(environment.libraries.get("numpy_vectors", "").split()))
 
 
 def slow_product(dtype: DType, environment: Environment) -> None:

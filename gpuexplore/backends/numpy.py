@@ -18,7 +18,6 @@ from gpuexplore.model import Device, Environment
 INSTALL = "pip install numpy"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)
 OPENBLAS_PIN = "scipy_openblas_set_num_threads64_"
-AVX512_NAMES = frozenset({"X86_V4", "AVX512F", "AVX512_SKX"})  # what NumPy calls it, by version
 AVX512_KERNELS = ("skylakex", "cooperlake", "sapphirerapids")
 
 driver_facts = host.driver_facts
@@ -89,10 +88,9 @@ def slow_product(dtype: DType, environment: Environment) -> str | None:
         return (
             f"OpenBLAS runs its {kernel} kernel because OPENBLAS_CORETYPE={asked} is set; start without it to compare"
         )
-    has_avx512 = AVX512_NAMES & set(environment.libraries.get("numpy_vectors", "").split())
-    if has_avx512 and kernel.lower() not in AVX512_KERNELS:
+    if host.has_avx512(environment) and kernel.lower() not in AVX512_KERNELS:
         return f"OpenBLAS chose its {kernel} kernel, though the CPU has AVX-512; start with OPENBLAS_CORETYPE=SkylakeX"
-    return f"OpenBLAS chose its {kernel} kernel; OPENBLAS_CORETYPE chooses another"
+    return f"OpenBLAS computes it with its {kernel} kernel"
 
 
 def _numpy_dtype(dtype: DType) -> np.dtype:

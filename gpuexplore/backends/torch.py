@@ -202,8 +202,8 @@ def slow_product(dtype: DType, environment: Environment) -> str | None:
     """Return what MKL or oneDNN, which compute torch's products, do on this CPU."""
     if dtype.bits < MKL_MIN_BITS:
         return "oneDNN computes this dtype for torch; ONEDNN_VERBOSE=1 prints which of its kernels it chose"
-    if "AMD" in environment.device.name:
-        return "MKL, which computes it for torch, stays on AVX2 on an AMD CPU; OpenBLAS (numpy) can be faster there"
+    if "AMD" in environment.device.name and host.has_avx512(environment):
+        return "MKL, which computes it for torch, stays on AVX2 on an AMD CPU, though this one has AVX-512"
     return "MKL computes it for torch; MKL_VERBOSE=1 prints the vectors and threads it uses"
 
 

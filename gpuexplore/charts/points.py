@@ -184,6 +184,6 @@ SAID: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyT
         "bound": lambda analyzed, _: analyzed.bound or "unknown",
         "diagnosis": lambda analyzed, _: _listed(diagnosis.kind for diagnosis in analyzed.diagnoses),
         "also": lambda _, measurement: contrasts_said(measurement) or "one condition",
-        "flags": lambda analyzed, _: _listed(flag.name for flag in analyzed.result.flags),
+        "flags": lambda analyzed, _: _listed(flag.name for flag in analyzed.flags),
     }
 )

@@ -40,7 +40,7 @@ def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tu
             by_device[result.case.device].append(result)
     several = len({result.case.device for result in results}) > 1
     place = "this machine" if origin is Origin.LIVE else "the machine of this recording"
-    found = (_note(name if several else place, name, measured) for name, measured in by_device.items())
+    found = (_note(f"device {name}" if several else place, name, measured) for name, measured in by_device.items())
     return tuple(note for note in found if note)
 
 
@@ -65,7 +65,7 @@ def _note(subject: str, device: str, results: Sequence[Result]) -> MachineNote |
 
 def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: float) -> str:
     if times < STEADY:
-        return f"On {subject}, times vary little from run to run."
+        return f"Whether others used {subject} meanwhile cannot be known."
     where = f"{subject[0].upper()}{subject[1:]} is shared: times" if SHARED & set(usual) else f"On {subject}, times"
     beside = f", ratios by {format_percent(ratios)}" if ratios else ""
     return f"{where} vary by about {format_percent(times)} from run to run{beside}."

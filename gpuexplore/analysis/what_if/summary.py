@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gpuexplore.analysis.model import Summary
 from gpuexplore.analysis.prediction import INTERVAL
+from gpuexplore.analysis.verdict import Estimate, compare
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
 from gpuexplore.dtypes import format_named
 from gpuexplore.model import Origin
@@ -67,7 +68,9 @@ def _times(ratio: Span) -> str:
 def _range(ratio: Span) -> str:
     if ratio.low == ratio.high:
         return ""
-    return f" ({format_interval((ratio.low, ratio.high), format_multiple)})"
+    told = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).told
+    undecided = "" if told else "; which is faster cannot be told"
+    return f" ({format_interval((ratio.low, ratio.high), format_multiple)}{undecided})"
 
 
 def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:

@@ -14,6 +14,7 @@ from typing import Literal
 from gpuexplore.analysis.prediction import Calibration, Prediction, Support, predict
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
+from gpuexplore.analysis.verdict import time_of
 from gpuexplore.analysis.what_if.impossible import why_impossible
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
 from gpuexplore.analysis.what_if.workload import Layer, Workload
@@ -119,10 +120,9 @@ class _Part:
     @property
     def time(self) -> Span | None:
         """Seconds of all its calls."""
-        if self.result is not None and self.result.measurement is not None:
-            median_s = self.result.measurement.median_s
-            low, high = self.result.measurement.ci95_s or (median_s, median_s)
-            return Span(median_s, low, high).times(self.layer.count)
+        measured = time_of(self.result) if self.result else None
+        if measured and measured.interval:
+            return Span(measured.value, *measured.interval).times(self.layer.count)
         found = self.prediction
         if found.time_s is None or found.low_s is None or found.high_s is None:
             return None

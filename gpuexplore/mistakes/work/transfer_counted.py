@@ -58,7 +58,7 @@ MISTAKE = Mistake(
     quantity="time",
     why_none=(
         "A time does not tell what it was spent on, and a slow kernel looks the same. The diagnosis transfer_dominates "
-        "says for every result on a GPU what a transfer would add"
+        "says what a transfer would add to a result on a GPU that is compared with a CPU"
     ),
     live_on=("cpu", "cuda"),
     demonstrate=demonstrate,

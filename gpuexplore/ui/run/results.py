@@ -25,6 +25,7 @@ MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "applicatio
 TIME = Drawing("time", "Time per call", charts.time, charts.time_notes)
 SPEEDUP = Drawing("speedup", "Speedup", charts.speedup, speedup_left_out)
 MFU = Drawing("mfu", "MFU: fraction of the peak that was reached", charts.mfu, mfu_left_out)
+MACHINE_MEANS = "Intervals and conclusions allow for it; a flag stands on a result where it is worse than in the rest"
 COMPUTE_RATE = Drawing("rate", "Compute rate", charts.throughput)
 MEMORY_RATE = Drawing("bandwidth", "Memory bandwidth", charts.bandwidth)
 
@@ -37,6 +38,7 @@ def show_results(run: Run) -> None:
     with sentences:
         details = "\n".join(f"- {sentence}" for sentence in analysis.summary.details)
         st.markdown(f"#### {analysis.summary.headline}\n\n{details}")
+        show_machines(analysis)
     rows = _rows(run, drawn)
     if run.active:
         draw_once((drawn, rows), lambda: _show_growing(run, drawn, rows))
@@ -46,6 +48,13 @@ def show_results(run: Run) -> None:
     draw_once((drawn, "table"), lambda: show_results_table(drawn))
     _export(run, analysis)
     draw_once((drawn, "sources"), lambda: _show_sources(run, analysis))
+
+
+def show_machines(analysis: RunAnalysis) -> None:
+    """Say once by how much times vary on each device, the evidence on demand."""
+    for note in analysis.machines:
+        with st.expander(note.sentence, icon=":material/info:"):
+            st.markdown("\n".join(f"- {detail}." for detail in (*note.details, MACHINE_MEANS)))
 
 
 def _show_growing(run: Run, drawn: Drawn, rows: _Rows) -> None:

@@ -118,7 +118,7 @@ def _scope(measurement: Measurement) -> str | None:
 def _remarks(analyzed: AnalyzedResult) -> str:
     """Return why there is no time, or why a fraction is above 100 % and what the flags rest on."""
     above = [reason for reason in (analyzed.above_peak, analyzed.above_bandwidth) if reason]
-    flags = [f"{flag.name}: {flag.evidence}" for flag in analyzed.result.flags]
+    flags = [f"{flag.name}: {flag.evidence}" for flag in analyzed.flags]
     if analyzed.speedup and analyzed.speedup.by_round:
         flags.append(f"rounds_disagree: by the rounds the speedup is {format_ratio(analyzed.speedup.by_round)}")
     return analyzed.result.reason or " · ".join([*above, *flags])

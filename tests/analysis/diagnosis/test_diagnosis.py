@@ -141,11 +141,15 @@ SPEAKS = {
     ],
     "slow_blas": [
         (slow_numpy(), "OpenBLAS chose its Haswell kernel, though the CPU has AVX-512; start with OPENBLAS_CORETYPE="),
-        (slow_numpy(vectors="X86_V3"), "OpenBLAS chose its Haswell kernel; OPENBLAS_CORETYPE chooses another"),
-        (slow_numpy(kernel="SkylakeX"), "OpenBLAS chose its SkylakeX kernel; OPENBLAS_CORETYPE chooses another"),
+        (slow_numpy(vectors="X86_V3"), "OpenBLAS computes it with its Haswell kernel."),
+        (slow_numpy(kernel="SkylakeX"), "OpenBLAS computes it with its SkylakeX kernel."),
         (around(slow_numpy(), settings={"OPENBLAS_CORETYPE": "Zen"}), "because OPENBLAS_CORETYPE=Zen is set"),
         (around(slow_numpy(), libraries={}), "nothing is recorded of the BLAS kernel"),
-        (on(ok(1e-3, size=600), name="AMD EPYC"), "stays on AVX2 on an AMD CPU"),
+        (
+            on(around(ok(1e-3, size=600), libraries={"numpy_vectors": "X86_V4"}), name="AMD EPYC"),
+            "stays on AVX2 on an AMD CPU",
+        ),
+        (on(ok(1e-3, size=600), name="AMD EPYC"), "MKL computes it for torch; MKL_VERBOSE=1"),  # it has AVX2 alone
         (on(ok(1e-3, size=600), name="Intel Xeon"), "MKL computes it for torch; MKL_VERBOSE=1"),
         (ok(1e-3, size=900, dtype="bf16"), "oneDNN computes this dtype"),
     ],
