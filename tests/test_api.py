@@ -69,6 +69,7 @@ def test_dictionary_is_the_report_of_the_command_line(outcome):
         "experiment",
         "environment",
         "comparison",
+        "machines",
         "summary",
         "results",
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare, time_of
+from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Case, Device, Flag, FlagName, Measurement, Origin, Peak, PeakKind, Result, Shape
@@ -225,6 +225,7 @@ class AnalyzedResult:
         cache_resident_reason: why memory bandwidth does not bound it: its data stay in a cache.
         bound: what limits it at best.
         speedup: over the baseline of the run.
+        time: seconds per call, with what flags and processes make of its interval.
         siblings: results of the run of the same shape, device and options.
         elsewhere: results of the run of the same shape, dtype and options on other devices.
         flags: those to be shown with it: what the rest of the run carries alike is said once, of the machine.
@@ -251,6 +252,7 @@ class AnalyzedResult:
     cache_resident_reason: str | None
     bound: Bound | None
     speedup: Speedup | None
+    time: Estimate | None
     siblings: tuple[Result, ...] = field(default=(), repr=False)
     elsewhere: tuple[Result, ...] = field(default=(), repr=False)
     flags: tuple[Flag, ...] = ()
@@ -282,11 +284,6 @@ class AnalyzedResult:
         return self.result.measurement
 
     @property
-    def time(self) -> Estimate | None:
-        """Seconds per call, with what flags and processes make of its interval; None without a measurement."""
-        return time_of(self.result)
-
-    @property
     def median_s(self) -> float | None:
         """Median seconds per call; None without a measurement."""
         return self.measurement.median_s if self.measurement else None
@@ -313,6 +310,10 @@ class AnalyzedResult:
         """The names of its `flags`; and that its rounds say another speedup than the medians, where they do."""
         names = tuple(flag.name for flag in self.flags)
         return (*names, *(("rounds_disagree",) if self.speedup and self.speedup.by_round else ()))
+
+    def share_of(self, amount: float, most: float) -> Estimate | None:
+        """Return what fraction of a rate of `most` per second it reached, with `amount` a call; None without a time."""
+        return self.time.inverse(amount / most, "fraction") if self.time and amount else None
 
     def flag(self, name: FlagName) -> Flag | None:
         """Return the flag called `name`; None when the result does not carry it."""

@@ -12,3 +12,12 @@ def test_a_headline_without_further_sentences_is_followed_by_one_empty_line(caps
     assert (before, after) == ("", "")
     assert headline.startswith("At 100 × 100 × 100, torch in fp32 takes")
     assert why == "What limits torch in fp32 at 100 × 100 × 100:"
+
+
+def test_what_the_machine_does_to_all_times_is_one_line(capsys):
+    flags = [Flag("drifted", "slow in half of the rounds", 0.2)]
+    print_summary(analyzed(*(ok(size=size, flags=flags) for size in (10, 20, 30))))
+
+    told = capsys.readouterr().out
+    assert told.count("This machine is shared: times vary by about 20.0 % from run to run.") == 1
+    assert "slow in half" not in told

@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.model import Flag
 from gpuexplore.ui.run.table import shown_row
 from tests.analysis.made import ok
 
@@ -44,3 +46,21 @@ def test_a_speedup_that_the_rounds_say_otherwise_is_marked():
     assert shown["Flags"] == ["rounds disagree"]
     assert shown["Remarks"] == "rounds_disagree: by the rounds the speedup is 3.00×"
     assert row_of(baseline, replace(this, measurement=ok(3e-3, count=21).measurement))["Flags"] == []
+
+
+def machines_page(analysis):
+    """Show the notes on the machine."""
+    from gpuexplore.ui.run.results import show_machines
+
+    show_machines(analysis)
+
+
+def test_what_the_machine_does_to_all_times_is_said_once_with_its_evidence_on_demand():
+    flags = [Flag("drifted", "slow in half of the rounds", 0.2)]
+    analysis = analyze([ok(size=size, flags=flags) for size in (10, 20, 30)])
+    app = AppTest.from_function(machines_page, args=(analysis,)).run()
+
+    (told,) = app.expander
+    assert told.label == "This machine is shared: times vary by about 20.0 % from run to run."
+    assert "3 of 3 measurements ran on cores that were slower for a while" in told.markdown[0].value
+    assert shown_row(analysis.results[0])["Flags"] == []

@@ -4,7 +4,7 @@ from gpuexplore.analysis.diagnosis.rivals import faster_in_group, share_said
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofline.bound import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.verdict import compare, rate_of
+from gpuexplore.analysis.verdict import compare
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.model import Peak
@@ -20,7 +20,7 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     peak, share, environment = analyzed.default_peak, analyzed.default_mfu, analyzed.result.environment
     if environment is None or peak is None or share is None or not _is_large_product(analyzed, peak):
         return None
-    reached = rate_of(analyzed.result, analyzed.flop_count / peak.flop_per_s, "fraction")
+    reached = analyzed.share_of(analyzed.flop_count, peak.flop_per_s)
     if environment.device.kind != CPU or compare(reached, SLOW_BELOW).told != "below":
         return None  # a library whose threads wait for others is not to blame
     library = load_backend(analyzed.implementation.backend)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gpuexplore.analysis.diagnosis.rivals import WORTH_A_SENTENCE, in_other_dtypes
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.utilization.utilization import arithmetic_of
-from gpuexplore.analysis.verdict import Estimate, compare, rate_of
+from gpuexplore.analysis.verdict import Estimate, compare
 from gpuexplore.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.model import Device, Result
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
@@ -62,8 +62,8 @@ def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
     """Return whether surely neither the cost of a call nor a limit that it comes close to explains its time."""
     peak, serving = analyzed.limits.peak, analyzed.limits.serving
     shares = (
-        rate_of(analyzed.result, analyzed.flop_count / peak.flop_per_s, "fraction") if peak else None,
-        rate_of(analyzed.result, analyzed.byte_count / serving.bytes_per_s, "fraction") if serving else None,
+        analyzed.share_of(analyzed.flop_count, peak.flop_per_s) if peak else None,
+        analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None,
     )
     known = [share for share in shares if share]
     far = all(compare(share, CLOSE_TO_A_LIMIT).told == "below" for share in known)

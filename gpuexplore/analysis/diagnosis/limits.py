@@ -14,7 +14,7 @@ from gpuexplore.analysis.roofline.bound import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import has_nominal_flops
 from gpuexplore.analysis.utilization.utilization import arithmetic_of
-from gpuexplore.analysis.verdict import Estimate, Words, compare, rate_of
+from gpuexplore.analysis.verdict import Estimate, Words, compare
 from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 from gpuexplore.units import (
     format_bytes_per_s,
@@ -130,13 +130,13 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
 def compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     """Return the fraction of the peak that its implementation can reach; None where one of both is unknown."""
     peak = analyzed.limits.peak
-    return rate_of(analyzed.result, analyzed.flop_count / peak.flop_per_s, "fraction") if peak else None
+    return analyzed.share_of(analyzed.flop_count, peak.flop_per_s) if peak else None
 
 
 def serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
     """Return the fraction of what memory, or the cache that holds its data, can deliver to its implementation."""
     serving = analyzed.limits.serving
-    return rate_of(analyzed.result, analyzed.byte_count / serving.bytes_per_s, "fraction") if serving else None
+    return analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None
 
 
 def _unexplained(analyzed: AnalyzedResult, fraction: Estimate) -> bool:

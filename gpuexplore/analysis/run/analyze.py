@@ -25,6 +25,7 @@ from gpuexplore.analysis.utilization.utilization import (
     device_of,
     mfu,
 )
+from gpuexplore.analysis.verdict import time_of
 from gpuexplore.model import Case, Origin, Result
 
 K = TypeVar("K")
@@ -48,14 +49,14 @@ def analyze(
     """
     comparison = replace(comparison, baseline=comparison.baseline or _default_baseline(results))
     context = with_measured_ceilings(context, results)
-    own = _analyzed(results, comparison, context)
+    machines = machine_notes(results, context.origin)
+    own = _analyzed(results, comparison, context, machines=machines)
     beside = _analyzed(context.beside, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
     measured = [analyzed for analyzed in own if is_plausible(analyzed.result)]
     shapes = shapes_by_work([analyzed.result for analyzed in measured])
     largest = shapes[-1] if shapes else None
     there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)
     ties = tuple(analyzed for analyzed in there if analyzed is there[0] or is_tie(analyzed.result, there[0].result))
-    machines = machine_notes(results, context.origin)
     found = RunAnalysis(own, beside, comparison, context, largest, tuple(there), ties, machines)
     return replace(found, summary=summarize(found, running=running))
 
@@ -88,12 +89,23 @@ class _Shared:
 
 
 def _analyzed(
-    results: Sequence[Result], comparison: Comparison, context: Context, *, elsewhere: Sequence[Result] = ()
+    results: Sequence[Result],
+    comparison: Comparison,
+    context: Context,
+    *,
+    elsewhere: Sequence[Result] = (),
+    machines: Sequence[MachineNote] = (),
 ) -> tuple[AnalyzedResult, ...]:
     ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
-    machines = {note.device: note for note in machine_notes(results, context.origin)}
-    groups, places = _grouped(results, _group), _grouped(results, _anywhere)
-    shared = _Shared(comparison, context, _device_labels(results, context.origin), groups, places, ratios, machines)
+    shared = _Shared(
+        comparison,
+        context,
+        _device_labels(results, context.origin),
+        groups=_grouped(results, _group),
+        places=_grouped(results, _anywhere),
+        speedups=ratios,
+        machines={note.device: note for note in machines},
+    )
     return tuple(_one(result, shared) for result in results)
 
 
@@ -126,6 +138,7 @@ def _one(result: Result, shared: _Shared) -> AnalyzedResult:
         cache_resident_reason=cache_resident_reason(result),
         bound=bound_of(result, limits),
         speedup=shared.speedups.get(result.case),
+        time=time_of(result),
         siblings=shared.groups[_group(result.case)],
         elsewhere=tuple(
             other for other in shared.places[_anywhere(result.case)] if other.case.device != result.case.device

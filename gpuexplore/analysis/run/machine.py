@@ -73,7 +73,7 @@ def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: f
 
 def _usual(results: Sequence[Result]) -> dict[FlagName, float | None]:
     """Return the usual size of each flag that most results carry."""
-    counts = Counter(flag.name for result in results for flag in result.flags if flag.name in WHY)
+    counts = Counter(name for result in results for name in {flag.name for flag in result.flags} if name in WHY)
     common = [name for name, count in counts.items() if len(results) >= FEWEST and count > MOST * len(results)]
     sizes = {name: [flag.size for result in results for flag in result.flags if flag.name == name] for name in common}
     return {name: _median([size for size in found if size is not None]) for name, found in sizes.items()}

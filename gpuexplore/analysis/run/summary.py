@@ -6,6 +6,7 @@ from gpuexplore.analysis.run.summary_rules import RULES, not_believed, undecided
 from gpuexplore.analysis.speedup import TIE_WITHIN
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.rates import has_nominal_flops, shape_label
+from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 
@@ -29,11 +30,19 @@ def _leaders(analysis: RunAnalysis) -> str:
     """Return who is the fastest, or who cannot be separated from the fastest, and within which factor."""
     names = [analyzed.label for analyzed in analysis.ties]
     if len(names) == 1:
-        claim = "has the smallest median:" if undecided(analysis) else "is the fastest:"
-        return f"{names[0]} {claim if len(analysis.at_largest_shape) > 1 else 'takes'}"
+        return f"{names[0]} {_claim(analysis) if len(analysis.at_largest_shape) > 1 else 'takes'}"
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
     who = f"all {len(names)} results" if len(names) == len(analysis.at_largest_shape) > 2 else listed
     return f"{who} cannot be separated statistically (within {format_percent(TIE_WITHIN - 1)}):"
+
+
+def _claim(analysis: RunAnalysis) -> str:
+    """Return what can be said of the fastest of several: how sure it is that all others are slower."""
+    if undecided(analysis) or analysis.fastest is None:
+        return "has the smallest median:"
+    ratios = [ratio_of(other.result, analysis.fastest.result) for other in analysis.at_largest_shape[1:]]
+    is_sure = all(compare(ratio, 1.0).certainty == "almost certainly" for ratio in ratios)
+    return "is the fastest:" if is_sure else "is very likely the fastest:"
 
 
 def _achieved(analyzed: AnalyzedResult) -> str:

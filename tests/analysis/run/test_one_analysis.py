@@ -135,7 +135,7 @@ def expected_words(analyzed):
         "faster": f"{format_ratio(speedup.ratio)} over {speedup.baseline}" if speedup else "no baseline",
         "bound": analyzed.bound or "unknown",
         "diagnosis": ", ".join(diagnosis.kind.replace("_", " ") for diagnosis in analyzed.diagnoses) or "none",
-        "flags": ", ".join(flag.name for flag in analyzed.result.flags) or "none",
+        "flags": ", ".join(flag.name for flag in analyzed.flags) or "none",
     }
     if analyzed.mfu is not None and not analyzed.above_peak:
         label = PEAK_SOURCES[analyzed.peak.kind].label
@@ -153,7 +153,7 @@ def assert_tables_agree(analysis, flat):
         assert page["Speedup"] == row["speedup"]
         assert page["MFU"] == row["mfu"]
         assert page["Bound"] == row["bound"]
-        assert page["Flags"] == [flag.name for flag in analyzed.result.flags]
+        assert page["Flags"] == [flag.name for flag in analyzed.flags]
         assert line[5] == (UNKNOWN if row["speedup"] is None else format_ratio(row["speedup"]))
         assert line[7:9] == (format_percent(row["mfu"]), row["bound"] or UNKNOWN)
     fastest = analysis.fastest

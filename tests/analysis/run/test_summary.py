@@ -28,6 +28,11 @@ def test_headline_names_the_fastest_at_the_largest_size_with_time_rate_and_peak(
     )
 
 
+def test_a_fastest_that_is_barely_told_is_very_likely_one():
+    pair = [ok(1e-3, spread=0.1, dtype="bf16"), ok(1.15e-3, spread=0.1)]
+    assert "torch in bf16 is very likely the fastest:" in summary(*pair).headline
+
+
 def test_a_single_result_is_not_called_the_fastest():
     assert summary(ok(1e-5)).headline.startswith("At 100 × 100 × 100, torch in fp32 takes 10.0 µs")
 
