@@ -17,15 +17,10 @@ LARGEST = log(3.0)
 LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15
 
 
-def _taken(share: float) -> float:
-    """Return how much longer it takes, in natural logarithms, when others have this share of the CPU."""
-    return -log(max(1 - share, 0.01))
-
-
 # from the size of a flag to the half width of what it adds, in natural logarithms
 WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
     {
-        "contended": _taken,  # a share of the CPU
+        "contended": log1p,  # share of the CPU that others had: twice as long beside one that takes all of it
         "drifted": log1p,  # by how much longer rounds on slow cores take, times their share
         "throttled": log1p,  # by how much longer at this clock than at the full one
         "noisy": lambda share: log1p(share / 2),  # of the interquartile range: half of it on each side

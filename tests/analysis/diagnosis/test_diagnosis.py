@@ -291,7 +291,7 @@ SPEAKS = {
     ],
     "contended": [
         (ok(flags=[Flag("contended", "2 other processes")]), "a call takes 769 µs to 1.30 ms."),
-        (added(4.2e-4, flags=[Flag("contended", "40 %", 0.05)]), "a call takes 399 µs to 442 µs."),
+        (added(4.2e-4, flags=[Flag("contended", "40 %", 0.05)]), "a call takes 400 µs to 441 µs."),
         (of_gpu("t4", flags=[Flag("contended", "1 other process used cuda:0")]), "overlapped with other work"),
     ],
     "drifted": [

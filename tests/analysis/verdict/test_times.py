@@ -23,8 +23,9 @@ def measured(result, **about):
     [
         (Flag("drifted", "x"), UNSIZED),
         (Flag("drifted", "x", 0.5), log(1.5)),
-        (Flag("contended", "x", 0.5), log(2)),
-        (Flag("contended", "x", 1.0), log(3)),
+        (Flag("contended", "x", 0.5), log(1.5)),
+        (Flag("contended", "x", 1.0), log(2)),
+        (Flag("drifted", "x", 5.0), log(3)),
         (Flag("noisy", "x", 0.2), log(1.1)),
         (Flag("throttled", "x", 0.25), log(1.25)),
         (Flag("launch_bound", "x"), 0),
