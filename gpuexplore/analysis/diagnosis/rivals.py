@@ -15,10 +15,13 @@ SURELY_KNOWN = 1.1  # ends of an interval that are nearer to each other are told
 
 
 def share_said(share: Estimate | None) -> str:
-    """Return a fraction, or the interval it lies in where that is wide."""
+    """Return a value, or the interval it lies in where that is wide; of a fraction no more than the whole."""
     if share is None or share.low is None or share.high is None:
         return share.range if share else "an unknown share"
-    return share.words(share.value) if share.high <= SURELY_KNOWN * share.low else share.range
+    if share.high <= SURELY_KNOWN * share.low:
+        return share.words(share.value)
+    most = max(1.0, share.value) if share.unit == "fraction" else share.high
+    return replace(share, high=min(share.high, most)).range
 
 
 def faster_in_group(analyzed: AnalyzedResult) -> tuple[str, Result] | None:
