@@ -17,10 +17,15 @@ STEADY_S = (1.0,) * 10
 QUIET = (CpuLoss(1.0, 0.0),)
 
 
-def flags(
+def flags(**about):
+    """Return the evidence of each flag by its name."""
+    return {flag.name: flag.evidence for flag in raised(**about)}
+
+
+def raised(
     *, device=CPU, samples_s=STEADY_S, dtype="fp32", implementation="torch", overhead_s=None, losses=QUIET, **about
 ):
-    """Return the evidence of each flag by its name."""
+    """Return each flag of a measurement."""
     options, looks, is_restless = about.pop("options", {}), about.pop("looks", ()), about.pop("is_restless", False)
     one = case(implementation, operation="matmul", shape=SHAPE, dtype=dtype, device=device.id, **options)
     measured = Measured(
@@ -32,7 +37,25 @@ def flags(
         looks=looks,
         is_restless=is_restless,
     )
-    return {flag.name: flag.evidence for flag in find_flags(measured, OPERATIONS["matmul"], DTYPES[dtype])}
+    return find_flags(measured, OPERATIONS["matmul"], DTYPES[dtype])
+
+
+@pytest.mark.parametrize(
+    ("about", "sizes"),
+    [
+        ({"samples_s": (0.8, 0.8, 1.0, 1.2, 1.2)}, {"noisy": 0.4}),
+        ({"losses": (CpuLoss(1.0, 0.25), CpuLoss(1.0, 0.5))}, {"contended": 0.5}),
+        ({"losses": (CpuLoss(1.0, 0.0, waited_share=0.3),)}, {"contended": 0.3}),
+        ({"looks": (Look(0.5),) * 5 + (Look(1.0),) * 5}, {"drifted": 0.5}),
+        ({"is_restless": True}, {"contended": None}),
+        (
+            {"before": Telemetry(probe_flop_per_s=1e9), "after": Telemetry(probe_flop_per_s=2e9)},
+            {"drifted": 1.0},
+        ),
+    ],
+)
+def test_a_flag_has_the_size_of_what_it_is_evidence_of(about, sizes):
+    assert {flag.name: flag.size for flag in raised(**about) if flag.name != "warm"} == pytest.approx(sizes)
 
 
 def with_peak(flop_per_s, kind="datasheet", device=CPU):
