@@ -14,7 +14,7 @@ Clock = Callable[[], int]  # nanoseconds, monotonic
 
 # perf_counter_ns costs about 50 ns, so 20 µs would do for the clock; longer, because a median of single calls can
 # miss the slow ones of a skewed distribution, and because a sample is to be what a loop sees
-MIN_BATCH_S = 1e-3
+MIN_BATCH_S = 250e-6
 SPIN_HZ = 2e9  # cycles of a GPU: about what they run at; how long exactly the self-test finds out
 
 

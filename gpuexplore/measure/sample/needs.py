@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import inf, log
 
-from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES, Sampling
+from gpuexplore.measure.sample.timing import Sampling
 from gpuexplore.statistics import interval_of_few, median
 
-ENOUGH_ROUNDS = -(-MIN_SAMPLES // ROUND_SAMPLES)  # that every case gets, before any gets more
+ENOUGH_ROUNDS = 3  # that every case gets, before any gets more
 SLOW_CALLS = 3  # that are timed, after the first one
 NARROW = 0.03  # half width of the interval over the median: far less than processes differ by
 OF_RATIOS = 0.04  # natural logarithm: so far a ratio differs from process to process

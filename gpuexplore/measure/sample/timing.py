@@ -5,7 +5,8 @@ order, until each has settled: the 95 % interval of its median is within 1 % of 
 budget is spent. Every sample of a round that counts is kept.
 
 A sample is what a caller in a loop would see. So a round begins with untimed calls, until a pause before it does not
-show any more, and is long: four samples of a millisecond each. What else is looked at lies between the rounds.
+show any more, and is long: 24 samples of a quarter of a millisecond, so
+that what takes a core for 4 ms, as schedulers do, hits few of them. What else is looked at lies between the rounds.
 
 A round that web servers of this host disturbed, by the CPU time they used and not by what its samples say, is taken
 once more; the less disturbed take counts.
@@ -28,7 +29,7 @@ from gpuexplore.statistics import median, median_interval
 WARM_UP_S = 5e-3
 WARM_UP_CALLS = 2
 WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
-ROUND_SAMPLES = 4  # samples of one implementation before it is another's turn
+ROUND_SAMPLES = 24  # samples of one implementation before it is another's turn
 FEW_SAMPLES = 2  # where each takes long
 LONG_CALL_S = 5e-3
 MIN_SAMPLES = 10
