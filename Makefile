@@ -31,7 +31,7 @@ check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one r
 
 test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of faults: on WORKERS processes, then those that measure, one by one
 	@sh scripts/servers.sh
-	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx"
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not turns"
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
 		$(BIN)/pytest -q -m "slow or browser or gpu"
 

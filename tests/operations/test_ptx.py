@@ -28,8 +28,8 @@ from gpuexplore.operations.kernel_targets import (
 from gpuexplore.operations.matmul import numba_cuda_best
 from gpuexplore.serialization import decode
 from scripts import kernel_sources
-from scripts.compiled_kernels import elsewhere, facts, kernels, key
 from scripts.compiled_kernels import differences as differing
+from scripts.compiled_kernels import elsewhere, facts, kernels, key
 from scripts.kernel_sources import PACKAGE, digest, toolchain
 from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for
 from tests.operations.changed import RECORD, is_changed
