@@ -32,7 +32,7 @@ from scripts.compiled_kernels import differences as differing
 from scripts.compiled_kernels import elsewhere, facts, kernels, key
 from scripts.kernel_sources import PACKAGE, digest, toolchain
 from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for
-from tests.operations.changed import RECORD, is_changed
+from tests.operations.changed import RECORD, is_changed, unless_changed
 from tests.operations.shapes import simulated_shapes
 
 MATMUL, CONV2D = OPERATIONS["matmul"], OPERATIONS["conv2d"]
@@ -41,6 +41,7 @@ BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps
 USUAL = ("fp32", "tf32")
 SAMPLE = ("matmul/numba-cuda-vector/fp32", "matmul/numba-cuda-tensorcore/fp16", "softmax/numba-cuda/fp32")  # always
 CHECKED = (("8.0", "12.0"), ("9.0", "7.5"))  # of those that are recorded, each kernel in one of these pairs in turns
+OTHERWISE = "matmul/numba-cuda-tensorcore"  # which toolkit 13.0 compiles otherwise
 SUMS_IN_MEMORY = ("10.0", "12.0")  # where toolkit 13.0 put the sums of a former kernel
 SPILLED = {("batched_matmul/numba-cuda/tf32", capability) for capability in ("10.0", "10.3", "11.0")}  # 96 bytes
 INSTRUCTIONS = {
@@ -294,18 +295,28 @@ def differences(recorded, found):
     ]
 
 
-@pytest.mark.slow
-def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository):
+def test_other_toolkit_that_make_installs_is_the_recorded_one(repository):
+    pinned = dict(re.findall(r"(nvidia-[\w-]+)==([\d.]+)", (repository / "Makefile").read_text(encoding="utf-8")))
+    (recorded,) = RECORD["others"]
+
+    assert pinned
+    assert {name: pinned.get(name) for name in ("nvidia-nvvm", "nvidia-nvjitlink")} == {
+        name: recorded["toolchain"][name] for name in ("nvidia-nvvm", "nvidia-nvjitlink")
+    }, AGAIN
+
+
+@pytest.mark.parametrize("name", [pytest.param(OTHERWISE, marks=unless_changed(*OTHERWISE.split("/")))])
+def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository, name):
     python = repository / ".venv" / "cuda130" / "bin" / "python"
     if not python.exists():
         pytest.skip("make installs it: .venv/cuda130")
     (recorded,) = RECORD["others"]
 
-    found = elsewhere(str(python), "--only", "matmul/numba-cuda-tensorcore", "--targets", *SUMS_IN_MEMORY)
+    found = elsewhere(str(python), "--only", name, "--targets", *SUMS_IN_MEMORY)
 
     assert found["toolkit"] == recorded["toolkit"] == "13.0"
     assert {name: tuple(made) for name, made in found["kernels"].items()} == {
-        f"matmul/numba-cuda-tensorcore/{dtype}": SUMS_IN_MEMORY for dtype in ("tf32", "bf16", "fp16")
+        f"{name}/{dtype}": SUMS_IN_MEMORY for dtype in ("tf32", "bf16", "fp16")
     }
     assert [name for name, made in found["kernels"].items() if any(each["local_bytes"] for each in made.values())] == []
     if RECORD["toolchain"] == toolchain():
