@@ -31,7 +31,7 @@ check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one r
 
 test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of faults: on WORKERS processes, then those that measure, one by one
 	@sh scripts/servers.sh
-	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx"
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not turns"
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
 		$(BIN)/pytest -q -m "slow or browser or gpu"
 
@@ -39,7 +39,7 @@ faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web serve
 	@sh scripts/servers.sh
 	$(BIN)/pytest -q -m faults
 
-ptx: $(VENV)/.dev  ## run every CUDA kernel's PTX in the interpreter, at every shape and mutated; half an hour
+ptx: $(VENV)/.dev  ## compile every CUDA kernel, run its PTX in the interpreter, at every shape and mutated; half an hour
 	$(BIN)/pytest $(PARALLEL) -m "ptx"
 
 gpu: $(VENV)/.dev  ## on a machine with a GPU: the tests that need one, then the self-test, ten minutes, with a report to send
@@ -69,8 +69,9 @@ bench: $(VENV)/.dev  ## gpuexplore against its peers
 	$(BIN)/python -m benchmarks.kernels
 	$(BIN)/python -m benchmarks.prediction
 
-kernels: $(VENV)/.dev $(VENV)/.cuda130  ## compile every CUDA kernel and record its registers, spills and main loop
+kernels: $(VENV)/.dev $(VENV)/.cuda130  ## compile every CUDA kernel and record its registers, spills and main loop; then run what was recorded
 	$(BIN)/python -m scripts.compiled_kernels --other $(VENV)/cuda130/bin/python
+	$(BIN)/pytest $(PARALLEL) -m "ptx" tests/operations tests/kernels/test_cuda_compile.py
 
 docs: $(VENV)/.dev  ## write docs/support.md and the tables of docs/gpu.md again
 	$(BIN)/python -m scripts.support_matrix

@@ -1,8 +1,8 @@
 """Writes what the compiler makes of every CUDA kernel at its default block: registers, spills, main loop.
 
-Usage: python -m scripts.compiled_kernels, or make kernels. A test recompiles and says what differs, so that a change of
-a kernel that costs registers is seen without a GPU. `--other PYTHON` compiles everything once more by an interpreter
-with another CUDA toolkit, and keeps what differs beside it.
+Usage: python -m scripts.compiled_kernels, or make kernels. A test recompiles what was changed since, by the digest of
+its sources, and says what differs, so that a change of a kernel that costs registers is seen without a GPU. `--other
+PYTHON` compiles everything once more by an interpreter with another CUDA toolkit, and keeps what differs beside it.
 """
 
 import argparse
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import gpuexplore.operations
-from gpuexplore.backends import host
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.cuda_compile import toolkit_version
@@ -24,16 +23,11 @@ from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.operations.kernel_targets import capabilities_for, compile_for_each
+from scripts.kernel_sources import digest, toolchain
 
 FILE = Path(gpuexplore.operations.__file__).parent / "compiled.json"
-TOOLCHAIN = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "llvmlite")
 Facts = dict[str, dict[str, Any]]  # by compute capability
 Kernel = tuple[Operation, Implementation, DType]
-
-
-def toolchain() -> dict[str, str]:
-    """Return the versions of what compiles kernels here."""
-    return {name: host.version_of(name) or "not installed" for name in TOOLCHAIN}
 
 
 def kernels(only: str | None = None) -> list[Kernel]:
@@ -73,6 +67,15 @@ def facts(made: list[CompiledKernel]) -> Facts:
     }
 
 
+def sources() -> dict[str, str]:
+    """Return the digest of what each kernel is made from, by operation and implementation."""
+    rows = {
+        f"{operation.name}/{implementation.name}": (operation, implementation)
+        for operation, implementation, _ in kernels()
+    }
+    return {name: digest(*row) for name, row in rows.items()}
+
+
 def differences(kept: Mapping[str, Facts], found: Mapping[str, Facts]) -> dict[str, Facts]:
     """Return the facts in `found` that are others than in `kept`."""
     return {
@@ -104,7 +107,10 @@ def _text(record: Mapping[str, Any]) -> str:
     """Return JSON with a line for each kernel and compute capability, so that a change is a line of a diff."""
     lines = ["{"]
     for last, (name, value) in _marked(record):
-        if name == "kernels":
+        if name == "sources":
+            rows = [f"  {json.dumps(row)}: {json.dumps(made)}" for row, made in value.items()]
+            lines += ['"sources": {', ",\n".join(rows), "}" if last else "},"]
+        elif name == "kernels":
             lines += ['"kernels": {', *_kernel_lines(value), "}" if last else "},"]
         elif name == "others":
             lines += ['"others": [', ",\n".join(_text(other).strip() for other in value), "]" if last else "],"]
@@ -143,6 +149,7 @@ def main() -> None:
     if asked.prints:
         json.dump(record, sys.stdout)
         return
+    record["sources"] = sources()
     others = [elsewhere(asked.other)] if asked.other else []
     record["others"] = [{**other, "kernels": differences(record["kernels"], other["kernels"])} for other in others]
     FILE.write_text(_text(record), encoding="utf-8")

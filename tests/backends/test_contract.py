@@ -373,7 +373,7 @@ def test_avx512_kernel_is_advised_only_where_it_would_run_and_does_not(kernel, v
     assert ("OPENBLAS_CORETYPE=SkylakeX" in said) == advised
 
 
-@pytest.mark.slow  # loads Inductor
+@pytest.mark.long  # loads Inductor
 @pytest.mark.parametrize("module", ["compile_fx", "fx_passes.fuse_attention"])
 def test_torch_compile_is_not_told_to_allow_tf32_for_fp32(monkeypatch, module):
     """Inductor's own warning, as a GPU with TF32 gets it; pytest takes every warning for an error."""

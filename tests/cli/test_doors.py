@@ -205,7 +205,7 @@ def test_second_interrupt_ends_the_command_without_a_word(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
     heard = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     command = [
@@ -222,7 +222,7 @@ def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
         assert process.returncode in (EXIT_FAILED, -signal.SIGINT)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("missing", "words", "code", "told"),
     [

@@ -29,7 +29,7 @@ print(cache_directory())
     assert run(code, XDG_CACHE_HOME=str(tmp_path)).strip() == str(tmp_path / "gpuexplore")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_discovery_loads_no_compiler_and_no_cuda(tmp_path):
     code = """import sys
 from gpuexplore.devices import discover

@@ -224,7 +224,7 @@ def test_supervisor_logs_to_a_file_that_rotates(home):
     assert "Measuring on cpu" in log.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_client_is_light():
     told = "import sys, gpuexplore.jobs.client as _; print(sorted({'torch', 'numba'} & sys.modules.keys()))"
 

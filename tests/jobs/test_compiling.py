@@ -162,7 +162,7 @@ def test_a_file_that_was_cut_off_is_compiled_again(asked):
     assert len(asked) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_process_compiles_a_real_kernel_and_says_what_it_cannot():
     new, old = compiled_kernels([TARGET, OLD])
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.model import Options, Result, Status
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

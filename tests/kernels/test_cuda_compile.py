@@ -16,6 +16,7 @@ from numba.cuda import codegen, dispatcher
 from gpuexplore.kernels.cuda_compile import array_type
 from gpuexplore.kernels.cuda_kernel import _compiled
 from gpuexplore.operations.kernel_targets import compile_for, kernel_of
+from tests.operations.changed import unless_changed
 
 MATMUL = OPERATIONS["matmul"]
 
@@ -44,7 +45,9 @@ def without_names(ptx):
     ("name", "dtype", "capability"),
     [
         ("numba-cuda-vector", "fp32", "8.0"),
-        ("numba-cuda-tensorcore", "bf16", "9.0"),  # takes half a minute
+        pytest.param(
+            *("numba-cuda-tensorcore", "bf16", "9.0"), marks=unless_changed("matmul", "numba-cuda-tensorcore")
+        ),  # takes half a minute
         ("numba-cuda-vector", "fp32", "9.0"),
         ("numba-cuda-vector", "fp32", "12.0"),
     ],

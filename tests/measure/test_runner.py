@@ -22,6 +22,8 @@ from gpuexplore.units import format_seconds
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, FakeClock
 
+pytestmark = pytest.mark.long
+
 CALL_NS = 100_000
 SMALL = Shape.of(n=257)
 

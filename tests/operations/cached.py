@@ -1,7 +1,11 @@
-"""Runs every CPU kernel of ours once in fp32 and prints what Numba compiled and what it found on disk, as JSON."""
+"""Runs CPU kernels of ours once in fp32 and prints what Numba compiled and what it found on disk, as JSON.
+
+Usage: python -m tests.operations.cached [OPERATION ...], by default all.
+"""
 
 import gc
 import json
+import sys
 
 from gpuexplore.devices.cpu import cpu_device
 from gpuexplore.dtypes import DTYPES
@@ -14,7 +18,7 @@ from tests.operations.shapes import awkward_shapes
 
 def main():
     device, dtype = cpu_device(), DTYPES["fp32"]
-    for operation in OPERATIONS.values():
+    for operation in map(OPERATIONS.get, sys.argv[1:] or OPERATIONS):
         for implementation in operation.implementations:
             if implementation.backend == "numba_cpu":
                 shape = awkward_shapes(operation)[-1]

@@ -36,20 +36,44 @@ def combinations(*, here, optional=(False, True)):
     ]
 
 
-def expect_agreement(operation, implementation, dtype, shapes):
+def expect_agreement(operation, implementations, dtype, shapes):
+    """All implementations compute from the same numbers, and are compared with one reference."""
+    wrong = []
     for shape in shapes:
-        case = Case(operation.name, shape, dtype.name, implementation.name, "cpu", Options(threads=2))
-        group = open_group([case], CPU, Timekeeper(FakeClock(), lambda: None))
-        candidate = build_candidate(case, operation, CPU, inputs=group.checked_reference.inputs, clock=group.time.clock)
-        candidate.poison()
-        candidate.run()
+        cases = [
+            Case(operation.name, shape, dtype.name, each.name, "cpu", Options(threads=2)) for each in implementations
+        ]
+        group = open_group(cases, CPU, Timekeeper(FakeClock(), lambda: None))
+        wrong += [f"{case.implementation} at {shape}" for case in cases if not is_right(case, operation, group)]
+    assert wrong == []
 
-        assert checked(candidate, group, group.checked_reference).within, shape
+
+def is_right(case, operation, group):
+    """Return whether one run of a case writes what the reference of its group expects."""
+    inputs = group.checked_reference.inputs
+    candidate = build_candidate(case, operation, CPU, inputs=inputs, clock=group.time.clock)
+    candidate.poison()
+    candidate.run()
+    return checked(candidate, group, group.checked_reference).within
 
 
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), combinations(here=True, optional=[False]))
-def test_implementation_agrees_with_the_reference_at_awkward_sizes(operation, implementation, dtype):
-    expect_agreement(operation, implementation, dtype, awkward_shapes(operation))
+def by_operation_and_dtype(combinations):
+    """Return operation, dtype and the implementations that run there, one row for those that share a reference."""
+    rows = {}
+    for operation, implementation, dtype in (combination.values for combination in combinations):
+        rows.setdefault((operation.name, dtype.name), []).append(implementation)
+    return [
+        pytest.param(OPERATIONS[operation], DTYPES[dtype], implementations, id=f"{operation}-{dtype}")
+        for (operation, dtype), implementations in rows.items()
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("operation", "dtype", "implementations"), by_operation_and_dtype(combinations(here=True, optional=[False]))
+)
+def test_implementations_agree_with_the_reference_at_awkward_sizes(operation, dtype, implementations):
+    expect_agreement(operation, implementations, dtype, awkward_shapes(operation))
 
 
 COMPILED = [
@@ -62,7 +86,7 @@ COMPILED = [
 def test_compiled_implementation_agrees_with_the_reference(monkeypatch, repository, operation, implementation, dtype):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(repository / ".pytest_cache" / "inductor"))
 
-    expect_agreement(operation, implementation, dtype, awkward_shapes(operation)[-1:])
+    expect_agreement(operation, [implementation], dtype, awkward_shapes(operation)[-1:])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
-"""Every CUDA kernel compiles for every generation of GPU in use, without one, as well as recorded, and is right."""
+"""Every CUDA kernel compiles for every generation of GPU in use, without one, as well as recorded, and is right.
 
-import json
+`make test` compiles a sample and whatever is made from other sources, or by another compiler, than compiled.json tells;
+`make kernels`, which writes it, and `make ptx` compile them all.
+"""
+
 import re
+import shutil
 
 import pytest
 
@@ -23,17 +27,21 @@ from gpuexplore.operations.kernel_targets import (
 )
 from gpuexplore.operations.matmul import numba_cuda_best
 from gpuexplore.serialization import decode
-from scripts.compiled_kernels import FILE, elsewhere, facts, kernels, key, toolchain
+from scripts import kernel_sources
 from scripts.compiled_kernels import differences as differing
+from scripts.compiled_kernels import elsewhere, facts, kernels, key
+from scripts.kernel_sources import PACKAGE, digest, toolchain
 from tests.kernels.ptx.launches import EXECUTED, is_right, launched, lengths_for
+from tests.operations.changed import RECORD, is_changed, unless_changed
 from tests.operations.shapes import simulated_shapes
 
 MATMUL, CONV2D = OPERATIONS["matmul"], OPERATIONS["conv2d"]
-RECORD = json.loads(FILE.read_text(encoding="utf-8"))
 AGAIN = "compiled.json does not tell of the kernels as they are: run make kernels, and look at what changed"
 BEST = MATMUL.implementation_named("numba-cuda")  # made of other steps
 USUAL = ("fp32", "tf32")
+SAMPLE = ("matmul/numba-cuda-vector/fp32", "matmul/numba-cuda-tensorcore/fp16", "softmax/numba-cuda/fp32")  # always
 CHECKED = (("8.0", "12.0"), ("9.0", "7.5"))  # of those that are recorded, each kernel in one of these pairs in turns
+OTHERWISE = "matmul/numba-cuda-tensorcore"  # which toolkit 13.0 compiles otherwise
 SUMS_IN_MEMORY = ("10.0", "12.0")  # where toolkit 13.0 put the sums of a former kernel
 SPILLED = {("batched_matmul/numba-cuda/tf32", capability) for capability in ("10.0", "10.3", "11.0")}  # 96 bytes
 INSTRUCTIONS = {
@@ -82,8 +90,13 @@ def with_source(kernel):
     return SOURCES.setdefault((step, dtype, *axes), kernel)
 
 
-def is_always_compiled(kernel):
-    """Return whether `make test` compiles it: one in fp32 or tf32, and the others in turns; `make ptx` compiles all."""
+def is_compiled_here(kernel):
+    """Return whether `make test` compiles it: a changed one, in some dtypes; `make ptx` and `make kernels` do all."""
+    return key(*kernel) in SAMPLE or (is_changed(*kernel[:2]) and is_one_of_the_chosen_dtypes(kernel))
+
+
+def is_one_of_the_chosen_dtypes(kernel):
+    """Return whether it is in fp32 or tf32, or in the other dtype whose turn it is."""
     operation, implementation, dtype = kernel
     if dtype.name in USUAL:
         return True
@@ -96,16 +109,62 @@ def is_always_compiled(kernel):
 SOURCES = {}
 COMPILED = [kernel for kernel in kernels() if with_source(kernel) == kernel]
 IN_TURNS = [
-    pytest.param(kernel, id=key(*kernel), marks=[] if is_always_compiled(kernel) else pytest.mark.ptx)
+    pytest.param(kernel, id=key(*kernel), marks=[] if is_compiled_here(kernel) else pytest.mark.ptx)
     for kernel in COMPILED
 ]
 
 
-def test_every_kernel_is_compiled_in_every_test_and_every_dtype_in_many():
-    always = [kernel for kernel in COMPILED if is_always_compiled(kernel)]
+def test_every_changed_kernel_would_be_compiled_and_every_dtype_in_many(monkeypatch):
+    monkeypatch.setitem(RECORD, "sources", {})
+    always = [kernel for kernel in COMPILED if is_compiled_here(kernel)]
 
     assert {(row.name, step.name) for row, step, _ in always} == {(row.name, step.name) for row, step, _ in COMPILED}
     assert {dtype for *_, dtype in always} == {dtype for *_, dtype in COMPILED}
+
+
+def test_every_kernel_has_a_digest_in_the_record_and_others_than_its_neighbours():
+    rows = {f"{operation.name}/{implementation.name}" for operation, implementation, _ in kernels()}
+
+    assert set(RECORD["sources"]) == rows, AGAIN
+    assert len(set(RECORD["sources"].values())) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("changed", "others"),
+    [
+        ("operations/softmax/numba_cuda_row_per_block.py", set()),
+        ("operations/softmax/__init__.py", set()),
+        ("kernels/device_functions/held_rows.py", set()),  # what the kernel calls
+        ("kernels/intrinsics/warps.py", set()),
+        ("kernels/formats/numba_cuda.py", set()),
+        ("kernels/intrinsics/addresses.py", {"copy"}),  # what those call
+        ("dtypes.py", {"copy"}),
+        ("kernels/cuda_compile.py", {"copy"}),
+        ("kernels/ptx/machine.py", {"copy"}),  # what runs it
+        ("kernels/sass/mix.py", {"copy"}),
+    ],
+)
+def test_a_change_of_what_a_kernel_is_made_from_is_another_digest(tmp_path, changed, others):
+    package = shutil.copytree(
+        PACKAGE, tmp_path / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__")
+    )
+    softmax, copy = (OPERATIONS[name] for name in ("softmax", "copy"))
+    rows = {operation.name: (operation, operation.implementation_named("numba-cuda")) for operation in (softmax, copy)}
+    before = {name: digest(*row, package) for name, row in rows.items()}
+    path = package / changed
+    path.write_text(path.read_text(encoding="utf-8") + "\nA = 1\n", encoding="utf-8")
+
+    found = {name for name, row in rows.items() if digest(*row, package) != before[name]}
+
+    assert found == {"softmax"} | others
+
+
+def test_another_version_of_the_compiler_is_another_digest(monkeypatch):
+    row = (MATMUL, MATMUL.implementation_named("numba-cuda-naive"))
+    before = digest(*row)
+    monkeypatch.setattr(kernel_sources, "toolchain", lambda: toolchain() | {"nvidia-nvvm": "1.0"})
+
+    assert digest(*row) != before
 
 
 def test_kernel_of_the_same_source_is_recorded_alike():
@@ -205,7 +264,9 @@ def expect_what_its_sentence_says(kernel, made):
                 assert 0.7 <= mix.multiply_add_share <= 0.75
 
 
-@pytest.mark.parametrize("capability", EXECUTED)
+@pytest.mark.parametrize(
+    "capability", [pytest.param(capability, marks=unless_changed("attention")) for capability in EXECUTED]
+)
 def test_sentence_on_attention_tells_what_its_tensor_cores_do(capability):
     attention = OPERATIONS["attention"]
     kernel = attention.implementation_named("numba-cuda")
@@ -236,18 +297,28 @@ def differences(recorded, found):
     ]
 
 
-@pytest.mark.slow
-def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository):
+def test_other_toolkit_that_make_installs_is_the_recorded_one(repository):
+    pinned = dict(re.findall(r"(nvidia-[\w-]+)==([\d.]+)", (repository / "Makefile").read_text(encoding="utf-8")))
+    (recorded,) = RECORD["others"]
+
+    assert pinned
+    assert {name: pinned.get(name) for name in ("nvidia-nvvm", "nvidia-nvjitlink")} == {
+        name: recorded["toolchain"][name] for name in ("nvidia-nvvm", "nvidia-nvjitlink")
+    }, AGAIN
+
+
+@pytest.mark.parametrize("name", [pytest.param(OTHERWISE, marks=unless_changed(*OTHERWISE.split("/")))])
+def test_toolkit_that_torch_brings_makes_what_is_recorded_of_it(repository, name):
     python = repository / ".venv" / "cuda130" / "bin" / "python"
     if not python.exists():
         pytest.skip("make installs it: .venv/cuda130")
     (recorded,) = RECORD["others"]
 
-    found = elsewhere(str(python), "--only", "matmul/numba-cuda-tensorcore", "--targets", *SUMS_IN_MEMORY)
+    found = elsewhere(str(python), "--only", name, "--targets", *SUMS_IN_MEMORY)
 
     assert found["toolkit"] == recorded["toolkit"] == "13.0"
     assert {name: tuple(made) for name, made in found["kernels"].items()} == {
-        f"matmul/numba-cuda-tensorcore/{dtype}": SUMS_IN_MEMORY for dtype in ("tf32", "bf16", "fp16")
+        f"{name}/{dtype}": SUMS_IN_MEMORY for dtype in ("tf32", "bf16", "fp16")
     }
     assert [name for name, made in found["kernels"].items() if any(each["local_bytes"] for each in made.values())] == []
     if RECORD["toolchain"] == toolchain():

@@ -14,6 +14,7 @@ from gpuexplore.operations.kernel_targets import capabilities_for
 from scripts.compiled_kernels import kernels
 from scripts.compiled_kernels import key as key_of
 from tests.kernels.ptx.launches import EXECUTED, found, is_asynchronous, is_right, launched, lengths_for
+from tests.operations.changed import unless_changed
 
 BEST = "matmul/numba-cuda/"  # made of other steps, which are run as themselves
 CASES = [
@@ -59,7 +60,7 @@ def test_kernel_is_right_in_every_other_block(subtests, key, block):
             assert is_right(report, accuracy), accuracy
 
 
-@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=unless_changed(name)) for name in ("softmax", "layer_norm")])
 @pytest.mark.parametrize("width", [1032, 4099])
 def test_threads_of_the_largest_block_hold_a_whole_vector_of_16_bits(name, width):
     report, accuracy = launched(f"{name}/numba-cuda/bf16", (2, width), block=(1024,))

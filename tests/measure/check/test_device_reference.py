@@ -26,6 +26,8 @@ from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import CPU, GPU, case
 from tests.measure.gpu_on_host import measured_there, peak_bytes
 
+pytestmark = pytest.mark.long
+
 MATMUL = OPERATIONS["matmul"]
 SHAPE = Shape.of(m=110, k=100, n=141)  # a last sum of 13 columns
 EACH_DTYPE = pytest.mark.parametrize("dtype", [DTYPES[name] for name in ("fp64", "fp32", "bf16", "fp16")])

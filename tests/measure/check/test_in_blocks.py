@@ -27,6 +27,8 @@ from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import case
 from tests.measure.gpu_on_host import measured_there, peak_bytes
 
+pytestmark = pytest.mark.long
+
 BY_AXES = {1: (Shape.of(n=4_001),), 2: (Shape.of(m=37, n=129), Shape.of(m=3, n=2500))}  # here a row is over a block
 BATCHED = (
     Shape.of(outer=5, inner=4, m=9, k=10, n=11, right=20),  # several a block
