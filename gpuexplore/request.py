@@ -25,7 +25,7 @@ MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An experiment as text; an empty field stands for the default.
+    """An experiment as text; an empty field stands for the default, a list of nothing (see `listed`) is refused.
 
     Attributes:
         operation: its name.
@@ -154,7 +154,12 @@ def from_query(query: Mapping[str, str]) -> Request:
 def fields_in(query: Mapping[str, str]) -> dict[str, str]:
     """Return the fields of a request that URL parameters name."""
     given = short_names(query)
-    return {name: given[short].strip() for name, short in SHORT_NAMES.items() if short in given}
+    return {name: listed(name, given[short].strip()) for name, short in SHORT_NAMES.items() if short in given}
+
+
+def listed(name: str, text: str) -> str:
+    """Return the text of a field that was given: of an empty list its separator, for no text stands for the default."""
+    return text if text.strip() else SEPARATORS.get(name, text)
 
 
 def short_names(query: Mapping[str, str]) -> dict[str, str]:
@@ -253,7 +258,7 @@ def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
     if request.shapes:
         texts = [word for word in request.shapes.split(";") if word.strip()]
         if not texts:
-            raise InvalidInput.of(f"shape of {operation.name}", request.shapes, _accepted_shapes(operation))
+            raise InvalidInput(f"no shape of {operation.name}: give at least one {_accepted_shapes(operation)}")
         if len(texts) > MOST_EXACT_SHAPES:
             raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
         shapes = [_shape(text, operation) for text in texts]

@@ -4,17 +4,17 @@ import argparse
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S
-from gpuexplore.request import Request
+from gpuexplore.request import Request, listed
 
 
 def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare sizes, dtypes, implementations, devices and conditions; values stay text."""
     add = parser.add_argument
-    add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
+    add("--size", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
     add("--dtype", default=Request().dtypes, metavar="LIST", help=f"{', '.join(DTYPES)} (default: %(default)s)")
-    add("--impl", default="", metavar="LIST", help="names that `list` prints (default: all that run here)")
-    add("--device", default="", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
+    add("--impl", metavar="LIST", help="names that `list` prints (default: all that run here)")
+    add("--device", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
     add(
         "--cache",
         default="",
@@ -37,11 +37,11 @@ def request_from(arguments: argparse.Namespace, operation: str) -> Request:
     """Return the request these arguments stand for."""
     return Request(
         operation=operation,
-        sizes=arguments.size,
-        shapes=";".join(arguments.shape),
+        sizes=_listed("sizes", arguments.size),
+        shapes=_listed("shapes", ";".join(arguments.shape) if arguments.shape else None),
         dtypes=arguments.dtype,
-        implementations=arguments.impl,
-        devices=arguments.device,
+        implementations=_listed("implementations", arguments.impl),
+        devices=_listed("devices", arguments.device),
         cache=arguments.cache,
         data=arguments.data,
         threads=arguments.threads,
@@ -49,3 +49,7 @@ def request_from(arguments: argparse.Namespace, operation: str) -> Request:
         block=arguments.block,
         repeat=arguments.repeat,
     )
+
+
+def _listed(name: str, text: str | None) -> str:
+    return "" if text is None else listed(name, text)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import gpuexplore
+from gpuexplore.analysis.run.estimate import check_threads
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
@@ -51,6 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     ids = [device.id for device in devices]
     names = tuple(dict.fromkeys(arguments.operations or OPERATIONS))
     experiments = [resolve(request_from(arguments, name), ids) for name in names]
+    check_threads(experiments[0], devices)
     wanted = {device for experiment in experiments for device in experiment.devices}
     used = [device for device in devices if device.id in wanted]
     _refuse_without_provenance(_provenance(arguments, experiments, used), _given_commit(arguments))

@@ -4,7 +4,7 @@ Seconds are bounds, not a prediction: no case takes less than its overhead, and 
 budget is spent. A first call that compiles can add seconds of its own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gpuexplore.analysis.utilization.rates import flop_count
@@ -66,12 +66,13 @@ def estimate(experiment: Experiment) -> CostEstimate:
     )
 
 
-def check_limits(experiment: Experiment, devices: Iterable[Device]) -> None:
+def check_limits(experiment: Experiment, devices: Sequence[Device]) -> None:
     """Return when `experiment` may be queued for these devices of this machine.
 
     Raises:
-        InvalidInput: too many cases, too long, or too large for a device's memory; names both figures.
+        InvalidInput: too many cases or threads, too long, or too large for a device's memory; names both figures.
     """
+    check_threads(experiment, devices)
     count = case_count(experiment)
     if count > MOST_CASES:
         raise InvalidInput(f"{count:,} cases are more than one run may have ({MOST_CASES:,}): ask for fewer sizes")
@@ -84,6 +85,20 @@ def check_limits(experiment: Experiment, devices: Iterable[Device]) -> None:
     for device in devices:
         if device.id in experiment.devices:
             _refuse_too_large(experiment, device)
+
+
+def check_threads(experiment: Experiment, devices: Iterable[Device]) -> None:
+    """Raise InvalidInput when more threads are asked for than the CPU beside a device has cores."""
+    hosts = {_host(device_id) for device_id in experiment.devices}
+    cpus = [device for device in devices if device.kind == "cpu" and _host(device.id) in hosts]
+    cores = min((device.cores for device in cpus if device.cores), default=None)
+    threads = experiment.options.threads
+    if cores and threads and threads > cores:
+        raise InvalidInput.of("threads", threads, f"1 to {cores}, the cores of this CPU")
+
+
+def _host(device_id: str) -> str:
+    return device_id.rpartition("/")[0]
 
 
 def case_count(experiment: Experiment) -> int:
