@@ -18,7 +18,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.request import Request, listed, resolve, split
+from gpuexplore.request import Request, first_dtypes, listed, resolve, split
 from gpuexplore.typed_text import check_text
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def run(
     for what, value, separator in (("sizes", sizes, ","), ("shapes", shapes, ";")):
         if value is not None:
             texts[what] = listed(what, _text(what, value, separator))
-    request = Request(operation=_name("operation", operation), **texts)
-    here = discover()
+    name, here = _name("operation", operation), discover()
+    request = Request(operation=name, **{"dtypes": first_dtypes(here, texts.get("devices", ""))} | texts)
     experiment = resolve(request, [device.id for device in here])
     check_limits(experiment, here)
     used = [device for device in here if device.id in experiment.devices]
