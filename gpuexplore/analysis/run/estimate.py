@@ -19,13 +19,14 @@ from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes, format_seconds
 
-START_S = 1.0  # of a process that is not there yet,
+START_S = 1.8  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it loads
-CEILING_S = 3.0  # the peaks of a CPU that was never measured
+CEILING_S = 8.0  # the peaks of a CPU that was never measured
 PREPARATION_S = 0.04  # inputs, checks and the first rounds of a small case
 CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
 REFERENCE_FLOP_PER_S = 2e10  # and FLOPs of a reference
 CALLS = 12  # of a case at least: first, warm-up, a round, checks
+BESIDE_S = 0.13  # of a case beside its budget: the last checks, and looks at the cores
 SLOW_CALLS = 4  # of one whose call takes long
 PROBE_S = 0.3  # until a case is known to take too long
 SPREAD = 1.5  # that estimates are off by, mostly
@@ -140,7 +141,7 @@ def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
         return PREPARATION_S + PROBE_S, 0.0  # it is skipped
     if call_s >= WAKING_CALL_S:
         return prepare_s + SLOW_CALLS * call_s * phases, case.options.budget_s
-    return prepare_s + CALLS * call_s * phases, case.options.budget_s * phases
+    return prepare_s + CALLS * call_s * phases, case.options.budget_s * phases + BESIDE_S
 
 
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:

@@ -11,7 +11,7 @@ HERE = replace(device(), native=("fp64", "fp32"))
 
 
 def test_own_results_count_before_recorded_ones_and_are_scaled_by_work():
-    found = CallTimes(HERE, [ok(1.0, size=1000), ok(2.0, size=2000)])
+    found = CallTimes(device(), [ok(1.0, size=1000), ok(2.0, size=2000)])
 
     assert found.call_s(case(size=2000)) == pytest.approx(2.0)
     assert 1.0 < found.call_s(case(size=1500)) < 2.0
