@@ -129,7 +129,13 @@ def _seconds_by_case(
         )
         for device_id in {case.device for case in cases}
     }
-    return {case: _seconds_of(case, times[case.device].call_s(case)) for case in cases}
+    simulated = {name for name, device in known.items() if device.is_simulated}
+    return {
+        case: (0.0, case.options.budget_s)
+        if case.device in simulated
+        else _seconds_of(case, times[case.device].call_s(case))
+        for case in cases
+    }
 
 
 def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
@@ -147,7 +153,8 @@ def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:
     """Return the seconds until workers are there, in which every library is loaded."""
     devices = {case.device for case in runnable}
-    start_s = START_S + sum(START_OF_S.values())
+    loads = any(name not in known or not known[name].is_simulated for name in devices)
+    start_s = START_S + (sum(START_OF_S.values()) if loads else 0.0)
     fresh = experiment.options.repeat
     starts = fresh * len({case.group for case in runnable}) if fresh > 1 else len(devices) if cold else 0
     unmeasured = [known[name] for name in devices if name in known and known[name].kind == "cpu"]
