@@ -18,7 +18,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.request import Request, resolve, split
+from gpuexplore.request import Request, first_dtypes, listed, resolve, split
 from gpuexplore.typed_text import check_text
 
 if TYPE_CHECKING:
@@ -65,12 +65,14 @@ class Outcome:
         return self.analyze().summary.headline
 
 
-def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Words | float | None) -> Outcome:
+def run(
+    operation: str, *, sizes: Words | None = None, shapes: Words | None = None, **settings: Words | float | None
+) -> Outcome:
     """Measure `operation` in this process and return the results.
 
     Args:
         operation: a name that `gpuexplore list` prints.
-        sizes: numbers, or text like ``256:8192:x2``; empty for the operation's own sweep.
+        sizes: numbers, or text like ``256:8192:x2``; None for the operation's own sweep.
         shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
         **settings: `dtypes`, `implementations`, `devices` (names or lists of names), `cache`, `data`,
             `threads`, `budget` (seconds of sampling for one case) and `block` (``16,16``, of CUDA kernels).
@@ -80,10 +82,13 @@ def run(operation: str, *, sizes: Words = "", shapes: Words = "", **settings: Wo
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
         TypeError: an unknown setting.
     """
-    texts = _texts("run", SETTINGS, settings)
-    name = _name("operation", operation)
-    request = Request(operation=name, sizes=_text("sizes", sizes), shapes=_text("shapes", shapes, ";"), **texts)
-    here = discover()
+    given = {name: value for name, value in settings.items() if value is not None}
+    texts = {name: listed(name, text) for name, text in _texts("run", SETTINGS, given).items()}
+    for what, value, separator in (("sizes", sizes, ","), ("shapes", shapes, ";")):
+        if value is not None:
+            texts[what] = listed(what, _text(what, value, separator))
+    name, here = _name("operation", operation), discover()
+    request = Request(operation=name, **{"dtypes": first_dtypes(here, texts.get("devices", ""))} | texts)
     experiment = resolve(request, [device.id for device in here])
     check_limits(experiment, here)
     used = [device for device in here if device.id in experiment.devices]

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
+from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Device, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.typed_text import check_text
@@ -25,7 +25,7 @@ MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An experiment as text; an empty field stands for the default.
+    """An experiment as text; an empty field stands for the default, a list of nothing (see `listed`) is refused.
 
     Attributes:
         operation: its name.
@@ -54,6 +54,23 @@ class Request:
     budget: str = f"{DEFAULT_BUDGET_S:g}"
     block: str = ""
     repeat: str = ""
+
+
+USUAL_DTYPES = ("fp32", "bf16", "fp16")
+CONTRAST = "bf16"  # where no device computes in it: emulated, it costs conversions; fp16 in a loop costs seconds a call
+
+
+def first_dtypes(devices: Iterable[Device], chosen_ids: str = "") -> str:
+    """Return the dtypes of whoever asks for none: what `devices` compute natively, and bf16, even if emulated.
+
+    Args:
+        devices: of this machine.
+        chosen_ids: of them, separated by commas; empty: all.
+    """
+    ids = split(chosen_ids)
+    native = [set(device.native) for device in devices if device.id in ids or not ids]
+    chosen = [name for name in USUAL_DTYPES if name in ("fp32", CONTRAST) or all(name in one for one in native)]
+    return ",".join(chosen if len(chosen) == len(USUAL_DTYPES) else ["fp64", *chosen])
 
 
 # the short names of the command line and the URL
@@ -154,7 +171,12 @@ def from_query(query: Mapping[str, str]) -> Request:
 def fields_in(query: Mapping[str, str]) -> dict[str, str]:
     """Return the fields of a request that URL parameters name."""
     given = short_names(query)
-    return {name: given[short].strip() for name, short in SHORT_NAMES.items() if short in given}
+    return {name: listed(name, given[short].strip()) for name, short in SHORT_NAMES.items() if short in given}
+
+
+def listed(name: str, text: str) -> str:
+    """Return the text of a field that was given: of an empty list its separator, for no text stands for the default."""
+    return text if text.strip() else SEPARATORS.get(name, text)
 
 
 def short_names(query: Mapping[str, str]) -> dict[str, str]:
@@ -253,7 +275,7 @@ def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
     if request.shapes:
         texts = [word for word in request.shapes.split(";") if word.strip()]
         if not texts:
-            raise InvalidInput.of(f"shape of {operation.name}", request.shapes, _accepted_shapes(operation))
+            raise InvalidInput(f"no shape of {operation.name}: give at least one {_accepted_shapes(operation)}")
         if len(texts) > MOST_EXACT_SHAPES:
             raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
         shapes = [_shape(text, operation) for text in texts]

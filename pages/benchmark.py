@@ -5,9 +5,10 @@ import streamlit as st
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.charts import peaks
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.request import Request, from_experiment, resolve, with_defaults
+from gpuexplore.request import Request, first_dtypes, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.benchmark.slow import measured_on, offer_to_leave_out
 from gpuexplore.ui.benchmark.welcome import offer_tour
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
@@ -34,12 +35,15 @@ if not run_id:
     offer_tour()
 
 
+first = Request(dtypes=first_dtypes(devices))
+
+
 def settings_of_run() -> Request:
     """Return the settings the shown run was made with, so that its link restores them."""
     try:
-        return request_of(fetch(run_id), ids) if run_id else Request()
+        return request_of(fetch(run_id), ids) if run_id else first
     except NotFound:
-        return Request()
+        return first
 
 
 shown = settings_of_run()
@@ -59,16 +63,18 @@ except InvalidInput as error:
     st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
 else:
     request = with_defaults(from_experiment(experiment), ids)  # a range is read as the sizes that a run names
-    expected = estimate(experiment)
+    earlier = [result for device in devices if device.id in experiment.devices for result in measured_on(device)]
+    expected = estimate(experiment, devices, earlier)
     points = "1 point" if expected.cases == 1 else f"{expected.cases} points"
     button, words = st.columns([1, 4], vertical_alignment="center")
     with button:
         if st.button(f"Run {points}", type="primary", icon=":material/play_arrow:", width="stretch"):
             start([experiment], devices, "run")
     words.caption(
-        f"{points}, usually {format_seconds(expected.seconds_low)} to "
+        f"{points}, about {format_seconds(expected.seconds)}, usually {format_seconds(expected.seconds_low)} to "
         f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."
     )
+    offer_to_leave_out(expected, experiment)
 
 if run_id:
     if request != with_defaults(shown, ids):

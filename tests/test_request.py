@@ -1,5 +1,6 @@
 """Whatever is typed on whatever route: an experiment, or every problem named at once with what is accepted."""
 
+import argparse
 import re
 from itertools import product
 
@@ -8,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuexplore.cli import _parser
-from gpuexplore.cli.experiment_arguments import request_from
+from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import CACHE_MODES, DATA_MODES, Experiment, Options, Shape
+from gpuexplore.model import CACHE_MODES, DATA_MODES, Device, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import (
     MOST_SHAPES,
@@ -19,6 +20,7 @@ from gpuexplore.request import (
     Request,
     as_command,
     as_python,
+    first_dtypes,
     from_experiment,
     from_query,
     parse_shape,
@@ -456,7 +458,7 @@ def test_what_is_no_shape_is_named(text):
 
 @pytest.mark.parametrize("shapes", [";", " ; ", "  "])
 def test_shapes_that_are_only_separators_are_named(shapes):
-    with pytest.raises(InvalidInput, match=r"shape of matmul '.*': accepted are like m=128,k=128,n=128"):
+    with pytest.raises(InvalidInput, match="no shape of matmul: give at least one like m=128,k=128,n=128"):
         resolve(Request(shapes=shapes), ["cpu"])
 
 
@@ -475,3 +477,23 @@ def test_exact_shapes_are_as_few_as_sizes():
 
     with pytest.raises(InvalidInput, match="shapes '101 of them': accepted are at most 100"):
         resolve(Request(shapes=shapes), ["cpu"])
+
+
+@pytest.mark.parametrize("option", ["size", "shape", "impl", "dtype", "device"])
+def test_a_selection_of_nothing_is_refused_with_what_is_accepted(option):
+    parser = argparse.ArgumentParser()
+    add_experiment_arguments(parser)
+    with pytest.raises(InvalidInput, match="give at least one"):
+        resolve(request_from(parser.parse_args([f"--{option}", ""]), "matmul"), HERE)
+
+
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [
+        (("fp64", "fp32"), "fp64,fp32,bf16"),
+        (("fp64", "fp32", "bf16"), "fp64,fp32,bf16"),
+        (("fp64", "fp32", "bf16", "fp16"), "fp32,bf16,fp16"),
+    ],
+)
+def test_who_asks_for_no_dtype_gets_native_ones_and_bf16(native, expected):
+    assert first_dtypes([Device("cpu", "cpu", "made", native=native)]) == expected

@@ -1,20 +1,21 @@
 """The arguments that describe an experiment, shared by `run` and `record`; judged by `gpuexplore.request`."""
 
 import argparse
+from collections.abc import Iterable
 
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S
-from gpuexplore.request import Request
+from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, Device
+from gpuexplore.request import Request, first_dtypes, listed
 
 
 def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare sizes, dtypes, implementations, devices and conditions; values stay text."""
     add = parser.add_argument
-    add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
+    add("--size", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
-    add("--dtype", default=Request().dtypes, metavar="LIST", help=f"{', '.join(DTYPES)} (default: %(default)s)")
-    add("--impl", default="", metavar="LIST", help="names that `list` prints (default: all that run here)")
-    add("--device", default="", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
+    add("--dtype", metavar="LIST", help=f"{', '.join(DTYPES)} (default: three, native ones first)")
+    add("--impl", metavar="LIST", help="names that `list` prints (default: all that run here)")
+    add("--device", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
     add(
         "--cache",
         default="",
@@ -33,15 +34,15 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     add("--repeat", default="", metavar="N", help="measure in N fresh processes: the interval covers what these change")
 
 
-def request_from(arguments: argparse.Namespace, operation: str) -> Request:
-    """Return the request these arguments stand for."""
+def request_from(arguments: argparse.Namespace, operation: str, devices: Iterable[Device] = ()) -> Request:
+    """Return the request these arguments stand for on a machine with `devices`."""
     return Request(
         operation=operation,
-        sizes=arguments.size,
-        shapes=";".join(arguments.shape),
-        dtypes=arguments.dtype,
-        implementations=arguments.impl,
-        devices=arguments.device,
+        sizes=_listed("sizes", arguments.size),
+        shapes=_listed("shapes", ";".join(arguments.shape) if arguments.shape else None),
+        dtypes=first_dtypes(devices, arguments.device or "") if arguments.dtype is None else arguments.dtype,
+        implementations=_listed("implementations", arguments.impl),
+        devices=_listed("devices", arguments.device),
         cache=arguments.cache,
         data=arguments.data,
         threads=arguments.threads,
@@ -49,3 +50,7 @@ def request_from(arguments: argparse.Namespace, operation: str) -> Request:
         block=arguments.block,
         repeat=arguments.repeat,
     )
+
+
+def _listed(name: str, text: str | None) -> str:
+    return "" if text is None else listed(name, text)

@@ -10,7 +10,7 @@ from typing import Any
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
-from gpuexplore.cli.streams import takes_every_sign
+from gpuexplore.cli.streams import say, takes_every_sign
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.units import format_seconds
@@ -64,8 +64,14 @@ def check_writable(path: Path, suffixes: Iterable[str]) -> None:
 
 
 def exit_code(results: Sequence[Result]) -> int:
-    """Return 1 when a case failed or is incorrect; skipped and unsupported cases have their reason."""
-    return EXIT_FAILED if any(result.status in FAILED for result in results) else EXIT_OK
+    """Return 1 when a case failed or is incorrect, or when nothing was measured, which is said."""
+    if any(result.status in FAILED for result in results):
+        return EXIT_FAILED
+    if any(result.measurement for result in results):
+        return EXIT_OK
+    reasons = "; ".join(dict.fromkeys(str(result.reason) for result in results))
+    say(f"gpuexplore: nothing was measured: {reasons}")
+    return EXIT_FAILED
 
 
 class ProgressLine:

@@ -25,19 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2")
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
     add("--dtype", default=USUAL_DTYPES, metavar="LIST", help=f"{', '.join(FORMATS)} (default: %(default)s)")
-    add("--impl", default="", metavar="NAME", help="an implementation (default: the vendor's library)")
+    add("--impl", metavar="NAME", help="an implementation (default: the vendor's library)")
     add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the predictions, a line each with its interval."""
+    if arguments.impl is not None:
+        operation_named(arguments.operation).implementation_named(arguments.impl)  # an empty name is none
     asked = Question(
         operation=arguments.operation,
         gpus=arguments.gpu,
         sizes=arguments.size,
         shapes=";".join(arguments.shape),
         dtypes=arguments.dtype,
-        implementation=arguments.impl,
+        implementation=arguments.impl or "",
     )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     found = predictions(asked, here, measured_here(here)[::-1])  # newest last

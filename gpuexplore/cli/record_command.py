@@ -10,10 +10,12 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import gpuexplore
+from gpuexplore.analysis.run.estimate import check_threads
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
@@ -50,7 +52,8 @@ def execute(arguments: argparse.Namespace) -> int:
     devices = discover()
     ids = [device.id for device in devices]
     names = tuple(dict.fromkeys(arguments.operations or OPERATIONS))
-    experiments = [resolve(request_from(arguments, name), ids) for name in names]
+    experiments = [resolve(request_from(arguments, name, devices), ids) for name in names]
+    check_threads(experiments[0], devices)
     wanted = {device for experiment in experiments for device in experiment.devices}
     used = [device for device in devices if device.id in wanted]
     _refuse_without_provenance(_provenance(arguments, experiments, used), _given_commit(arguments))
@@ -80,7 +83,7 @@ def _provenance(
         recorded_by=arguments.by.strip(),
         method=f"gpuexplore {gpuexplore.__version__} record",
         commit=git_commit() or _given_commit(arguments),
-        command=command_of(arguments),
+        command=command_of(arguments, experiments[0].dtypes),
         devices=tuple(devices),
         libraries={name: version for environment in found for name, version in environment.libraries.items()},
         python=found[0].python,
@@ -107,10 +110,10 @@ def _refuse_without_provenance(provenance: Provenance, given_commit: str) -> Non
         raise InvalidInput(f"this machine does not tell: {', '.join(missing)}")
 
 
-def command_of(arguments: argparse.Namespace) -> str:
+def command_of(arguments: argparse.Namespace, dtypes: Sequence[str]) -> str:
     """Return the command that repeats the recording, without the folder it was written to."""
     words = ["gpuexplore", "record", *arguments.operations]
-    for name, text in to_query(request_from(arguments, Request().operation)).items():
+    for name, text in to_query(replace(request_from(arguments, Request().operation), dtypes=",".join(dtypes))).items():
         words += [f"--{name}", text]
     return shlex.join([*words, "--by", arguments.by, "--out", arguments.out.name])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpuexplore.analysis.model import AnalyzedResult, Context, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.comparison import comparison_for
-from gpuexplore.analysis.run.estimate import check_limits
+from gpuexplore.analysis.run.estimate import TOLD_FROM_S, check_limits, estimate
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
@@ -61,10 +61,11 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
     export = _exporter(arguments.out) if arguments.out else None
     devices = discover()
-    experiment = resolve(request_from(arguments, arguments.operation), [device.id for device in devices])
+    experiment = resolve(request_from(arguments, arguments.operation, devices), [device.id for device in devices])
     check_limits(experiment, devices)
     comparison = comparison_for(experiment, arguments.baseline, arguments.peak)
     earlier = () if arguments.no_save else _earlier([device for device in devices if device.id in experiment.devices])
+    _say_what_takes_long(experiment, devices, earlier)
     try:
         results = measure(experiment, devices)
     except Interrupted as interrupted:
@@ -114,6 +115,15 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
     finally:
         engine.close()
     return tuple(results[case] for case in experiment.cases())
+
+
+def _say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earlier: Sequence[Result]) -> None:
+    expected = estimate(experiment, devices, earlier, cold=True)
+    if expected.seconds < TOLD_FROM_S:
+        return
+    slow = expected.slow[0] if expected.slow else None
+    way = f" (--dtype without {slow.dtype}, or --impl without {slow.implementation}, leaves it out)" if slow else ""
+    say(f"gpuexplore: {expected.cases} cases take {expected.sentence}{way}")
 
 
 def _result_of(case: Case, results: Mapping[Case, Result]) -> Result:

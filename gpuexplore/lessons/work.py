@@ -78,4 +78,4 @@ def _task(block: Run | Mistake | Tensor | Train, devices: Sequence[Device]) -> T
         return Task(block, None)
     experiment = resolve(request_of(block, device.id), [device.id for device in devices])
     check_limits(experiment, [device])
-    return Task(block, experiment, estimate(experiment).seconds_high)
+    return Task(block, experiment, estimate(experiment, [device]).seconds)

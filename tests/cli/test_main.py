@@ -226,13 +226,15 @@ def test_app_says_that_it_needs_a_checkout(monkeypatch, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_exit_code_is_1_for_what_failed_and_0_for_what_has_its_reason(status):
+def test_exit_code_is_1_for_what_failed_and_where_nothing_was_measured(status):
     if status is Status.OK:
         result = Result(case(), status, measurement=measurement())
     else:
         result = Result(case(), status, "a reason")
 
-    assert exit_code([result]) == (EXIT_FAILED if status in FAILED else EXIT_OK)
+    measured = Result(case(), Status.OK, measurement=measurement())
+    assert exit_code([result]) == (EXIT_OK if status is Status.OK else EXIT_FAILED)
+    assert exit_code([result, measured]) == (EXIT_FAILED if status in FAILED else EXIT_OK)
     assert (status in FAILED) == (status not in (Status.OK, Status.SKIPPED, Status.UNSUPPORTED))
 
 

@@ -38,7 +38,7 @@ def test_an_empty_page_shows_what_this_machine_could_reach(page):
 
 
 def test_the_page_estimates_points_seconds_and_bytes_before_the_click(page):
-    assert "36 points, usually" in texts(page("benchmark").caption)
+    assert "36 points, about" in texts(page("benchmark").caption)
 
 
 def test_one_click_queues_the_experiment_of_the_form_and_names_it_in_the_url(page, store):
@@ -47,7 +47,22 @@ def test_one_click_queues_the_experiment_of_the_form_and_names_it_in_the_url(pag
     run = store.load(_only(app.query_params["run"]))
     assert run.state is RunState.QUEUED
     assert run.owner == OWNER
-    assert run.experiment == resolve(Request(), ["cpu"])
+    assert run.experiment == resolve(Request(dtypes="fp64,fp32,bf16"), ["cpu"])
+
+
+def test_what_is_slow_is_named_before_the_run_and_a_click_leaves_it_out(page):
+    app = page("benchmark", size="512", dtype="fp32,fp16")
+    assert "fp16 in numpy: " in texts(app.caption)
+    button(app, "Leave out fp16").click().run()
+    assert "fp16 in numpy: " not in texts(app.caption)
+
+
+@pytest.mark.parametrize(
+    ("field", "named"),
+    [("size", "no size"), ("impl", "no implementation"), ("dtype", "no dtype"), ("device", "no device")],
+)
+def test_a_link_that_selects_nothing_is_named(page, field, named):
+    assert named in texts(page("benchmark", **{"op": "matmul", field: ""}).warning)
 
 
 def test_a_queued_run_says_that_it_waits(page, store, experiment, beat):

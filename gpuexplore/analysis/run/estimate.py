@@ -1,27 +1,59 @@
 """What an experiment will cost, before anything is queued, and the refusal of what cannot end well.
 
-Seconds are bounds, not a prediction: no case takes less than its overhead, and sampling stops when the
-budget is spent. A first call that compiles can add seconds of its own.
+A run takes the sum of its terms: the start of a worker that is not warm; for each case what its preparation and checks
+take, and a few calls; beyond that sampling, until the budgets of all cases together are spent. So a case whose call
+is slow costs what its calls cost, and every other one its budget.
 """
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpuexplore.analysis.run.call_times import CallTimes
 from gpuexplore.analysis.utilization.rates import flop_count
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.check.guard import needed_bytes
-from gpuexplore.model import Case, Device, Experiment
+from gpuexplore.measure.candidates.waking import WAKING_CALL_S
+from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
+from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes, format_seconds
 
-SECONDS_PER_CASE = 0.05  # inputs, the check and the warm-up of a small case
-SECONDS_BESIDE_BUDGET = 0.15  # the same for a large one
-SECONDS_TO_START = 3.0  # a fresh process, which loads the libraries it measures,
-FEWEST_SECONDS_TO_START = 1.0  # at the best
+START_S = 1.8  # of a command and its worker that are not there yet,
+START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it loads
+CEILING_S = 8.0  # the peaks of a CPU that was never measured
+PREPARATION_S = 0.04  # inputs, checks and the first rounds of a small case
+CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
+REFERENCE_FLOP_PER_S = 2e10  # and FLOPs of a reference
+CALLS = 12  # of a case at least: first, warm-up, a round, checks
+BESIDE_S = 0.13  # of a case beside its budget: the last checks, and looks at the cores
+SLOW_CALLS = 4  # of one whose call takes long
+PROBE_S = 0.3  # until a case is known to take too long
+SPREAD = 1.5  # that estimates are off by, mostly
+SLOW_SHARE = 0.3  # of a run: what takes more in one dtype and implementation is named,
+SLOW_TIMES = 3  # if that is so many times what a usual one takes
+SLOW_S = 1.0
+TOLD_FROM_S = 10.0  # a run that takes longer is announced by the command line
 MEMORY_SHARE = 0.8  # the rest is for libraries, their workspaces and other processes
 MOST_CASES = 2000
 MOST_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPart:
+    """What takes most of a run: one dtype in one implementation.
+
+    Attributes:
+        seconds: of the run.
+    """
+
+    dtype: str
+    implementation: str
+    seconds: float
+
+    def of(self, run_s: float) -> str:
+        """Return what a reader sees: `fp16 in numpy: 13 of 15 s`."""
+        return f"{self.dtype} in {self.implementation}: {_rounded(self.seconds)} of {_rounded(run_s)} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,49 +65,134 @@ class CostEstimate:
         runnable: points whose dtype has a meaning in the operation.
         unsupported: why the others have none, each reason once.
         bytes_largest: memory that the largest case takes on its device: its arrays, and what they are checked with.
-        seconds_low: it cannot end sooner.
-        seconds_high: it usually ends by then; slow calls and compilation come on top.
+        seconds: it will take about.
+        seconds_low: it may end as soon, where medians are soon known well.
+        seconds_high: it usually ends by then; compilation comes on top.
         flop_total: FLOPs of one call of every runnable case.
+        slow: what takes most of it, the slowest first.
     """
 
     cases: int
     runnable: int
     unsupported: tuple[str, ...]
     bytes_largest: int
+    seconds: float
     seconds_low: float
     seconds_high: float
     flop_total: int
+    slow: tuple[SlowPart, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """About how long it takes, and what of it is slow."""
+        return "; ".join([f"about {_rounded(self.seconds)} s", *(part.of(self.seconds) for part in self.slow)])
 
 
-def estimate(experiment: Experiment) -> CostEstimate:
-    """Return what `experiment` will cost."""
+def estimate(
+    experiment: Experiment, devices: Iterable[Device] = (), measured: Iterable[Result] = (), *, cold: bool = False
+) -> CostEstimate:
+    """Return what `experiment` will cost.
+
+    Args:
+        devices: of this machine; of one that is not named nothing is known.
+        measured: earlier results of these devices.
+        cold: whether workers have to be started.
+    """
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
     runnable = [case for case in cases if reasons[case.dtype] is None]
-    repeat = experiment.options.repeat
-    starts = repeat * len({case.group for case in runnable}) if repeat > 1 else 0
-    sampling_s = experiment.options.budget_s * (1 + len(operation.phases))  # each phase is sampled like the whole
+    repeat, known = experiment.options.repeat, {device.id: device for device in devices}
+    spent = _seconds_by_case(runnable, known, tuple(measured))
+    starts_s = _starts_s(experiment, runnable, known, cold=cold)
+    seconds = starts_s + repeat * sum(max(pair) for pair in spent.values())
     return CostEstimate(
         cases=len(cases),
         runnable=len(runnable),
         unsupported=tuple(dict.fromkeys(reason for reason in reasons.values() if reason)),
         bytes_largest=max((_bytes_needed(case) for case in runnable), default=0),
-        seconds_low=repeat * len(runnable) * SECONDS_PER_CASE + starts * FEWEST_SECONDS_TO_START,
-        seconds_high=repeat * len(runnable) * (sampling_s + SECONDS_BESIDE_BUDGET) + starts * SECONDS_TO_START,
+        seconds=seconds,
+        seconds_low=(starts_s + repeat * sum(least_s for least_s, _ in spent.values())) / SPREAD,
+        seconds_high=seconds * SPREAD,
         flop_total=sum(flop_count(case) for case in runnable),
+        slow=_slow_parts(spent, repeat, seconds),
     )
 
 
-def check_limits(experiment: Experiment, devices: Iterable[Device]) -> None:
+def _seconds_by_case(
+    cases: Sequence[Case], known: Mapping[str, Device], measured: Sequence[Result]
+) -> dict[Case, tuple[float, float]]:
+    """Return for each case what it takes at least, and its share of the budget."""
+    times = {
+        device_id: CallTimes(
+            known.get(device_id, Device(device_id, _kind(device_id), device_id)),
+            [result for result in measured if result.case.device == device_id.rpartition("/")[2]],
+        )
+        for device_id in {case.device for case in cases}
+    }
+    simulated = {name for name, device in known.items() if device.is_simulated}
+    return {
+        case: (0.0, case.options.budget_s)
+        if case.device in simulated
+        else _seconds_of(case, times[case.device].call_s(case))
+        for case in cases
+    }
+
+
+def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
+    operation = operation_named(case.operation)
+    phases = 1 + len(operation.phases)  # each phase is sampled like the whole
+    prepare_s = PREPARATION_S + element_count(operation, case.shape) / CHECKED_PER_S
+    prepare_s += flop_count(case) / REFERENCE_FLOP_PER_S
+    if call_s * MIN_CALLS > limit_s(case):
+        return PREPARATION_S + PROBE_S, 0.0  # it is skipped
+    if call_s >= WAKING_CALL_S:
+        return prepare_s + SLOW_CALLS * call_s * phases, case.options.budget_s
+    return prepare_s + CALLS * call_s * phases, case.options.budget_s * phases + BESIDE_S
+
+
+def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:
+    """Return the seconds until workers are there, in which every library is loaded."""
+    devices = {case.device for case in runnable}
+    loads = any(name not in known or not known[name].is_simulated for name in devices)
+    start_s = START_S + (sum(START_OF_S.values()) if loads else 0.0)
+    fresh = experiment.options.repeat
+    starts = fresh * len({case.group for case in runnable}) if fresh > 1 else len(devices) if cold else 0
+    unmeasured = [known[name] for name in devices if name in known and known[name].kind == "cpu"]
+    return start_s * starts + sum(CEILING_S for device in unmeasured if not device.peaks and cold)
+
+
+def _slow_parts(spent: Mapping[Case, tuple[float, float]], repeat: int, run_s: float) -> tuple[SlowPart, ...]:
+    parts: dict[tuple[str, str], float] = defaultdict(float)
+    for case, pair in spent.items():
+        parts[case.dtype, case.implementation] += repeat * max(pair)
+    usual_s = sorted(parts.values())[len(parts) // 2] if parts else 0.0
+    slow = [
+        SlowPart(*name, seconds)
+        for name, seconds in parts.items()
+        if seconds > max(SLOW_S, SLOW_SHARE * run_s, SLOW_TIMES * usual_s)
+    ]
+    return tuple(sorted(slow, key=lambda part: -part.seconds))
+
+
+def _rounded(seconds: float) -> str:
+    return f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
+
+
+def _kind(device_id: str) -> str:
+    return device_id.rpartition("/")[2].partition(":")[0]
+
+
+def check_limits(experiment: Experiment, devices: Sequence[Device]) -> None:
     """Return when `experiment` may be queued for these devices of this machine.
 
     Raises:
-        InvalidInput: too many cases, too long, or too large for a device's memory; names both figures.
+        InvalidInput: too many cases or threads, too long, or too large for a device's memory; names both figures.
     """
+    check_threads(experiment, devices)
     count = case_count(experiment)
     if count > MOST_CASES:
         raise InvalidInput(f"{count:,} cases are more than one run may have ({MOST_CASES:,}): ask for fewer sizes")
-    expected = estimate(experiment)
+    expected = estimate(experiment, devices)
     if expected.seconds_high > MOST_SECONDS:
         raise InvalidInput(
             f"{expected.runnable} cases could take {format_seconds(expected.seconds_high)}, more than "
@@ -84,6 +201,20 @@ def check_limits(experiment: Experiment, devices: Iterable[Device]) -> None:
     for device in devices:
         if device.id in experiment.devices:
             _refuse_too_large(experiment, device)
+
+
+def check_threads(experiment: Experiment, devices: Iterable[Device]) -> None:
+    """Raise InvalidInput when more threads are asked for than the CPU beside a device has cores."""
+    hosts = {_host(device_id) for device_id in experiment.devices}
+    cpus = [device for device in devices if device.kind == "cpu" and _host(device.id) in hosts]
+    cores = min((device.cores for device in cpus if device.cores), default=None)
+    threads = experiment.options.threads
+    if cores and threads and threads > cores:
+        raise InvalidInput.of("threads", threads, f"1 to {cores}, the cores of this CPU")
+
+
+def _host(device_id: str) -> str:
+    return device_id.rpartition("/")[0]
 
 
 def case_count(experiment: Experiment) -> int:
@@ -103,5 +234,5 @@ def _refuse_too_large(experiment: Experiment, device: Device) -> None:
 
 
 def _bytes_needed(case: Case) -> int:
-    kind = case.device.rpartition("/")[2].partition(":")[0]
-    return needed_bytes(operation_named(case.operation), case.shape, dtype_named(case.dtype).itemsize_bytes, kind)
+    itemsize_bytes = dtype_named(case.dtype).itemsize_bytes
+    return needed_bytes(operation_named(case.operation), case.shape, itemsize_bytes, _kind(case.device))

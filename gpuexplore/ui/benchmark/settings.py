@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 
 import streamlit as st
 
-from gpuexplore.request import SHORT_NAMES, Request, fields_in, problems_by_field, split, with_defaults
+from gpuexplore.request import SHORT_NAMES, Request, fields_in, listed, problems_by_field, split, with_defaults
 from gpuexplore.ui import link
 
 WRITTEN = "settings.written"  # the fields the URL names, and the request that stands for those it leaves out
@@ -46,9 +46,11 @@ def key(name: str) -> str:
 
 
 def current() -> Request:
-    """Return the request the widgets hold."""
+    """Return the request the widgets hold; where nothing is chosen that has to be, a list of nothing."""
     held = {field.name: st.session_state.get(key(field.name)) for field in fields(Request)}
-    return Request(**{name: _text(value) for name, value in held.items() if value is not None})
+    texts = {name: _text(value) for name, value in held.items() if value is not None}
+    chosen = ("sizes", *LISTS) if not texts.get("shapes") else LISTS
+    return Request(**texts | {name: listed(name, texts[name]) for name in chosen if name in texts})
 
 
 def write(request: Request, device_ids: Iterable[str]) -> None:

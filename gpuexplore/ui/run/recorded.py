@@ -8,6 +8,7 @@ import streamlit as st
 from gpuexplore.analysis.run.missing import missing_sentence
 from gpuexplore.devices.identity import is_namesake, why_other_device
 from gpuexplore.errors import InvalidInput
+from gpuexplore.lessons.quantities import DOUBTS
 from gpuexplore.model import Device, Origin, Result, Run
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (
@@ -98,10 +99,10 @@ def choose_beside(run: Run) -> Beside:
 
 
 def offer_recorded_runs(operation: str) -> None:
-    """Offer recorded runs of `operation`, else of any, to whoever has nothing to look at yet."""
+    """Offer recorded runs of `operation`, else of any, to whoever has nothing to look at yet: the cleanest first."""
     found = [(recording, operation) for recording in recordings_of(operation)]
-    found = found or [(recording, recording.experiments[0].operation) for recording in recordings()]
-    for recording, name in found[:MOST_OFFERED]:
+    found = found or [(recording, name) for recording in recordings() for name in _operations(recording)]
+    for recording, name in sorted(found, key=lambda pair: _flagged_share(*pair))[:MOST_OFFERED]:
         st.button(
             f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
             key=f"see.{recording.name}",
@@ -111,6 +112,21 @@ def offer_recorded_runs(operation: str) -> None:
         )
     for reason in refusals():
         st.warning(f"A recording is not shown. {plain(reason)}", icon=":material/gpp_bad:")
+
+
+def _operations(recording: Recording) -> list[str]:
+    return [experiment.operation for experiment in recording.experiments]
+
+
+def _flagged_share(recording: Recording, operation: str) -> float:
+    """Return which share of a recording's results of `operation` is in doubt, or was not measured."""
+    results = [result for result in recording.results if result.case.operation == operation]
+    clean = sum(result.measurement is not None and not _is_doubted(result) for result in results)
+    return 1 - clean / len(results)
+
+
+def _is_doubted(result: Result) -> bool:
+    return any(flag.name in DOUBTS for flag in result.flags)
 
 
 def _asked(run: Run) -> Recording | None:

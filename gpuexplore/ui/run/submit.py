@@ -29,7 +29,7 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
     try:
         for experiment in experiments:
             check_limits(experiment, devices)
-        seconds = {experiment: estimate(experiment).seconds_high for experiment in experiments}
+        seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
         queued = store().submit_all(seconds, owner(), address=address())
     except InvalidInput as error:
         show_problem(error)

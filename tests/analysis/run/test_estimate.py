@@ -1,11 +1,14 @@
+import re
 from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.run.estimate import case_count, check_limits, estimate
+from gpuexplore.analysis.run.estimate import BESIDE_S, START_OF_S, START_S, case_count, check_limits, estimate
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Experiment, Options, Shape
 from tests.analysis.made import device
+
+START = START_S + sum(START_OF_S.values())
 
 
 def experiment(sizes=(100,), dtypes=("fp32",), implementations=("torch",), budget_s=0.2, operation="matmul"):
@@ -17,17 +20,35 @@ def test_estimate_of_two_sizes():
     found = estimate(experiment((10, 100)))
     assert (found.cases, found.runnable, found.unsupported) == (2, 2, ())
     assert found.bytes_largest == 30_000 * (4 + 3 * 4 + 3 * 8)
-    assert found.seconds_low == pytest.approx(0.1)
-    assert found.seconds_high == pytest.approx(0.7)
+    assert found.seconds == pytest.approx(2 * (0.2 + BESIDE_S))  # the calls are short
+    assert found.seconds_low < 0.2 < found.seconds < found.seconds_high
     assert found.flop_total == 2_000 + 2_000_000
 
 
-def test_fresh_processes_cost_their_starts_for_each_group():
+def test_fresh_processes_cost_their_starts_for_each_group_and_a_cold_worker_its_own():
     once, asked = experiment((10, 100)), experiment((10, 100))
     found = estimate(replace(asked, options=replace(asked.options, repeat=4)))
 
-    assert found.seconds_low == pytest.approx(4 * estimate(once).seconds_low + 8 * 1.0)
-    assert found.seconds_high == pytest.approx(4 * estimate(once).seconds_high + 8 * 3.0)
+    assert found.seconds == pytest.approx(4 * estimate(once).seconds + 8 * START)
+    assert estimate(once, cold=True).seconds == pytest.approx(estimate(once).seconds + START)
+
+
+def test_what_is_slow_is_named_with_its_share():
+    here = replace(device(), native=("fp64", "fp32"))
+    asked = experiment((512,), dtypes=("fp32", "fp16"), implementations=("numpy", "torch"))
+
+    found = estimate(asked, [here])
+    assert [(part.dtype, part.implementation) for part in found.slow] == [("fp16", "numpy")]
+    assert re.fullmatch(r"about [\d.]+ s; fp16 in numpy: [\d.]+ of [\d.]+ s", found.sentence)
+    assert estimate(replace(asked, dtypes=("fp32",)), [here]).slow == ()
+
+
+def test_threads_beyond_the_cores_are_refused_with_their_number():
+    asked = experiment()
+    asked = replace(asked, options=replace(asked.options, threads=3))
+    with pytest.raises(InvalidInput, match="threads '3': accepted are 1 to 2, the cores of this CPU"):
+        check_limits(asked, [replace(device(), cores=2)])
+    check_limits(asked, [replace(device(), cores=4)])
 
 
 def test_dtypes_without_a_meaning_cost_nothing_and_say_why():
@@ -62,7 +83,7 @@ def test_too_many_cases_are_counted_before_they_are_made():
 
 
 def test_too_long_names_both_figures():
-    with pytest.raises(InvalidInput, match="could take 1 h 40 min, more than 1 h 0 min"):
+    with pytest.raises(InvalidInput, match="could take 2 h 30 min, more than 1 h 0 min"):
         check_limits(experiment(sizes=range(1, 101), budget_s=60), [])
 
 

@@ -1,0 +1,105 @@
+"""About how long a call takes, before it is made: from this device's runs, else recorded ones, else its peaks.
+
+Results count where they were computed by the same arithmetic: bf16 that is widened to fp32 tells nothing of bf16 units.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
+from math import exp, log
+
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.measure.check.guard import work
+from gpuexplore.model import Case, Device, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.recorded import recordings
+from gpuexplore.statistics import median
+
+Key = tuple[str, str, str, str]  # operation, implementation, dtype of the arrays and of the arithmetic
+Points = tuple[tuple[float, float], ...]  # work and seconds, ascending
+
+SHARE_OF_PEAK = 0.1  # of code that nobody measured
+FLOP_PER_S = 1e10  # of a CPU without measured peaks, and
+GPU_FLOP_PER_S = 1e12  # of a GPU
+LEAST_CALL_S = 2e-6
+SLOW_FLOP_PER_S = {("numpy", "fp16"): 5e8, ("torch", "fp16"): 3e9}  # without fp16 units, as recorded on Zen 3
+
+
+class CallTimes:
+    """What is known of one device.
+
+    Args:
+        device: with its peaks and native formats.
+        measured: results of any device that count for this one: its own.
+    """
+
+    def __init__(self, device: Device, measured: Iterable[Result] = ()) -> None:
+        self._device = device
+        self._own = _points(measured)
+
+    def call_s(self, case: Case) -> float:
+        """Return about how many seconds a call of `case` takes."""
+        recorded = _recorded() if self._device.kind == "cpu" else {}
+        own, others = (known.get(_key(case, self._device), ()) for known in (self._own, recorded))
+        found = own or others
+        return _at(found, _work(case)) if found else self._by_kin(case) or self._by_peak(case)
+
+    def _by_kin(self, case: Case) -> float | None:
+        """Return what other operations of this kind take for as much work by the same code; None: none is known."""
+        wanted, product = _key(case, self._device)[1:], operation_named(case.operation).is_matrix_product
+        known = {**(_recorded() if self._device.kind == "cpu" else {}), **self._own}
+        kin = [
+            _at(points, _work(case))
+            for key, points in known.items()
+            if key[1:] == wanted and operation_named(key[0]).is_matrix_product == product
+        ]
+        return median(kin) if kin else None
+
+    def _by_peak(self, case: Case) -> float:
+        implementation = operation_named(case.operation).implementation_named(case.implementation)
+        peak = implementation.peak(self._device, case.dtype)
+        unknown = FLOP_PER_S if self._device.kind == "cpu" else GPU_FLOP_PER_S
+        rate = SHARE_OF_PEAK * peak.flop_per_s if peak else unknown
+        if self._device.kind == "cpu" and case.dtype not in self._device.native:
+            rate = min(rate, SLOW_FLOP_PER_S.get((case.implementation, case.dtype), rate))
+        return max(LEAST_CALL_S, _work(case) / rate)
+
+
+@cache
+def _recorded() -> dict[Key, Points]:
+    """Return what the recordings of CPUs hold."""
+    return _points(result for recording in recordings() for result in recording.results if result.case.device == "cpu")
+
+
+def _points(results: Iterable[Result]) -> dict[Key, Points]:
+    found: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        if result.measurement and result.environment and result.case.operation:
+            key = _key(result.case, result.environment.device)
+            found[key][_work(result.case)].append(result.measurement.median_s)
+    return {key: tuple(sorted((at, median(times)) for at, times in by.items())) for key, by in found.items()}
+
+
+def _key(case: Case, device: Device) -> Key:
+    implementation = operation_named(case.operation).implementation_named(case.implementation)
+    arithmetic, _ = implementation.computes_in(case.dtype, device)
+    native = "native" if dtype_named(arithmetic).name in device.native else "emulated"
+    return case.operation, case.implementation, case.dtype, f"{arithmetic} {native}"
+
+
+def _work(case: Case) -> float:
+    return float(work(operation_named(case.operation), case.shape))
+
+
+def _at(points: Sequence[tuple[float, float]], wanted: float) -> float:
+    """Return the seconds of `wanted` work: between neighbours along the line of logarithms, beyond the last by work."""
+    above = next((place for place, (at, _) in enumerate(points) if at >= wanted), None)
+    if above is None:
+        at, seconds = points[-1]
+        return seconds * wanted / at
+    if above == 0:
+        at, seconds = points[0]
+        return max(min(seconds, LEAST_CALL_S), seconds * wanted / at)
+    (low, low_s), (high, high_s) = points[above - 1 : above + 1]
+    share = log(wanted / low) / log(high / low)
+    return exp(log(low_s) + share * (log(high_s) - log(low_s)))
