@@ -100,7 +100,7 @@ def paired_speedup(this: Measurement, other: Measurement, name: str) -> Speedup:
     disagrees = not interval[0] / DISAGREES_ABOVE <= found <= interval[1] * DISAGREES_ABOVE
     interval = min(interval[0], found), max(interval[1], found)
     between = (this.between_ratios, other.between_ratios)
-    if not is_pooled and None not in between:
+    if not is_pooled and None not in between and this is not other:
         interval = widened(interval, found, hypot(*(deviation or 0.0 for deviation in between)))
     covers, by_round = is_pooled or None not in between, median(ratios) if disagrees else None
     return Speedup(name, found, interval, paired=True, covers_processes=covers, by_round=by_round)

@@ -1,0 +1,148 @@
+"""How far the median of one process lies from that of many, and its ratio to another: known from the first day.
+
+What is assumed of a kind of machine counts as much as eight medians; those that earlier processes left in the log of
+this machine join it, first for all cases whose calls are as long and use as many threads, then for the case itself. A
+table of `gpuexplore repeatability` goes before both.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import log, sqrt
+from statistics import fmean
+
+from gpuexplore.devices.machine import machine_kind
+from gpuexplore.measure.conditions.repeatability import spread_between_processes
+from gpuexplore.measure.conditions.spread_log import Seen, SpreadLog, case_key, load_log, threads_of
+from gpuexplore.measure.conditions.spread_prior import Deviation, Length, Threads, length_of, prior
+from gpuexplore.model import Case, Device, MachineKind, Result
+from gpuexplore.statistics import median
+
+NORMAL_95 = 1.96
+MOST_DEVIATION = 0.4  # a median further from the mean counts as this far: one that a neighbour hit hard is no rule
+PRIOR_WEIGHT = 8.0  # medians
+CLASS_WEIGHT = 4.0  # of a class, against those of one case
+MOST_OF_ONE_PROCESS = 4.0  # medians of a class: what slows a process slows many cases of it alike
+
+Class = tuple[Length, Threads]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatter:
+    """Sums of squares around the means, in logarithms, and their degrees of freedom."""
+
+    squares: float = 0.0
+    freedom: float = 0.0
+
+    def joined(self, variance: float, weight: float) -> float:
+        """Return `variance`, which counts as so many medians, with these."""
+        return (weight * variance + self.squares) / (weight + self.freedom)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatters:
+    """Those of medians, and of what is left when what slows all of a group is taken out."""
+
+    times: _Scatter = _Scatter()
+    ratios: _Scatter = _Scatter()
+
+    def joined(self, assumed: Deviation, weight: float) -> Deviation:
+        """Return what is assumed, which counts as so many medians, with what was seen."""
+        times = self.times.joined((assumed.times / NORMAL_95) ** 2, weight)
+        ratios = self.ratios.joined((assumed.ratios / NORMAL_95) ** 2, weight)
+        return Deviation(NORMAL_95 * sqrt(times), NORMAL_95 * sqrt(ratios))
+
+
+def with_spread(result: Result) -> Result:
+    """Return a measured result with how far processes lie apart, and on a CPU with the kind of its machine.
+
+    What has no measurement, or does not name its device, comes back as it is.
+    """
+    if result.measurement is None or result.environment is None:
+        return result
+    known, device = load_log(result.environment.device), result.environment.device
+    kind = _kind(known) if device.kind == "cpu" else None
+    found = _deviation(result, result.measurement.median_s, known, kind)
+    found = _by_table(result.case, device, found)
+    return replace(
+        result,
+        measurement=replace(result.measurement, between_processes=found.times, between_ratios=found.ratios),
+        environment=replace(result.environment, device=replace(device, machine_kind=kind)),
+    )
+
+
+def _deviation(result: Result, median_s: float, known: SpreadLog, kind: MachineKind | None) -> Deviation:
+    assert result.environment is not None
+    place = length_of(median_s), threads_of(result.case, result.environment.device)
+    of_class, of_cases = _learned(known)
+    found = of_class.get(place, _Scatters()).joined(prior(kind, *place), PRIOR_WEIGHT)
+    return of_cases.get(case_key(result), _Scatters()).joined(found, CLASS_WEIGHT)
+
+
+def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:
+    measured = spread_between_processes(case, device)
+    if measured is None:
+        return found
+    return Deviation(measured.deviation, found.ratios if measured.of_ratios is None else measured.of_ratios)
+
+
+@lru_cache(maxsize=8)
+def _kind(known: SpreadLog) -> MachineKind:
+    return machine_kind(known.probes_flop_per_s)
+
+
+@lru_cache(maxsize=8)
+def _learned(known: SpreadLog) -> tuple[Mapping[Class, _Scatters], Mapping[str, _Scatters]]:
+    """Return what was seen of each class, and of each case by its key."""
+    ratios = {key: scatter for group in _groups(known.seen) for key, scatter in _of_ratios(group).items()}
+    of_cases = {each.key: _Scatters(_of_times(each), ratios.get(each.key, _Scatter())) for each in known.seen}
+    by_class: dict[Class, list[Seen]] = defaultdict(list)
+    for each in known.seen:
+        by_class[length_of(median(list(each.medians_s.values()))), each.threads].append(each)
+    return {place: _of_class(seen, of_cases) for place, seen in by_class.items()}, of_cases
+
+
+def _of_class(seen: Sequence[Seen], of_cases: Mapping[str, _Scatters]) -> _Scatters:
+    processes = len({name for each in seen for name in each.medians_s})
+    most = MOST_OF_ONE_PROCESS * (processes - 1)
+    found = [of_cases[each.key] for each in seen]
+    return _Scatters(_total((each.times for each in found), most), _total((each.ratios for each in found), most))
+
+
+def _total(scatters: Iterable[_Scatter], most: float) -> _Scatter:
+    """Return the sum, of no more than `most` degrees of freedom."""
+    found = list(scatters)
+    squares, freedom = sum(each.squares for each in found), sum(each.freedom for each in found)
+    share = min(1.0, most / freedom) if freedom else 0.0
+    return _Scatter(share * squares, share * freedom)
+
+
+def _of_times(seen: Seen) -> _Scatter:
+    logs = list(map(log, seen.medians_s.values()))
+    center = fmean(logs)
+    return _Scatter(_squares(value - center for value in logs), len(logs) - 1)
+
+
+def _squares(deviations: Iterable[float]) -> float:
+    return sum(min(abs(deviation), MOST_DEVIATION) ** 2 for deviation in deviations)
+
+
+def _groups(seen: Iterable[Seen]) -> Iterable[Sequence[Seen]]:
+    found: dict[str, list[Seen]] = defaultdict(list)
+    for each in seen:
+        if len(each.medians_s) > 1:
+            found[each.group].append(each)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _of_ratios(group: Sequence[Seen]) -> Mapping[str, _Scatter]:
+    """Return how the members of a group scatter, by key, when the mean of each process is taken out."""
+    shared = [name for name in group[0].medians_s if all(name in each.medians_s for each in group)]
+    if len(shared) < 2:
+        return {}
+    logs = [[log(each.medians_s[name]) for name in shared] for each in group]
+    of_process = [fmean(column) for column in zip(*logs, strict=True)]
+    grand, freedom = fmean(of_process), (len(shared) - 1) * (1 - 1 / len(group))
+    left = [[value - mean - fmean(row) + grand for value, mean in zip(row, of_process, strict=True)] for row in logs]
+    return {each.key: _Scatter(_squares(row), freedom) for each, row in zip(group, left, strict=True)}
