@@ -126,16 +126,19 @@ def _kept(path: Path, measure: Callable[[], object]) -> None:
 
 def _measured(chosen: Sequence[Case]) -> list[Result]:
     """Return the results of a fresh worker."""
-    found: list[Result] = []
+    found: dict[Case, Result] = {}
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            found[event.case] = event
+
     engine = LocalEngine(discover())
     try:
         for group in groups_of(chosen):
-            engine.measure(
-                group, lambda event: found.append(event) if isinstance(event, Result) else None, lambda: False
-            )
+            engine.measure(group, keep, lambda: False)
     finally:
         engine.close()
-    return found
+    return list(found.values())
 
 
 def _peer(budget_s: float) -> list[float]:
