@@ -2,16 +2,18 @@
 
 Products, vectors, rows of softmax and layer norm and training steps are measured in fp32 as `gpuexplore run` would,
 each process a fresh worker. What is concluded: the kind of limit of each case, the fastest implementation of each
-group, and which of each pair of a group is faster. Printed: how many of them a process tells, how many of those told
-agree with most of the others, and how often the 95 % interval of one process holds the median of all, for times and for
-ratios; that of the first process alone, which knows the prior only, beside it.
+group, and which of each pair of a group is faster, or that neither is by more than a quarter. Printed: how many of them
+a process tells, how many of those told agree with most of the others, and how often the 95 % interval of one process
+holds the median of all, for times and for ratios; that of the first process alone, which knows the prior only, beside
+it.
 
 With `--peer` a fresh process beside each one times the same calls by `torch.utils.benchmark`'s `blocked_autorange`, and
 the spreads of medians and of ratios from process to process are printed for both.
 
-    python -m benchmarks.conclusions --out FOLDER [--processes 8] [--budget 0.05] [--busy] [--peer]
+    python -m benchmarks.conclusions --out FOLDER [--processes 8] [--budget 0.05] [--busy] [--peer] [--replay]
 
-What a process found is a file in FOLDER, and its home is there too: run it again, and it goes on where it ended.
+What a process found is a file in FOLDER, and its home is there too: run it again, and it goes on where it ended. With
+`--replay` nothing is measured: what is there is told with the spread that an empty home would know of it now.
 """
 
 import argparse
@@ -27,12 +29,15 @@ from itertools import combinations
 from math import log
 from pathlib import Path
 from statistics import median, stdev
+from tempfile import TemporaryDirectory
 
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import paired_speedup
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.measure.conditions.spread import with_spread
+from gpuexplore.measure.conditions.spread_log import note_results
 from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Measurement, Options, Result
 from gpuexplore.operations import operation_named
@@ -49,7 +54,9 @@ SIZES: Mapping[str, Sequence[int]] = {
 }
 IMPLEMENTATIONS = ("numpy", "numba-cpu", "torch")
 NOT_TOLD = frozenset({"throttled", "contended", "drifted", "noisy"})  # diagnoses that tell no limit
+HOME_VARIABLE = "GPUEXPLORE_HOME"
 BUSY = "while True: pass"
+EQUAL, ABOUT = "about equal", 1.25  # times as fast, at most
 PEER_S = 0.2  # blocked_autorange's own default
 
 Interval = tuple[float, float]
@@ -85,24 +92,41 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=0.05, help="seconds of samples of a case (0.05)")
     parser.add_argument("--busy", action="store_true", help="beside a busy loop")
     parser.add_argument("--peer", action="store_true", help="time the same calls by blocked_autorange too")
+    parser.add_argument("--replay", action="store_true", help="measure nothing, learn again from what is there")
     parser.add_argument("--time-peer", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     chosen = cases(arguments.budget)
     if arguments.time_peer:
         print(json.dumps(_peer_times_s(chosen)))
         return
-    os.environ["GPUEXPLORE_HOME"] = str(arguments.out / "home")
+    if not arguments.replay:
+        _measure_all(arguments, chosen)
+    found = _processes(arguments.out, arguments.processes)
+    report(_replayed(found) if arguments.replay else found)
+    if arguments.peer:
+        report_spreads(found, _peers(arguments.out, arguments.processes, chosen))
+
+
+def _measure_all(arguments: argparse.Namespace, chosen: Sequence[Case]) -> None:
+    os.environ[HOME_VARIABLE] = str(arguments.out / "home")
     (arguments.out / "home").mkdir(parents=True, exist_ok=True)
     with _busy(arguments.busy):
         for number in range(arguments.processes):
             _kept(arguments.out / f"process-{number}.json", lambda: encode(_measured(chosen)))
             if arguments.peer:
                 _kept(arguments.out / f"peer-{number}.json", lambda: _peer(arguments.budget))
-    report(_processes(arguments.out, arguments.processes))
-    if arguments.peer:
-        report_spreads(
-            _processes(arguments.out, arguments.processes), _peers(arguments.out, arguments.processes, chosen)
-        )
+
+
+def _replayed(processes: Sequence[Process]) -> list[Process]:
+    """Return the results as a machine that learns from one process after the other would tell them."""
+    told: list[Process] = []
+    with TemporaryDirectory() as home:
+        os.environ[HOME_VARIABLE] = home
+        for number, process in enumerate(processes):
+            told.append({case: with_spread(result) for case, result in process.items()})
+            environment = next(result.environment for result in process.values() if result.environment)
+            note_results(environment.device, str(number), process.values())
+    return told
 
 
 @contextmanager
@@ -211,26 +235,37 @@ def _conclusions(process: Process) -> Conclusions:
 
 
 def _faster(this: Result, other: Result) -> str | None:
-    """Return which of two is told to be faster."""
+    """Return which of two is told to be faster, or that they are told to be about equal."""
     if this.measurement is None or other.measurement is None:
         return None
     found = paired_speedup(this.measurement, other.measurement, "")
-    return (this if found.ratio > 1 else other).case.implementation if found.distinct else None
+    if found.distinct:
+        return (this if found.ratio > 1 else other).case.implementation
+    return EQUAL if found.ci95 and found.ci95[0] >= 1 / ABOUT and found.ci95[1] <= ABOUT else None
 
 
 def _fastest(group: Sequence[Case], pairs: Mapping[tuple[Case, Case], str | None]) -> str | None:
-    wins = Counter(said for said in pairs.values() if said)
-    return next((name for name, count in wins.items() if count == len(group) - 1), None)
+    """Return what beats all others, or that the others which it does not beat are about equal."""
+    for case in group:
+        said = [found for pair, found in pairs.items() if case in pair]
+        if set(said) == {case.implementation}:
+            return case.implementation
+        if set(said) <= {case.implementation, EQUAL}:
+            return EQUAL
+    return None
 
 
 def _agreement(found: Sequence[Conclusions]) -> str:
-    """Return how many conclusions are told, and how many of those agree with what most processes tell."""
+    """Return how many conclusions are told, and how many of those agree with what most processes tell.
+
+    That two are about equal contradicts neither of both.
+    """
     count = sum(map(len, found))
     told = agreeing = 0
     for about in found[0]:
-        said = [each[about] for each in found if each.get(about)]
-        told += len(said)
-        agreeing += max(Counter(said).values(), default=0)
+        said = Counter(each[about] for each in found if each.get(about))
+        told += said.total()
+        agreeing += said.pop(EQUAL, 0) + max(said.values(), default=0)
     share = agreeing / told if told else 0.0
     return f"told {told} of {count} ({told / count:.1%}), the same {agreeing} of {told} ({share:.2%})"
 

@@ -20,24 +20,32 @@ from gpuexplore.model import Case, Device, MachineKind, Result
 from gpuexplore.statistics import median
 
 NORMAL_95 = 1.96
-MOST_DEVIATION = 0.4  # a median further from the mean counts as this far: one that a neighbour hit hard is no rule
 PRIOR_WEIGHT = 8.0  # medians
 CLASS_WEIGHT = 4.0  # of a class, against those of one case
 MOST_OF_ONE_PROCESS = 4.0  # medians of a class: what slows a process slows many cases of it alike
+FURTHEST = 2.0  # half widths of what is expected: a median that a neighbour hit harder counts as this far off
 
 Class = tuple[Length, Threads]
 
 
 @dataclass(frozen=True, slots=True)
 class _Scatter:
-    """Sums of squares around the means, in logarithms, and their degrees of freedom."""
+    """How far medians lie from their means, in logarithms.
 
-    squares: float = 0.0
+    Attributes:
+        freedom: how many of them are free.
+        share: of one that each counts as.
+    """
+
+    away: tuple[float, ...] = ()
     freedom: float = 0.0
+    share: float = 1.0
 
-    def joined(self, variance: float, weight: float) -> float:
-        """Return `variance`, which counts as so many medians, with these."""
-        return (weight * variance + self.squares) / (weight + self.freedom)
+    def joined(self, expected: float, weight: float) -> float:
+        """Return the half width that these make of an expected one, which counts as so many medians."""
+        squares = sum(min(abs(each), FURTHEST * expected) ** 2 for each in self.away)
+        variance = weight * (expected / NORMAL_95) ** 2 + self.share * squares
+        return NORMAL_95 * sqrt(variance / (weight + self.share * self.freedom))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +55,9 @@ class _Scatters:
     times: _Scatter = _Scatter()
     ratios: _Scatter = _Scatter()
 
-    def joined(self, assumed: Deviation, weight: float) -> Deviation:
-        """Return what is assumed, which counts as so many medians, with what was seen."""
-        times = self.times.joined((assumed.times / NORMAL_95) ** 2, weight)
-        ratios = self.ratios.joined((assumed.ratios / NORMAL_95) ** 2, weight)
-        return Deviation(NORMAL_95 * sqrt(times), NORMAL_95 * sqrt(ratios))
+    def joined(self, expected: Deviation, weight: float) -> Deviation:
+        """Return what is expected, which counts as so many medians, with what was seen."""
+        return Deviation(self.times.joined(expected.times, weight), self.ratios.joined(expected.ratios, weight))
 
 
 def with_spread(result: Result) -> Result:
@@ -107,25 +113,20 @@ def _of_class(seen: Sequence[Seen], of_cases: Mapping[str, _Scatters]) -> _Scatt
     processes = len({name for each in seen for name in each.medians_s})
     most = MOST_OF_ONE_PROCESS * (processes - 1)
     found = [of_cases[each.key] for each in seen]
-    return _Scatters(_total((each.times for each in found), most), _total((each.ratios for each in found), most))
+    return _Scatters(_total([each.times for each in found], most), _total([each.ratios for each in found], most))
 
 
-def _total(scatters: Iterable[_Scatter], most: float) -> _Scatter:
-    """Return the sum, of no more than `most` degrees of freedom."""
-    found = list(scatters)
-    squares, freedom = sum(each.squares for each in found), sum(each.freedom for each in found)
-    share = min(1.0, most / freedom) if freedom else 0.0
-    return _Scatter(share * squares, share * freedom)
+def _total(scatters: Sequence[_Scatter], most: float) -> _Scatter:
+    """Return all of them as one, which counts as no more than `most` medians."""
+    freedom = sum(each.freedom for each in scatters)
+    away = tuple(value for each in scatters for value in each.away)
+    return _Scatter(away, freedom, min(1.0, most / freedom) if freedom else 1.0)
 
 
 def _of_times(seen: Seen) -> _Scatter:
     logs = list(map(log, seen.medians_s.values()))
-    center = fmean(logs)
-    return _Scatter(_squares(value - center for value in logs), len(logs) - 1)
-
-
-def _squares(deviations: Iterable[float]) -> float:
-    return sum(min(abs(deviation), MOST_DEVIATION) ** 2 for deviation in deviations)
+    center = median(logs)
+    return _Scatter(tuple(value - center for value in logs), len(logs) - 1)
 
 
 def _groups(seen: Iterable[Seen]) -> Iterable[Sequence[Seen]]:
@@ -145,4 +146,4 @@ def _of_ratios(group: Sequence[Seen]) -> Mapping[str, _Scatter]:
     of_process = [fmean(column) for column in zip(*logs, strict=True)]
     grand, freedom = fmean(of_process), (len(shared) - 1) * (1 - 1 / len(group))
     left = [[value - mean - fmean(row) + grand for value, mean in zip(row, of_process, strict=True)] for row in logs]
-    return {each.key: _Scatter(_squares(row), freedom) for each, row in zip(group, left, strict=True)}
+    return {each.key: _Scatter(tuple(row), freedom) for each, row in zip(group, left, strict=True)}
