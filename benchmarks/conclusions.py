@@ -33,7 +33,7 @@ from tempfile import TemporaryDirectory
 
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.speedup import paired_speedup
+from gpuexplore.analysis.speedup import speedup
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.conditions.spread import with_spread
@@ -173,19 +173,22 @@ def _peer(budget_s: float) -> list[float]:
 
 
 def _peer_times_s(chosen: Sequence[Case]) -> list[float]:
-    """Return blocked_autorange's median of each case, of calls on the inputs and outputs that gpuexplore would make."""
+    """Return blocked_autorange's median of each case, of calls on the inputs and outputs that gpuexplore would make.
+
+    One library after the other: idle threads of one would slow the calls of the next by up to 100 times.
+    """
     from benchmarks.measurement import make_runs, pin_environment
 
     pin_environment()
     from torch.utils.benchmark import Timer
 
-    device, times_s = discover()[0], []
-    for case in chosen:
+    device, times_s = discover()[0], dict[Case, float]()
+    for case in sorted(chosen, key=lambda case: case.implementation):
         run = make_runs([case], device)[case]
         run()
         timer = Timer("run()", globals={"run": run}, num_threads=device.cores or 1)
-        times_s.append(timer.blocked_autorange(min_run_time=PEER_S).median)
-    return times_s
+        times_s[case] = timer.blocked_autorange(min_run_time=PEER_S).median
+    return [times_s[case] for case in chosen]
 
 
 def _processes(folder: Path, count: int) -> list[Process]:
@@ -236,12 +239,13 @@ def _conclusions(process: Process) -> Conclusions:
 
 def _faster(this: Result, other: Result) -> str | None:
     """Return which of two is told to be faster, or that they are told to be about equal."""
-    if this.measurement is None or other.measurement is None:
+    found = _ratio(this, other)
+    if found is None or found.ci95 is None:
         return None
-    found = paired_speedup(this.measurement, other.measurement, "")
-    if found.distinct:
-        return (this if found.ratio > 1 else other).case.implementation
-    return EQUAL if found.ci95 and found.ci95[0] >= 1 / ABOUT and found.ci95[1] <= ABOUT else None
+    low, high = found.ci95
+    if low > 1 or high < 1:
+        return (this if low > 1 else other).case.implementation
+    return EQUAL if low >= 1 / ABOUT and high <= ABOUT else None
 
 
 def _fastest(group: Sequence[Case], pairs: Mapping[tuple[Case, Case], str | None]) -> str | None:
@@ -282,16 +286,16 @@ def _coverage_of_times(judged: Sequence[Process], processes: Sequence[Process]) 
 def _coverage_of_ratios(judged: Sequence[Process], processes: Sequence[Process]) -> Coverage:
     pairs = []
     for a, b in _pairs(processes[0]):
-        every = [_speedup(each, a, b) for each in processes]
+        every = [_ratio(each[a], each[b]) for each in processes]
         center = median(found.ratio for found in every if found)
-        few = [found for each in judged if (found := _speedup(each, a, b))]
+        few = [found for each in judged if (found := _ratio(each[a], each[b]))]
         pairs += [(found.ci95, center) for found in few if found.ci95]
     return _coverage(pairs)
 
 
-def _speedup(process: Process, a: Case, b: Case) -> Speedup | None:
-    this, other = _measurement(process, a), _measurement(process, b)
-    return paired_speedup(this, other, "") if this and other else None
+def _ratio(this: Result, other: Result) -> Speedup | None:
+    """Return how many times as fast `this` is as `other`; None where one of them was not measured."""
+    return speedup(this, other) if this.measurement and other.measurement else None
 
 
 def _coverage(pairs: Sequence[tuple[Interval, float]]) -> Coverage:

@@ -23,7 +23,7 @@ NORMAL_95 = 1.96
 PRIOR_WEIGHT = 8.0  # medians
 CLASS_WEIGHT = 4.0  # of a class, against those of one case
 MOST_OF_ONE_PROCESS = 4.0  # medians of a class: what slows a process slows many cases of it alike
-FURTHEST = 2.0  # half widths of what is expected: a median that a neighbour hit harder counts as this far off
+FURTHEST = 1.25  # half widths of what is expected: a median that a neighbour hit harder counts as this far off
 
 Class = tuple[Length, Threads]
 

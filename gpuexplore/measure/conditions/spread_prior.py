@@ -1,8 +1,8 @@
 """How far processes lie from each other before anything was learned: by length of a call, threads and kind of machine.
 
 The figures of a shared CPU are measured, with `benchmarks/conclusions.py`, on two cores of an AMD EPYC (Zen 3, a
-virtual machine whose neighbours use the same cores): 60 cases of products, vectors, rows and training steps in fp32. Of
-other CPUs a fraction of them is assumed, and of GPUs two figures, until runs there have told more.
+virtual machine whose neighbours use the same cores): 60 cases of products, vectors, rows and training steps in fp32, in
+four processes. Of other CPUs a fraction of them is assumed, and of GPUs two figures, until runs there have told more.
 """
 
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ class Deviation:
 
 
 SHARED: Mapping[tuple[Length, Threads], Deviation] = {
-    ("to 20 µs", "one"): Deviation(0.15, 0.04),
-    ("to 20 µs", "many"): Deviation(0.15, 0.04),
-    ("to 1 ms", "one"): Deviation(0.15, 0.04),
-    ("to 1 ms", "many"): Deviation(0.15, 0.04),
-    ("to 40 ms", "one"): Deviation(0.15, 0.04),
-    ("to 40 ms", "many"): Deviation(0.15, 0.04),
-    ("longer", "one"): Deviation(0.15, 0.04),
-    ("longer", "many"): Deviation(0.15, 0.04),
+    ("to 20 µs", "one"): Deviation(0.08, 0.03),
+    ("to 20 µs", "many"): Deviation(0.12, 0.03),
+    ("to 1 ms", "one"): Deviation(0.08, 0.03),
+    ("to 1 ms", "many"): Deviation(0.14, 0.03),
+    ("to 40 ms", "one"): Deviation(0.08, 0.03),
+    ("to 40 ms", "many"): Deviation(0.14, 0.03),
+    ("longer", "one"): Deviation(0.08, 0.03),  # assumed as for calls up to 40 ms
+    ("longer", "many"): Deviation(0.14, 0.03),
 }
 OF_SHARED: Mapping[MachineKind, float] = {
     "shared": 1.0,
