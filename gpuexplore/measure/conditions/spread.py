@@ -16,7 +16,7 @@ from gpuexplore.devices.machine import machine_kind
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.measure.conditions.spread_log import Seen, SpreadLog, case_key, load_log, threads_of
 from gpuexplore.measure.conditions.spread_prior import Deviation, Length, Threads, length_of, prior
-from gpuexplore.model import Case, Device, MachineKind, Result
+from gpuexplore.model import Case, Device, MachineKind, Measurement, Result
 from gpuexplore.statistics import median
 
 NORMAL_95 = 1.96
@@ -67,23 +67,30 @@ def with_spread(result: Result) -> Result:
     """
     if result.measurement is None or result.environment is None:
         return result
-    known, device = load_log(result.environment.device), result.environment.device
-    kind = _kind(known) if device.kind == "cpu" else None
-    found = _deviation(result, result.measurement.median_s, known, kind)
-    found = _by_table(result.case, device, found)
+    device = result.environment.device
+    expected = _of_calls(result.measurement.median_s, threads_of(result.case, device), device)
+    seen = _learned(load_log(device))[1].get(case_key(result), _Scatters())
+    found = _by_table(result.case, device, seen.joined(expected, CLASS_WEIGHT))
     return replace(
         result,
-        measurement=replace(result.measurement, between_processes=found.times, between_ratios=found.ratios),
-        environment=replace(result.environment, device=replace(device, machine_kind=kind)),
+        measurement=_with(result.measurement, found),
+        environment=replace(result.environment, device=replace(device, machine_kind=_kind(device))),
     )
 
 
-def _deviation(result: Result, median_s: float, known: SpreadLog, kind: MachineKind | None) -> Deviation:
-    assert result.environment is not None
-    place = length_of(median_s), threads_of(result.case, result.environment.device)
-    of_class, of_cases = _learned(known)
-    found = of_class.get(place, _Scatters()).joined(prior(kind, *place), PRIOR_WEIGHT)
-    return of_cases.get(case_key(result), _Scatters()).joined(found, CLASS_WEIGHT)
+def with_spread_of_calls(measurement: Measurement, device: Device) -> Measurement:
+    """Return a measurement of what is no case of an operation, with how far processes lie apart for calls as long."""
+    return _with(measurement, _of_calls(measurement.median_s, "many", device))
+
+
+def _with(measurement: Measurement, found: Deviation) -> Measurement:
+    return replace(measurement, between_processes=found.times, between_ratios=found.ratios)
+
+
+def _of_calls(median_s: float, threads: Threads, device: Device) -> Deviation:
+    place = length_of(median_s), threads
+    of_class, _ = _learned(load_log(device))
+    return of_class.get(place, _Scatters()).joined(prior(_kind(device), *place), PRIOR_WEIGHT)
 
 
 def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:
@@ -93,8 +100,13 @@ def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:
     return Deviation(measured.deviation, found.ratios if measured.of_ratios is None else measured.of_ratios)
 
 
+def _kind(device: Device) -> MachineKind | None:
+    """Return the kind of a CPU's machine, as far as its probes tell; None of other devices."""
+    return _kind_by_probes(load_log(device)) if device.kind == "cpu" else None
+
+
 @lru_cache(maxsize=8)
-def _kind(known: SpreadLog) -> MachineKind:
+def _kind_by_probes(known: SpreadLog) -> MachineKind:
     return machine_kind(known.probes_flop_per_s)
 
 

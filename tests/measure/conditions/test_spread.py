@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from gpuexplore.measure.conditions.repeatability import Repeatability, Spread, save_repeatability
-from gpuexplore.measure.conditions.spread import with_spread
+from gpuexplore.measure.conditions.spread import with_spread, with_spread_of_calls
 from gpuexplore.measure.conditions.spread_log import MOST_CASES, MOST_PROCESSES, load_log, note_results
 from gpuexplore.measure.conditions.spread_prior import Length, Threads, length_of, prior
 from gpuexplore.model import Case, Device, Environment, MachineKind, Measurement, Result, Shape, Status, Telemetry
@@ -61,6 +61,16 @@ def test_a_gpu_has_an_assumed_spread_and_no_kind_of_machine():
 
     assert found.measurement.between_processes == pytest.approx(prior(None, "to 1 ms", "many").times)
     assert found.environment.device == GPU
+
+
+def test_what_is_no_case_has_the_spread_of_calls_as_long():
+    for number in range(MOST_PROCESSES):
+        note_results(CPU, f"process {number}", [ok(1e-4 * exp(0.001 * number), "torch", n=10**6)])
+
+    found = with_spread_of_calls(Measurement((1e-4,) * 6, 1.0), CPU)
+
+    assert found.between_processes < prior("shared", "to 1 ms", "many").times
+    assert found.between_ratios == pytest.approx(prior("shared", "to 1 ms", "many").ratios)
 
 
 @pytest.mark.parametrize(("step", "is_narrower"), [(0.001, True), (0.1, False)])
