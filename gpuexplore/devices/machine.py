@@ -12,9 +12,8 @@ from gpuexplore.hardware import MachineKind
 from gpuexplore.statistics import quantile
 
 STOLEN_ABOVE = 0.005  # of the time since the machine started
-FEWEST_PROBES = 48
-STEADY_ABOVE = 0.93  # the slowest probes, of the fastest: clocks of quiet cores change by less
-SLOWEST = 0.02  # of all: neighbours come and go
+FEWEST_PROBES = 128  # neighbours come and go: one probe in sixty met some on a shared machine
+STEADY_ABOVE = 0.93  # the slowest probe, of the fastest tenth: clocks of quiet cores change by less
 VIRTUAL_PRODUCTS = ("kvm", "qemu", "virtual", "vmware", "xen", "hvm domu", "bochs", "google compute", "ec2")
 
 
@@ -30,7 +29,7 @@ def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> 
         return "bare metal"
     if virtual is None or (_stolen_share(root) or 0.0) > STOLEN_ABOVE or len(probes_flop_per_s) < FEWEST_PROBES:
         return "shared"
-    steady = quantile(probes_flop_per_s, SLOWEST) >= STEADY_ABOVE * quantile(probes_flop_per_s, 0.9)
+    steady = min(probes_flop_per_s) >= STEADY_ABOVE * quantile(probes_flop_per_s, 0.9)
     return "virtual" if steady else "shared"
 
 

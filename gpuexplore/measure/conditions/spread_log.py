@@ -24,7 +24,7 @@ from gpuexplore.serialization import decode, encode
 LOG_VERSION = 1  # raise it when placement or sampling changes: older files are then no longer used
 MOST_CASES = 256
 MOST_PROCESSES = 8  # of one case
-MOST_PROBES = 128
+MOST_PROBES = 256
 
 
 @dataclass(frozen=True, slots=True)
