@@ -169,15 +169,15 @@ def cases(budget_s: float = DEFAULT_BUDGET_S) -> list[Case]:
 
 
 def make_runs(chosen: Sequence[Case], device: Device) -> Runs:
-    """Return `numpy.matmul(a, b, out=o)` or `torch.mm(a, b, out=o)` of every case, on gpuexplore's inputs."""
+    """Return the call of every case, e.g. `numpy.matmul(a, b, out=o)`, on gpuexplore's inputs."""
     from gpuexplore.dtypes import dtype_named
     from gpuexplore.measure.candidates.candidate import build_candidate
     from gpuexplore.measure.check.inputs import make_inputs
     from gpuexplore.operations import operation_named
 
-    operation, dtype = operation_named("matmul"), dtype_named("fp32")
     runs: dict[Case, Call] = {}
     for case in chosen:
+        operation, dtype = operation_named(case.operation), dtype_named(case.dtype)
         inputs = make_inputs(operation, case.shape, dtype, "normal")
         runs[case] = build_candidate(case, operation, device, inputs=inputs, clock=time.perf_counter_ns).run
     return runs

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal["vector", "matrix"]
+MachineKind = Literal["bare metal", "virtual", "shared"]
 PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
 
 
@@ -105,6 +106,8 @@ class Device:
         ordinary_stores: of a CPU, memory bandwidth with ordinary stores: each line is read before it is written
             (write-allocate), which is not counted. None where it was not measured.
         one_thread: of a CPU, what one thread reaches alone; None where it was not measured.
+        machine_kind: of a CPU, whose cores it computes on: a machine's of its own, a virtual one's, or some that others
+            use too, as far as that can be told; None in results of earlier versions.
     """
 
     id: str
@@ -126,6 +129,7 @@ class Device:
     identity: Identity | None = None
     ordinary_stores: Bandwidth | None = None
     one_thread: ThreadRoofs | None = None
+    machine_kind: MachineKind | None = None
 
     @property
     def title(self) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from gpuexplore.accuracy import Accuracy, WorstElement
 from gpuexplore.errors import InvalidInput
-from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
+from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, MachineKind, Peak, PeakKind, ThreadRoofs, Unit
 from gpuexplore.timed import Condition, Contrast, Measurement, Phase, PhaseName
 from gpuexplore.typed_text import LONGEST_REASON, readable
 
@@ -37,6 +37,7 @@ __all__ = [
     "Flag",
     "FlagName",
     "Identity",
+    "MachineKind",
     "Measurement",
     "Options",
     "Peak",

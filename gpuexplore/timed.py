@@ -62,7 +62,7 @@ class Measurement:
     Attributes:
         processes: how many of the samples each of several fresh processes took, in that order; empty: one took all.
         between_processes: half width, in natural logarithms, of the interval around the median of many processes that
-            holds the median of 95 % of them, as it was measured on this machine; None is unknown.
+            holds the median of 95 % of them, as far as this machine is known; None in results of earlier versions.
         between_ratios: the same of what it adds to the ratio to another implementation of its group, for what slows all
             of a process alike leaves ratios as they are.
     """

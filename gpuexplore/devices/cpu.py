@@ -59,7 +59,7 @@ def cpu_identity(root: Path = ROOT) -> Identity | None:
     if vendor is None or family is None or model is None:
         return None
     stepping = _stepping(root)
-    flags = _flags(root)
+    flags = cpu_flags(root)
     return Identity(
         vendor=vendor,
         family=family,
@@ -81,7 +81,8 @@ def _number(text: str | None) -> int | None:
     return int(text, 16 if "x" in text else 10) if text and re.fullmatch(r"\d+|0x[0-9a-f]+", text) else None
 
 
-def _flags(root: Path) -> frozenset[str]:
+def cpu_flags(root: Path = ROOT) -> frozenset[str]:
+    """Return the flags of the first core, by Linux's names; none where it does not list them."""
     return frozenset((_cpuinfo(root, "flags", "Features") or "").split())
 
 
@@ -208,5 +209,5 @@ def cache_bytes(root: Path = ROOT) -> int | None:
 
 def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
     """Return the dtypes the CPU has arithmetic for, by its flags."""
-    flags = _flags(root)
+    flags = cpu_flags(root)
     return tuple(dtype for dtype, sets in NATIVE_FLAGS.items() if any(needed <= flags for needed in sets))

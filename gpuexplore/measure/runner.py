@@ -25,7 +25,7 @@ from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.conditions.repeatability import spread_between_processes
+from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
 from gpuexplore.measure.flags import Measured, find_flags
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, take_contrasts
@@ -228,16 +228,8 @@ def _plan_spot_check(sampling: Sampling, group: Group, random: Random) -> None:
 def _provisional(prepared: Prepared, group: Group) -> Result:
     sampling, case = prepared.sampling, prepared.sampling.candidate.case
     measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
-    measured = Measured(case, _with_spread(measurement, case, group.device), group.environment)
+    measured = Measured(case, measurement, group.environment)
     return replace(_result(measured, prepared, group), provisional=True)
-
-
-def _with_spread(measurement: Measurement, case: Case, device: Device) -> Measurement:
-    """Return `measurement` with how far processes lie apart."""
-    spread = spread_between_processes(case, device)
-    if spread is None:
-        return measurement
-    return replace(measurement, between_processes=spread.deviation, between_ratios=spread.of_ratios)
 
 
 def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Result:
@@ -251,7 +243,6 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
             check_single_calls(sampling.candidate, group)
         phases = take_phases(sampling, group)
         measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls, contrasts, phases)
-        measurement = _with_spread(measurement, case, group.device)
         if sampling.checked_call is None:
             check_reuse(sampling.candidate, group, measurement.median_s)
         check_finished(sampling.candidate, measurement.median_s)
@@ -280,7 +271,8 @@ def _keep(measured: Measured, prepared: Prepared, group: Group) -> None:
 def _result(measured: Measured, prepared: Prepared, group: Group) -> Result:
     flags = find_flags(measured, group.operation, group.dtype)
     accuracy, environment = prepared.accuracy, measured.environment
-    return Result(measured.case, Status.OK, None, measured.measurement, accuracy, flags, environment, group.seed)
+    result = Result(measured.case, Status.OK, None, measured.measurement, accuracy, flags, environment, group.seed)
+    return with_spread(result)
 
 
 def warm_up(device: Device) -> None:

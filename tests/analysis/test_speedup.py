@@ -69,6 +69,7 @@ def test_interval_covers_processes_only_where_both_know_how_these_differ():
     assert (between.covers_processes, between.verdict.told) == (True, None)
     assert between.ci95 == pytest.approx((1.04 * exp(-0.05 * sqrt(2)), 1.04 * exp(0.05 * sqrt(2))))
     assert not paired_speedup(known[0], wide).covers_processes
+    assert paired_speedup(known[0], known[0]).ci95 == (1, 1)  # whatever processes do
 
 
 def test_pooled_measurements_are_paired_process_by_process():

@@ -17,7 +17,7 @@ MEANS_MORE = {"sentence", "evidence", "reason", "speedup", "diagnosis"}  # the w
 NEW = {"one_thread", "converted", "nominal_flops"}
 NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
 NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "between_ratios", "by_round", "repeat"}
-NEW_KEYS |= {"probe_flop_per_s", "worst", "size", "machines"}
+NEW_KEYS |= {"probe_flop_per_s", "worst", "size", "machines", "machine_kind"}
 
 
 @pytest.fixture
@@ -75,6 +75,8 @@ def test_every_column_of_the_table_is_there_with_its_values(run):
     assert [{name: row.get(name, "missing") for name in kept[0]} for row in now] == kept
     assert {name for name in now[0].keys() - before[0].keys() if not name.startswith("phase_")} == {
         "bound",
+        "between_processes",
+        "between_ratios",
         "ci95_covers_processes",
         "diagnosis",
         "process_count",

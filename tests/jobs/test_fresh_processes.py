@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.jobs.engines import local
 from gpuexplore.model import Options, Result, Status
 
 pytestmark = pytest.mark.long
@@ -25,12 +26,17 @@ def results_of(engine_with, cases_of):
     return measured
 
 
-def test_each_case_is_measured_in_three_processes_and_reported_once(results_of):
+def test_each_case_is_measured_in_three_processes_and_reported_once(results_of, monkeypatch):
+    noted = {}
+    monkeypatch.setattr(local, "RUNNER", "tests.jobs.fake_runner")
+    monkeypatch.setattr(local, "note_results", lambda _, process, results: noted.update({process: len(results)}))
+
     results = results_of("fine", "fine-too")
 
     assert {len(set(result.measurement.samples_s)) for result in results.values()} == {3}  # each sample is a process id
     assert results["fine"].measurement.samples_s == results["fine-too"].measurement.samples_s
     assert results["fine"].measurement.processes == (1, 1, 1)
+    assert list(noted.values()) == [2, 2, 2]  # each process by a name of its own, for later intervals
 
 
 def test_what_crashes_is_not_tried_again_and_spoils_nothing(results_of):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -16,7 +17,7 @@ from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import overhead, prepare, timing
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
-from gpuexplore.model import Case, Options, Result, Shape, Status, Telemetry
+from gpuexplore.model import Case, MachineKind, Options, Result, Shape, Status, Telemetry
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
 from tests.measure.evil import catalogue
@@ -59,7 +60,9 @@ def test_good_implementation_ends_ok_with_all_that_belongs_to_a_number():
     assert result.accuracy.within
     assert len(result.measurement.samples_s) >= 10
     assert result.measurement.first_call_s == pytest.approx(CALL_NS * 1e-9)
-    assert result.environment.device == CPU
+    assert replace(result.environment.device, machine_kind=None) == CPU
+    assert result.environment.device.machine_kind in get_args(MachineKind)
+    assert 0 < result.measurement.between_ratios < result.measurement.between_processes
     assert "warm" in {flag.name for flag in result.flags}
 
 

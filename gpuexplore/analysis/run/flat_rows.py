@@ -58,6 +58,8 @@ def _measurement(measurement: Measurement | None) -> FlatRow:
         "ci95_low_s": low,
         "ci95_high_s": high,
         "ci95_covers_processes": measurement and measurement.covers_processes,
+        "between_processes": measurement and measurement.between_processes,
+        "between_ratios": measurement and measurement.between_ratios,
         "process_count": measurement and len(measurement.process_medians_s),
         "min_s": measurement and measurement.min_s,
         "sample_count": len(measurement.samples_s) if measurement else None,

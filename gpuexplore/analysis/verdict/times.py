@@ -51,7 +51,8 @@ def paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt] 
     Its interval is that of the ratios round by round, or process by process, which is free of drift that hits both.
     """
     ratios, pooled = ratios_by_round(this, other), _are_pooled(this, other)
-    between = 0.0 if pooled else hypot(this.between_ratios or 0.0, other.between_ratios or 0.0)
+    is_exact = pooled or this is other  # what processes do is in the ratios already, or the same above and below
+    between = 0.0 if is_exact else hypot(this.between_ratios or 0.0, other.between_ratios or 0.0)
     basis = _counted(len(ratios), "process" if pooled else "round")
     value = this.median_s / other.median_s
     return _spread(value, _scatter(ratios, pooled=pooled), ("times", basis), (Doubt(PROCESSES, between), *doubts))

@@ -24,6 +24,7 @@ from gpuexplore.jobs.engines.process import DeviceProcess
 from gpuexplore.jobs.journal import Task, write_task
 from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
 from gpuexplore.jobs.pooling import pooled
+from gpuexplore.measure.conditions.spread_log import note_results
 from gpuexplore.model import Case, Device, Result, Status
 
 LOG = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class LocalEngine:
             elif cases[0].options.repeat > 1:
                 self._measure_in_fresh_processes(process, cases, on_event=on_event, cancelled=cancelled)
             else:
-                self._measure(process, cases, on_event=on_event, cancelled=cancelled)
+                self._measure_and_learn(process, cases, on_event=on_event, cancelled=cancelled)
 
     def perform(
         self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: IsCancelled
@@ -152,9 +153,24 @@ class LocalEngine:
             left = [case for case in cases if all(result.status is Status.OK for result in results[case])]
             if left:
                 process.discard()
-                self._measure(process, left, on_event=keep, cancelled=cancelled)
+                self._measure_and_learn(process, left, on_event=keep, cancelled=cancelled)
         for found in results.values():
             on_event(pooled(found))
+
+    def _measure_and_learn(
+        self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
+    ) -> None:
+        """Measure, and keep what this process found beside what others did: later intervals know their spread."""
+        found: list[Result] = []
+
+        def keep(event: Case | Result) -> None:
+            if isinstance(event, Result):
+                found.append(event)
+            on_event(event)
+
+        self._measure(process, cases, on_event=keep, cancelled=cancelled)
+        if process.name is not None and self._task(process.device).runner == RUNNER:
+            note_results(process.device, process.name, found)
 
     def _measure(
         self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled

@@ -33,9 +33,14 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
 class Worker:
-    """A running worker process, the leader of a process group."""
+    """A running worker process, the leader of a process group.
+
+    Attributes:
+        name: that no other one has.
+    """
 
     def __init__(self, device: Device) -> None:
+        self.name = secrets.token_hex(4)
         self._mark = secrets.token_hex(16)
         self._process = subprocess.Popen(
             COMMAND,
@@ -97,6 +102,11 @@ class DeviceProcess:
         self.device = device
         self._starter = starter
         self._worker: Worker | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The name of the worker; None where there is none."""
+        return self._worker.name if self._worker else None
 
     def worker(self) -> Worker:
         """Return the warm worker, or a new one where there is none or it died while it had nothing to do."""

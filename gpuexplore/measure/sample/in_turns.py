@@ -6,6 +6,7 @@ from random import Random
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.spread import with_spread_of_calls
 from gpuexplore.measure.sample.timing import (
     WARM_UP_IDLE_GPU_S,
     WARM_UP_S,
@@ -54,5 +55,6 @@ def sample_all(samplings: Sequence[Sampling], cancelled: Callable[[], bool], tim
 
 
 def measurement_of(sampling: Sampling) -> Measurement:
-    """Return what was sampled."""
-    return Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
+    """Return what was sampled, with how far processes lie apart."""
+    measurement = Measurement(tuple(sampling.samples_s), sampling.first_call_s, sampling.calls)
+    return with_spread_of_calls(measurement, sampling.candidate.device)

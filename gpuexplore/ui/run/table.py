@@ -34,8 +34,7 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
         "95 % low": st.column_config.Column(help="Lower end of the 95 % interval of the median"),
         "95 % high": st.column_config.Column(help="Upper end of that interval"),
         "Interval for": st.column_config.Column(
-            help="What that interval holds for: this run, or any process on this machine, where how far processes lie "
-            "apart was measured"
+            help="What that interval holds for: any process on this machine; this run in results of earlier versions"
         ),
         "Also": st.column_config.TextColumn(help="The same call under another condition", width="medium"),
         "MFU": st.column_config.Column(help="FLOP/s reached over the peak named at the right"),

@@ -1,0 +1,161 @@
+"""How far the median of one process lies from that of many, and its ratio to another: known from the first day.
+
+What is assumed of a kind of machine counts as much as eight medians; those that earlier processes left in the log of
+this machine join it, first for all cases whose calls are as long and use as many threads, then for the case itself. A
+table of `gpuexplore repeatability` goes before both.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import log, sqrt
+from statistics import fmean
+
+from gpuexplore.devices.machine import machine_kind
+from gpuexplore.measure.conditions.repeatability import spread_between_processes
+from gpuexplore.measure.conditions.spread_log import Seen, SpreadLog, case_key, load_log, threads_of
+from gpuexplore.measure.conditions.spread_prior import Deviation, Length, Threads, length_of, prior
+from gpuexplore.model import Case, Device, MachineKind, Measurement, Result
+from gpuexplore.statistics import median
+
+NORMAL_95 = 1.96
+PRIOR_WEIGHT = 8.0  # medians
+CLASS_WEIGHT = 4.0  # of a class, against those of one case
+MOST_OF_ONE_PROCESS = 4.0  # medians of a class: what slows a process slows many cases of it alike
+FURTHEST = 1.25  # half widths of what is expected: a median that a neighbour hit harder counts as this far off
+
+Class = tuple[Length, Threads]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatter:
+    """How far medians lie from their means, in logarithms.
+
+    Attributes:
+        freedom: how many of them are free.
+        share: of one that each counts as.
+    """
+
+    away: tuple[float, ...] = ()
+    freedom: float = 0.0
+    share: float = 1.0
+
+    def joined(self, expected: float, weight: float) -> float:
+        """Return the half width that these make of an expected one, which counts as so many medians."""
+        squares = sum(min(abs(each), FURTHEST * expected) ** 2 for each in self.away)
+        variance = weight * (expected / NORMAL_95) ** 2 + self.share * squares
+        return NORMAL_95 * sqrt(variance / (weight + self.share * self.freedom))
+
+
+@dataclass(frozen=True, slots=True)
+class _Scatters:
+    """Those of medians, and of what is left when what slows all of a group is taken out."""
+
+    times: _Scatter = _Scatter()
+    ratios: _Scatter = _Scatter()
+
+    def joined(self, expected: Deviation, weight: float) -> Deviation:
+        """Return what is expected, which counts as so many medians, with what was seen."""
+        return Deviation(self.times.joined(expected.times, weight), self.ratios.joined(expected.ratios, weight))
+
+
+def with_spread(result: Result) -> Result:
+    """Return a measured result with how far processes lie apart, and on a CPU with the kind of its machine.
+
+    What has no measurement, or does not name its device, comes back as it is.
+    """
+    if result.measurement is None or result.environment is None:
+        return result
+    device = result.environment.device
+    expected = _of_calls(result.measurement.median_s, threads_of(result.case, device), device)
+    seen = _learned(load_log(device))[1].get(case_key(result), _Scatters())
+    found = _by_table(result.case, device, seen.joined(expected, CLASS_WEIGHT))
+    return replace(
+        result,
+        measurement=_with(result.measurement, found),
+        environment=replace(result.environment, device=replace(device, machine_kind=_kind(device))),
+    )
+
+
+def with_spread_of_calls(measurement: Measurement, device: Device) -> Measurement:
+    """Return a measurement of what is no case of an operation, with how far processes lie apart for calls as long."""
+    return _with(measurement, _of_calls(measurement.median_s, "many", device))
+
+
+def _with(measurement: Measurement, found: Deviation) -> Measurement:
+    return replace(measurement, between_processes=found.times, between_ratios=found.ratios)
+
+
+def _of_calls(median_s: float, threads: Threads, device: Device) -> Deviation:
+    place = length_of(median_s), threads
+    of_class, _ = _learned(load_log(device))
+    return of_class.get(place, _Scatters()).joined(prior(_kind(device), *place), PRIOR_WEIGHT)
+
+
+def _by_table(case: Case, device: Device, found: Deviation) -> Deviation:
+    measured = spread_between_processes(case, device)
+    if measured is None:
+        return found
+    return Deviation(measured.deviation, found.ratios if measured.of_ratios is None else measured.of_ratios)
+
+
+def _kind(device: Device) -> MachineKind | None:
+    """Return the kind of a CPU's machine, as far as its probes tell; None of other devices."""
+    return _kind_by_probes(load_log(device)) if device.kind == "cpu" else None
+
+
+@lru_cache(maxsize=8)
+def _kind_by_probes(known: SpreadLog) -> MachineKind:
+    return machine_kind(known.probes_flop_per_s)
+
+
+@lru_cache(maxsize=8)
+def _learned(known: SpreadLog) -> tuple[Mapping[Class, _Scatters], Mapping[str, _Scatters]]:
+    """Return what was seen of each class, and of each case by its key."""
+    ratios = {key: scatter for group in _groups(known.seen) for key, scatter in _of_ratios(group).items()}
+    of_cases = {each.key: _Scatters(_of_times(each), ratios.get(each.key, _Scatter())) for each in known.seen}
+    by_class: dict[Class, list[Seen]] = defaultdict(list)
+    for each in known.seen:
+        by_class[length_of(median(list(each.medians_s.values()))), each.threads].append(each)
+    return {place: _of_class(seen, of_cases) for place, seen in by_class.items()}, of_cases
+
+
+def _of_class(seen: Sequence[Seen], of_cases: Mapping[str, _Scatters]) -> _Scatters:
+    processes = len({name for each in seen for name in each.medians_s})
+    most = MOST_OF_ONE_PROCESS * (processes - 1)
+    found = [of_cases[each.key] for each in seen]
+    return _Scatters(_total([each.times for each in found], most), _total([each.ratios for each in found], most))
+
+
+def _total(scatters: Sequence[_Scatter], most: float) -> _Scatter:
+    """Return all of them as one, which counts as no more than `most` medians."""
+    freedom = sum(each.freedom for each in scatters)
+    away = tuple(value for each in scatters for value in each.away)
+    return _Scatter(away, freedom, min(1.0, most / freedom) if freedom else 1.0)
+
+
+def _of_times(seen: Seen) -> _Scatter:
+    logs = list(map(log, seen.medians_s.values()))
+    center = median(logs)
+    return _Scatter(tuple(value - center for value in logs), len(logs) - 1)
+
+
+def _groups(seen: Iterable[Seen]) -> Iterable[Sequence[Seen]]:
+    found: dict[str, list[Seen]] = defaultdict(list)
+    for each in seen:
+        if len(each.medians_s) > 1:
+            found[each.group].append(each)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _of_ratios(group: Sequence[Seen]) -> Mapping[str, _Scatter]:
+    """Return how the members of a group scatter, by key, when the mean of each process is taken out."""
+    shared = [name for name in group[0].medians_s if all(name in each.medians_s for each in group)]
+    if len(shared) < 2:
+        return {}
+    logs = [[log(each.medians_s[name]) for name in shared] for each in group]
+    of_process = [fmean(column) for column in zip(*logs, strict=True)]
+    grand, freedom = fmean(of_process), (len(shared) - 1) * (1 - 1 / len(group))
+    left = [[value - mean - fmean(row) + grand for value, mean in zip(row, of_process, strict=True)] for row in logs]
+    return {each.key: _Scatter(tuple(row), freedom) for each, row in zip(group, left, strict=True)}

@@ -1,0 +1,134 @@
+"""What earlier processes found on this machine: the medians of their cases, and their clock probes, in a small file.
+
+Every run adds to it, which costs nothing; so the spread between processes is known better with each one.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import isfinite
+from pathlib import Path
+
+from gpuexplore.devices import cache_directory
+from gpuexplore.devices.identity import device_key
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.measure.conditions.spread_prior import Threads
+from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.serialization import decode, encode
+
+LOG_VERSION = 1  # raise it when placement or sampling changes: older files are then no longer used
+MOST_CASES = 256
+MOST_PROCESSES = 8  # of one case
+MOST_PROBES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What processes found of one case.
+
+    Attributes:
+        key: of the case and the versions of its libraries.
+        group: of what was sampled in turns with it.
+        medians_s: by process, the latest last.
+    """
+
+    key: str
+    group: str
+    threads: Threads
+    medians_s: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadLog:
+    """The file of one machine; what was seen last comes last."""
+
+    seen: tuple[Seen, ...] = ()
+    probes_flop_per_s: tuple[float, ...] = ()
+
+
+def note_results(device: Device, process: str, results: Iterable[Result]) -> None:
+    """Keep what `process` found on `device`; a file that cannot be written stays as it is: less is learned then."""
+    found = [result for result in results if result.measurement]
+    if found:
+        with suppress(OSError, InvalidInput):
+            _save(device, _with(load_log(device), process, found, device))
+
+
+def _with(log: SpreadLog, process: str, results: Iterable[Result], device: Device) -> SpreadLog:
+    seen, probes = {each.key: each for each in log.seen}, list(log.probes_flop_per_s)
+    for result in results:
+        if result.measurement is None:
+            continue
+        key = case_key(result)
+        before = seen.pop(key, Seen(key, _hashed(_group(result)), threads_of(result.case, device)))
+        others = {name: value for name, value in before.medians_s.items() if name != process}
+        latest = list(others.items())[1 - MOST_PROCESSES :]
+        seen[key] = replace(before, medians_s=dict(latest) | {process: result.measurement.median_s})
+        probes += _probes(result)
+    return SpreadLog(tuple(seen.values())[-MOST_CASES:], tuple(dict.fromkeys(probes))[-MOST_PROBES:])
+
+
+def _probes(result: Result) -> list[float]:
+    if result.environment is None:
+        return []
+    found = (result.environment.before.probe_flop_per_s, result.environment.after.probe_flop_per_s)
+    return [rate for rate in found if rate]
+
+
+def case_key(result: Result) -> str:
+    """Return a short text that is the same for results of one case with the same libraries."""
+    return _hashed((result.case.implementation, _group(result)))
+
+
+def _group(result: Result) -> object:
+    operation, shape, dtype, device, options = result.case.group
+    versions = (
+        (result.environment.app_version, sorted(result.environment.libraries.items())) if result.environment else ()
+    )
+    return operation, str(shape), dtype, device, replace(options, budget_s=DEFAULT_BUDGET_S, repeat=1), versions
+
+
+def _hashed(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
+
+
+def threads_of(case: Case, device: Device) -> Threads:
+    """Return whether `case` computes on one thread of `device` or on many."""
+    threads = case.options.threads or device.cores
+    alone = operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
+    return "one" if threads == 1 or alone else "many"
+
+
+def load_log(device: Device) -> SpreadLog:
+    """Return what is known of this machine; nothing where there is no file, or it cannot be read."""
+    with suppress(OSError, InvalidInput):
+        path = _path(device)
+        return _parsed(path, path.stat().st_mtime_ns)
+    return SpreadLog()
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: Path, _: int) -> SpreadLog:
+    """Return what the file holds, as it was changed last."""
+    try:
+        log = decode(SpreadLog, json.loads(path.read_text(encoding="utf-8")))
+        values = [*log.probes_flop_per_s, *(value for each in log.seen for value in each.medians_s.values())]
+        return log if all(isfinite(value) and value > 0 for value in values) else SpreadLog()
+    except (ValueError, TypeError, KeyError, AttributeError, GpuExploreError):
+        return SpreadLog()
+
+
+def _save(device: Device, log: SpreadLog) -> None:
+    path = _path(device)
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps(encode(log)), encoding="utf-8")
+    draft.replace(path)
+
+
+def _path(device: Device) -> Path:
+    return cache_directory() / f"spread-{device_key(device)}-v{LOG_VERSION}.json"
