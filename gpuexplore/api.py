@@ -14,11 +14,12 @@ from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.devices import discover, ensure_ceiling, peaks_json
+from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.request import Request, first_dtypes, listed, resolve, split
+from gpuexplore.request import Request, listed, resolve, split
 from gpuexplore.typed_text import check_text
 
 if TYPE_CHECKING:

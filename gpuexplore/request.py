@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Device, Experiment, Options, Shape
+from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.typed_text import check_text
@@ -54,23 +54,6 @@ class Request:
     budget: str = f"{DEFAULT_BUDGET_S:g}"
     block: str = ""
     repeat: str = ""
-
-
-USUAL_DTYPES = ("fp32", "bf16", "fp16")
-CONTRAST = "bf16"  # where no device computes in it: emulated, it costs conversions; fp16 in a loop costs seconds a call
-
-
-def first_dtypes(devices: Iterable[Device], chosen_ids: str = "") -> str:
-    """Return the dtypes of whoever asks for none: what `devices` compute natively, and bf16, even if emulated.
-
-    Args:
-        devices: of this machine.
-        chosen_ids: of them, separated by commas; empty: all.
-    """
-    ids = split(chosen_ids)
-    native = [set(device.native) for device in devices if device.id in ids or not ids]
-    chosen = [name for name in USUAL_DTYPES if name in ("fp32", CONTRAST) or all(name in one for one in native)]
-    return ",".join(chosen if len(chosen) == len(USUAL_DTYPES) else ["fp64", *chosen])
 
 
 # the short names of the command line and the URL

@@ -4,8 +4,9 @@ import streamlit as st
 
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.charts import peaks
+from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.errors import InvalidInput, NotFound
-from gpuexplore.request import Request, first_dtypes, from_experiment, resolve, with_defaults
+from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
 from gpuexplore.ui.benchmark.slow import measured_on, offer_to_leave_out

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpuexplore.cli import _parser
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
+from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import CACHE_MODES, DATA_MODES, Device, Experiment, Options, Shape
@@ -20,7 +21,6 @@ from gpuexplore.request import (
     Request,
     as_command,
     as_python,
-    first_dtypes,
     from_experiment,
     from_query,
     parse_shape,

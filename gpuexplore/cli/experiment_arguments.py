@@ -3,9 +3,10 @@
 import argparse
 from collections.abc import Iterable
 
+from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, Device
-from gpuexplore.request import Request, first_dtypes, listed
+from gpuexplore.request import Request, listed
 
 
 def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:

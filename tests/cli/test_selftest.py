@@ -8,7 +8,8 @@ import pytest
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, selftest_command
 from gpuexplore.model import Bandwidth
 from gpuexplore.selftest import page, private
-from gpuexplore.selftest.contract import Check, Figure, Finding, Outcome, Report, Verdict, judged
+from gpuexplore.selftest.check import Check
+from gpuexplore.selftest.contract import Figure, Finding, Outcome, Report, Verdict, judged
 from tests.measure.fakes import CPU, GPU
 
 
