@@ -36,9 +36,9 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.spread_log import note_results
-from gpuexplore.measure.sweep import groups_of
 from gpuexplore.model import Case, Measurement, Options, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode

@@ -81,6 +81,7 @@ DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"}
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
 UNREADABLE = "the reason cannot be shown"
+OMIT_DEFAULT = {"omit_default": True}  # of a field that is encoded where it has another value only
 DEFAULT_BUDGET_S = 0.1
 LARGEST_BUDGET_S = 60.0
 MOST_PROCESSES = 60
@@ -293,7 +294,7 @@ class Result:
 
     Attributes:
         seed: of the random numbers it computed with; another in each run.
-        provisional: after a first round of samples; one that stays follows.
+        provisional: of a first pass: few samples, and a later result of the case replaces it.
     """
 
     case: Case
@@ -304,11 +305,11 @@ class Result:
     flags: tuple[Flag, ...] = ()
     environment: Environment | None = None
     seed: int | None = None
-    provisional: bool = False
+    provisional: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         if self.provisional and self.status is not Status.OK:
-            raise InvalidInput(f"a result with status {self.status} is final, not provisional")
+            raise InvalidInput(f"only a result with status ok is provisional, not one with {self.status}")
         if (self.status is Status.OK) != (self.measurement is not None):
             raise InvalidInput(f"a measurement exists with status ok and only then, not with {self.status}")
         if (self.status is Status.OK) == bool(self.reason):

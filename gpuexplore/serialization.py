@@ -3,7 +3,7 @@
 import types
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -19,7 +19,8 @@ def encode(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        members = ((field, getattr(value, field.name)) for field in fields(value))
+        return {field.name: encode(member) for field, member in members if not _is_omitted(field, member)}
     if isinstance(value, Mapping):
         return {str(key): encode(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -27,6 +28,11 @@ def encode(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return value
+
+
+def _is_omitted(field: Field[Any], member: Any) -> bool:
+    """Return whether a field is left out: it has its default, and says so in its metadata."""
+    return "omit_default" in field.metadata and member == field.default
 
 
 def decode(kind: type[T], data: Any) -> T:

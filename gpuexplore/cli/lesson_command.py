@@ -14,6 +14,7 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.devices import discover
+from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.lessons.catalog import catalog, lesson_at, own_folder
 from gpuexplore.lessons.evidence import Measured, names_of
@@ -24,7 +25,6 @@ from gpuexplore.lessons.quantities import Row
 from gpuexplore.lessons.rehearsal import rehearse
 from gpuexplore.lessons.sheet import sheet
 from gpuexplore.lessons.work import tasks_of
-from gpuexplore.measure.check.group import groups_of
 from gpuexplore.model import Case, Device, Experiment, Origin, Result
 
 ACTIONS = ("list", "check", "run", "print")
@@ -128,8 +128,8 @@ def _done(work: Experiment | Activity, engine: LocalEngine) -> Measured:
         if isinstance(event, Result):
             results[event.case] = event
 
-    for group in groups_of(work.cases()):
-        engine.measure(group, take, lambda: False)
+    for batch in batches_of(work.cases()):
+        engine.measure(batch, take, lambda: False)
     return tuple(results[case] for case in work.cases())
 
 

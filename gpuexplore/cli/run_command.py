@@ -19,8 +19,8 @@ from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput, not_installed
+from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.measure.check.group import groups_of
 from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import resolve
@@ -105,8 +105,8 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
             if device.id in experiment.devices:
                 say_who_is_waited_for(device)
                 engine.warm(device)
-        for group in groups_of(experiment.cases()):
-            engine.measure(group, take, lambda: False)
+        for batch in batches_of(experiment.cases()):
+            engine.measure(batch, take, lambda: False)
     except KeyboardInterrupt as error:
         if not results:
             raise

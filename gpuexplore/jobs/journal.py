@@ -21,10 +21,10 @@ CANCEL = "cancel"  # the worker stops between two rounds once this file is there
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker is asked for: to measure cases of one group, an activity, or else to load what measuring takes.
+    """What a worker is asked for: to measure cases of its device, an activity, or else to load what measuring takes.
 
     Attributes:
-        runner: module with `measure_group` and `warm_up`; of an activity the one with `perform`.
+        runner: module with `measure_cases` and `warm_up`; of an activity the one with `perform`.
     """
 
     runner: str

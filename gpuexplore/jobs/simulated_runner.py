@@ -4,16 +4,18 @@ A call takes what its FLOPs take at 1 TFLOP/s; each result is flagged `simulated
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from time import sleep
 
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.model import Case, Device, Flag, Measurement, Result, Status
+from gpuexplore.model import Case, Device, Environment, Flag, Measurement, Result, Status
 from gpuexplore.operations import operation_named
 
 RATE_FLOP_PER_S = 1e12
 LEAST_S = 1e-6
-SAMPLES = 10
+SAMPLES, FIRST_SAMPLES = 10, 3
+FIRST_SHARE = 0.1  # of the budget, for the first pass
 POLL_S = 0.01
 FLAG = Flag("simulated", "nothing was computed: its time is what its FLOPs take at 1 TFLOP/s")
 
@@ -22,7 +24,7 @@ def warm_up(device: Device) -> None:
     """Do nothing: there is nothing to load."""
 
 
-def measure_group(
+def measure_cases(
     cases: Sequence[Case],
     device: Device,
     *,
@@ -30,18 +32,35 @@ def measure_group(
     cancelled: Callable[[], bool],
     time: Timekeeper,
 ) -> None:
-    """Report each case and, a sampling budget later, its result; see `gpuexplore.measure.runner.measure_group`."""
+    """Report a provisional result of each case, and a sampling budget later its final one.
+
+    See `gpuexplore.measure.runner.measure_cases`.
+    """
     environment = describe_environment(device, (), None)
+    passed: list[Case] = []
     for case in cases:
         report(case)
-        end_ns = time.clock() + case.options.budget_s * 1e9
-        while time.clock() < end_ns and not cancelled():
-            sleep(POLL_S)
-        if cancelled():
+        if _has_slept(FIRST_SHARE * case.options.budget_s, time, cancelled):
+            report(replace(_result(case, FIRST_SAMPLES, environment), provisional=True))
+            passed.append(case)
+        else:
             report(Result(case, Status.CANCELLED, "cancelled while it was simulated", environment=environment))
-            continue
-        measurement = Measurement((_call_s(case),) * SAMPLES, first_call_s=_call_s(case))
-        report(Result(case, Status.OK, measurement=measurement, flags=(FLAG,), environment=environment))
+    for case in passed:
+        whole = _has_slept((1 - FIRST_SHARE) * case.options.budget_s, time, cancelled)
+        report(_result(case, SAMPLES if whole else FIRST_SAMPLES, environment))
+
+
+def _has_slept(seconds: float, time: Timekeeper, cancelled: Callable[[], bool]) -> bool:
+    """Let `seconds` pass; return whether nobody cancelled meanwhile."""
+    end_ns = time.clock() + seconds * 1e9
+    while time.clock() < end_ns and not cancelled():
+        sleep(POLL_S)
+    return not cancelled()
+
+
+def _result(case: Case, samples: int, environment: Environment) -> Result:
+    measurement = Measurement((_call_s(case),) * samples, first_call_s=_call_s(case))
+    return Result(case, Status.OK, measurement=measurement, flags=(FLAG,), environment=environment)
 
 
 def _call_s(case: Case) -> float:

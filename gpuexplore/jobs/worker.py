@@ -141,7 +141,7 @@ def _limits_put_back() -> Iterator[None]:
 
 
 def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
-    """Measure a group: every case ends with a result, also what the runner leaves out, or loses in an exception.
+    """Measure cases: every one ends with a result, also what the runner leaves out, or loses in an exception.
 
     Where a case breaks the CUDA context, and with it this process, it is the last one the journal tells of, and has
     no result.
@@ -150,7 +150,7 @@ def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
         SPEEDS.prepare()  # its threads are the worker's own
     before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
     with _limits_put_back():
-        error = _measure_group(task, reporter, cancelled=(directory / CANCEL).exists)
+        error = _measure_cases(task, reporter, cancelled=(directory / CANCEL).exists)
     for case in tuple(reporter.left):
         reporter.report(failed(case, error) if error else Result(case, Status.ERROR, UNREPORTED))
     return Ended(reporter.context_error, left_behind=len(_running() - before))
@@ -160,7 +160,7 @@ class _Reporter:
     """Writes what a runner reports, until a case breaks the CUDA context: what follows would blame the wrong ones.
 
     Attributes:
-        left: the cases without a result.
+        left: the cases without a final result.
         context_error: what broke the context.
     """
 
@@ -197,7 +197,8 @@ class _Reporter:
         elif self._breaks_context(event):
             self.context_error, event = event.reason, event.case
         else:
-            del self.left[event.case]
+            if not event.provisional:
+                del self.left[event.case]
             event = with_fewer_samples(event)
         write_event(self._journal, event)
 
@@ -205,7 +206,7 @@ class _Reporter:
         return result.status is Status.ERROR and breaks_context(result.reason or "", self._device)
 
 
-def _measure_group(task: Task, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> Exception | None:
+def _measure_cases(task: Task, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> Exception | None:
     """Return what ended the runner before it was done."""
     time = Timekeeper(
         undisturbed=Rounds().beside_no_page,
@@ -215,11 +216,11 @@ def _measure_group(task: Task, reporter: _Reporter, *, cancelled: Callable[[], b
     )
     try:
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
-        resolve_name(task.runner).measure_group(
+        resolve_name(task.runner).measure_cases(
             task.cases, ready, report=reporter.report, cancelled=cancelled, time=time
         )
     except Exception as error:
-        _log(error, f"Measuring {task.cases[0].group} failed")
+        _log(error, f"Measuring {len(task.cases)} cases on {task.device.id} failed")
         return error
     return None
 

@@ -1,13 +1,13 @@
-"""A whole experiment in this process, group by group: what `record` and the Python API use."""
+"""A whole experiment in this process, device by device: what `record` and the Python API use."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from gpuexplore.devices import device_named
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.runner import Report, measure_cases
-from gpuexplore.model import Device, Experiment
+from gpuexplore.model import Case, Device, Experiment, Result
 
 
 def sweep(
@@ -17,20 +17,25 @@ def sweep(
     report: Report,
     turn: Callable[[Device], AbstractContextManager[object]] = lambda _: nullcontext(),
 ) -> None:
-    """Measure every case of `experiment` and report one `Result` for each, small shapes first.
+    """Measure every case of `experiment` and report one final `Result` for each.
 
     Args:
         experiment: what is asked for.
         devices: those of this machine.
-        report: called with cases and results, as by `measure_cases`.
-        turn: returns the lock of a device, which is held while a group is measured on it.
+        report: called with cases and final results, as by `measure_cases`.
+        turn: returns the lock of a device, which is held while it is measured on.
 
     Raises:
         InvalidInput: fresh processes are asked for.
     """
     if experiment.options.repeat > 1:
         raise InvalidInput.of("repeat", experiment.options.repeat, "1 here; `gpuexplore run` starts fresh processes")
-    for group in groups_of(experiment.cases()):
-        device = device_named(group[0].device, devices)
+    for device in [device_named(name, devices) for name in experiment.devices]:
+        cases = [case for case in experiment.cases() if case.device == device.id]
         with turn(device):
-            measure_cases(group, device, report=report)
+            measure_cases(cases, device, report=partial(_report_final, report))
+
+
+def _report_final(report: Report, event: Case | Result) -> None:
+    if isinstance(event, Case) or not event.provisional:
+        report(event)

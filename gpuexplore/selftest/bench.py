@@ -13,11 +13,11 @@ from pathlib import Path
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.backends import BACKENDS, load_backend
+from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.attempt import Limits
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.candidates.cuda_context import lost_reason
-from gpuexplore.measure.check.group import groups_of
 from gpuexplore.model import Case, Device, Result, Status
 from gpuexplore.selftest.contract import Payload
 
@@ -74,18 +74,18 @@ class Bench:
         self.device = self._engine().warm(self.device)
 
     def measure(self, cases: Sequence[Case]) -> tuple[Result, ...]:
-        """Return the results of `cases`, group by group, of all that the time was enough for."""
+        """Return the final results of `cases`, of all that the time was enough for."""
         results: list[Result] = []
 
         def take(event: Case | Result) -> None:
-            if isinstance(event, Result):
-                results.append(event)
-            else:
+            if isinstance(event, Case):
                 self.progress(f"{event.operation} {event.shape} {event.dtype} {event.implementation}")
+            elif not event.provisional:
+                results.append(event)
 
-        for group in groups_of(cases):
+        for batch in batches_of(cases):
             if self.left_s() > MIN_LEFT_S:
-                self._engine().measure(group, take, self.is_over)
+                self._engine().measure(batch, take, self.is_over)
         return tuple(result for result in results if result.status is not Status.CANCELLED)
 
     def probe(self, name: str, **arguments: str) -> list[Payload]:

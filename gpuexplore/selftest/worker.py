@@ -9,11 +9,11 @@ from typing import Any
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
-from gpuexplore.measure.runner import measure_group, warm_up
+from gpuexplore.measure.runner import measure_cases, warm_up
 from gpuexplore.model import Device
 from gpuexplore.selftest.breaking import add_breaking
 
-__all__ = ["measure_group", "perform", "warm_up"]
+__all__ = ["measure_cases", "perform", "warm_up"]
 
 PROBES = ("clock", "environment", "flush", "registers", "timer")
 

@@ -21,7 +21,7 @@ GPU = Device("cuda:1", "cuda", "a GPU", uuid="GPU-1234")
 def measured(engine, cases, cancelled=lambda: False):
     events = []
     engine.measure(cases, events.append, cancelled)
-    results = [event for event in events if isinstance(event, Result)]
+    results = [event for event in events if isinstance(event, Result) and not event.provisional]
     assert sorted(result.case.implementation for result in results) == sorted(case.implementation for case in cases)
     return {result.case.implementation: result for result in results}
 
@@ -93,6 +93,49 @@ def test_crash_while_implementations_take_turns_is_put_down_to_the_right_one(eng
 
     assert results["crashes-in-turns"].status is Status.CRASHED
     assert results["takes-turns"].status is Status.OK
+
+
+def test_first_pass_is_reported_before_any_final_result(engine_with, cases_of):
+    first, second = cases_of("passes", operation="matmul") + cases_of("passes", operation="vector_add")
+    events = []
+
+    with engine_with() as engine:
+        engine.measure([first, second], events.append, lambda: False)
+
+    assert events[0] == first
+    results = [event for event in events if isinstance(event, Result)]
+    assert [(result.case, result.provisional) for result in results] == [
+        (first, True),
+        (second, True),
+        (first, False),
+        (second, False),
+    ]
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    ("guilty", "status"), [("passes-and-crashes", Status.CRASHED), ("passes-and-hangs", Status.TIMEOUT)]
+)
+def test_what_ends_the_worker_after_a_first_pass_is_the_case_whose_turn_it_was(engine_with, cases_of, guilty, status):
+    cases = cases_of("passes", guilty, operation="matmul") + cases_of("passes", operation="vector_add")
+    events = []
+
+    with engine_with(round_s=0.2) as engine:
+        engine.measure(cases, events.append, lambda: False)
+
+    final = {event.case: event.status for event in events if isinstance(event, Result) and not event.provisional}
+    assert final == {cases[0]: Status.OK, cases[1]: status, cases[2]: Status.OK}
+
+
+def test_cancelled_run_keeps_its_first_pass_though_its_worker_hears_nothing(engine_with, cases_of):
+    cases = cases_of("passes-and-hangs", "passes")
+    events = []
+
+    with engine_with(grace_s=0.1) as engine:
+        engine.measure(cases, events.append, lambda: sum(isinstance(event, Result) for event in events) == 2)
+
+    final = [event for event in events if isinstance(event, Result) and not event.provisional]
+    assert [(result.case, result.status) for result in final] == [(case, Status.OK) for case in cases]
 
 
 @pytest.mark.faults

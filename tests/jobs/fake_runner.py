@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from time import sleep
 
 from gpuexplore.model import Contrast, Measurement, Result, Status
 
@@ -24,7 +26,7 @@ def warm_up(device):
         time.sleep(60)
 
 
-def measure_group(cases, device, *, report, cancelled, time):
+def measure_cases(cases, device, *, report, cancelled, time):
     for case in cases:
         report(case)
         if case.implementation == "hangs-in-its-round":
@@ -32,7 +34,7 @@ def measure_group(cases, device, *, report, cancelled, time):
         outcome = sticky_error(case) or BEHAVIOURS[case.implementation](case, cancelled)
         if outcome is not None:
             report(outcome)
-    _take_turns(cases, report)
+    _take_turns(cases, report, cancelled, time)
 
 
 def perform(arguments, device, *, report, cancelled, time):
@@ -56,8 +58,8 @@ def fail(report, cancelled):
     raise ValueError("no such thing")
 
 
-def _take_turns(cases, report):
-    """Finish the implementations that only have a result once all were taken up."""
+def _take_turns(cases, report, cancelled, time):
+    """Finish the implementations that only have a final result once all were taken up."""
     if any(case.implementation == "crashes-in-turns" for case in cases):
         os._exit(3)
     for case in cases:
@@ -65,6 +67,19 @@ def _take_turns(cases, report):
             report(illegal(case, None))
         if case.implementation == "takes-turns":
             report(sticky_error(case) or fine(case, None))
+        if case.implementation in TWO_PASSES:
+            time.begin_turn(case, 0.01)
+            TWO_PASSES[case.implementation](case, cancelled)
+            report(fine(case, None))
+
+
+def first_pass(case, cancelled):
+    return replace(fine(case, cancelled), provisional=True)
+
+
+def wait(case, cancelled):
+    while not cancelled():
+        sleep(0.005)
 
 
 def nothing(case, cancelled):
@@ -221,12 +236,22 @@ BEHAVIOURS = {
     "out-of-memory": out_of_memory,
     "patient": patient,
     "print-a-line": print_a_line,
+    "passes": first_pass,
+    "passes-and-crashes": first_pass,
+    "passes-and-hangs": first_pass,
+    "passes-and-waits": first_pass,
     "raising": raising,
     "sample-too-often": sample_too_often,
     "silent": nothing,
     "takes-turns": nothing,
     "tell": tell,
     "touch-nothing": touch_nothing,
+}
+TWO_PASSES = {
+    "passes": nothing,
+    "passes-and-crashes": kill,
+    "passes-and-hangs": hang_in_python,
+    "passes-and-waits": wait,
 }
 ACTIONS = {
     "observe": observe,

@@ -1,4 +1,4 @@
-"""A whole experiment in one process: group by group, small shapes first."""
+"""A whole experiment in one process: device by device."""
 
 from contextlib import contextmanager
 
@@ -8,7 +8,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.measure import sweep as module
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.sweep import sweep
-from gpuexplore.model import Experiment, Options, Shape
+from gpuexplore.model import Experiment, Measurement, Options, Result, Shape, Status
 from tests.measure.fakes import CPU, GPU
 
 SHAPES = (Shape.of(n=1), Shape.of(n=2))
@@ -24,22 +24,28 @@ def test_groups_hold_what_differs_in_the_implementation_only():
     assert [case for group in groups for case in group] == list(EXPERIMENT.cases())
 
 
-def test_every_group_is_measured_on_its_device_in_order(monkeypatch):
-    measured = []
-    monkeypatch.setattr(
-        module, "measure_cases", lambda group, device, **options: measured.append((group, device, options))
-    )
+def test_all_cases_of_a_device_are_measured_together_and_final_results_alone_are_reported(monkeypatch):
+    measured, reported = [], []
 
-    sweep(EXPERIMENT, [CPU, GPU], report=print)
+    def measure_cases(cases, device, *, report):
+        measured.append((cases, device))
+        report(cases[0])
+        for provisional in (True, False):
+            report(Result(cases[0], Status.OK, measurement=Measurement((1.0,), 2.0), provisional=provisional))
 
-    assert [group for group, _, _ in measured] == groups_of(EXPERIMENT.cases())
-    assert all(group[0].device == device.id for group, device, _ in measured)
-    assert all(options == {"report": print} for _, _, options in measured)
+    monkeypatch.setattr(module, "measure_cases", measure_cases)
+
+    sweep(EXPERIMENT, [CPU, GPU], report=reported.append)
+
+    assert [device for _, device in measured] == [CPU, GPU]
+    assert all(len(cases) == 8 and {case.device for case in cases} == {device.id} for cases, device in measured)
+    assert [event.provisional for event in reported if isinstance(event, Result)] == [False, False]
+    assert len(reported) == 4
 
 
-def test_device_is_held_while_a_group_is_measured_on_it_and_no_longer(monkeypatch):
+def test_device_is_held_while_it_is_measured_on_and_no_longer(monkeypatch):
     log = []
-    monkeypatch.setattr(module, "measure_cases", lambda group, device, **options: log.append(device.id))
+    monkeypatch.setattr(module, "measure_cases", lambda cases, device, **options: log.append(device.id))
 
     @contextmanager
     def turn(device):
@@ -49,8 +55,7 @@ def test_device_is_held_while_a_group_is_measured_on_it_and_no_longer(monkeypatc
 
     sweep(EXPERIMENT, [CPU, GPU], report=print, turn=turn)
 
-    assert log[:6] == ["take cpu", "cpu", "give cpu"] * 2
-    assert len(log) == 3 * len(groups_of(EXPERIMENT.cases()))
+    assert log == ["take cpu", "cpu", "give cpu", "take cuda:0", "cuda:0", "give cuda:0"]
 
 
 def test_device_that_is_not_here_is_named():

@@ -4,10 +4,10 @@ from threadpoolctl import threadpool_limits
 
 from gpuexplore.measure.sample import in_turns, prepare
 from gpuexplore.selftest.probes import registers, timer
-from gpuexplore.selftest.worker import measure_group, perform, warm_up
+from gpuexplore.selftest.worker import measure_cases, perform, warm_up
 from tests.selftest import stand_in
 
-__all__ = ["measure_group", "perform", "warm_up"]
+__all__ = ["measure_cases", "perform", "warm_up"]
 
 stand_in.install()
 timer.perf_counter_ns = stand_in.CLOCK

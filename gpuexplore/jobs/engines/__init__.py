@@ -1,6 +1,7 @@
-"""What measures a group of cases, here or elsewhere: one interface for the supervisor."""
+"""What measures cases, here or elsewhere: one interface for the supervisor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import Protocol
 
 from gpuexplore.activity import Activity, ActivityReport
@@ -8,11 +9,11 @@ from gpuexplore.model import Case, Device, Result
 
 
 class Engine(Protocol):
-    """A place where groups are measured.
+    """A place where cases are measured.
 
     Attributes:
         side_by_side: whether devices share no host, so that each can be measured on at the same time; otherwise one
-            group is measured at a time.
+            device is measured on at a time.
     """
 
     side_by_side: bool
@@ -28,12 +29,12 @@ class Engine(Protocol):
     def measure(
         self, cases: Sequence[Case], on_event: Callable[[Case | Result], None], cancelled: Callable[[], bool]
     ) -> None:
-        """Measure cases of one group.
+        """Measure cases of one device.
 
         Args:
-            on_event: gets a case when work on it starts, and exactly one result for every case; what it raises ends
-                the measurement (see `crash_limit`).
-            cancelled: asked all the while; once true, what has no result ends CANCELLED.
+            on_event: gets a case when work on it starts, provisional results as they come, and exactly one final
+                result for every case; what it raises ends the measurement (see `crash_limit`).
+            cancelled: asked all the while; once true, what was measured is final, and what was not ends CANCELLED.
 
         Raises:
             GpuExploreError: the engine itself is broken; a failing case only gets a failing result.
@@ -57,3 +58,20 @@ class Engine(Protocol):
     def close(self) -> None:
         """End every process this engine started."""
         ...
+
+
+def batches_of(cases: Iterable[Case]) -> list[tuple[Case, ...]]:
+    """Return `cases` as an engine takes them: all of a device at once, so that a first pass meets every one of them.
+
+    Where fresh processes are asked for, group by group: a case has no result before the last process has ended.
+    """
+    by_device: dict[str, list[Case]] = {}
+    for case in cases:
+        by_device.setdefault(case.device, []).append(case)
+    return [batch for found in by_device.values() for batch in _batches_of_device(found)]
+
+
+def _batches_of_device(cases: Sequence[Case]) -> list[tuple[Case, ...]]:
+    if cases[0].options.repeat == 1:
+        return [tuple(cases)]
+    return [tuple(group) for _, group in groupby(cases, key=lambda case: case.group)]

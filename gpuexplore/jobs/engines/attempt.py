@@ -53,9 +53,10 @@ class Attempt:
     """What is known of a task while a worker carries it out.
 
     Attributes:
-        pending: the cases without a result.
+        pending: the cases without a final result.
+        provisional: what is known of them so far.
         started: those of them that the worker took up, in that order.
-        statuses: of the results so far.
+        statuses: of the final results so far.
         kept: results of pending cases that stand should the worker end before it reports them.
         ended: what the worker said when it was done.
 
@@ -72,6 +73,7 @@ class Attempt:
         on_observation: Callable[[ActivityReport], None] = lambda _: None,
     ) -> None:
         self.pending = list(cases)
+        self.provisional: dict[Case, Result] = {}
         self.started: list[Case] = []
         self.statuses: set[Status] = set()
         self.kept: dict[Case, Result] = {}
@@ -83,6 +85,7 @@ class Attempt:
         self._limits = limits
         self._watch = _Stopwatch()
         self._begun = False
+        self._last: Case | None = None  # whose turn it was when the worker ended
         self._cancelled_s: float | None = None
 
     def follow(self, worker: Worker, directory: Path, cancelled: Callable[[], bool]) -> Failure | None:
@@ -96,6 +99,7 @@ class Attempt:
             if self.ended is not None:
                 return Failure(Status.ERROR, self.ended.error) if self.ended.error else None
             if exit_code is not None:
+                self._last = self._at_work(turn.read())
                 return failure_of_exit(exit_code, kills)
             if failure := self._cancel(directory, cancelled) or self._timeout(turn.read()):
                 return failure
@@ -104,13 +108,15 @@ class Attempt:
     def suspects(self, failure: Failure) -> list[Case]:
         """Return the cases one of which caused `failure`: the one it names, those taken up, or the only one left.
 
-        None where the worker ended before it took up the task: it may have ended while it had nothing to do.
+        The last of them is the one to look at first: the process ended in its turn. None where the worker ended before
+        it took up the task: it may have ended while it had nothing to do.
         """
         if failure.case in self.pending:
             return [failure.case]
         if not self._begun and failure.status is not Status.TIMEOUT:
             return []
-        return self.started or (self.pending if len(self.pending) == 1 else [])
+        started = sorted(self.started, key=lambda case: case == self._last)
+        return started or (self.pending if len(self.pending) == 1 else [])
 
     def report_kept(self, worker_failure: Failure) -> bool:
         """Report the results that stand; return whether there were any: then the failure is that of a further call."""
@@ -141,9 +147,13 @@ class Attempt:
 
     def _note(self, event: Case | Result) -> None:
         case = event.case if isinstance(event, Result) else event
+        if isinstance(event, Result) and event.provisional:
+            self.provisional[case] = event
+            return
         self.started = [earlier for earlier in self.started if earlier != case]
         if isinstance(event, Result):
             self.pending.remove(case)
+            self.provisional.pop(case, None)
             self.kept.pop(case, None)
             self.statuses.add(event.status)
         else:

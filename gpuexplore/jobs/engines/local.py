@@ -1,4 +1,4 @@
-"""Measures on this machine: one warm process per device, one group at a time.
+"""Measures on this machine: one warm process per device, one device at a time.
 
 One at a time, because whatever runs on this host disturbs whatever is measured on it. The lock of
 the device keeps other processes of gpuexplore away meanwhile.
@@ -8,7 +8,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,7 +43,7 @@ class LocalEngine:
 
     Args:
         devices: what may be measured.
-        runner: module with `measure_group` and `warm_up`, loaded in the workers only.
+        runner: module with `measure_cases` and `warm_up`, loaded in the workers only.
         limits: after which a worker counts as hanging.
     """
 
@@ -77,7 +77,7 @@ class LocalEngine:
         return attempt.ended.device
 
     def measure(self, cases: Sequence[Case], on_event: OnEvent, cancelled: IsCancelled) -> None:
-        """Measure cases of one group; see `Engine.measure`.
+        """Measure cases of one device; see `Engine.measure`.
 
         Raises:
             GpuExploreError: the worker ends again and again before it takes up a case.
@@ -144,10 +144,10 @@ class LocalEngine:
         results: dict[Case, list[Result]] = {case: [] for case in cases}
 
         def keep(event: Case | Result) -> None:
-            if isinstance(event, Result):
-                results[event.case].append(event)
-            else:
+            if isinstance(event, Case):
                 on_event(event)
+            elif not event.provisional:  # its process goes on
+                results[event.case].append(event)
 
         for _ in range(cases[0].options.repeat):
             left = [case for case in cases if all(result.status is Status.OK for result in results[case])]
@@ -175,23 +175,24 @@ class LocalEngine:
     def _measure(
         self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
     ) -> None:
-        """Try until every case has a result.
+        """Try until every case has a final result.
 
-        A failure is attributed to a case when no other can have caused it. The implementations of a group
-        take turns, so the one that was taken up last, or met the error of a broken CUDA context, is first tried
-        alone, in a fresh process.
+        A failure is attributed to a case when no other can have caused it. Cases take turns, so the one in whose turn
+        the worker ended, or that met the error of a broken CUDA context, is first tried alone, in a fresh process.
         """
         to_try, false_starts = [list(cases)], 0
+        passed: dict[Case, Result] = {}
         while to_try:
             attempt = Attempt(to_try.pop(), on_event, self._limits)
             task = self._task(process.device, attempt.pending)
             failure = CANCELLATION if cancelled() else self._try(process, task, attempt, cancelled)
             if failure is None:
                 continue
+            passed |= attempt.provisional
             stood = attempt.report_kept(failure)
             suspects = attempt.suspects(failure)
             if failure.status is Status.CANCELLED:
-                _end_all(attempt.pending, failure, on_event)
+                _end_cancelled(attempt.pending, passed, on_event)
             elif stood:
                 to_try.append(attempt.pending)
             elif len(suspects) == 1:
@@ -266,6 +267,15 @@ def _is_tainted(device: Device, attempt: Attempt) -> bool:
 def _end_all(cases: Sequence[Case], failure: Failure, on_event: OnEvent) -> None:
     for case in cases:
         on_event(Result(case, failure.status, failure.reason))
+
+
+def _end_cancelled(cases: Sequence[Case], passed: Mapping[Case, Result], on_event: OnEvent) -> None:
+    """End cases with what a first pass measured, and CANCELLED where it had not come to them."""
+    for case in cases:
+        if case in passed:
+            on_event(replace(passed[case], provisional=False))
+        else:
+            _end_all([case], CANCELLATION, on_event)
 
 
 def _without(cases: Sequence[Case], others: Sequence[Case]) -> list[Case]:

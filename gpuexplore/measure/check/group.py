@@ -27,7 +27,7 @@ UNSEEN = 2  # after the seed of the data that are timed and of the others
 
 @dataclass(frozen=True)
 class Group:
-    """What the cases of one `measure_group` call share.
+    """What the cases of a group share while they are measured.
 
     Attributes:
         time: of the process that measures; what a case changes there shows when its turn ends.

@@ -1,9 +1,9 @@
 """The real runner, in a worker process that knows the evil implementations too."""
 
-from gpuexplore.measure.runner import measure_group
+from gpuexplore.measure.runner import measure_cases
 from tests.measure.evil import catalogue
 
-__all__ = ["measure_group", "warm_up"]
+__all__ = ["measure_cases", "warm_up"]
 
 catalogue.register(setattr, dict.__setitem__)
 

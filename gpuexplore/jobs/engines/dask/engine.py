@@ -1,4 +1,4 @@
-"""The engine of a cluster: one group is one task on the node that has the device."""
+"""The engine of a cluster: the cases of one device are one task on the node that has the device."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -26,7 +26,7 @@ IsCancelled = Callable[[], bool]
 
 
 class DaskEngine:
-    """Measures on a cluster's nodes, from several threads at once: each device takes one group at a time.
+    """Measures on a cluster's nodes, from several threads at once: each device takes one task at a time.
 
     Args:
         scheduler: its address.
@@ -49,7 +49,7 @@ class DaskEngine:
         return self._cluster.devices()[device.id]
 
     def measure(self, cases: Sequence[Case], on_event: OnEvent, cancelled: IsCancelled) -> None:
-        """Measure cases of one group; see `Engine.measure`.
+        """Measure cases of one device; see `Engine.measure`.
 
         Raises:
             DeviceLost: the node left; cases without a result were not measured, and can be later.
@@ -60,20 +60,24 @@ class DaskEngine:
         except InvalidInput as error:
             _end_all(cases, Status.UNSUPPORTED, str(error), on_event)
             return
-        group = _Group(inbox, cases)
-        task = _Task(self._cluster, inbox, group)
+        asked = _Cases(inbox, cases)
+        task = _Task(self._cluster, inbox, asked)
         try:
             with closing(task.reports(cancelled)) as reports:
-                for event in group.events(reports):
+                for event in asked.events(reports):
                     on_event(event)
         except _NodeCrashed as crash:
-            if group.at_work:
-                on_event(Result(group.at_work[-1], Status.CRASHED, f"{crash} while this case was measured"))
+            if asked.at_work:
+                on_event(Result(asked.at_work[-1], Status.CRASHED, f"{crash} while this case was measured"))
             raise DeviceLost(str(crash)) from crash
         finally:
             self._cluster.close_inbox(inbox)
+        for provisional in asked.pending.values():
+            if task.stopped and provisional:
+                on_event(replace(provisional, provisional=False))
+        left = [case for case, provisional in asked.pending.items() if not (task.stopped and provisional)]
         status, reason = (Status.CANCELLED, CANCELLED) if task.stopped else (Status.ERROR, UNREPORTED)
-        _end_all(tuple(group.pending), status, reason, on_event)
+        _end_all(left, status, reason, on_event)
 
     def perform(
         self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: IsCancelled
@@ -134,18 +138,18 @@ class _Alone:
         self.device_id, self.payload, self.is_pending = activity.device, encode(activity), True
 
 
-class _Group:
-    """Cases of one group.
+class _Cases:
+    """Cases of one device.
 
     Attributes:
-        pending: those without a result.
-        at_work: those of them that the node took up, in that order.
+        pending: those without a final result, each with its provisional one.
+        at_work: those of them that the node took up, the one at work last.
     """
 
     function = staticmethod(measure_here)
 
     def __init__(self, inbox: Inbox, cases: Sequence[Case]) -> None:
-        self.pending = dict.fromkeys(cases)
+        self.pending: dict[Case, Result | None] = dict.fromkeys(cases)
         self.at_work: list[Case] = []
         self.device_id = inbox.node.devices[cases[0].device].id
         self._asked = {replace(case, device=self.device_id): case for case in cases}
@@ -169,9 +173,13 @@ class _Group:
 
     def _with_name_asked_for(self, result: Result) -> Result:
         case = self._asked[result.case]
+        named = replace(result, case=case)
+        if named.provisional:
+            self.pending[case] = named
+            return named
         self.pending.pop(case, None)
         self.at_work = [earlier for earlier in self.at_work if earlier != case]
-        return replace(result, case=case)
+        return named
 
 
 class _Task:

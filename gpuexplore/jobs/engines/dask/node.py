@@ -84,7 +84,7 @@ def _leave_at_sigterm(worker: distributed.Worker) -> None:
 
 
 def measure_here(cases: Sequence[dict[str, Any]], topic: str, token: str) -> None:
-    """Measure cases of one group: a task that a supervisor submits.
+    """Measure cases of one device: a task that a supervisor submits.
 
     Args:
         cases: encoded, named by this node's devices.
