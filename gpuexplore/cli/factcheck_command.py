@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from gpuexplore.analysis.fact_check.claim import Claim, claims, claims_of
@@ -14,6 +15,7 @@ from gpuexplore.cli.output import exit_code, print_columns, print_json
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.run_command import measure, save
 from gpuexplore.devices import discover
+from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Device, Result
 
 
@@ -51,7 +53,8 @@ def _measured(asked: Sequence[Claim], devices: Sequence[Device]) -> tuple[Result
     results: list[Result] = []
     for experiment in wanted:
         check_limits(experiment, devices)
-        measured = measure(experiment, devices)
+        with closing(LocalEngine(devices)) as engine:
+            measured = measure(experiment, devices, engine)
         save(experiment, measured)
         results += measured
     return tuple(results)

@@ -64,12 +64,19 @@ def execute(arguments: argparse.Namespace) -> int:
     experiment = resolve(request_from(arguments, arguments.operation, devices), [device.id for device in devices])
     check_limits(experiment, devices)
     comparison = comparison_for(experiment, arguments.baseline, arguments.peak)
-    earlier = () if arguments.no_save else _earlier([device for device in devices if device.id in experiment.devices])
-    _say_what_takes_long(experiment, devices, earlier)
+    used = [device for device in devices if device.id in experiment.devices]
+    engine = LocalEngine(used)
+    earlier: tuple[Result, ...] = ()
     try:
-        results = measure(experiment, devices)
+        for device in used:
+            engine.start(device)
+        earlier = () if arguments.no_save else _earlier(used)
+        _say_what_takes_long(experiment, devices, earlier)
+        results = measure(experiment, used, engine)
     except Interrupted as interrupted:
         results = interrupted.results
+    finally:
+        engine.close()
     analysis = analyze(results, comparison, Context(earlier=earlier))
     try:
         if export:
@@ -85,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return exit_code(results)
 
 
-def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, ...]:
+def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngine) -> tuple[Result, ...]:
     """Return the results of every case, each device measured in a process of its own.
 
     Raises:
@@ -99,12 +106,10 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
             results[event.case] = event
         progress.show(event)
 
-    engine = LocalEngine(devices)
     try:
         for device in devices:
             if device.id in experiment.devices:
                 say_who_is_waited_for(device)
-                engine.warm(device)
         for batch in batches_of(experiment.cases()):
             engine.measure(batch, take, lambda: False)
     except KeyboardInterrupt as error:
@@ -112,8 +117,6 @@ def measure(experiment: Experiment, devices: Sequence[Device]) -> tuple[Result, 
             raise
         say(f"gpuexplore: interrupted: {len(results)} of {len(experiment.cases())} cases were measured")
         raise Interrupted([_result_of(case, results) for case in experiment.cases()]) from error
-    finally:
-        engine.close()
     return tuple(results[case] for case in experiment.cases())
 
 

@@ -140,7 +140,7 @@ def test_a_command_without_streams_does_its_work(monkeypatch):
 
 
 def test_interrupted_run_prints_and_keeps_what_was_measured(monkeypatch, capsys, home):
-    def measure(experiment, devices):
+    def measure(experiment, devices, engine):
         first, *others = experiment.cases()
         raise Interrupted(
             [Result(first, Status.SKIPPED, "slow"), *(Result(case, Status.CANCELLED, "x") for case in others)]
@@ -168,11 +168,10 @@ def test_cases_that_an_interrupt_left_out_are_cancelled(monkeypatch, capsys):
         def close(self):
             self.open = False
 
-    monkeypatch.setattr(run_command, "LocalEngine", Engine)
     experiment = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy", "torch"), ("cpu",))
 
     with pytest.raises(Interrupted) as caught:
-        run_command.measure(experiment, [])
+        run_command.measure(experiment, [], Engine(()))
 
     assert [(result.status, result.reason) for result in caught.value.results] == [
         (Status.SKIPPED, "slow"),

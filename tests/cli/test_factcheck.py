@@ -60,7 +60,7 @@ def test_what_cannot_be_measured_here_is_said(capsys):
 def test_what_would_confirm_a_claim_is_measured_and_kept(monkeypatch, capsys):
     shape = Shape.of(m=100_000, n=100)
 
-    def measured(experiment, devices):
+    def measured(experiment, devices, engine):
         assert (experiment.operation, experiment.shapes) == ("matvec", (shape,))
         return tuple(
             Result(

@@ -39,9 +39,8 @@ class CallTimes:
 
     def call_s(self, case: Case) -> float:
         """Return about how many seconds a call of `case` takes."""
-        recorded = _recorded() if self._device.kind == "cpu" else {}
-        own, others = (known.get(_key(case, self._device), ()) for known in (self._own, recorded))
-        found = own or others
+        key = _key(case, self._device)
+        found = self._own.get(key) or (_recorded().get(key) if self._device.kind == "cpu" else None)
         return _at(found, _work(case)) if found else self._by_kin(case) or self._by_peak(case)
 
     def _by_kin(self, case: Case) -> float | None:

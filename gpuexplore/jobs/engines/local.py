@@ -57,6 +57,11 @@ class LocalEngine:
         self._lock = threading.Lock()
         self._closing = threading.Event()
 
+    def start(self, device: Device) -> None:
+        """Start the worker of `device`, where it is one of this engine's: it loads what every task needs meanwhile."""
+        if device.id in self._processes:
+            self._processes[device.id].worker()
+
     def warm(self, device: Device) -> Device:
         """Load the libraries in the device's worker; return the device with its ceilings.
 
