@@ -183,7 +183,7 @@ def from_experiment(experiment: Experiment) -> Request:
         cache=options.cache or "",
         data=options.data,
         threads="" if options.threads is None else str(options.threads),
-        budget=_shortest(options.budget_s),
+        budget=repr(options.budget_s).removesuffix(".0"),
         block=",".join(map(str, options.block or ())),
     )
 
@@ -312,12 +312,6 @@ def _check_limits(shape: Shape, operation: Operation) -> None:
 
 def _names(implementations: Iterable[Implementation]) -> str:
     return ",".join(implementation.name for implementation in implementations)
-
-
-def _shortest(seconds: float) -> str:
-    """Return the shortest text that reads back as `seconds`: ``1``, not ``1.0``, and no digit lost."""
-    text = f"{seconds:g}"
-    return text if float(text) == seconds else repr(seconds)
 
 
 def _range(word: str) -> Iterable[int]:

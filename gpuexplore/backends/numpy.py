@@ -111,6 +111,14 @@ def _openblas_pin() -> Callable[[int], object] | None:
     return None
 
 
+def blas_threads() -> Callable[[], int] | None:
+    """Return what reads the threads of NumPy's BLAS in a microsecond; None where threadpoolctl is missing."""
+    if not host.is_installed("threadpoolctl") or not (pools := _pools().lib_controllers):
+        return None
+    read: Callable[[], int] = pools[0].get_num_threads
+    return read
+
+
 @cache
 def _pools() -> Any:
     """Return the controller of the BLAS libraries: NumPy's is loaded with NumPy, and a search takes milliseconds."""

@@ -19,6 +19,7 @@ from gpuexplore.errors import Cancelled
 from gpuexplore.measure.candidates import first_call_cost
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.cuda_context import check_context, is_broken
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.ceiling import with_fair_ceiling
 from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
@@ -33,7 +34,7 @@ from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, is_complete, need
 from gpuexplore.measure.sample.overhead import call_overhead_s
 from gpuexplore.measure.sample.phases import take_phases
 from gpuexplore.measure.sample.prepare import Prepared, prepare
-from gpuexplore.measure.sample.timing import Sampling, plan_rounds, take_turn
+from gpuexplore.measure.sample.timing import Sampling, Seal, check_seals, plan_rounds, take_turn
 from gpuexplore.model import Case, Device, Measurement, Result, Status
 from gpuexplore.operations import OPERATIONS
 
@@ -93,7 +94,13 @@ class _Open:
         """Check each case once more, and report its result."""
         for case, prepared in self.ready.items():
             self.group.time.begin_turn(case, None)
-            self.report(_finish(case, prepared, self.group, self.watch))
+            seals = [Seal.of(sampling) for sampling in self.samplings().values()]
+            result = _finish(case, prepared, self.group, self.watch)
+            try:
+                check_seals(seals)
+            except IncorrectOutput as error:
+                result = self.group.failed(case, error)
+            self.report(result)
         self.ready = {}
 
     def give_up(self) -> None:
@@ -197,8 +204,10 @@ def _first_pass(
     opened = _Open(group, watch, report, Random(group.seed))
     for case in cases:
         report(case)
+        seals = [Seal.of(sampling) for sampling in opened.samplings().values()]
         try:
             prepared = _prepared(case, group, cancelled)
+            check_seals(seals)
             watch.look_at_busy(prepared.sampling.candidate.timer)
             _plan_spot_check(prepared.sampling, group, opened.random)
             opened.ready[case] = prepared

@@ -172,7 +172,8 @@ def test_what_changes_the_process_is_incorrect_and_spoils_no_neighbour(name, cha
 
 
 WRONG = [plant for plant in catalogue.PLANTS if plant.statuses == (Status.INCORRECT,)]
-WRONG_HERE = [plant for plant in WRONG if plant.name != "thread-counts"]  # on one core it sets what is set
+OF_THREADS = {"thread-counts", "blas-thread"}  # on one core they set what is set
+WRONG_HERE = [plant for plant in WRONG if plant.name not in OF_THREADS]
 
 
 @pytest.mark.parametrize("plant", WRONG_HERE, ids=lambda plant: plant.name)
@@ -338,7 +339,7 @@ def test_cancel_between_rounds_keeps_what_was_measured():
     _, results = measured(cases("fine", "numpy"), cancelled=lambda: next(answers))
 
     assert {result.status for result in results.values()} == {Status.OK}
-    assert max(len(result.measurement.samples_s) for result in results.values()) <= MIN_SAMPLES + ROUND_SAMPLES
+    assert max(len(result.measurement.samples_s) for result in results.values()) <= 3 * ROUND_SAMPLES
 
 
 def test_samples_of_a_group_can_be_paired():

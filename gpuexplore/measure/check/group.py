@@ -1,6 +1,7 @@
 """What the cases of one group share: operation, dtype, device, inputs and reference."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import count, groupby
@@ -19,7 +20,7 @@ from gpuexplore.measure.check.untouched import Untouched
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Case, DataMode, Device, Environment, Result, Shape
-from gpuexplore.operations import operation_named
+from gpuexplore.operations import load_build, operation_named
 from gpuexplore.operations.contract import Operation
 
 UNSEEN = 2  # after the seed of the data that are timed and of the others
@@ -110,6 +111,13 @@ def groups_of(cases: Sequence[Case]) -> list[list[Case]]:
     return [list(group) for _, group in groupby(cases, key=lambda case: case.group)]
 
 
+def _load(operation: Operation, cases: Sequence[Case]) -> None:
+    """Load what the cases compute with: what is not there cannot be watched. What fails is told when it is built."""
+    for case in cases:
+        with suppress(Exception):
+            load_build(operation, operation.implementation_named(case.implementation))
+
+
 def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: int = SEED) -> Group:
     """Return what `cases`, which agree in `Case.group`, share; `seed` decides the numbers they compute with."""
     first = cases[0]
@@ -119,6 +127,7 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
     backends = [operation.implementation_named(case.implementation).backend for case in cases]
     threads = first.options.threads or device.cores
     place = place_for(operation, first.shape, device)  # loads what checks there, which is then watched like the rest
+    _load(operation, cases)
     untouched = Untouched(threads)
     environment = describe_environment(device, backends, threads)
     if place:

@@ -21,11 +21,13 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import numpy.random
 
 from gpuexplore.measure.candidates.failure import IncorrectOutput
+from gpuexplore.measure.check.shared_state import floating_point, reset_floating_point, thread_counts, torch_flags
 from gpuexplore.measure.conditions.environment import SETTINGS
 
-MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg")
+MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg", "numpy.random", "torch", "torch.nn.functional")
 OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
 PACKAGE = "gpuexplore"
 CHECKS_BY_TORCH = "gpuexplore.measure.arrays.device_arrays"  # where torch looks at what is too large for the host
@@ -111,8 +113,9 @@ class Untouched:
     def __init__(self, threads: int | None) -> None:
         self._threads = threads
         self._settings = [(setting, setting.read()) for setting in _settings()]
-        self._counts: dict[str, int] = {name: read() for name, (read, _) in _thread_counts().items()}
-        settings = (self._restored_settings, self._restored_counts)
+        self._counts: dict[str, int] = {name: read() for name, read, _ in thread_counts()}
+        self._flags: dict[str, Any] = {name: read() for name, read, _ in torch_flags()}
+        settings = (self._restored_settings, self._restored_counts, self._restored_flags)
         all_of_ours = _Names(_owners(PACKAGE)).restored
         timing = _Names(_owners(OURS)).restored
         # bound now, so that replacing a method changes nothing here
@@ -134,12 +137,20 @@ class Untouched:
                 yield setting.name
 
     def _restored_counts(self) -> Iterator[str]:
-        for name, (read, write) in _thread_counts().items():
+        for name, read, write in thread_counts():
             count, pinned = read(), self._threads
             before = self._counts.setdefault(name, count)
             if count not in {before, pinned}:
                 write(pinned or before)
                 yield f"the threads of {name}, {count} in place of {pinned or before}"
+
+    def _restored_flags(self) -> Iterator[str]:
+        for name, read, write in torch_flags():
+            value = read()
+            before = self._flags.setdefault(name, value)  # of a library that was loaded meanwhile: as it came
+            if value != before:
+                write(before)
+                yield name
 
 
 def _called(parts: Sequence[Callable[[], Iterable[str]]]) -> list[str]:
@@ -188,6 +199,7 @@ def _is_ours(name: str, module: Any) -> bool:
 
 def _settings() -> Iterator[_Setting]:
     yield _Setting("what numpy raises at", np.geterr, lambda kinds: np.seterr(**kinds))
+    yield _Setting("the floating-point mode", floating_point, reset_floating_point)
     yield _Setting("the garbage collector", gc.isenabled, lambda on: gc.enable() if on else gc.disable())
     yield _Setting("how threads take turns", sys.getswitchinterval, sys.setswitchinterval)
     yield _Setting("the working directory", _working_directory, os.chdir)
@@ -260,14 +272,3 @@ def _working_directory() -> str | None:
         return os.getcwd()  # noqa: PTH109 twice as fast
     except OSError:  # it was deleted
         return None
-
-
-def _thread_counts() -> dict[str, tuple[Callable[[], int], Callable[[int], object]]]:
-    """Return how to read and set the threads of the libraries that are loaded."""
-    found: dict[str, tuple[Callable[[], int], Callable[[int], object]]] = {}
-    if torch := sys.modules.get("torch"):
-        found["torch"] = torch.get_num_threads, torch.set_num_threads
-    pool = sys.modules.get("numba.np.ufunc.parallel")
-    if pool and getattr(pool, "_is_initialized", False):  # asking would start its threads
-        found["numba"] = pool.get_num_threads, pool.set_num_threads
-    return found

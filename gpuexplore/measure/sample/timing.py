@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.backends.timer import Call, Clock, Timer
 from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.candidates.waking import LEAST_S, WAKING_CALL_S, wake
 from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
@@ -30,6 +32,7 @@ WARM_UP_S = 5e-3
 WARM_UP_CALLS = 2
 WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
 ROUND_SAMPLES = 24  # samples of one implementation before it is another's turn
+CLOCK = "_clock"  # of the host's timer
 FEW_SAMPLES = 2  # where each takes long
 LONG_CALL_S = 5e-3
 MIN_SAMPLES = 10
@@ -179,6 +182,51 @@ def plan_rounds(samplings: Sequence[Sampling]) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What a call has no business to change while it is timed: samples that were taken, and what takes them.
+
+    Attributes:
+        clock: of the timer; None: it has none of its own.
+    """
+
+    sampling: Sampling
+    samples_s: tuple[float, ...]
+    candidate: Candidate
+    timer: Timer
+    clock: Any
+
+    @classmethod
+    def of(cls, sampling: Sampling) -> "Seal":
+        """Return the seal of `sampling` as it is now."""
+        candidate = sampling.candidate
+        clock = getattr(candidate.timer, CLOCK, None)
+        return cls(sampling, tuple(sampling.samples_s), candidate, candidate.timer, clock)
+
+    def is_broken(self) -> bool:
+        """Put back what has changed; return whether anything had to be."""
+        sampling, count = self.sampling, len(self.samples_s)
+        same = tuple(sampling.samples_s[:count]) == self.samples_s and sampling.candidate is self.candidate
+        same = same and self.candidate.timer is self.timer and getattr(self.timer, CLOCK, None) is self.clock
+        sampling.samples_s[:count] = self.samples_s
+        sampling.candidate = self.candidate
+        object.__setattr__(self.candidate, "timer", self.timer)
+        if self.clock is not None:
+            setattr(self.timer, CLOCK, self.clock)
+        return not same
+
+
+def check_seals(seals: Iterable[Seal]) -> None:
+    """Check that a round changed no samples that were taken before, and no timer.
+
+    Raises:
+        IncorrectOutput: it did; all is as it was.
+    """
+    broken = [seal.candidate.case.implementation for seal in seals if seal.is_broken()]
+    if broken:
+        raise IncorrectOutput(f"it changed the samples or the timer of {', '.join(broken)}")
+
+
 def take_turn(
     samplings: Mapping[Case, Sampling], time: Timekeeper, random: Random, failed: Callable[[Case, Exception], None]
 ) -> None:
@@ -188,8 +236,10 @@ def take_turn(
         failed: gets a case whose call raised, and what.
     """
     for case in random.sample(list(samplings), len(samplings)):
+        seals = [Seal.of(sampling) for sampling in samplings.values()]
         try:
             samplings[case].take_round(time)
+            check_seals(seals)
         except Exception as error:
             failed(case, error)
     look(samplings.values(), time)

@@ -85,8 +85,8 @@ def test_threads_of_a_library_are_those_from_before_or_those_it_is_pinned_to(mon
     count = [8]
     monkeypatch.setattr(
         untouched,
-        "_thread_counts",
-        lambda: {"a library": (lambda: count[0], lambda to: count.append(to) or count.reverse())},
+        "thread_counts",
+        lambda: [("a library", lambda: count[0], lambda to: count.append(to) or count.reverse())],
     )
     process = Untouched(threads=2)
 

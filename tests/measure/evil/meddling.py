@@ -12,6 +12,9 @@ import time
 
 import numpy as np
 
+from gpuexplore.backends import numpy as numpy_backend
+
+ROUND_UP = 0x800  # FE_UPWARD on x86
 CLOCKS = ("perf_counter_ns", "perf_counter", "monotonic", "monotonic_ns", "process_time")
 
 
@@ -151,6 +154,110 @@ def thread_counts(inputs, out, dtype):
         for module in ("torch", "numba"):
             if module in sys.modules:
                 sys.modules[module].set_num_threads(1)
+
+    return run
+
+
+def blas_thread(inputs, out, dtype):
+    """Leave OpenBLAS at one thread."""
+
+    def run():
+        np.matmul(*inputs, out=out)
+        numpy_backend.set_threads(1)
+
+    return run
+
+
+def without_onednn(inputs, out, dtype):
+    """Switch off the library that torch computes with."""
+
+    def run():
+        np.matmul(*inputs, out=out)
+        if torch := sys.modules.get("torch"):
+            torch.backends.mkldnn.set_flags(False)
+
+    return run
+
+
+def slow_product(inputs, out, dtype):
+    """Have torch multiply twice."""
+
+    def run():
+        np.matmul(*inputs, out=out)
+        if torch := sys.modules.get("torch"):
+            multiply = torch.mm
+            torch.mm = lambda *of, **options: multiply(*of, **options) is multiply(*of, **options)
+
+    return run
+
+
+def foreseen(inputs, out, dtype):
+    """Have everybody draw the same numbers."""
+
+    def run():
+        np.add(*inputs, out=out)
+        np.random.default_rng = lambda *_: np.random.Generator(np.random.PCG64(1))
+
+    return run
+
+
+def rounding_up(inputs, out, dtype):
+    """Round up from now on."""
+
+    def run():
+        np.add(*inputs, out=out)
+        ctypes.CDLL("libm.so.6").fesetround(ROUND_UP)
+
+    return run
+
+
+def flushing(inputs, out, dtype):
+    """Have subnormal numbers be zero."""
+
+    def run():
+        np.add(*inputs, out=out)
+        if torch := sys.modules.get("torch"):
+            torch.set_flush_denormal(True)
+
+    return run
+
+
+def found_at(*looks):
+    """Return what looks at these calls for the samples that are being taken in this process, and gives them."""
+    calls, found = [], []
+
+    def look():
+        calls.append(1)
+        if len(calls) in looks:
+            gc.unfreeze()
+            found.extend(held for held in gc.get_objects() if type(held).__name__ == "Sampling")
+        return found
+
+    return look
+
+
+def edited_samples(inputs, out, dtype):
+    """Make its own samples a tenth of what they were."""
+    look = found_at(200, 300, 400, 600)
+
+    def run():
+        np.add(*inputs, out=out)
+        for sampling in look():
+            if sampling.candidate.case.implementation == "edited-samples":
+                sampling.samples_s[:] = [0.1 * sample_s for sample_s in sampling.samples_s]
+
+    return run
+
+
+def slowed_timer(inputs, out, dtype):
+    """Have the others' timers count double."""
+    look = found_at(200, 300, 400, 600)
+
+    def run():
+        np.add(*inputs, out=out)
+        for sampling in look():
+            if sampling.candidate.case.implementation != "slowed-timer":
+                sampling.candidate.timer._clock = lambda: 2 * time.perf_counter_ns()
 
     return run
 

@@ -1,0 +1,75 @@
+"""What libraries share with whoever else computes in a process, and results depend on: threads, flags, rounding.
+
+Each is read in microseconds, for they are looked at after every round.
+"""
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from struct import pack
+from typing import Any
+
+from gpuexplore.backends import numpy as numpy_backend
+
+TINY = 5e-324  # is zero where subnormal numbers are
+HALF_STEP = 2.0**-53  # added to 1 it is rounded away to nearest, and up where everything is rounded up
+DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)  # FE_DFL_ENV of glibc
+TORCH_FLAGS: Mapping[str, tuple[str, str]] = {  # by what they are called: what reads and what sets them
+    "whether torch uses oneDNN": ("_C._get_mkldnn_enabled", "_C._set_mkldnn_enabled"),
+    "torch's precision of fp32 products": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
+    "torch's default dtype": ("get_default_dtype", "set_default_dtype"),
+    "whether torch records gradients": ("is_grad_enabled", "_C._set_grad_enabled"),
+    "whether torch's algorithms are deterministic": (
+        "are_deterministic_algorithms_enabled",
+        "use_deterministic_algorithms",
+    ),
+    "whether torch uses cuDNN": ("_C._get_cudnn_enabled", "_C._set_cudnn_enabled"),
+    "whether torch's products may use TF32": ("_C._get_cublas_allow_tf32", "_C._set_cublas_allow_tf32"),
+}
+
+Reading = tuple[str, Callable[[], Any], Callable[[Any], object]]
+
+
+def thread_counts() -> Iterator[Reading]:
+    """Yield the name of each loaded library with threads, and how to read and set their number."""
+    if (blas := numpy_backend.blas_threads()) is not None:
+        yield "NumPy's BLAS", blas, numpy_backend.set_threads
+    if torch := sys.modules.get("torch"):
+        yield "torch", torch.get_num_threads, torch.set_num_threads
+    pool = sys.modules.get("numba.np.ufunc.parallel")
+    if pool and getattr(pool, "_is_initialized", False):  # asking would start its threads
+        yield "numba", pool.get_num_threads, pool.set_num_threads
+
+
+def torch_flags() -> Iterator[Reading]:
+    """Yield the flags of torch that decide how it computes; none where it is not loaded, or has no such flag."""
+    if torch := sys.modules.get("torch"):
+        for name, (read, write) in TORCH_FLAGS.items():
+            reader, writer = _attribute(torch, read), _attribute(torch, write)
+            if reader and writer:
+                yield name, reader, writer
+
+
+def floating_point() -> bytes:
+    """Return what this thread rounds to: a subnormal number, and halves of a last place in each direction.
+
+    As bytes: to a thread without subnormal numbers, one is equal to zero.
+    """
+    return pack("4d", TINY * _one(), _one() + HALF_STEP, -_one() - HALF_STEP, _one() - HALF_STEP / 2)
+
+
+def reset_floating_point(_: object = None) -> None:
+    """Have this thread round to nearest, and keep subnormal numbers, as every thread does that nobody changed."""
+    if reset := getattr(ctypes.CDLL(None), "fesetenv", None):
+        reset(DEFAULT_ENVIRONMENT)
+
+
+def _one() -> float:
+    """Return 1.0 by a call, so that the interpreter computes nothing beforehand."""
+    return float("1")
+
+
+def _attribute(owner: Any, path: str) -> Any:
+    for name in path.split("."):
+        owner = getattr(owner, name, None)
+    return owner
