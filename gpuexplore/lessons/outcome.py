@@ -16,7 +16,7 @@ from gpuexplore.model import Origin
 from gpuexplore.units import read_number
 
 EXACT = 0.005  # an answer that was rounded to three digits
-WIDE = 1.5  # a measured interval whose ends differ by so much decides nothing, and can be measured again
+WIDE = 4.0  # ends of a measured interval that differ by more: its middle is known to no more than a factor of two
 WHOLE = 1000  # up to here a whole number is exact or it is not
 LONGEST = 60
 THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")  # and no decimal comma: 12,5 is not 125
@@ -180,9 +180,11 @@ def _by_near(check: Check, given: _Given, names: StepNames) -> Judged:
     truth = figure_of(parse(check.near), names)
     number = given.number
     why = _doubt(truth)
-    if number is None or why:
-        return Judged(Outcome.NO_GUESS if number is None else Outcome.UNCLEAR, truth, why)
     right, close = _rules(check)
+    if number is None:
+        return Judged(Outcome.NO_GUESS, truth, why)
+    if why and (truth.doubts or close(number, truth)):  # what lies far outside is off, wherever the truth is inside
+        return Judged(Outcome.UNCLEAR, truth, why)
     if right(number, truth):
         return Judged(Outcome.RIGHT, truth)
     return Judged(Outcome.CLOSE if close(number, truth) else Outcome.OFF, truth)

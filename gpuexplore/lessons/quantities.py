@@ -9,6 +9,7 @@ from gpuexplore.analysis.fact_check.judge import judge
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.analysis.verdict.times import time_of
 from gpuexplore.devices import accelerator_named
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.dtypes import format_named
@@ -39,7 +40,8 @@ DOUBTS = (
     "throttled",
     "over_peak",
     "over_physical_peak",
-)  # flags after which a guess is not called wrong
+)
+WRONG = frozenset({"over_peak", "over_physical_peak"})  # of a time that cannot be: the others widen its interval
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 
 
@@ -125,10 +127,10 @@ def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> Row:
     work = work_figures(analyzed.flop_count, analyzed.byte_count)
     if measurement is None:
         return Row(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
-    doubts = frozenset(flag.name for flag in analyzed.result.flags if flag.name in DOUBTS)
-    made = _Made(frozenset({analyzed.origin.label}), doubts)
-    time = made.of(measurement.median_s, measurement.ci95_s, TIME)
-    return Row(labels, work | _times(made, measurement) | _derived(made, analyzed, time))
+    doubts = WRONG.intersection(flag.name for flag in analyzed.result.flags)
+    made, estimate = _Made(frozenset({analyzed.origin.label}), doubts), time_of(analyzed.result)
+    time = made.of(measurement.median_s, estimate.interval if estimate else None, TIME)
+    return Row(labels, work | _times(made, measurement, time) | _derived(made, analyzed, time))
 
 
 def prediction_row(prediction: Prediction, device: str, of: str = "") -> Row:
@@ -276,11 +278,11 @@ class _Made:
         return Figure(value, low, high, dimension, style, self.sources, self.doubts)
 
 
-def _times(made: _Made, measurement: Measurement) -> dict[str, Figure | str]:
+def _times(made: _Made, measurement: Measurement, time: Figure) -> dict[str, Figure | str]:
     samples, median_s = measurement.samples_s, measurement.median_s
     low, high = measurement.ci95_s or (min(samples), max(samples))
     return {
-        "time": made.of(median_s, measurement.ci95_s, TIME),
+        "time": time,
         "mean_time": made.of(sum(samples) / len(samples), None, TIME),
         "min_time": made.of(measurement.min_s, None, TIME),
         "first_call": made.of(measurement.first_call_s, None, TIME),

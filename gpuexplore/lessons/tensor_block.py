@@ -1,16 +1,21 @@
 """The quantities of a `tensor`: where its elements lie, whether it is a view, and what reading it costs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import hypot
 from typing import Any
 
 from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.tensors import Chain, StepRefused, evaluate
 from gpuexplore.analysis.tensors.reading import activity_of
+from gpuexplore.analysis.verdict.doubts import doubts_of, doubts_of_both
+from gpuexplore.analysis.verdict.estimate import Doubt
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.blocks import Tensor
 from gpuexplore.lessons.figure import BANDWIDTH, PLAIN, SIZE, TIME, Dimension, Figure, exact
-from gpuexplore.lessons.quantities import DOUBTS, Row
-from gpuexplore.model import Origin
+from gpuexplore.lessons.quantities import WRONG, Row
+from gpuexplore.model import Flag, Origin
+from gpuexplore.serialization import decode
+from gpuexplore.statistics import widened
 
 ITEMSIZE_BYTES = 4
 SOURCES = frozenset({Origin.LIVE.label})
@@ -67,12 +72,17 @@ def read_rows(block: Tensor, payload: Payload) -> Iterator[Row]:
     """Yield the times of both ways to read, contiguous and strided, and their ratios, taken round by round."""
     for way in WAYS:
         doubts: set[str] = set()
+        flags: list[Flag] = []
         for source in LAYOUTS:
             reading = payload["readings"][f"{way} {source}"]
-            doubts |= {flag["name"] for flag in reading["flags"]} & set(DOUBTS)
-            yield Row(_labels(block, way, source), _reading(reading, frozenset(doubts)))
+            found = [decode(Flag, flag) for flag in reading["flags"]]
+            flags += found
+            doubts |= WRONG.intersection(flag.name for flag in found)
+            ends = _widened(reading["median_s"], reading["ci95_s"], doubts_of(found))
+            yield Row(_labels(block, way, source), _reading(reading, ends, frozenset(doubts)))
         ratio = payload["ratios"][way]
-        factor = _figure(ratio["median"], ratio["ci95"], doubts=frozenset(doubts))
+        ends = _widened(ratio["median"], ratio["ci95"], doubts_of_both(flags, flags))
+        factor = _figure(ratio["median"], ends, doubts=frozenset(doubts))
         yield Row(_labels(block, way, "factor"), {"figure": factor})
 
 
@@ -80,8 +90,14 @@ def _labels(block: Tensor, way: str, source: str) -> Mapping[str, str]:
     return {"of": block.id, "name": way, "source": source}
 
 
-def _reading(reading: Mapping[str, Any], doubts: frozenset[str]) -> Mapping[str, Figure | str]:
-    ends = reading["ci95_s"] or (reading["median_s"], reading["median_s"])
+def _widened(value: float, ends: Any, doubts: Sequence[Doubt]) -> tuple[float, float]:
+    """Return an interval with what is doubted of it."""
+    return widened(tuple(ends or (value, value)), value, hypot(*(doubt.deviation for doubt in doubts)))
+
+
+def _reading(
+    reading: Mapping[str, Any], ends: tuple[float, float], doubts: frozenset[str]
+) -> Mapping[str, Figure | str]:
     moved = reading["bytes_per_s"] * reading["median_s"]
     rates = sorted(moved / end for end in ends)
     return {

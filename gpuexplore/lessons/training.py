@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpuexplore.activity import Activity, Payload
+from gpuexplore.analysis.verdict.doubts import UNSIZED
 from gpuexplore.lessons.blocks import Train
 from gpuexplore.lessons.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
 from gpuexplore.lessons.quantities import Row
@@ -32,11 +33,10 @@ from gpuexplore.measure.training.contract import (
 from gpuexplore.measure.training.recorder import report_of
 from gpuexplore.measure.training.setup import MODES
 from gpuexplore.model import Device, Origin
-from gpuexplore.statistics import median
+from gpuexplore.statistics import median, widened
 
 LAST_PART = 5  # the last loss is the median of the last fifth
 HERE = frozenset({Origin.LIVE.label})
-NO_DOUBTS: frozenset[str] = frozenset()
 TIMED = ("time", "first_call", "rate", "mfu", "speedup", "phase")
 TIMED_SHARES = ("communicating", "efficiency")
 
@@ -67,16 +67,18 @@ def training_rows(block: Train, payload: Payload) -> Iterator[Row]:
     report = joined([payload])
     if report is None:
         return
-    doubts = frozenset({"contended"}) if report.is_contended else NO_DOUBTS
     for row in _rows(block, report):
-        doubted = {name: _doubted(name, figure, row, doubts) for name, figure in row.figures.items()}
-        yield replace(row, figures=doubted)
+        yield replace(row, figures={name: _widened(name, row, report) for name in row.figures})
 
 
-def _doubted(name: str, figure: Figure | str, row: Row, doubts: frozenset[str]) -> Figure | str:
-    """Return a figure that rests on a clock with `doubts`; others are as true on a busy machine."""
+def _widened(name: str, row: Row, report: Report) -> Figure | str:
+    """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
+    figure = row.figures[name]
     timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
-    return replace(figure, doubts=doubts) if timed and isinstance(figure, Figure) else figure
+    if not (report.is_contended and timed and isinstance(figure, Figure) and figure.low > 0):
+        return figure
+    low, high = widened((figure.low, figure.high), figure.value, UNSIZED)
+    return replace(figure, low=low, high=high)
 
 
 def untrained_row(block: Train, devices: Sequence[Device]) -> Row:

@@ -92,7 +92,7 @@ class World:
         quick = 0.1 if self.random.random() < 0.2 else 1  # of a few calls, which moves the mean and not the median
         slow = self.random.choice((1, 1, 30))
         uneven = (*(quick * sample for sample in samples[:5]), *samples[5:-1], slow * samples[-1])
-        flags = [Flag("contended", "x")] if self.is_disturbed else []
+        flags = [Flag("contended", "x", size=5.0)] if self.is_disturbed else []
         flags += [Flag("emulated", "x")] if case.dtype not in on.native else []
         error = self.random.choice((1e-8, 1e-6, 1e-3, 4e-3, 0.1))
         environment = Environment(on, "2026-01-02T00:00:00Z", "1", None, "3.12", "linux", {})
@@ -127,15 +127,15 @@ class World:
 
     def reading(self):
         """Return a strided read: the same factor in both ways, each with a spread."""
-        flags = [{"name": "contended", "evidence": "x"}] if self.is_disturbed else []
-        strided = 8 * self.factor()
+        flags = [{"name": "contended", "evidence": "x", "size": 5.0}] if self.is_disturbed else []
+        strided, spread = 8 * self.factor(), 0.7 if self.is_disturbed else self.spread
         readings, ratios = {}, {}
         for way in ("loop", "copy"):
             for source, median_s in (("contiguous", 1e-3), ("strided", 1e-3 * strided)):
-                ends = [median_s * (1 - self.spread), median_s * (1 + self.spread)]
+                ends = [median_s * (1 - spread), median_s * (1 + spread)]
                 given = {"median_s": median_s, "ci95_s": ends, "bytes_per_s": 1e7 / median_s, "flags": flags}
                 readings[f"{way} {source}"] = given
-            ratios[way] = {"median": strided, "ci95": [strided * (1 - self.spread), strided * (1 + self.spread)]}
+            ratios[way] = {"median": strided, "ci95": [strided * (1 - spread), strided * (1 + spread)]}
         return {"readings": readings, "ratios": ratios}
 
     def measured(self, tasks):
@@ -180,7 +180,7 @@ class World:
         )  # fmt: skip
 
     def timing(self, value):
-        middle, width = value * self.factor(), self.random.choice((0.01, 0.1, 0.5))
+        middle, width = value * self.factor(), self.random.choice((0.01, 0.1, 0.7))
         return Timing(middle, (middle * (1 - width), middle * (1 + width)), 21)
 
     def own_rows(self, lesson, step):

@@ -46,11 +46,14 @@ def test_a_result_has_its_quantities_with_their_intervals():
     assert value("time(impl='torch')", names).sources == {"measured here"}
 
 
-def test_flags_that_cast_doubt_go_along():
-    names = known(RUN, [ok(2e-3, implementation="numpy", flags=[Flag("noisy", "x")]), ok(1e-3)])
+def test_flags_widen_a_time_and_one_that_cannot_be_is_doubted():
+    wrong = ok(2e-3, implementation="numpy", flags=[Flag("over_physical_peak", "x")])
+    names = known(RUN, [wrong, ok(1e-3, flags=[Flag("noisy", "x")])])
+    noisy = names.quantity("time", {"impl": "torch"})
 
-    assert value("time(impl='numpy') / time(impl='torch')", names).doubts == {"noisy"}
-    assert value("time(impl='torch')", names).doubts == frozenset()
+    assert value("time(impl='numpy') / time(impl='torch')", names).doubts == {"over_physical_peak"}
+    assert noisy.doubts == frozenset()
+    assert (noisy.low, noisy.high) == (pytest.approx(1e-3 / 1.3, rel=0.01), pytest.approx(1.3e-3, rel=0.01))
 
 
 def test_a_case_that_failed_has_its_arithmetic_and_the_reason():
@@ -140,11 +143,11 @@ def test_what_cannot_be_measured_is_named(text, message):
         known(text)
 
 
-def test_an_error_is_not_doubted_for_what_disturbed_the_time():
-    accurate = replace(ok(1e-3, flags=[Flag("contended", "x")]), accuracy=Accuracy(1e-6, 1e-3))
+def test_an_error_is_not_doubted_for_what_is_wrong_with_the_time():
+    accurate = replace(ok(1e-3, flags=[Flag("over_peak", "x")]), accuracy=Accuracy(1e-6, 1e-3))
     names = known(RUN, [ok(2e-3, implementation="numpy"), accurate])
 
-    assert value("time(impl='torch')", names).doubts == {"contended"}
+    assert value("time(impl='torch')", names).doubts == {"over_peak"}
     assert value("error(impl='torch')", names).doubts == frozenset()
 
 

@@ -111,20 +111,24 @@ def test_cannot_tell_is_right_when_the_intervals_overlap(numpy, torch, answer, o
     assert judged_by(step, two(numpy, torch), {"which": answer}).checks[0].judged.outcome == outcome
 
 
-def test_a_flagged_result_is_unclear_and_never_off():
+def test_a_time_that_cannot_be_is_unclear_and_never_off():
     near = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
-    judged = judged_by(near, names(doubts=["contended"]), {"guess": "1000"}).checks[0].judged
-    chosen = judged_by(step_of(CHOICE + RULES), two((1, 2), (3, 4), ["noisy"]), {"which": "torch"}).checks[0].judged
+    judged = judged_by(near, names(doubts=["over_peak"]), {"guess": "1000"}).checks[0].judged
+    chosen = judged_by(step_of(CHOICE + RULES), two((1, 2), (3, 4), ["over_peak"]), {"which": "torch"}).checks[0].judged
 
-    assert (judged.outcome, judged.why) == ("unclear", "flagged contended")
+    assert (judged.outcome, judged.why) == ("unclear", "flagged over_peak")
     assert chosen.outcome == "unclear"
 
 
-def test_an_interval_that_is_too_wide_decides_nothing():
+@pytest.mark.parametrize(
+    ("guessed", "outcome"), [("10", "unclear"), ("30", "unclear"), ("1000", "off"), ("0.1", "off")]
+)
+def test_an_interval_that_is_too_wide_decides_only_what_lies_far_outside(guessed, outcome):
     step = step_of(NUMBER + '```check\nguess = "guess"\nnear = "time()"\n```\n')
-    judged = judged_by(step, names(low=5e-3, high=20e-3), {"guess": "1000"}).checks[0].judged
+    judged = judged_by(step, names(low=5e-3, high=21e-3), {"guess": guessed}).checks[0].judged
 
-    assert (judged.outcome, "too wide" in judged.why) == ("unclear", True)
+    assert judged.outcome == outcome
+    assert ("too wide" in judged.why) == (outcome == "unclear")
 
 
 def test_a_prediction_is_judged_by_its_interval_however_wide():

@@ -90,7 +90,7 @@ def test_a_tensor_that_was_read_has_its_times_and_their_ratio_by_round():
     assert value("time(source='strided', name='loop')", names) == 3e-3
     assert value("bandwidth(source='contiguous', name='copy')", names) == pytest.approx(2.4e6)
     factor = names.quantity("figure", {"source": "factor", "name": "loop"})
-    assert (factor.low, factor.high, factor.doubts) == (2.8, 3.2, {"noisy"})
+    assert (factor.low, factor.high) == (pytest.approx(2.73, rel=0.01), pytest.approx(3.28, rel=0.01))  # wider: noisy
     assert names.quantity("figure", {"source": "factor", "name": "copy"}).is_exact
 
 
