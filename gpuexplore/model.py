@@ -320,11 +320,24 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: cases with a result, cases in all, and the case being measured."""
+    """How far a run is.
+
+    Attributes:
+        done: cases with a final result.
+        total: cases in all.
+        current: the case being measured.
+        provisional: cases of which only a first pass is known.
+    """
 
     done: int
     total: int
     current: Case | None = None
+    provisional: int = 0
+
+    @property
+    def measured(self) -> int:
+        """Cases with a result of either kind."""
+        return self.done + self.provisional
 
 
 @dataclass(frozen=True, slots=True)
