@@ -339,6 +339,16 @@ class Progress:
         """Cases with a result of either kind."""
         return self.done + self.provisional
 
+    @property
+    def share(self) -> float:
+        """Fraction of the work that is done, 0 to 1: a first pass of a case counts as half of it."""
+        return (self.done + self.provisional / 2) / self.total
+
+    def __str__(self) -> str:
+        passed = self.provisional and self.measured == self.total
+        refining = f", refining {self.provisional}" if passed else ""
+        return f"{self.measured} of {self.total} measured{refining}"
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

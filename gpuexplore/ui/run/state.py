@@ -135,10 +135,10 @@ def request_of(run: Run, device_ids: Collection[str]) -> Request:
 def seconds_left(run: Run, now: datetime | None = None) -> float | None:
     """Return about how long the run still takes, by the pace so far.
 
-    None before the first results, and where the clock was set back since it began.
+    None before the first final result, and where the clock was set back since it began.
     """
     if run.started_utc is None or run.progress.done == 0:
         return None
     elapsed = (now or datetime.now(UTC)) - datetime.fromisoformat(run.started_utc)
-    left_s = elapsed.total_seconds() / run.progress.done * (run.progress.total - run.progress.done)
+    left_s = elapsed.total_seconds() * (1 / run.progress.share - 1)
     return left_s if left_s >= 0 else None
