@@ -320,11 +320,34 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is: cases with a result, cases in all, and the case being measured."""
+    """How far a run is.
+
+    Attributes:
+        done: cases with a final result.
+        total: cases in all.
+        current: the case being measured.
+        provisional: cases of which only a first pass is known.
+    """
 
     done: int
     total: int
     current: Case | None = None
+    provisional: int = 0
+
+    @property
+    def measured(self) -> int:
+        """Cases with a result of either kind."""
+        return self.done + self.provisional
+
+    @property
+    def share(self) -> float:
+        """Fraction of the work that is done, 0 to 1: a first pass of a case counts as half of it."""
+        return (self.done + self.provisional / 2) / self.total
+
+    def __str__(self) -> str:
+        passed = self.provisional and self.measured == self.total
+        refining = f", refining {self.provisional}" if passed else ""
+        return f"{self.measured} of {self.total} measured{refining}"
 
 
 @dataclass(frozen=True, slots=True)

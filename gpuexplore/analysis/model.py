@@ -307,8 +307,8 @@ class AnalyzedResult:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The names of its `flags`; and that its rounds say another speedup than the medians, where they do."""
-        names = tuple(flag.name for flag in self.flags)
+        """The names of its `flags`; that it is of a first pass; that its rounds say another speedup than the medians."""
+        names = (*(flag.name for flag in self.flags), *(("first_pass",) if self.result.provisional else ()))
         return (*names, *(("rounds_disagree",) if self.speedup and self.speedup.by_round else ()))
 
     def share_of(self, amount: float, most: float) -> Estimate | None:

@@ -28,7 +28,7 @@ def lines(
 ) -> alt.LayerChart:
     """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above.
 
-    Points under another condition are short strokes in the colour of their series.
+    Points under another condition are short strokes in the colour of their series; those of a first pass are hollow.
     """
     order = series_order(analysis.shown)
     contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
@@ -41,6 +41,7 @@ def lines(
     marks = _marks(base, points, picks, over_sizes=over_sizes)
     if recorded.any() and not recorded.all():
         marks = [*(mark.properties(data=points[~recorded]) for mark in marks), *_lighter(marks, points[recorded])]
+    marks = [part for mark in marks for part in _with_hollow_first_pass(mark)]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
@@ -80,10 +81,28 @@ def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart
         mark.mark.strokeWidth = THIN
         if mark.mark.type == "point":
             mark.mark.filled = False
-        for channel in (mark.encoding.color, mark.encoding.shape, mark.encoding.strokeDash):
-            if channel is not alt.Undefined:
-                channel.legend = None  # hollow points there would hide the symbols of the dtypes
+        _leave_legends_out(mark)
     return lighter
+
+
+def _with_hollow_first_pass(mark: alt.Chart) -> list[alt.Chart]:
+    """Return `mark`, and where it draws points of which some are provisional, those hollow in a layer of their own."""
+    provisional = mark.data["provisional"].astype(bool)
+    if mark.mark.type != "point" or not provisional.any():
+        return [mark]
+    hollow = mark.copy()
+    hollow.data, hollow.mark.filled = mark.data[provisional], False
+    if provisional.all():
+        return [hollow]
+    _leave_legends_out(hollow)
+    return [mark.properties(data=mark.data[~provisional]), hollow]
+
+
+def _leave_legends_out(mark: alt.Chart) -> None:
+    """Leave the legends to the other layers: hollow points there would hide the symbols of the dtypes."""
+    for channel in (mark.encoding.color, mark.encoding.shape, mark.encoding.strokeDash):
+        if channel is not alt.Undefined:
+            channel.legend = None
 
 
 def _strokes(base: alt.Chart, contrasts: pd.DataFrame, picks: Sequence[alt.Parameter]) -> alt.Chart:

@@ -42,7 +42,7 @@ TOOLTIPS = {
 }
 DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
 BRIEF = ("case", "shape", "time", "interval")
-NAMES = ("series", "origin", "condition", "implementation", "dtype", "size")
+NAMES = ("series", "origin", "condition", "provisional", "implementation", "dtype", "size")
 COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
 
@@ -117,6 +117,7 @@ def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:
         "series": series,
         "origin": analyzed.origin.value,
         "condition": "",
+        "provisional": analyzed.result.provisional,
         "implementation": case.implementation,
         "dtype": case.dtype,
         "size": size_of(case),
@@ -143,6 +144,10 @@ def _interval(measurement: Measurement) -> str:
     if found is None:
         return "too few samples"
     return format_interval(found, format_seconds) + ("" if measurement.covers_processes else ", within this run")
+
+
+def _of_first_pass(analyzed: AnalyzedResult) -> str:
+    return "; first pass, being refined" if analyzed.result.provisional else ""
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -174,7 +179,7 @@ SAID: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyT
     {  # a line of the tooltip each; the first, the case, is with the names
         "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
         "time": lambda _, measurement: format_seconds(measurement.median_s),
-        "interval": lambda _, measurement: _interval(measurement),
+        "interval": lambda analyzed, measurement: _interval(measurement) + _of_first_pass(analyzed),
         "samples": lambda _, measurement: str(len(measurement.samples_s)),
         "rate": lambda analyzed, _: format_flop_per_s(analyzed.flop_per_s),
         "traffic": lambda analyzed, _: format_bytes_per_s(analyzed.bytes_per_s),

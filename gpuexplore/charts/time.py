@@ -14,9 +14,14 @@ from gpuexplore.charts.points import Spread, contrast_points, points
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_seconds
 
+FIRST_PASS = "Hollow points: a first pass, being refined; their bars span the interval of the median."
+
 
 def time(source: Source) -> alt.LayerChart:
-    """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions."""
+    """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions.
+
+    Points of a first pass are hollow, and their bars span what is known of the median so far.
+    """
     analysis = analysis_of(source)
     drawn, contrasts = _points(analysis), contrast_points(analysis)
     y = log_axis("Time per call", [*drawn["low"], *drawn["high"], *contrasts["value"]], "s")
@@ -25,12 +30,13 @@ def time(source: Source) -> alt.LayerChart:
 
 
 def time_notes(source: Source) -> str | None:
-    """Return what the chart leaves out, and what its short strokes are; None when neither is there."""
+    """Return what the chart leaves out, and what its short strokes and hollow points are; None for nothing of that."""
     results = analysis_of(source).results
     measured = [analyzed.measurement for analyzed in results if analyzed.measurement]
     conditions = dict.fromkeys(contrast.condition for measurement in measured for contrast in measurement.contrasts)
     listed = ", or ".join(CONDITIONS[condition] for condition in conditions)
-    return " ".join(filter(None, (left_out(results), f"Short strokes: {listed}." if listed else None))) or None
+    hollow = FIRST_PASS if any(analyzed.result.provisional for analyzed in results) else None
+    return " ".join(filter(None, (left_out(results), f"Short strokes: {listed}." if listed else None, hollow))) or None
 
 
 def describe_time(source: Source) -> str:
@@ -47,5 +53,7 @@ def _points(analysis: RunAnalysis) -> pd.DataFrame:
     return points(analysis, _seconds)
 
 
-def _seconds(_: AnalyzedResult, measurement: Measurement) -> Spread:
+def _seconds(analyzed: AnalyzedResult, measurement: Measurement) -> Spread:
+    if analyzed.result.provisional and analyzed.time:
+        return measurement.median_s, analyzed.time.low, analyzed.time.high
     return measurement.median_s, measurement.p20_s, measurement.p80_s

@@ -79,19 +79,38 @@ class ProgressLine:
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self._done = 0
+        self._measured: set[Case] = set()
+        self._open: set[Case] = set()  # those of which only a first pass is known
         self._is_terminal = sys.stderr.isatty()
 
     def show(self, event: Case | Result) -> None:
         """Take an event of a run."""
-        if isinstance(event, Result):
-            self._done += 1
-            self._write(f"{_point(event.case)}  {_outcome(event)}", last=self._done == self._total)
-        elif self._is_terminal:
-            self._write(f"{_point(event)}  ...")
+        if isinstance(event, Case):
+            if self._is_terminal and not self._is_passed:
+                self._write(f"[{len(self._measured)}/{self._total}] {_point(event)}  ...")
+            return
+        was_passed = self._is_passed
+        self._measured.add(event.case)
+        (self._open.add if event.provisional else self._open.discard)(event.case)
+        self._tell(event, completes_pass=self._is_passed and not was_passed)
 
-    def _write(self, text: str, *, last: bool = False) -> None:
-        line = f"[{self._done}/{self._total}] {text}"
+    @property
+    def _is_passed(self) -> bool:
+        return len(self._measured) == self._total
+
+    def _tell(self, result: Result, *, completes_pass: bool) -> None:
+        outcome = f"{_point(result.case)}  {_outcome(result)}"
+        refining = f"{self._total} of {self._total} measured, refining {len(self._open)}"
+        done = len(self._measured) - len(self._open)
+        if self._is_terminal and self._open:
+            head = refining if self._is_passed else f"[{len(self._measured)}/{self._total}]"
+            self._write(f"{head}  {outcome}")
+        elif not result.provisional:
+            self._write(f"[{done}/{self._total}] {outcome}", last=done == self._total)
+        if completes_pass and len(self._open) > 1 and not self._is_terminal:
+            self._write(refining)
+
+    def _write(self, line: str, *, last: bool = False) -> None:
         end = "\n" if last or not self._is_terminal else ""
         with suppress(OSError):  # nobody can be told; the measurement goes on
             print(f"\r\x1b[K{line}" if self._is_terminal else line, end=end, file=sys.stderr, flush=True)

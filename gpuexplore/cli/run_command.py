@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuexplore.analysis.model import AnalyzedResult, Context, RunAnalysis
@@ -130,7 +131,9 @@ def _say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earl
 
 
 def _result_of(case: Case, results: Mapping[Case, Result]) -> Result:
-    return results.get(case) or Result(case, Status.CANCELLED, INTERRUPTED)
+    """Return what is known of a case: after an interrupt, its first pass is all there will be."""
+    found = results.get(case)
+    return replace(found, provisional=False) if found else Result(case, Status.CANCELLED, INTERRUPTED)
 
 
 def _exporter(path: Path) -> Callable[[str, Experiment, RunAnalysis], bytes]:

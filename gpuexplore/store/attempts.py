@@ -1,5 +1,7 @@
 """What a supervisor writes while it measures a claimed run; an attempt that was given up writes nothing."""
 
+from dataclasses import replace
+
 from sqlalchemy import Connection, Select, Update, func, insert, select, update
 from sqlalchemy import case as choose
 
@@ -7,9 +9,10 @@ from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.serialization import encode
-from gpuexplore.store.database import Database
+from gpuexplore.store.database import Database, insertion
 from gpuexplore.store.environments import keep, take_out
 from gpuexplore.store.queue import Claim, RunClaim
+from gpuexplore.store.run_rows import settle
 from gpuexplore.store.tables import OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.turns import book, order_runs_of
 
@@ -24,7 +27,7 @@ def set_current(database: Database, claim: RunClaim, case: Case | None) -> bool:
 
 
 def add_result(database: Database, claim: RunClaim, result: Result) -> bool:
-    """Store what became of one case; return False when the claim no longer holds."""
+    """Store what became of a case, in place of its provisional result; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.scalar(_locked(claim)) is not None
         if held:
@@ -43,11 +46,17 @@ def add_observation(database: Database, claim: Claim, observation: ActivityRepor
 
 
 def add_row(connection: Connection, run_id: str, case_index: int, result: Result) -> None:
-    """Store a result in the transaction of `connection`, its environment apart."""
-    payload, environment = take_out(encode(result))
+    """Store a result in the transaction of `connection`, its environment apart.
+
+    It replaces a provisional one under a number of its own, as one that arrives now; a final one stays.
+    """
+    payload, environment = take_out(encode(replace(result, provisional=False)))
     digest = None if environment is None else keep(connection, environment)
-    row = {"run_id": run_id, "case_index": case_index, "payload": payload, "environment": digest}
-    connection.execute(insert(RESULTS).values(**row))
+    row = {"payload": payload, "environment": digest, "provisional": result.provisional}
+    add = insertion(connection, RESULTS).values(run_id=run_id, case_index=case_index, **row)
+    changes = {name: add.excluded[name] for name in ("number", *row)}
+    place = ("run_id", "case_index")
+    connection.execute(add.on_conflict_do_update(index_elements=place, set_=changes, where=RESULTS.c.provisional))
 
 
 def add_device_seconds(database: Database, claim: Claim, device_s: float) -> bool:
@@ -70,7 +79,9 @@ def finish(database: Database, claim: Claim, state: RunState, *, reason: str | N
     why = func.coalesce(RUNS.c.reason, reason) if state is RunState.CANCELLED else reason
     ended = _held(claim).values(state=state, reason=why, current=None, finished_utc=database.now())
     with database.writing(durable=True) as connection:
-        return connection.execute(ended).rowcount == 1
+        held = connection.execute(ended).rowcount == 1
+        settle(connection)
+        return held
 
 
 def release(database: Database, claim: Claim) -> bool:
@@ -83,6 +94,7 @@ def release(database: Database, claim: Claim) -> bool:
     with database.writing() as connection:
         given_back = _held(claim).values(state=state, finished_utc=finished_utc, current=None)
         held = connection.execute(given_back).rowcount == 1
+        settle(connection)
         order_runs_of(connection, claim.owner)
         return held
 

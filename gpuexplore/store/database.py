@@ -144,6 +144,11 @@ def seconds_since_1970(connection: Connection) -> float:
     return float(connection.execute(select(epoch_s())).scalar_one())
 
 
+def insertion(connection: Connection, table: Table) -> Any:
+    """Return an INSERT of the connection's own kind, which can say what is done where the row is there already."""
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+
+
 def upsert(connection: Connection, table: Table, row: Mapping[str, Any], *, add: tuple[str, ...] = ()) -> None:
     """Insert `row`, or change the one with its primary key.
 
@@ -153,7 +158,7 @@ def upsert(connection: Connection, table: Table, row: Mapping[str, Any], *, add:
         row: by column.
         add: columns to which the row's value is added where the row exists.
     """
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table).values(**row)
+    insert = insertion(connection, table).values(**row)
     keys = [column.name for column in table.primary_key]
     changes = {name: insert.excluded[name] for name in row if name not in keys}
     changes |= {name: table.c[name] + insert.excluded[name] for name in add}

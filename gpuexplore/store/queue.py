@@ -15,6 +15,7 @@ from gpuexplore.errors import CANCELLED_BY_OWNER, NotFound
 from gpuexplore.model import Case, Experiment, RunState
 from gpuexplore.store.database import Database, epoch_s
 from gpuexplore.store.leases import Instance, is_leased
+from gpuexplore.store.run_rows import settle
 from gpuexplore.store.tables import EXPERIMENT, OBSERVATIONS, OWNERS, RESULTS, RUNS, SUPERVISORS
 from gpuexplore.store.tolerant_decode import activity_of, experiment_of
 from gpuexplore.store.turns import ORDER, QUEUED, claimable
@@ -72,6 +73,7 @@ class RunClaim:
     Attributes:
         attempt: number that fences its writes: an older one writes nothing.
         done: indexes of the cases that an earlier attempt finished.
+        passed: indexes of those of which it left a provisional result.
     """
 
     run_id: str
@@ -79,6 +81,7 @@ class RunClaim:
     owner: str
     experiment: Experiment
     done: frozenset[int] = frozenset()
+    passed: frozenset[int] = frozenset()
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -87,7 +90,7 @@ class RunClaim:
 
     @property
     def remaining(self) -> tuple[Case, ...]:
-        """The cases without a result, in the experiment's order."""
+        """The cases without a final result, in the experiment's order."""
         return tuple(case for index, case in enumerate(self.experiment.cases()) if index not in self.done)
 
     def index(self, case: Case) -> int:
@@ -116,8 +119,11 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> C
         if row is None:
             return None
         done: Sequence[int] = ()
+        passed: Sequence[int] = ()
         if row.attempt > 1:
-            done = connection.scalars(select(RESULTS.c.case_index).where(RESULTS.c.run_id == row.id)).all()
+            known = select(RESULTS.c.case_index).where(RESULTS.c.run_id == row.id)
+            done = connection.scalars(known.where(~RESULTS.c.provisional)).all()
+            passed = connection.scalars(known.where(RESULTS.c.provisional)).all()
             connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.run_id == row.id))  # it begins anew
     try:
         if row.kind != EXPERIMENT:
@@ -126,7 +132,7 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> C
     except NotFound as error:  # another version queued it: its owner is told, and the queue goes on
         _fail(database, row.id, str(error))
         return None
-    return RunClaim(row.id, row.attempt, row.owner, experiment, frozenset(done))
+    return RunClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
 
 
 def take_over(database: Database, instance: Instance, silent: Collection[str] = ()) -> int:
@@ -148,7 +154,9 @@ def take_over(database: Database, instance: Instance, silent: Collection[str] = 
         | and_(RUNS.c.supervisor.in_(silent), RUNS.c.supervisor.not_in(leased))
     )
     with database.writing() as connection:
-        return connection.execute(_again(database, RUNNING, dead, RUNS.c.supervisor != instance.name)).rowcount
+        count = connection.execute(_again(database, RUNNING, dead, RUNS.c.supervisor != instance.name)).rowcount
+        settle(connection)
+        return count
 
 
 def silent_supervisors(database: Database) -> frozenset[str]:
@@ -168,7 +176,9 @@ def drop_abandoned(database: Database) -> int:
     drop = update(RUNS).where(QUEUED, RUNS.c.owner.not_in(seen), RUNS.c.owner.in_(known))
     with database.writing() as connection:
         dropped = drop.values(state=RunState.CANCELLED, reason=ABANDONED, finished_utc=database.now())
-        return connection.execute(dropped).rowcount
+        count = connection.execute(dropped).rowcount
+        settle(connection)
+        return count
 
 
 def _again(database: Database, *conditions: ColumnElement[bool]) -> Update:
@@ -196,3 +206,4 @@ def _fail(database: Database, run_id: str, reason: str) -> None:
     ended = update(RUNS).where(RUNS.c.id == run_id)
     with database.writing() as connection:
         connection.execute(ended.values(state=RunState.FAILED, reason=reason, finished_utc=database.now()))
+        settle(connection)

@@ -4,13 +4,13 @@ import secrets
 import string
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from gpuexplore.activity import Activity
 from gpuexplore.model import Experiment, RunState
 from gpuexplore.serialization import encode
 from gpuexplore.store.database import Database
-from gpuexplore.store.tables import EXPERIMENT, RUNS
+from gpuexplore.store.tables import EXPERIMENT, RESULTS, RUNS
 
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
 ACTIVE = (RunState.QUEUED, RunState.RUNNING)
@@ -43,6 +43,13 @@ def insert_run(connection: Connection, row: dict[str, Any]) -> str:
     """Insert a row; return its id."""
     connection.execute(insert(RUNS).values(**row))
     return str(row["id"])
+
+
+def settle(connection: Connection) -> None:
+    """Let the provisional results of runs that have ended be final: no others will come."""
+    ended = select(RUNS.c.id).where(RUNS.c.state.not_in(ACTIVE))
+    kept = update(RESULTS).where(RESULTS.c.provisional, RESULTS.c.run_id.in_(ended))
+    connection.execute(kept.values(provisional=False))
 
 
 def _size(work: Experiment | Activity) -> dict[str, Any]:

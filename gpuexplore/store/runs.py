@@ -14,7 +14,7 @@ from gpuexplore.store.attempts import add_row
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.environments import put_back
 from gpuexplore.store.limits import check, limits
-from gpuexplore.store.run_rows import ACTIVE, insert_run, new_row
+from gpuexplore.store.run_rows import ACTIVE, insert_run, new_row, settle
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
@@ -102,11 +102,15 @@ def load_summary(database: Database, run_id: str) -> Run:
         return _to_run(_one_run(connection, run_id))
 
 
-def results_after(database: Database, run_id: str, count: int) -> tuple[Result, ...]:
-    """Return the results that arrived after the first `count`, in the order of arrival."""
-    wanted = _payloads(run_id).order_by(RESULTS.c.number).offset(count)
+def results_after(database: Database, run_id: str, number: int) -> tuple[tuple[int, Result], ...]:
+    """Return the results that arrived after the one of `number`, each with its own, in the order of arrival.
+
+    A result that replaced a provisional one has arrived after that.
+    """
+    wanted = _payloads(run_id).add_columns(RESULTS.c.number).where(RESULTS.c.number > number)
     with database.reading() as connection:
-        return tuple(result_of(run_id, put_back(*row)) for row in connection.execute(wanted))
+        rows = connection.execute(wanted.order_by(RESULTS.c.number))
+        return tuple((arrived, result_of(run_id, put_back(*row))) for *row, arrived in rows)
 
 
 def newest_result(database: Database) -> int:
@@ -131,9 +135,9 @@ def history(
 def measured_results(
     database: Database, device: Device, *, owner: str | None = None, numbers: range | None = None, limit: int = 400
 ) -> tuple[tuple[str, Result], ...]:
-    """Return results with a measurement on `device`, each with its run's id, newest first; none on a simulated one.
+    """Return final results with a measurement on `device`, each with its run's id, newest first.
 
-    Which devices count as this one is decided by `gpuexplore.devices.identity`.
+    Which devices count as this one is decided by `gpuexplore.devices.identity`; a simulated one measured nothing.
 
     Args:
         owner: whose runs; None is everybody's.
@@ -156,7 +160,9 @@ def measured_results(
     if numbers is not None:
         wanted = wanted.where(RESULTS.c.number >= numbers.start, RESULTS.c.number < numbers.stop)
     with database.reading() as connection:
-        rows = connection.execute(wanted.where(measured, named).order_by(RESULTS.c.number.desc()))
+        rows = connection.execute(
+            wanted.where(measured, named, ~RESULTS.c.provisional).order_by(RESULTS.c.number.desc())
+        )
         found = decodable((row.run_id, put_back(row.payload, row.shared)) for row in rows)
         on_device = ((run_id, result) for run_id, result in found if _measured_on(device, result))
         return tuple(islice(on_device, limit))
@@ -209,6 +215,7 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
                 finished_utc=choose((waits, database.now()), else_=RUNS.c.finished_utc),
             )
         )
+        settle(connection)
 
 
 def cancel_requested(database: Database, run_id: str) -> bool:
@@ -218,15 +225,15 @@ def cancel_requested(database: Database, run_id: str) -> bool:
 
 
 def _payloads(run_id: str) -> Select[Any]:
-    joined = select(RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared")).outerjoin(
-        ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment
-    )
+    columns = RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared"), RESULTS.c.provisional
+    joined = select(*columns).outerjoin(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     return joined.where(RESULTS.c.run_id == run_id)
 
 
 def _runs_with_counts() -> Any:
-    done = select(func.count()).where(RESULTS.c.run_id == RUNS.c.id).scalar_subquery()
-    return select(RUNS, done.label("done")).where(RUNS.c.kind == EXPERIMENT)
+    known = select(func.count()).where(RESULTS.c.run_id == RUNS.c.id)
+    provisional = known.where(RESULTS.c.provisional).scalar_subquery().label("provisional")
+    return select(RUNS, known.scalar_subquery().label("known"), provisional).where(RUNS.c.kind == EXPERIMENT)
 
 
 def _any_run(connection: Connection, run_id: str) -> Row[Any]:
@@ -259,7 +266,7 @@ def _to_run(row: Row[Any], results: tuple[Result, ...] = ()) -> Run:
         owner=row.owner,
         experiment=experiment,
         state=RunState(row.state),
-        progress=Progress(row.done, row.total, current),
+        progress=Progress(row.known - row.provisional, row.total, current, row.provisional),
         results=results,
         reason=row.reason,
         supervisor=row.supervisor,

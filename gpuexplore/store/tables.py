@@ -18,6 +18,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -38,6 +39,7 @@ RUN_STATE = Enum(
 )
 
 EXPERIMENT = "experiment"
+PROVISIONAL = "provisional"  # the index holds the few results that are
 WAITS_FOR_SEVERAL = "state = 'queued' AND devices LIKE '%,%'"  # a run that waits and needs several devices
 
 RUNS = Table(
@@ -95,7 +97,14 @@ RESULTS = Table(
     Column("case_index", Integer, nullable=False),
     Column("payload", JSON, nullable=False),
     Column("environment", String(32)),  # digest
+    Column("provisional", Boolean, nullable=False, server_default=false()),  # of a first pass: a final one replaces it
     UniqueConstraint("run_id", "case_index"),
+    Index(
+        "ix_results_provisional",
+        "run_id",
+        sqlite_where=text(PROVISIONAL),
+        postgresql_where=text(PROVISIONAL),
+    ),
 )
 
 OBSERVATIONS = Table(

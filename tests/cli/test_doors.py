@@ -14,7 +14,7 @@ from gpuexplore import __main__ as entry
 from gpuexplore import cli
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
 from gpuexplore.cli.run_command import INTERRUPTED, Interrupted
-from gpuexplore.model import Experiment, Result, Shape, Status
+from gpuexplore.model import Experiment, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
 
@@ -163,21 +163,24 @@ def test_cases_that_an_interrupt_left_out_are_cancelled(monkeypatch, capsys):
 
         def measure(self, cases, on_event, cancelled):
             on_event(Result(cases[0], Status.SKIPPED, "slow"))
+            on_event(Result(cases[1], Status.OK, measurement=Measurement((1.0,), 2.0), provisional=True))
             raise KeyboardInterrupt
 
         def close(self):
             self.open = False
 
-    experiment = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy", "torch"), ("cpu",))
+    experiment = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy", "torch", "numba"), ("cpu",))
 
     with pytest.raises(Interrupted) as caught:
         run_command.measure(experiment, [], Engine(()))
 
     assert [(result.status, result.reason) for result in caught.value.results] == [
         (Status.SKIPPED, "slow"),
+        (Status.OK, None),
         (Status.CANCELLED, INTERRUPTED),
     ]
-    assert "interrupted: 1 of 2 cases were measured" in capsys.readouterr().err
+    assert not any(result.provisional for result in caught.value.results)
+    assert "interrupted: 2 of 3 cases were measured" in capsys.readouterr().err
 
 
 def test_interrupt_before_anything_was_measured_is_a_line(monkeypatch, capsys):

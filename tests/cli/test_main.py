@@ -1,6 +1,7 @@
 """The command line in this process: what it prints, what it writes, and its exit codes."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -249,11 +250,31 @@ def test_progress_is_a_line_a_result_where_nobody_watches(capsys):
 
     progress.show(case())
     progress.show(Result(case(), Status.OK, measurement=measurement(1e-3)))
-    progress.show(Result(case(), Status.SKIPPED, "too slow"))
+    progress.show(Result(replace(case(), dtype="fp64"), Status.SKIPPED, "too slow"))
 
     assert capsys.readouterr().err == (
-        "[1/2] vector_add n=8 fp32 fake on cpu  1.00 ms\n[2/2] vector_add n=8 fp32 fake on cpu  skipped: too slow\n"
+        "[1/2] vector_add n=8 fp32 fake on cpu  1.00 ms\n[2/2] vector_add n=8 fp64 fake on cpu  skipped: too slow\n"
     )
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_progress_tells_the_first_pass_and_then_what_is_refined(monkeypatch, capsys, is_terminal):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    cases = [replace(case(), implementation=name) for name in ("one", "two")]
+    results = [Result(each, Status.OK, measurement=measurement(1e-3)) for each in cases]
+    progress = ProgressLine(2)
+
+    for event in (*(replace(result, provisional=True) for result in results), *results):
+        progress.show(event)
+
+    told = capsys.readouterr().err
+    point = "vector_add n=8 fp32 {} on cpu  1.00 ms"
+    if is_terminal:
+        heads = ["[1/2]", "2 of 2 measured, refining 2", "2 of 2 measured, refining 1", "[2/2]"]
+        assert [line.split("  ")[0].split(" vector")[0] for line in told.split("\r\x1b[K")[1:]] == heads
+    else:
+        lines = ["2 of 2 measured, refining 2", f"[1/2] {point.format('one')}", f"[2/2] {point.format('two')}"]
+        assert told.splitlines() == lines
 
 
 def test_progress_is_one_rewritten_line_on_a_terminal(monkeypatch, capsys):

@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from dataclasses import replace
+from itertools import groupby
 from threading import Event
 
 import pytest
@@ -33,6 +34,7 @@ class FakeEngine:
     side_by_side = False
 
     def __init__(self, before_group=lambda cases: None):
+        self.batches = []
         self.groups = []
         self.before_group = before_group
 
@@ -42,6 +44,11 @@ class FakeEngine:
         return Device(device.id, device.kind, device.name, cores=4)
 
     def measure(self, cases, on_event, cancelled):
+        self.batches.append(cases)
+        for _, group in groupby(cases, key=lambda case: case.group):
+            self.measure_group(tuple(group), on_event, cancelled)
+
+    def measure_group(self, cases, on_event, cancelled):
         self.groups.append(cases)
         self.before_group(cases)
         for case in cases:
@@ -74,7 +81,7 @@ def served(store, engine, heartbeat, stop=None):
     serve(store, engine, heartbeat, stop=stop or Event(), once=True)
 
 
-def test_queued_runs_are_measured_group_by_group(store, heartbeat, experiment):
+def test_queued_runs_are_measured_with_all_cases_of_a_device_at_once(store, heartbeat, experiment):
     ids = [store.submit(experiment, owner) for owner in ("ada", "bob")]
     engine = FakeEngine()
 
@@ -83,7 +90,7 @@ def test_queued_runs_are_measured_group_by_group(store, heartbeat, experiment):
     runs = [store.load(one) for one in ids]
     assert [run.state for run in runs] == [RunState.DONE, RunState.DONE]
     assert [[result.case for result in run.results] for run in runs] == [list(experiment.cases())] * 2
-    assert [len(group) for group in engine.groups] == [2, 2, 2, 2]
+    assert [len(batch) for batch in engine.batches] == [4, 4]
 
 
 def test_results_are_stored_while_the_run_goes_on(store, heartbeat, experiment):
@@ -137,8 +144,8 @@ def test_stop_between_groups_gives_the_run_back_with_its_results(store, heartbea
     run_id, stop = store.submit(experiment, "ada"), Event()
 
     class StoppedAfterwards(FakeEngine):
-        def measure(self, cases, on_event, cancelled):
-            super().measure(cases, on_event, cancelled)
+        def measure_group(self, cases, on_event, cancelled):
+            super().measure_group(cases, on_event, cancelled)
             stop.set()
 
     served(store, StoppedAfterwards(), heartbeat, stop)
@@ -179,7 +186,7 @@ def test_run_that_was_taken_away_is_left_alone(store, heartbeat, experiment):
 
     run = store.load(run_id)
     assert (run.state, run.results) == (RunState.RUNNING, ())
-    assert len(engine.groups) == 1
+    assert len(engine.batches) == 1
 
 
 class Once(Event):
@@ -312,26 +319,71 @@ def test_database_that_is_away_ends_nothing(store, heartbeat, experiment, monkey
     assert store.load(run_id).progress.done == 4
 
 
-def test_long_run_yields_to_another_owner_and_goes_on_later(store, heartbeat, experiment, monkeypatch):
+class TwoPasses(FakeEngine):
+    """Reports a provisional result of each case, then its final one; once cancelled, all at once, as a runner does."""
+
+    def measure(self, cases, on_event, cancelled):
+        self.batches.append(cases)
+        for case in cases:
+            if cancelled():
+                on_event(Result(case, Status.CANCELLED, "the run was cancelled"))
+            else:
+                on_event(case)
+                on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0), provisional=True))
+        for case in cases:
+            samples_s = (1.0,) if cancelled() else (1.0, 2.0)
+            self.before_group([case])
+            on_event(Result(case, Status.OK, measurement=Measurement(samples_s, 2.0)))
+
+
+@pytest.fixture
+def short_turns(monkeypatch):
     monkeypatch.setattr(claimed_run, "TURN_S", 1e-9)
+    monkeypatch.setattr(claimed_run, "YIELD_POLL_S", 0.0)
+
+
+def test_run_yields_after_its_first_pass_keeps_it_and_goes_on_with_what_has_no_final_result(
+    store, heartbeat, experiment, short_turns
+):
     long, short = (store.submit(experiment, owner, estimated_s=seconds) for owner, seconds in (("a", 100), ("b", 1)))
-    order = []
-    engine = FakeEngine(lambda cases: order.append([run.id for run in store.running()]))
+    engine, seen = TwoPasses(), []
+    claim = store.claim
+
+    def noted_claim(*arguments):
+        seen.append([store.load_summary(run_id).progress for run_id in (long, short)])
+        return claim(*arguments)
+
+    double = Failing(store)
+    double.claim = noted_claim
+    served(double, engine, heartbeat)
+
+    assert (seen[1][0].done, seen[1][0].provisional) == (0, 4)
+    runs = [store.load(run_id) for run_id in (long, short)]
+    assert [run.state for run in runs] == [RunState.DONE] * 2
+    assert not any(result.provisional for run in runs for result in run.results)
+    assert len(engine.batches) > 2
+    assert all(len(batch) <= 4 for batch in engine.batches)
+
+
+def test_run_that_is_cancelled_keeps_its_first_pass_as_final(store, heartbeat, experiment, monkeypatch):
+    monkeypatch.setattr(claimed_run, "CANCEL_POLL_S", 0.0)
+    run_id = store.submit(experiment, "ada")
+
+    served(store, TwoPasses(lambda _: store.request_cancel(run_id, "ada")), heartbeat)
+
+    run = store.load(run_id)
+    assert (run.state, run.progress.done, run.progress.provisional) == (RunState.CANCELLED, 4, 0)
+    assert {result.status for result in run.results} == {Status.OK}
+
+
+def test_run_of_the_only_owner_does_not_yield(store, heartbeat, experiment, short_turns):
+    first, _ = (store.submit(experiment, "ada") for _ in range(2))
+    engine = TwoPasses()
 
     served(store, engine, heartbeat)
 
-    assert order in ([[long], [short], [short], [long]], [[long], [short], [long], [short]])
-    assert {store.load(run_id).state for run_id in (long, short)} == {RunState.DONE}
-
-
-def test_run_of_the_only_owner_does_not_yield(store, heartbeat, experiment, monkeypatch):
-    monkeypatch.setattr(claimed_run, "TURN_S", 1e-9)
-    first, _ = (store.submit(experiment, "ada") for _ in range(2))
-    order = []
-
-    served(store, FakeEngine(lambda cases: order.extend(run.id for run in store.running())), heartbeat)
-
-    assert order[:2] == [first, first]
+    assert [len(batch) for batch in engine.batches] == [4, 4]
+    assert store.load(first).state is RunState.DONE
 
 
 def test_device_seconds_are_booked(store, heartbeat, experiment):

@@ -13,6 +13,7 @@ from gpuexplore.model import Device, Experiment, Result, Shape, Status
 from gpuexplore.store import Instance, open_store
 from gpuexplore.store.tables import SUPERVISORS
 from tests import postgresql
+from tests.analysis.made import ok
 
 
 class FakeClock:
@@ -124,6 +125,12 @@ def failed():
         return Result(case, Status.ERROR, f"no {case.implementation}")
 
     return result_of
+
+
+@pytest.fixture
+def measured():
+    """Return how to make a result with a time."""
+    return lambda case: replace(ok(1e-3), case=case)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Runs as their owners see them."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import func, select
@@ -36,11 +37,53 @@ def test_results_come_in_order_of_arrival_or_of_cases(store, experiment, failed,
     for case in reversed(cases):
         store.add_result(claimed, failed(case))
 
-    assert [one.case for one in store.results_after(run_id, 0)] == list(reversed(cases))
-    assert [one.case for one in store.results_after(run_id, 3)] == [cases[0]]
+    arrived = store.results_after(run_id, 0)
+    assert [result.case for _, result in arrived] == list(reversed(cases))
+    assert store.results_after(run_id, arrived[2][0]) == arrived[3:]
     assert [result.case for result in store.load(run_id).results] == list(cases)
     assert store.load_summary(run_id).results == ()
     assert store.load_summary(run_id).progress == Progress(4, 4)
+
+
+def test_final_result_replaces_a_provisional_one_and_arrives_anew(store, experiment, measured, failed, claim):
+    run_id = store.submit(experiment, "ada")
+    claimed, (first, second, *_) = claim(), experiment.cases()
+    for case in (first, second):
+        store.add_result(claimed, replace(measured(case), provisional=True))
+    passed = store.load_summary(run_id).progress
+    seen = store.results_after(run_id, 0)
+
+    store.add_result(claimed, failed(first))
+    store.add_result(claimed, replace(measured(first), provisional=True))  # late: what is final stays
+
+    assert (passed.done, passed.provisional, passed.measured) == (0, 2, 2)
+    assert [result.provisional for _, result in seen] == [True, True]
+    assert [result for _, result in store.results_after(run_id, seen[-1][0])] == [failed(first)]
+    assert [(one.case, one.provisional) for one in store.load(run_id).results] == [(first, False), (second, True)]
+    assert store.load_summary(run_id).progress == Progress(1, 4, provisional=1)
+
+
+@pytest.mark.parametrize("ended_by", ["release", "cancel", "failure"])
+def test_first_pass_of_a_run_that_ended_is_final(store, experiment, measured, claim, ended_by):
+    run_id = store.submit(experiment, "ada")
+    claimed = claim()
+    result = measured(experiment.cases()[0])
+    store.add_result(claimed, replace(result, provisional=True))
+
+    if ended_by == "failure":
+        store.finish(claimed, RunState.FAILED, reason="no worker")
+    else:
+        store.release(claimed)
+        assert store.measured_results(result.environment.device) == ()
+        again = claim()
+        assert (again.passed, len(again.remaining)) == ({0}, 4)
+        if ended_by == "cancel":
+            store.release(again)
+        store.request_cancel(run_id, "ada")
+        store.release(again)
+
+    assert store.load(run_id).results == (result,)
+    assert [found for _, found in store.measured_results(result.environment.device)] == [result]
 
 
 def test_history_is_newest_first_and_can_be_narrowed(store, experiment):

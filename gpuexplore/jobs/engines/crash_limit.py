@@ -18,6 +18,7 @@ class CrashLimit:
     def __init__(self, on_event: Callable[[Case | Result], None]) -> None:
         self._on_event = on_event
         self._crashed: list[Case] = []
+        self._passed: set[Case] = set()
 
     def __call__(self, event: Case | Result) -> None:
         """Pass on `event`.
@@ -26,8 +27,11 @@ class CrashLimit:
             GpuExploreError: it is the third crash in a row; the text names the three cases.
         """
         self._on_event(event)
-        if isinstance(event, Result):
-            self._crashed = [*self._crashed, event.case] if event.status is Status.CRASHED else []
+        if isinstance(event, Result) and event.status is Status.CRASHED:
+            self._crashed.append(event.case)
+        elif isinstance(event, Result) and not (event.provisional and event.case in self._passed):
+            self._crashed = []  # what is measured again after a crash tells nothing new
+            self._passed.add(event.case)
         if len(self._crashed) == MAX_CRASHES:
             raise GpuExploreError(f"{MAX_CRASHES} crashes in a row: {'; '.join(map(_name, self._crashed))}")
 

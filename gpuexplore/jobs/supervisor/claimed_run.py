@@ -4,6 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from threading import Event
 
 from gpuexplore.activity import ActivityReport
@@ -12,9 +13,13 @@ from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Case, Result, RunState, Status
 from gpuexplore.store import Claim, RunClaim, Store
 
+DeviceIds = Callable[[], Collection[str]]
+
 LOG = logging.getLogger(__name__)
 CANCEL_POLL_S = 0.2  # each poll reads the database, and disturbs the measurement
 TURN_S = 5.0  # a run that held its devices for so long yields to other owners
+YIELD_POLL_S = 0.5
+BOOK_S = 5.0  # device seconds are booked so often
 RETRY_S = 1.0
 MOST_RETRY_S = 10.0
 
@@ -25,18 +30,31 @@ class ClaimedRun:
     Args:
         turn: notes that the supervisor goes on while it waits for the database: it would count as stuck otherwise,
             and what it keeps would die with it.
+        available: returns the devices that could be measured on next if this run yielded.
 
     Attributes:
         lost: the claim no longer holds: another supervisor has the run.
         cancelled: its owner asked to stop.
+        yields: it gives way to another owner's run.
         held_s: seconds of devices since the claim.
     """
 
-    def __init__(self, store: Store, claim: Claim, stop: Event, *, turn: Callable[[], None] = lambda: None) -> None:
-        self._turn = turn
+    def __init__(
+        self,
+        store: Store,
+        claim: Claim,
+        stop: Event,
+        *,
+        turn: Callable[[], None] = lambda: None,
+        available: DeviceIds = frozenset,
+    ) -> None:
+        self._turn, self._available = turn, available
         self.store, self.claim, self.stop = store, claim, stop
-        self.lost = self.cancelled = False
+        self.lost = self.cancelled = self.yields = False
         self.held_s = 0.0
+        self._not_passed: set[Case] = set()
+        self._settled = 0
+        self._look = Throttled(self.must_yield, YIELD_POLL_S)
         self._first_s: float | None = None
         self._writes: deque[Callable[[], bool]] = deque()
         self._retry_s = 0.0
@@ -59,16 +77,38 @@ class ClaimedRun:
             if not self._writes:
                 self._try(lambda: self.store.set_current(claim, event))
             return
-        if event.status is not Status.CANCELLED or self.cancelled:
+        self._not_passed.discard(event.case)
+        self._settled += not event.provisional
+        if self.is_cut_short:
+            self._keep_for_later(claim, event)
+        else:
             self._write(lambda: self.store.add_result(claim, event))
-        # else the supervisor stops, and its successor measures this case
+        if time.monotonic() - (self._first_s or 0.0) > BOOK_S:
+            self.book()
+            self.begin()
+
+    def _keep_for_later(self, claim: RunClaim, result: Result) -> None:
+        """Store what a measurement that was cut short has as provisional: whoever goes on measures the case again."""
+        if result.status is Status.OK:
+            self._write(lambda: self.store.add_result(claim, replace(result, provisional=True)))
+        elif result.status is not Status.CANCELLED:
+            self._write(lambda: self.store.add_result(claim, result))
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the run stops now to go on later: its owner did not ask for that."""
+        return (self.yields or self.stop.is_set()) and not self.cancelled
+
+    def begin_pass(self, cases: Collection[Case]) -> None:
+        """Note what is measured next: the run does not yield before each of them has a first result."""
+        self._not_passed = set(cases)
 
     def should_stop(self) -> bool:
         """Return whether this run need not be measured any further now."""
         self._turn()
         self._flush()
         self.cancelled = self.cancelled or self._ask()
-        return self.lost or self.stop.is_set() or self.cancelled
+        return self.lost or self.stop.is_set() or self.cancelled or self.yields or self._look()
 
     def book(self) -> None:
         """Note the seconds a device has worked since the last time."""
@@ -78,14 +118,22 @@ class ClaimedRun:
         self.held_s += device_s
         self._write(lambda: self.store.add_device_seconds(self.claim, device_s))
 
-    def must_yield(self, device_ids: Collection[str]) -> bool:
-        """Return whether it held its devices for long, and another owner's run waits for them."""
-        if self.held_s < TURN_S:
+    def must_yield(self) -> bool:
+        """Return whether it held its devices for long, and another owner's run waits for them; noted in `yields`.
+
+        Not before a first pass met every case; and a run of which one stood already settles a case first, so that
+        each turn brings it nearer to its end.
+        """
+        claim, since_s = self.claim, time.monotonic() - self._first_s if self._first_s else 0.0
+        if not isinstance(claim, RunClaim) or self._not_passed or self.held_s + since_s < TURN_S:
+            return False
+        if self._settled == len(claim.remaining) or (claim.passed and not self._settled):
             return False
         try:
-            return self.store.somebody_waits(self.claim.owner, device_ids)
+            self.yields = self.store.somebody_waits(self.claim.owner, self._available())
         except StoreUnavailable:
             return False
+        return self.yields
 
     def finish(self, state: RunState, reason: str | None = None) -> None:
         """End the run, as soon as the database takes its results and its end."""

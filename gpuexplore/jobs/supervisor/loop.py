@@ -1,13 +1,12 @@
-"""Claims one run after the other, measures it group by group and stores each result as it arrives."""
+"""Claims one run after the other, measures it device by device and stores each result as it arrives."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from threading import Event
 
 from gpuexplore.errors import DeviceLost, StoreUnavailable
-from gpuexplore.jobs.engines import Engine
+from gpuexplore.jobs.engines import Engine, batches_of
 from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
@@ -21,8 +20,6 @@ from gpuexplore.store.leases import names_of
 LOG = logging.getLogger(__name__)
 POLL_S = 0.05
 RETRY_S = 1.0
-
-DeviceIds = Callable[[], frozenset[str]]
 
 
 def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, once: bool = False) -> None:
@@ -55,9 +52,8 @@ def measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Ev
     claim = store.claim(heartbeat.instance.name, device_ids(heartbeat))
     if claim is None:
         return False
-    measure_claimed(
-        engine, ClaimedRun(store, claim, stop, turn=heartbeat.turn), heartbeat, lambda: device_ids(heartbeat)
-    )
+    run = ClaimedRun(store, claim, stop, turn=heartbeat.turn, available=lambda: device_ids(heartbeat))
+    measure_claimed(engine, run, heartbeat)
     return True
 
 
@@ -71,24 +67,20 @@ def start_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: Lan
     if claim is None:
         return False
     devices = frozenset(claim.devices)
-    run = ClaimedRun(store, claim, stop, turn=heartbeat.turn)
-    lanes.start(devices, lambda: measure_claimed(engine, run, heartbeat, lambda: free() | devices))
+    run = ClaimedRun(store, claim, stop, turn=heartbeat.turn, available=lambda: free() | devices)
+    lanes.start(devices, lambda: measure_claimed(engine, run, heartbeat))
     return True
 
 
-def measure_claimed(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat, available: DeviceIds) -> None:
-    """Measure a run until it ends or yields.
-
-    Args:
-        available: returns the devices that could be measured on next if this run yielded.
-    """
+def measure_claimed(engine: Engine, run: ClaimedRun, heartbeat: Heartbeat) -> None:
+    """Measure a run until it ends or yields."""
     run_id = run.claim.run_id
     with heartbeat.measuring():
         try:
             if isinstance(run.claim, ActivityClaim):
                 _perform(engine, run, run.claim, heartbeat)
             else:
-                _measure_groups(engine, run, run.claim, heartbeat=heartbeat, available=available)
+                _measure_cases(engine, run, run.claim, heartbeat)
         except DeviceLost as error:
             LOG.warning("Run %s waits again: %s", run_id, error)
             run.book()
@@ -118,28 +110,25 @@ def _perform(engine: Engine, run: ClaimedRun, claim: ActivityClaim, heartbeat: H
         run.finish(RunState.DONE)
 
 
-def _measure_groups(
-    engine: Engine, run: ClaimedRun, claim: RunClaim, *, heartbeat: Heartbeat, available: DeviceIds
-) -> None:
+def _measure_cases(engine: Engine, run: ClaimedRun, claim: RunClaim, heartbeat: Heartbeat) -> None:
     LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
     take = CrashLimit(run.take)
-    for _, group in groupby(claim.remaining, key=lambda case: case.group):
-        if run.must_yield(available()):
-            LOG.info("Run %s yields after %.1f s", run.claim.run_id, run.held_s)
-            run.release()
-            return
-        _measure_group(engine, _as_here(tuple(group), heartbeat), take, run.should_stop)
-        run.book()
+    for batch in batches_of(claim.remaining):
+        if not run.must_yield():
+            run.begin_pass(batch)
+            _measure_batch(engine, _as_here(batch, heartbeat), take, run.should_stop)
+            run.book()
         if run.lost:
             LOG.warning("Run %s belongs to another attempt now", run.claim.run_id)
             return
-        if run.stop.is_set() and not run.cancelled:
+        if run.is_cut_short:
+            LOG.info("Run %s waits again after %.1f s", run.claim.run_id, run.held_s)
             run.release()
             return
     run.finish(RunState.DONE)
 
 
-def _measure_group(
+def _measure_batch(
     engine: Engine, named: Mapping[Case, Case], take: Callable[[Case | Result], None], should_stop: Callable[[], bool]
 ) -> None:
     def take_as_asked_for(event: Case | Result) -> None:
@@ -148,10 +137,10 @@ def _measure_group(
     engine.measure(tuple(named), take_as_asked_for, should_stop)
 
 
-def _as_here(group: Sequence[Case], heartbeat: Heartbeat) -> dict[Case, Case]:
+def _as_here(cases: Sequence[Case], heartbeat: Heartbeat) -> dict[Case, Case]:
     """Return the cases as devices are named here, each with the one asked for: `lab1/cuda:0` is `cuda:0` on lab1."""
     here = _names_here(heartbeat)
-    return {replace(case, device=here.get(case.device, case.device)): case for case in group}
+    return {replace(case, device=here.get(case.device, case.device)): case for case in cases}
 
 
 def _names_here(heartbeat: Heartbeat) -> Mapping[str, str]:

@@ -43,7 +43,7 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
     with st.spinner("Compiling every block shape …"):
         kernels = compiled([target(choice, block, gpu) for block in launches])
     name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
-    measured = tuple((run.id, len(run.results)) for run in runs)
+    measured = tuple((run.id, run.progress.done, run.progress.provisional) for run in runs)
     of = (choice.operation.name, name, choice.dtype, choice.shape, gpu, problems, measured)
     shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, _measured(runs, choice)))
     left, right = st.columns([2, 3], gap="medium")

@@ -87,7 +87,7 @@ def _fitting(run: Run, choice: KernelChoice) -> tuple[Result, ...]:
 
 def _show_measured(choice: KernelChoice, run: Run) -> None:
     results = _fitting(run, choice)
-    seen = (run.id, len(run.results), run.active)
+    seen = (run.id, run.progress.done, run.progress.provisional, run.active)
     _show(choice, results, seen)
     context = Context(origin=origin_of(run))
     analysis = ANALYSES.get(

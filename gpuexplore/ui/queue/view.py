@@ -83,7 +83,7 @@ def _show_running(queue: _Queue) -> None:
     st.subheader(f"{doing}: {len(at_work)}" if at_work else "Nothing is being measured", anchor="running")
     for run in queue.running:
         with _with_controls(run.id, run.owner):
-            st.progress(run.progress.done / run.progress.total, text=_progress(run, queue))
+            st.progress(run.progress.share, text=_progress(run, queue))
     for activity in queue.activities:
         with _with_controls(activity.id, activity.owner, kind_named(activity.activity.kind).page):
             st.markdown(_activity(activity, queue))
@@ -94,7 +94,7 @@ def _progress(run: Run, queue: _Queue) -> str:
     words = (
         "**Your run**" if run.owner == owner() else "",
         f"{operation} on {plain(', '.join(_devices(run, queue.supervisors)))}",
-        f"{run.progress.done} of {run.progress.total} points",
+        str(run.progress),
         f"{format_seconds(run.device_s)} of device time" if run.device_s else "",
         "" if run.supervisor in queue.alive else "**interrupted**",
     )

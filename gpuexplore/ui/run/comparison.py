@@ -97,7 +97,7 @@ def _label(choice: PeakChoice[Peak] | PeakChoice[Bandwidth], fastest: AnalyzedRe
 
 
 def _view(run: Run, beside: Beside) -> _View:
-    key = (run.id, len(run.results), beside.name)
+    key = (run.id, run.progress.measured, beside.name)
     devices = RUN_DEVICES.get(key, lambda: _devices((*run.results, *beside.results)))
     return _View(run, beside, tuple((device_key(device), own_peaks(device)) for device in devices), devices)
 
@@ -107,7 +107,7 @@ def _drawn(view: _View, comparison: Comparison) -> Drawn:
     run, choice = view.run, (view.run.id, comparison, view.beside.name, view.own)
     known = tuple(_known_as_of(run, device) for device in view.devices)
     return DRAWN.get(
-        (choice, len(run.results), run.active, known),
+        (choice, run.progress.done, run.progress.provisional, run.active, known),
         lambda: Drawn(analyze(run.results, comparison, _context(view), running=run.active), choice),
     )
 

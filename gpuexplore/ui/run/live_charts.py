@@ -1,7 +1,7 @@
 """Charts of a growing run, made as rarely as is honest: building one takes a tenth of a second of a core.
 
 That core may be the one that is being measured. So while a run is active, one chart is made anew each second, for all
-who watch: the one that is furthest behind; the others are shown as they were. A finished run shows all as new.
+who watch: the one that was made longest ago; the others are shown as they were. A finished run shows all as new.
 """
 
 import time
@@ -47,6 +47,7 @@ class MadeChart:
     drawn: Drawn
     spec: Spec
     left_out: str | None
+    made_s: float
 
 
 class LiveCharts:
@@ -64,8 +65,9 @@ class LiveCharts:
             try:
                 for drawing in self._due(run, drawn, drawings):
                     spec = spec_of(partial(drawing.build, drawn.analysis))
-                    self._made[drawing.name] = MadeChart(drawing, drawn, spec, drawing.left_out(drawn.analysis))
                     self._refreshed_s = time.monotonic()
+                    left_out = drawing.left_out(drawn.analysis)
+                    self._made[drawing.name] = MadeChart(drawing, drawn, spec, left_out, self._refreshed_s)
             finally:
                 self._lock.release()
         return [self._made.get(drawing.name) for drawing in drawings]
@@ -75,15 +77,15 @@ class LiveCharts:
         if not (run.active and behind):
             return behind
         is_due = time.monotonic() >= self._refreshed_s + REFRESH_S
-        return [min(behind, key=self._results)] if is_due else []
+        return [min(behind, key=self._made_s)] if is_due else []
 
     def _is_behind(self, drawing: Drawing, drawn: Drawn) -> bool:
         made = self._made.get(drawing.name)
         return made is None or made.drawn is not drawn
 
-    def _results(self, drawing: Drawing) -> int:
+    def _made_s(self, drawing: Drawing) -> float:
         made = self._made.get(drawing.name)
-        return len(made.drawn.analysis.results) if made else -1
+        return made.made_s if made else float("-inf")
 
 
 def show_made(chart: MadeChart, run: Run) -> None:

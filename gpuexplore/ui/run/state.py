@@ -7,7 +7,7 @@ from threading import Lock
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.model import Result, Run, RunState
+from gpuexplore.model import Case, Result, Run, RunState
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment, split
 from gpuexplore.store import WaitingRun
@@ -28,17 +28,25 @@ class Arrivals:
 
     def __init__(self, run_id: str) -> None:
         self._run_id, self._lock = run_id, Lock()
-        self._seen: tuple[Result, ...] = ()
+        self._number, self._counts = 0, (0, 0)
+        self._seen: dict[Case, Result] = {}
         self._ordered: tuple[Result, ...] = ()
 
     def of(self, run: Run) -> tuple[Result, ...]:
-        """Return the results there are, in the order of the experiment of `run`; one object while none came."""
+        """Return the results there are, in the order of the experiment of `run`; one object while none changed."""
         with self._lock:
-            if len(self._seen) < run.progress.done:
-                self._seen += store().results_after(self._run_id, len(self._seen))
-                place = {case: index for index, case in enumerate(run.experiment.cases())}
-                self._ordered = tuple(sorted(self._seen, key=lambda result: place[result.case]))
+            counts = (run.progress.done, run.progress.provisional)
+            if counts != self._counts:
+                for number, result in store().results_after(self._run_id, self._number):
+                    self._number, self._seen[result.case] = number, result
+                self._counts = counts
+                self._ordered = self._in_order_of(run)
             return self._ordered
+
+    def _in_order_of(self, run: Run) -> tuple[Result, ...]:
+        """Return the results; those of a run that has ended are final, the provisional ones too (see the store)."""
+        found = (self._seen[case] for case in run.experiment.cases() if case in self._seen)
+        return tuple(found if run.active else (replace(result, provisional=False) for result in found))
 
 
 RUNS: Shared[Run] = Shared(500)
@@ -67,8 +75,10 @@ def fetch(run_id: str) -> Run:
 def _read(run_id: str) -> Run:
     run = store().load_summary(run_id)
     check_known(run_id, run.experiment)
-    results = ARRIVALS.get(run_id, lambda: Arrivals(run_id)).of(run) if run.progress.done else ()
-    return replace(run, results=results, progress=replace(run.progress, done=len(results)))
+    results = ARRIVALS.get(run_id, lambda: Arrivals(run_id)).of(run) if run.progress.measured else ()
+    provisional = sum(result.provisional for result in results)
+    progress = replace(run.progress, done=len(results) - provisional, provisional=provisional)
+    return replace(run, results=results, progress=progress)
 
 
 def position(run_id: str) -> WaitingRun | None:
@@ -125,10 +135,10 @@ def request_of(run: Run, device_ids: Collection[str]) -> Request:
 def seconds_left(run: Run, now: datetime | None = None) -> float | None:
     """Return about how long the run still takes, by the pace so far.
 
-    None before the first results, and where the clock was set back since it began.
+    None before the first final result, and where the clock was set back since it began.
     """
     if run.started_utc is None or run.progress.done == 0:
         return None
     elapsed = (now or datetime.now(UTC)) - datetime.fromisoformat(run.started_utc)
-    left_s = elapsed.total_seconds() / run.progress.done * (run.progress.total - run.progress.done)
+    left_s = elapsed.total_seconds() * (1 / run.progress.share - 1)
     return left_s if left_s >= 0 else None

@@ -96,7 +96,7 @@ def _draw_state(run_id: str, registered: _Ticks) -> None:
     if not run.active and registered.progress_s:
         st.progress(1.0, text="The run has ended: its results follow in a few seconds")
     elif run.active:
-        st.progress(run.progress.done / run.progress.total, text=_words(run))
+        st.progress(run.progress.share, text=_words(run))
     elif run.state is RunState.FAILED:
         st.error(
             f"This run failed: {plain(run.reason or '')}. What was measured before is kept below.",
@@ -150,12 +150,12 @@ def _words(run: Run) -> str:
         return f"{_measured(run)}{SILENT if is_silent() else STARTING}"
     if run.state is RunState.QUEUED:
         return _waiting(run)
-    if not run.progress.done and run.progress.current is None:
+    if not run.progress.measured and run.progress.current is None:
         return LOADING
     left = seconds_left(run)
     now = f" · {_point(run.progress.current)}" if run.progress.current else ""
     rest = f" · about {format_whole_seconds(left)} left" if left is not None else ""
-    return f"{run.progress.done} of {run.progress.total} measured{now}{rest}"
+    return f"{run.progress}{now}{rest}"
 
 
 def _waiting(run: Run) -> str:
@@ -166,7 +166,7 @@ def _waiting(run: Run) -> str:
 
 
 def _measured(run: Run) -> str:
-    return f"{run.progress.done} of {run.progress.total} measured · " if run.progress.done else ""
+    return f"{run.progress} · " if run.progress.measured else ""
 
 
 def _point(case: Case) -> str:
