@@ -307,7 +307,7 @@ class AnalyzedResult:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The names of its `flags`; that it is of a first pass; that its rounds say another speedup than the medians."""
+        """The names of its `flags`; that it is of a first pass; that its rounds tell another speedup than medians."""
         names = (*(flag.name for flag in self.flags), *(("first_pass",) if self.result.provisional else ()))
         return (*names, *(("rounds_disagree",) if self.speedup and self.speedup.by_round else ()))
 
