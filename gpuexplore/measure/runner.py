@@ -14,6 +14,7 @@ from functools import partial
 from itertools import product
 from random import Random
 
+from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.candidates import first_call_cost
@@ -42,7 +43,7 @@ Report = Callable[[Case | Result], None]
 IsCancelled = Callable[[], bool]
 TIMEKEEPER = Timekeeper(look_at_cores=SPEEDS.look)
 SEEDS = 2**32
-WARM_UP_DTYPES = ("fp32", "bf16", "fp16")
+WARM_UP_SIZES = (1, 256)  # one kernel is for what is small, another for what is not
 FINISHING_CALLS = 6  # of a case, by which its last checks are estimated
 FINISHING_S = 10e-3
 NONE = (0, 0.0)
@@ -294,12 +295,13 @@ def warm_up(device: Device) -> None:
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:
-    """Yield a case of one element for each default implementation of the first operation.
+    """Yield small cases of each default implementation of the first operation, in the formats of a first visit.
 
     That loads every library. Kernels of other operations are compiled when they are first asked for, which takes
     seconds each on a new installation and is reported as their first call.
     """
     operation = next(iter(OPERATIONS.values()))
-    for implementation, dtype in product(operation.usual, WARM_UP_DTYPES):
+    dtypes = first_dtypes([device]).split(",")
+    for implementation, dtype, size in product(operation.usual, dtypes, WARM_UP_SIZES):
         if unsupported(operation, implementation, dtype_named(dtype), device) is None:
-            yield Case(operation.name, operation.shape_of_size(1), dtype, implementation.name, device.id)
+            yield Case(operation.name, operation.shape_of_size(size), dtype, implementation.name, device.id)

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -400,3 +401,17 @@ def test_the_names_of_layers_do_not_go_by_what_is_drawn(draw):
     names = [layer.name for layer in draw(swept()).layer]
 
     assert names == [f"layer_{place}" for place in range(len(names))]
+
+
+def test_points_of_a_first_pass_are_hollow_with_the_interval_of_their_median():
+    first, *others = sweep()
+    made = chart.time(analyze((replace(first, provisional=True), *others), running=True))
+
+    filled, hollow = layers(made, "point")
+    (point,) = data_of(made, hollow)
+    assert (filled["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
+    assert len(data_of(made, filled)) == len(others)
+    assert (point["implementation"], point["dtype"]) == (first.case.implementation, first.case.dtype)
+    assert point["interval"].endswith("first pass, being refined")
+    assert chart.time_notes(analyze((replace(first, provisional=True),))).startswith("Hollow points")
+    assert len(layers(chart.time(analyze(sweep())), "point")) == 1

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import text
 from streamlit.runtime.context import ContextProxy
@@ -134,6 +136,19 @@ def test_a_running_run_shows_the_current_case_the_first_chart_and_a_way_to_cance
     assert "torch in fp32" in text
     assert len(charts(app)) >= 1
     assert button(app, "Cancel")
+
+
+def test_a_first_pass_is_shown_as_such_and_a_final_result_takes_its_place(page, store, claimed, results, beat):
+    beat("measuring")
+    for result in results:
+        store.add_result(claimed, replace(result, provisional=True))
+    passed = page("benchmark", run=claimed.run_id)
+    store.add_result(claimed, results[0])
+    refined = page("benchmark", run=claimed.run_id)
+
+    for app, left in ((passed, 8), (refined, 7)):
+        assert app.get("progress")[0].proto.text.startswith(f"8 of 8 measured, refining {left}")
+        assert sum("first pass" in flags for flags in app.dataframe[0].value["Flags"]) == left
 
 
 def test_cancelling_asks_the_supervisor_to_stop(page, store, claimed):

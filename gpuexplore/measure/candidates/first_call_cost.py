@@ -10,8 +10,8 @@ _noted_s: dict[tuple[str, str, str, str], float] = {}
 
 
 def note(case: Case, first_s: float, next_s: float) -> None:
-    """Keep how much longer the first call of the implementation of `case` took than the next one."""
-    _noted_s[_key(case)] = max(0.0, first_s - next_s)
+    """Add how much longer the first call of the implementation of `case` took than the next one."""
+    _noted_s[_key(case)] = _noted_s.get(_key(case), 0.0) + max(0.0, first_s - next_s)
 
 
 def take_s(case: Case) -> float:

@@ -1,7 +1,8 @@
 """Charts of a growing run, made as rarely as is honest: building one takes a tenth of a second of a core.
 
 That core may be the one that is being measured. So while a run is active, one chart is made anew each second, for all
-who watch: the one that was made longest ago; the others are shown as they were. A finished run shows all as new.
+who watch: the one that was made longest ago; the others are shown as they were. Once the first pass met every case, all
+charts are made that lack points: the whole run is seen then. A finished run shows all as new.
 """
 
 import time
@@ -76,12 +77,21 @@ class LiveCharts:
         behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
         if not (run.active and behind):
             return behind
+        if run.progress.measured == run.progress.total and (
+            gaps := [each for each in behind if self._lacks(each, drawn)]
+        ):
+            return gaps
         is_due = time.monotonic() >= self._refreshed_s + REFRESH_S
         return [min(behind, key=self._made_s)] if is_due else []
 
     def _is_behind(self, drawing: Drawing, drawn: Drawn) -> bool:
         made = self._made.get(drawing.name)
         return made is None or made.drawn is not drawn
+
+    def _lacks(self, drawing: Drawing, drawn: Drawn) -> bool:
+        """Return whether a chart lacks points that it could show."""
+        made = self._made.get(drawing.name)
+        return made is None or len(made.drawn.analysis.results) < len(drawn.analysis.results)
 
     def _made_s(self, drawing: Drawing) -> float:
         made = self._made.get(drawing.name)
