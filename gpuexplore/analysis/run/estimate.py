@@ -19,14 +19,14 @@ from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes, format_seconds
 
-START_S = 1.8  # of a command and its worker that are not there yet,
-START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it loads
+START_S = 1.2  # of a command and its worker that are not there yet,
+START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for
 CEILING_S = 8.0  # the peaks of a CPU that was never measured
 PREPARATION_S = 0.04  # inputs, checks and the first rounds of a small case
 CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
 REFERENCE_FLOP_PER_S = 2e10  # and FLOPs of a reference
 CALLS = 12  # of a case at least: first, warm-up, a round, checks
-BESIDE_S = 0.13  # of a case beside its budget: the last checks, and looks at the cores
+BESIDE_S = 0.05  # of a case beside its budget: the last checks, and looks at the cores
 SLOW_CALLS = 4  # of one whose call takes long
 PROBE_S = 0.3  # until a case is known to take too long
 SPREAD = 1.5  # that estimates are off by, mostly
@@ -151,10 +151,15 @@ def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
 
 
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:
-    """Return the seconds until workers are there, in which every library is loaded."""
+    """Return the seconds until workers are there, with the libraries that are asked for."""
     devices = {case.device for case in runnable}
     loads = any(name not in known or not known[name].is_simulated for name in devices)
-    start_s = START_S + (sum(START_OF_S.values()) if loads else 0.0)
+    operation = operation_named(experiment.operation)
+    backends = {operation.implementation_named(case.implementation).backend for case in runnable}
+    libraries_s = sum(
+        seconds for name, seconds in START_OF_S.items() if any(used.startswith(name) for used in backends)
+    )
+    start_s = START_S + (libraries_s if loads else 0.0)
     fresh = experiment.options.repeat
     starts = fresh * len({case.group for case in runnable}) if fresh > 1 else len(devices) if cold else 0
     unmeasured = [known[name] for name in devices if name in known and known[name].kind == "cpu"]

@@ -8,7 +8,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Experiment, Options, Shape
 from tests.analysis.made import device
 
-START = START_S + sum(START_OF_S.values())
+START = START_S + START_OF_S["torch"]
 
 
 def experiment(sizes=(100,), dtypes=("fp32",), implementations=("torch",), budget_s=0.2, operation="matmul"):
