@@ -229,6 +229,7 @@ def test_the_ladder_of_the_cpu_is_measured_at_a_click(page, address):
 def test_what_mfu_is_relative_to_is_chosen_and_stays_in_the_link(page, address):
     start(page, f"{address}/{QUICK}")
     expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=MINUTE_MS)  # its end redraws the page
     page.get_by_label("MFU relative to").click()
     page.get_by_role("option", name="Best published result: —").click()
     expect(page.get_by_text("There is no MFU relative to the best published result")).to_be_visible(timeout=MINUTE_MS)
@@ -252,6 +253,7 @@ def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_he
 def test_a_recording_joins_the_charts_of_a_live_run_and_the_link_keeps_it(page, address):
     start(page, f"{address}/{QUICK}")
     expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=MINUTE_MS)  # its end redraws the page
     page.get_by_label("Compare with").click()
     page.get_by_role("option", name=re.compile("recorded: ")).first.click()
     page.wait_for_url("**with=**", timeout=MINUTE_MS)

@@ -10,7 +10,7 @@ from typing import get_args
 import pandas as pd
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, run_command
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
 from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.model import SCHEMA_VERSION, PeakKind, Result, Status
 from gpuexplore.recorded import Provenance, validate
@@ -82,11 +82,11 @@ def test_run_as_text_prints_a_table_and_a_sentence(capsys):
     heading, *rows = told.out.splitlines()
     assert " ".join(heading.split()) == "size dtype implementation device time speedup rate MFU bound status"
     assert [row.split()[:5] for row in rows[:2]] == [["n", "=", size, "fp32", "numpy"] for size in ("8", "16")]
-    assert told.err.splitlines()[0].startswith("[1/2] vector_add n=8 fp32 numpy on cpu")
+    assert told.err.splitlines()[-1].startswith("[2/2] vector_add n=16 fp32 numpy on cpu")
 
 
 def test_run_as_text_says_why_each_sentence_once_and_with_its_evidence(capsys, monkeypatch):
-    monkeypatch.setattr(run_command, "measure", lambda experiment, devices: (ok(5e-4, size=600),))
+    monkeypatch.setattr(run_command, "measure", lambda *_: (ok(5e-4, size=600),))
 
     assert main(["run", "matmul", "--size", "600", "--impl", "torch", "--no-save"]) == EXIT_OK
 
@@ -99,7 +99,7 @@ def test_run_as_text_says_why_each_sentence_once_and_with_its_evidence(capsys, m
 
 def test_the_baseline_asked_for_is_that_of_the_json_and_of_the_file(tmp_path, capsys, monkeypatch):
     measured = (ok(2e-3, implementation="numpy"), ok(1e-3))
-    monkeypatch.setattr(run_command, "measure", lambda experiment, devices: measured)
+    monkeypatch.setattr(run_command, "measure", lambda *_: measured)
     path = tmp_path / "run.csv"
     asked = ["run", "matmul", "--size", "100", "--dtype", "fp32", "--impl", "numpy,torch", "--no-save"]
 
@@ -111,7 +111,7 @@ def test_the_baseline_asked_for_is_that_of_the_json_and_of_the_file(tmp_path, ca
 
 
 def test_run_as_text_says_why_there_is_no_time(capsys, monkeypatch):
-    monkeypatch.setattr(run_command, "measure", lambda experiment, devices: (failed(),))
+    monkeypatch.setattr(run_command, "measure", lambda *_: (failed(),))
 
     main(["run", "matmul", "--size", "100", "--impl", "torch", "--no-save"])
 
@@ -142,16 +142,16 @@ def test_file_holds_the_results(tmp_path, suffix):
     assert FLOP_COUNTS[suffix](path) == [8, 16]
 
 
-def test_case_that_cannot_run_has_its_reason_and_is_no_failure(answered):
+def test_a_run_of_nothing_but_cases_that_cannot_run_has_their_reasons_and_fails(answered):
     code, told = answered("run", *TINY, "--dtype", "tf32", "--json", "--no-save")
 
-    assert code == EXIT_OK
+    assert code == EXIT_FAILED
     assert {one["status"] for one in told["results"]} == {"unsupported"}
     assert all("no matrix product" in one["reason"] and one["measurement"] is None for one in told["results"])
 
 
 def test_failed_case_is_exit_code_1(monkeypatch, answered):
-    def fail(experiment, devices):
+    def fail(experiment, *_):
         return tuple(Result(case, Status.INCORRECT, "wrong") for case in experiment.cases())
 
     monkeypatch.setattr(run_command, "measure", fail)
