@@ -1,5 +1,6 @@
 """What visitors share of a run, and what stays each one's own."""
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
@@ -178,6 +179,17 @@ def test_growing_run_gets_a_chart_a_redraw_and_a_second_visitor_makes_none(page,
     later = page("benchmark", run=claimed.run_id)
 
     assert [len(specs(app)) for app in (mine, theirs, later)] == [1, 1, 2]
+
+
+def test_all_charts_are_made_at_once_when_the_first_pass_is_complete(page, store, claimed, results, monkeypatch):
+    monkeypatch.setattr(live_charts, "REFRESH_S", 60.0)
+    store.add_result(claimed, replace(results[0], provisional=True))
+    begun = page("benchmark", run=claimed.run_id)
+    for result in results[1:]:
+        store.add_result(claimed, replace(result, provisional=True))
+    passed = page("benchmark", run=claimed.run_id)
+
+    assert [len(specs(app)) for app in (begun, passed)] == [1, 4]
 
 
 @pytest.mark.parametrize(("progress_s", "times"), [(1.0, 0), (None, 1)], ids=["below the progress", "run that ended"])
