@@ -14,7 +14,7 @@ from gpuexplore.charts.points import Spread, contrast_points, points
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_seconds
 
-FIRST_PASS = "Hollow points: a first pass, being refined; their bars span the interval of the median."
+FIRST_PASS = "Hollow points of this run: a first pass, being refined; their bars span the interval of the median."
 
 
 def time(source: Source) -> alt.LayerChart:
