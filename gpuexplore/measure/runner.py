@@ -286,7 +286,7 @@ def _result(measured: Measured, prepared: Prepared, group: Group) -> Result:
 
 
 def warm_up(device: Device) -> None:
-    """Run every implementation that `device` supports once on one element, so that the first user need not wait."""
+    """Run the implementations of a first visit on small cases, so that the first user need not wait."""
     SPEEDS.prepare()
     for case in _smallest_cases(device):
         group = open_group([case], device, TIMEKEEPER)
