@@ -100,7 +100,7 @@ def _running() -> set[psutil.Process | threading.Thread]:
 def _warm_up(task: Task) -> Ended:
     """Load the libraries the runner uses; what they start is part of a warm worker."""
     try:
-        ready = ensure_ceiling(task.device)
+        ready = ensure_ceiling(task.device, later=True)
         resolve_name(task.runner).warm_up(ready)
     except Exception as error:
         _log(error, f"Warming up {task.device.id} failed")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.measure import ceiling
-from gpuexplore.model import Peak, Shape
+from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Shape
 from tests.measure.fakes import CPU, case, measurement
 
 CASE = case("torch", operation="matmul", shape=Shape.of(m=10, k=10, n=10))  # 2000 FLOP/s in one second
@@ -25,9 +25,11 @@ def fair(monkeypatch):
 
         def again(device, threads, *, again):
             asked.append(again)
-            return with_peak(left.pop(0))
+            given = left.pop(0)
+            return given if isinstance(given, Device) else with_peak(given)
 
         monkeypatch.setattr(ceiling, "ensure_ceiling", again)
+        monkeypatch.setattr(ceiling, "_STILL_EXCEEDED", set())
         return ceiling.with_fair_ceiling(SimpleNamespace(case=CASE, device=device), measurement(1.0)), asked
 
     return ask
@@ -54,3 +56,37 @@ def test_printed_peak_is_never_measured(fair, kind):
 
 def test_unknown_peak_stays_unknown(fair):
     assert fair(replace(CPU, peaks=())) == (replace(CPU, peaks=()), [])
+
+
+def with_roofs(memory, cache, cache_bytes, kind="measured_ceiling"):
+    """Return a CPU with one cache; the case moves 1200 bytes in one second."""
+    roof = CacheRoof(3, cache_bytes, Bandwidth(cache, kind, "a test"))
+    return replace(with_peak(2000.0), bandwidth=Bandwidth(memory, kind, "a test"), caches=(roof,))
+
+
+@pytest.mark.parametrize(
+    ("memory", "cache", "cache_bytes", "asked"),
+    [
+        (1100.0, 5000.0, 300, [True]),  # 1200 bytes are four caches, so memory gave them
+        (1100.0, 5000.0, 301, []),  # the cache may have held some
+        (1100.0, 1150.0, 2000, [True]),
+        (1300.0, 5000.0, 300, []),
+    ],
+)
+def test_bandwidth_below_the_result_is_measured_again(fair, memory, cache, cache_bytes, asked):
+    healed = with_roofs(1500.0, 5000.0, cache_bytes)
+    found, how = fair(with_roofs(memory, cache, cache_bytes), healed)
+
+    assert how == asked
+    assert (found == healed) == bool(asked)
+
+
+def test_bandwidth_that_stays_below_is_measured_once(fair):
+    low = with_roofs(1100.0, 5000.0, 300)
+
+    assert fair(low, low) == (low, [True])
+    assert (low.id, None) in ceiling._STILL_EXCEEDED
+
+
+def test_printed_bandwidth_is_never_measured(fair):
+    assert fair(with_roofs(1.0, 1.0, 1, kind="datasheet"))[1] == []

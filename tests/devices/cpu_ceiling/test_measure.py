@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -205,6 +206,26 @@ def test_saving_leaves_no_draft_behind(home):
 def test_a_saved_ceiling_is_not_measured_again():
     save_ceiling(CPU, QUIET)
     assert ensure_ceiling(CPU) == with_ceiling(CPU, QUIET)
+
+
+@pytest.mark.parametrize(
+    ("age", "attempts", "later", "is_due"),
+    [(11, 1, True, True), (9, 1, True, False), (11, ATTEMPTS, True, False), (11, 1, False, False)],
+)
+def test_a_ceiling_is_measured_again_on_a_later_occasion(monkeypatch, age, attempts, later, is_due):
+    measured = datetime.now(UTC) - timedelta(minutes=age)
+    quartered = replace(cache_roof(2, 3e11), size_bytes=cache_roof(2, 1.0).size_bytes // 4)
+    planted = replace(
+        QUIET, bytes_per_s=1.8e10, caches=(quartered,), attempts=attempts, measured_utc=measured.isoformat()
+    )
+    save_ceiling(CPU, planted)
+    true = replace(QUIET, caches=(cache_roof(2, 2e11),))
+    monkeypatch.setattr("gpuexplore.devices.cpu_ceiling.measure.measure_ceiling", lambda threads: true)
+    cpu = ensure_ceiling(CPU, later=later)
+
+    assert cpu.bandwidth.bytes_per_s == (QUIET.bytes_per_s if is_due else 1.8e10)
+    assert cpu.caches[0].size_bytes == cache_roof(2, 1.0).size_bytes // (1 if is_due else 4)
+    assert cpu.caches[0].bandwidth.bytes_per_s == 3e11
 
 
 def test_a_ceiling_measured_beside_others_is_used_after_enough_attempts():
