@@ -21,10 +21,6 @@ class Interval:
         slack = 1e-14 * max(abs(low) for low in (self.low, other.low, 0.0) if isfinite(low))  # of binary fractions
         return self.low <= other.high + slack and other.low <= self.high + slack
 
-    def holds(self, other: "Interval") -> bool:
-        """Return whether every value of the other one is in this one."""
-        return self.low <= other.low and other.high <= self.high
-
 
 def interval_of(text: str) -> Interval | None:
     """Return what a figure may stand for; None for words.

@@ -1,8 +1,8 @@
 """Whether what was measured here bears out a claim: the cases of its checks, and what their results amount to.
 
-A result counts where it was measured under the conditions of the check, undisturbed, on the kind of device that the
-claim is about, and on that very card where the claim names one. Where the 95 % interval of what came out straddles what
-was expected, the check decides nothing.
+A result counts where it was measured under the conditions of the check, on the kind of device that the claim is about,
+and on that very card where the claim names one. What disturbed it widens its interval; where that straddles what was
+expected, the check decides nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,28 +12,31 @@ from itertools import islice
 from gpuexplore.analysis.fact_check.cards import CARDS, NOT_NAMED
 from gpuexplore.analysis.fact_check.check import Check, MeasuredQuantity, Side
 from gpuexplore.analysis.fact_check.claim import Claim
-from gpuexplore.analysis.fact_check.interval import Interval, interval_of
+from gpuexplore.analysis.fact_check.interval import interval_of
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.rates import flop_count, shape_label
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
-from gpuexplore.analysis.verdict import ratio_of
+from gpuexplore.analysis.verdict import Estimate, Relation, Words, compare, rate_of, ratio_of
 from gpuexplore.devices.identity import same_device
-from gpuexplore.model import DEFAULT_BUDGET_S, DISTURBED, Device, Experiment, Result
+from gpuexplore.model import DEFAULT_BUDGET_S, Device, Experiment, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.units import format_flop_per_s, format_multiple, format_percent
+
+AGREES: Mapping[Relation, bool] = {"below": False, "within": True, "above": False}
+WORDS = Words(
+    below="less than claimed", within="as claimed", above="more than claimed", question="whether it is as claimed"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How a quantity follows from the results of a check's sides, in their order, and how it is written.
+    """How a quantity follows from the results of a check's sides, in their order.
 
     Attributes:
         of: None where a result lacks what it takes.
-        is_timed: whether a disturbance or an impossible time spoils it.
+        is_timed: whether an impossible time spoils it.
     """
 
-    of: Callable[[Sequence[Result]], Interval | None]
-    words: Callable[[float], str]
+    of: Callable[[Sequence[Result]], Estimate | None]
     is_timed: bool = True
 
 
@@ -57,11 +60,13 @@ def outcome(check: Check, claim: Claim, results: Sequence[Result]) -> Outcome:
     expected, subject = interval_of(check.expected), _subject(check)
     if value is None or expected is None:
         return Outcome(None, f"Not measured here: {subject}{_on_card(claim, check)}")
-    told = f"Measured here: {subject}: {_shown(check.quantity, value)}; claimed: {check.expected}"
-    if expected.holds(value):
-        return Outcome(True, told)
-    undecided = expected.meets(value)
-    return Outcome(None if undecided else False, f"{told}{'; the interval does not decide' if undecided else ''}")
+    told = f"Measured here: {subject}: {value.range}; claimed: {check.expected}"
+    verdict = compare(value, expected.low, expected.high, WORDS)
+    if verdict.told is None:
+        helps = f"; {verdict.would_decide}" if verdict.would_decide else ""
+        return Outcome(None, f"{told}; the interval does not decide{helps}")
+    certainty = f"; {verdict.certainty} {getattr(WORDS, verdict.told)}" if value.low != value.high else ""
+    return Outcome(AGREES[verdict.told], f"{told}{certainty}")
 
 
 def experiments(claim: Claim, devices: Sequence[Device]) -> tuple[Experiment, ...]:
@@ -114,7 +119,7 @@ def _fitting(results: Sequence[Result], side: Side, check: Check, claim: Claim) 
             (case.operation, case.shape, case.dtype, case.implementation) == wanted
             and replace(case.options, budget_s=DEFAULT_BUDGET_S) == options
             and _suits(device_of(result), side, claim)
-            and (_is_undisturbed(result) or not MEASURED[check.quantity].is_timed)
+            and (is_plausible(result) or not MEASURED[check.quantity].is_timed)
         ):
             yield result
 
@@ -127,45 +132,35 @@ def _belongs(result: Result, others: Sequence[Result]) -> bool:
     )
 
 
-def _is_undisturbed(result: Result) -> bool:
-    return is_plausible(result) and not any(flag.name in DISTURBED for flag in result.flags)
-
-
-def _time_ratio(results: Sequence[Result]) -> Interval | None:
+def _time_ratio(results: Sequence[Result]) -> Estimate | None:
     first, second = results
-    found = ratio_of(first, second, same_run=False)
-    return _interval(found.interval) if found else None
+    return ratio_of(first, second, same_run=False)
 
 
-def _rate(results: Sequence[Result]) -> Interval | None:
+def _rate(results: Sequence[Result]) -> Estimate | None:
     (result,) = results
-    if result.measurement is None or result.measurement.ci95_s is None:
-        return None
-    low_s, high_s = result.measurement.ci95_s
-    return Interval(flop_count(result.case) / high_s, flop_count(result.case) / low_s)
+    return rate_of(result, flop_count(result.case), "FLOP/s")
 
 
-def _mfu(results: Sequence[Result]) -> Interval | None:
+def _mfu(results: Sequence[Result]) -> Estimate | None:
     rate, peak = _rate(results), default_peak(results[0])
-    return Interval(rate.low / peak.flop_per_s, rate.high / peak.flop_per_s) if rate and peak else None
+    return rate.scaled(1 / peak.flop_per_s, "fraction") if rate and peak else None
 
 
-def _relative_error(results: Sequence[Result]) -> Interval | None:
+def _relative_error(results: Sequence[Result]) -> Estimate | None:
     """Return the largest of all sides; it has no spread."""
     errors = [result.accuracy.relative_error if result.accuracy else None for result in results]
     known = [error for error in errors if error is not None]
-    return Interval(max(known), max(known)) if known and len(known) == len(errors) else None
-
-
-def _interval(ends: tuple[float, float] | None) -> Interval | None:
-    return Interval(*ends) if ends else None
+    if not known or len(known) < len(errors):
+        return None
+    return Estimate(max(known), max(known), max(known), "relative error", "the largest element")
 
 
 MEASURED: Mapping[MeasuredQuantity, Measured] = {
-    "time ratio": Measured(_time_ratio, format_multiple),
-    "rate": Measured(_rate, format_flop_per_s),
-    "MFU": Measured(_mfu, format_percent),
-    "relative error": Measured(_relative_error, lambda value: f"{value:.2g}".replace("e-0", "e-"), is_timed=False),
+    "time ratio": Measured(_time_ratio),
+    "rate": Measured(_rate),
+    "MFU": Measured(_mfu),
+    "relative error": Measured(_relative_error, is_timed=False),
 }
 
 
@@ -186,8 +181,3 @@ def _subject(check: Check) -> str:
 def _on_card(claim: Claim, check: Check) -> str:
     needs_card = _is_named(claim) and any(side.device == "cuda" for side in check.sides)
     return f"; the device has to be a {claim.card}" if needs_card else ""
-
-
-def _shown(quantity: MeasuredQuantity, value: Interval) -> str:
-    words = MEASURED[quantity].words
-    return words(value.low) if value.low == value.high else f"{words(value.low)} to {words(value.high)}"

@@ -25,6 +25,7 @@ FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "bytes": format_bytes,
         "bytes/s": format_bytes_per_s,
         "FLOP/s": format_flop_per_s,
+        "relative error": lambda error: f"{error:.2g}".replace("e-0", "e-"),
     }
 )
 

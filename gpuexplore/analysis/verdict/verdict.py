@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log
+from math import inf, isinf, log
 from types import MappingProxyType
 from typing import Literal
 
@@ -58,7 +58,8 @@ def compare(estimate: Estimate | None, low: float, high: float | None = None, wo
     Args:
         estimate: None is unknown.
         low: the bound, or the lower end of a range.
-        high: the upper end; None: there is one bound alone, and nothing lies within.
+        high: the upper end; None: there is one bound alone, and nothing lies within. A range may be open: with an end
+            that is infinite, of which `words` have to tell.
         words: how the answers are worded.
     """
     if estimate is None:
@@ -91,12 +92,14 @@ def _certainty(estimate: Estimate, bounds: tuple[float, float]) -> Certainty:
 
 
 def _half_intervals(estimate: Estimate, bound: float) -> float:
+    if isinf(bound):
+        return inf
     end = (estimate.low if bound < estimate.value else estimate.high) or 0.0
     if min(bound, end, estimate.value) > 0:  # uncertainties of times and ratios are factors
         away, half = abs(log(estimate.value / bound)), abs(log(estimate.value / end))
     else:
         away, half = abs(estimate.value - bound), abs(estimate.value - end)
-    return away / half if half else float("inf")
+    return away / half if half else inf
 
 
 def _would_decide(estimate: Estimate, bounds: tuple[float, float]) -> str | None:

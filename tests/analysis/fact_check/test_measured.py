@@ -69,10 +69,18 @@ def test_the_newest_result_decides():
 
 
 @pytest.mark.parametrize("flag", ["contended", "drifted", "throttled"])
-def test_a_disturbed_time_decides_nothing(flag):
-    disturbed = convolution(9e-3, "cpu", flags=[Flag(flag, "a test")])
+def test_a_disturbed_time_decides_what_holds_over_its_widened_interval(flag):
+    on_gpu, disturbed = convolution(1e-3, "cuda:0"), [Flag(flag, "a test", size=0.5)]
 
-    assert verdict("A3", disturbed, convolution(1e-3, "cuda:0")) == "possible"
+    assert verdict("A3", convolution(9e-3, "cpu", flags=disturbed), on_gpu) == "confirmed here"
+    assert verdict("A3", convolution(1.1e-3, "cpu", flags=disturbed), on_gpu) == "possible"
+    assert verdict("A3", convolution(1.1e-3, "cpu"), on_gpu) == "confirmed here"
+
+
+def test_an_impossible_time_decides_nothing():
+    found = [outcome(check, named("E6"), [on_t4(1e-3)]) for check in named("E6").checks]
+
+    assert [each.agrees for each in found] == [None, None]
 
 
 @pytest.mark.parametrize("options", [Options(data="zeros"), Options(cache="warm"), Options(threads=1)])
