@@ -23,7 +23,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import combinations
 from math import log
@@ -31,6 +31,7 @@ from pathlib import Path
 from statistics import median, stdev
 from tempfile import TemporaryDirectory
 
+from benchmarks.bias import busy_loop
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import speedup
@@ -55,7 +56,6 @@ SIZES: Mapping[str, Sequence[int]] = {
 IMPLEMENTATIONS = ("numpy", "numba-cpu", "torch")
 NOT_TOLD = frozenset({"throttled", "contended", "drifted", "noisy"})  # diagnoses that tell no limit
 HOME_VARIABLE = "GPUEXPLORE_HOME"
-BUSY = "while True: pass"
 EQUAL, ABOUT = "about equal", 1.25  # times as fast, at most
 PEER_S = 0.2  # blocked_autorange's own default
 
@@ -110,7 +110,7 @@ def main() -> None:
 def _measure_all(arguments: argparse.Namespace, chosen: Sequence[Case]) -> None:
     os.environ[HOME_VARIABLE] = str(arguments.out / "home")
     (arguments.out / "home").mkdir(parents=True, exist_ok=True)
-    with _busy(arguments.busy):
+    with busy_loop() if arguments.busy else nullcontext():
         for number in range(arguments.processes):
             _kept(arguments.out / f"process-{number}.json", lambda: encode(_measured(chosen)))
             if arguments.peer:
@@ -127,17 +127,6 @@ def _replayed(processes: Sequence[Process]) -> list[Process]:
             environment = next(result.environment for result in process.values() if result.environment)
             note_results(environment.device, str(number), process.values())
     return told
-
-
-@contextmanager
-def _busy(wanted: bool) -> Iterator[None]:
-    loop = subprocess.Popen([sys.executable, "-c", BUSY]) if wanted else None
-    try:
-        yield
-    finally:
-        if loop:
-            loop.kill()
-            loop.wait()
 
 
 def _kept(path: Path, measure: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
 """`gpuexplore transfer`: moves, calls and the work measured here, and from which size a GPU beats this CPU."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
@@ -17,8 +17,10 @@ from gpuexplore.analysis.transfer import (
     side_of,
     this_cpu,
     uses_that_pay,
+    which_is_faster,
 )
 from gpuexplore.analysis.transfer.link import LINKS, OWN, SHARES, Path
+from gpuexplore.analysis.verdict import Relation
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
@@ -29,6 +31,8 @@ from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.serialization import decode, encode
 from gpuexplore.units import format_bytes_per_s, format_interval, format_seconds
+
+FASTER: Mapping[Relation | None, str] = {"below": "this CPU", "above": "the GPU", None: "cannot be told"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +81,11 @@ def _observed(operation: str, device: Device) -> tuple[Observed, ...]:
 def _told(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Device, path: Path) -> dict[str, Any]:
     """Return what `gpuexplore transfer --json` prints."""
     parts = {part: [encode(reading) for reading in readings_of(observed, part)] for part in PARTS}
-    sizes = [encode(point) | {"uses_that_pay": encode(uses_that_pay(point))} for point in points]
+    sizes = [
+        encode(point)
+        | {"uses_that_pay": encode(uses_that_pay(point)), "faster": encode(which_is_faster(point, gpu.name))}
+        for point in points
+    ]
     return {
         "gpu": gpu.name,
         "link": {"title": path.title, "bytes_per_s": path.bytes_per_s, "source": path.source, "memory": path.memory},
@@ -103,7 +111,7 @@ def _print(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Devic
         if rows:
             print_columns([(part, "bytes", "median", "95 % interval", "rate"), *rows])
             print()
-    heading = ("size", "this CPU", f"{gpu.name} with transfers", "uses that pay")
+    heading = ("size", "this CPU", f"{gpu.name} with transfers", "faster", "uses that pay")
     print_columns([heading, *map(_columns, points)])
     print(f"\n{gpu.name} wins from size {_words(break_even_size(points))}")
     print(f"predicted over {path.title}, {format_bytes_per_s(path.bytes_per_s)}, {path.memory} memory: {path.source}")
@@ -111,7 +119,8 @@ def _print(observed: Sequence[Observed], points: Sequence[SizePoint], gpu: Devic
 
 def _columns(point: SizePoint) -> tuple[str, ...]:
     cpu, gpu = (span and f"{format_seconds(span.time_s)} {span.origin}" for span in (point.cpu, point.gpu))
-    return f"{point.size:,}", cpu or "—", gpu or "—", _words(uses_that_pay(point))
+    faster = FASTER[which_is_faster(point, "the GPU").told]
+    return f"{point.size:,}", cpu or "—", gpu or "—", faster, _words(uses_that_pay(point))
 
 
 def _words(found: BreakEven | None) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpuexplore.analysis.transfer.break_even import BreakEven, break_even_size, uses_that_pay
+from gpuexplore.analysis.transfer.break_even import BreakEven, break_even_size, uses_that_pay, which_is_faster
 from gpuexplore.analysis.transfer.comparison import Side, SizePoint, compare, side_of
 from gpuexplore.analysis.transfer.link import Path, measured_path, path_to
 from gpuexplore.analysis.transfer.span import Span
@@ -23,6 +23,7 @@ __all__ = [
     "side_of",
     "this_cpu",
     "uses_that_pay",
+    "which_is_faster",
 ]
 
 

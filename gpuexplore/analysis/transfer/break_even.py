@@ -11,6 +11,8 @@ from math import ceil, exp, log
 
 from gpuexplore.analysis.transfer.comparison import SizePoint
 from gpuexplore.analysis.transfer.span import Span
+from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
+from gpuexplore.analysis.verdict.times import quotient
 
 End = Callable[[Span], float]
 MOST_USES = 1e9  # more is never
@@ -55,6 +57,17 @@ def uses_that_pay(point: SizePoint) -> BreakEven | None:
         return None
     value, low, high = (_uses(point, ends) for ends in (LIKELY, BEST, WORST))
     return BreakEven(value, low, high)
+
+
+def which_is_faster(point: SizePoint, gpu: str) -> Verdict:
+    """Return whether one use on `gpu`, transfers included, is faster than on this CPU."""
+    words = Words(f"faster on this CPU than on {gpu}", None, f"faster on {gpu} than on this CPU", "which is faster")
+    ratio = quotient(_estimate(point.cpu), _estimate(point.gpu))
+    return compare(ratio, 1.0, words=words)
+
+
+def _estimate(span: Span | None) -> Estimate | None:
+    return Estimate(span.time_s, span.low_s, span.high_s, "s", span.origin) if span else None
 
 
 def _first_size(points: Sequence[SizePoint], ends: tuple[End, End]) -> int | None:

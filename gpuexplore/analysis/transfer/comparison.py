@@ -62,11 +62,7 @@ class SizePoint:
 
 def side_of(device: Device, readings: Sequence[Reading] = ()) -> Side:
     """Return a device with the times of `readings`, those of the part ``work``."""
-    found = [
-        (reading.size, measured_span(reading.median_s, reading.ci95_s))
-        for reading in readings
-        if reading.size and reading.median_s
-    ]
+    found = [(reading.size, span) for reading in readings if reading.size and (span := measured_span(reading))]
     return Side(device, tuple(sorted(found, key=lambda pair: pair[0])))
 
 

@@ -127,9 +127,9 @@ def predicted_rates(path: Path) -> tuple[Reading, ...]:
 
 def _between(byte_count: float, readings: Sequence[Reading]) -> Span:
     """Return the time between the measured sizes, straight on log scales; beyond the largest at its rate."""
-    known = sorted((reading.byte_count, reading) for reading in readings if reading.median_s)
-    sizes = [size for size, _ in known]
-    spans = [measured_span(reading.median_s or 0.0, reading.ci95_s) for _, reading in known]
+    found = {reading.byte_count: span for reading in readings if (span := measured_span(reading))}
+    sizes = sorted(found)
+    spans = [found[size] for size in sizes]
     if byte_count <= sizes[0]:
         return spans[0]
     if byte_count >= sizes[-1]:

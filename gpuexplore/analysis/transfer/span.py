@@ -1,7 +1,12 @@
 """A time with the interval it may lie in, and where it comes from."""
 
 from dataclasses import dataclass
+from math import hypot
 from typing import Literal
+
+from gpuexplore.analysis.verdict.doubts import doubts_of
+from gpuexplore.measure.transfer.contract import Reading
+from gpuexplore.statistics import widened
 
 SpanOrigin = Literal["measured", "predicted"]
 
@@ -32,7 +37,13 @@ class Span:
         return Span(self.time_s * factor, self.low_s * factor, self.high_s * factor, self.origin)
 
 
-def measured_span(time_s: float, interval_s: tuple[float, float] | None) -> Span:
-    """Return a measured time; without an interval it is taken as it is."""
-    low_s, high_s = interval_s or (time_s, time_s)
-    return Span(time_s, low_s, high_s, "measured")
+def measured_span(reading: Reading) -> Span | None:
+    """Return the time of a reading, its interval widened by what its flags are evidence of; None without a time.
+
+    Of fewer samples than an interval takes, the time is taken as it is, but for the flags.
+    """
+    if not reading.median_s:
+        return None
+    deviation = hypot(*(doubt.deviation for doubt in doubts_of(reading.flags)))
+    low_s, high_s = widened(reading.ci95_s or (reading.median_s, reading.median_s), reading.median_s, deviation)
+    return Span(reading.median_s, min(low_s, reading.median_s), max(high_s, reading.median_s), "measured")

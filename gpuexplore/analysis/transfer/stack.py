@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuexplore.analysis.transfer.comparison import SizePoint
-from gpuexplore.analysis.transfer.span import Span, measured_span
+from gpuexplore.analysis.transfer.span import Span
 from gpuexplore.measure.transfer.contract import Reading
 
 FIRST_CALL = "first call"
@@ -41,4 +41,4 @@ def first_call_cost(readings: Sequence[Reading]) -> Span | None:
         for reading in readings
         if reading.first_call_s is not None and reading.median_s is not None
     ]
-    return measured_span(max(costs), None) if costs else None
+    return Span(max(costs), max(costs), max(costs), "measured") if costs else None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.analysis.transfer import BreakEven, break_even_size, readings_of, uses_that_pay
+from gpuexplore.analysis.transfer import BreakEven, break_even_size, readings_of, uses_that_pay, which_is_faster
 from gpuexplore.analysis.transfer.comparison import SizePoint
 from gpuexplore.analysis.transfer.link import ASSUMED_SOURCE, LATENCY, SHARES, Path, predicted_rates
 from gpuexplore.analysis.transfer.span import Span
@@ -55,6 +55,8 @@ def _break_even(asked: Asked, known: Known) -> None:
         delta_color="off",
         delta_arrow="off",
     )
+    faster = which_is_faster(point, asked.gpu.title).statement
+    st.markdown(plain(f"At {asked.size:,}, this CPU's time over the GPU's with its transfers is {faster}."))
     title = operation_named(asked.operation).title
     show_chart(
         lambda: cpu_against_gpu(known.points, found, f"Size of {title.lower()}, fp32"),

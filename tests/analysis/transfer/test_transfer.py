@@ -1,5 +1,7 @@
 """The arithmetic of moving data, on made-up times."""
 
+from dataclasses import replace
+
 import pytest
 
 from gpuexplore.analysis.prediction import calibrate
@@ -14,13 +16,16 @@ from gpuexplore.analysis.transfer import (
     readings_of,
     side_of,
     uses_that_pay,
+    which_is_faster,
 )
 from gpuexplore.analysis.transfer.link import LINKS, OWN, predicted_transfer
+from gpuexplore.analysis.transfer.span import measured_span
 from gpuexplore.analysis.transfer.stack import first_call_cost, stack
 from gpuexplore.devices import target_named
 from gpuexplore.devices.pcie import Link
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.transfer.contract import Reading
+from gpuexplore.model import Flag
 from tests.analysis.made import device
 from tests.analysis.transfer.made import moves, observed, point, span, work
 
@@ -55,6 +60,32 @@ def test_a_gpu_that_loses_at_the_largest_size_never_wins():
 
 def test_a_gpu_that_wins_everywhere_wins_from_the_smallest_size():
     assert break_even_size([point(size, cpu=20.0, move=1.0) for size in (4, 64)]) == BreakEven(4, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "spread", "told", "statement"),
+    [
+        (40.0, 1.1, "above", "almost certainly faster on T4"),
+        (10.0, 1.1, "below", "faster on this CPU than on T4"),
+        (20.0, 2.0, None, "which is faster cannot be told"),
+    ],
+)
+def test_which_is_faster_at_a_size_is_a_verdict_on_the_ratio_of_both_times(cpu, spread, told, statement):
+    found = which_is_faster(point(4, cpu=cpu, move=16.0, spread=spread), "T4")
+
+    assert found.told == told
+    assert statement in found.statement
+    assert which_is_faster(replace(point(4, cpu=cpu, move=16.0), cpu=None), "T4").told is None
+
+
+def test_a_disturbed_reading_is_as_wide_as_its_flags_say():
+    calm = Reading("torch", "torch", size=4, median_s=1.0, ci95_s=(0.9, 1.1), n=30)
+    disturbed = replace(calm, flags=(Flag("contended", "a test", size=1.0),))
+    spans = [measured_span(reading) for reading in (calm, disturbed)]
+
+    assert (spans[0].low_s, spans[0].high_s) == pytest.approx((0.9, 1.1))
+    assert (spans[1].low_s, spans[1].high_s) == pytest.approx((0.496, 2.015), rel=0.01)
+    assert measured_span(Reading("torch", "torch", reason="no memory")) is None
 
 
 def test_unknown_times_have_no_break_even():
