@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from gpuexplore.activity import Payload
+from gpuexplore.analysis.training import conclusions
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
@@ -78,6 +79,8 @@ def _print(report: Report) -> None:
     phases = [(mode.name, *(f"{phase.name} {_time(phase.time_s)}" for phase in mode.phases)) for mode in report.modes]
     print()
     print_columns([("phases", *[""] * (len(phases[0]) - 1)), *phases])
+    for verdict in conclusions(report):
+        print(f"  {verdict.statement}")
     if report.is_contended:
         print(f"\ncontended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile")
     if report.is_contention_unknown:

@@ -13,9 +13,10 @@ the number of classes.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import hypot
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.analysis.verdict.doubts import UNSIZED
+from gpuexplore.analysis.training import ratio_doubts, time_doubts
 from gpuexplore.lessons.blocks import Train
 from gpuexplore.lessons.figure import PLAIN, RATE, SIZE, TIME, WORK, Dimension, Figure, Style, exact
 from gpuexplore.lessons.quantities import Row
@@ -75,9 +76,11 @@ def _widened(name: str, row: Row, report: Report) -> Figure | str:
     """Return a figure that rests on a clock, wider where others had the CPU; the rest is as true on a busy machine."""
     figure = row.figures[name]
     timed = name in TIMED or row.labels.get("name") in TIMED_SHARES
-    if not (report.is_contended and timed and isinstance(figure, Figure) and figure.low > 0):
+    if not (timed and isinstance(figure, Figure) and figure.low > 0):
         return figure
-    low, high = widened((figure.low, figure.high), figure.value, UNSIZED)
+    in_turns = name == "speedup" or row.labels.get("name") == "efficiency"
+    doubts = ratio_doubts(report) if in_turns else time_doubts(report)
+    low, high = widened((figure.low, figure.high), figure.value, hypot(*(doubt.deviation for doubt in doubts)))
     return replace(figure, low=low, high=high)
 
 

@@ -85,13 +85,13 @@ def test_a_step_knows_times_losses_phases_and_shares_of_each_mode():
 def test_times_beside_other_work_are_wider_and_losses_are_not(share, widens):
     names = known(TOGETHER, report(mode(), mode("fp32 × 2"), processes=processes(), lost_cpu_share=share))
 
-    for text in (
-        "time(source='fp32')",
-        "phase(source='fp32', name='backward')",
-        "share(source='processes', name='efficiency')",
+    for text, by in (
+        ("time(source='fp32')", 1.5),
+        ("phase(source='fp32', name='backward')", 1.5),
+        ("share(source='processes', name='efficiency')", 1.1),  # both were taken in turns, so others hit both
     ):
         figure = value(text, names)
-        assert (figure.high / figure.low > 1.5) == widens
+        assert (figure.high / figure.low > by) == widens
     assert value("loss(source='fp32', name='first')", names).is_exact
     assert value("error(source='processes')", names).is_exact
 

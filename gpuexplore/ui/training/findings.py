@@ -4,6 +4,7 @@ from collections.abc import Hashable
 
 import streamlit as st
 
+from gpuexplore.analysis.training import conclusions
 from gpuexplore.measure.training.contract import ModeReport, Processes, Report, Timing
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table
@@ -35,6 +36,7 @@ def show_findings(report: Report, of: Hashable) -> None:
             UNITS,
             alt=f"Table of {len(report.modes)} modes: loss, time of a step, samples per second, MFU, zero gradients",
         )
+    st.markdown("\n".join(f"- {plain(verdict.statement)}." for verdict in conclusions(report)))
     for mode in report.modes:
         _show_scaling(mode)
     if report.processes:

@@ -1,0 +1,44 @@
+"""Which mode of a training is faster is a verdict on the ratio of its steps, wider where others had the CPU."""
+
+import pytest
+
+from gpuexplore.analysis.training import conclusions, ratio_doubts, time_doubts
+from gpuexplore.measure.training.contract import Timing
+from tests.measure.made_training import mode, processes, report
+
+WIDE, FASTER, SLOWER = Timing(1.1, (0.9, 1.3), 9), Timing(1.1, (1.08, 1.12), 9), Timing(0.5, (0.49, 0.51), 9)
+
+
+def trained(ratio, *, lost=0.0, speedup=None):
+    together = processes(speedup=speedup) if speedup else None
+    return report(mode("fp32"), mode("bf16", ratio=ratio), processes=together, lost_cpu_share=lost)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "lost", "told", "words"),
+    [
+        (FASTER, 0.0, "above", "bf16 faster than fp32"),
+        (SLOWER, 0.0, "below", "almost certainly bf16 slower than fp32"),
+        (SLOWER, 0.5, "below", "almost certainly bf16 slower than fp32"),
+        (FASTER, 0.9, None, "which is faster, bf16 or fp32, cannot be told"),
+        (WIDE, 0.0, None, "which is faster, bf16 or fp32, cannot be told"),
+        (Timing(1.1, None, 3), 0.0, None, "cannot be told"),
+    ],
+)
+def test_a_mode_is_compared_with_the_first(ratio, lost, told, words):
+    (verdict,) = conclusions(trained(ratio, lost=lost))
+
+    assert verdict.told == told
+    assert words in verdict.statement
+
+
+def test_processes_are_compared_with_one_and_nothing_is_told_of_what_is_not_known():
+    assert "2 processes slower than one" in conclusions(trained(FASTER, speedup=SLOWER))[1].statement
+    assert conclusions(trained(None)) == ()
+
+
+def test_others_on_the_cpu_widen_times_more_than_ratios():
+    disturbed = trained(FASTER, lost=0.5)
+
+    assert time_doubts(disturbed)[0].deviation == 4 * ratio_doubts(disturbed)[0].deviation > 0
+    assert time_doubts(trained(FASTER)) == ratio_doubts(trained(FASTER)) == ()
