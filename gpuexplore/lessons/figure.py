@@ -3,11 +3,14 @@
 import math
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
+from gpuexplore.analysis.verdict import Estimate, Relation, compare, ratio_of
+from gpuexplore.analysis.verdict.times import quotient
 from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Result
 from gpuexplore.units import (
     format_bytes_per_s,
     format_flop_per_s,
@@ -46,6 +49,20 @@ INTENSITY = WORK.times(SIZE, -1)
 
 
 @dataclass(frozen=True, slots=True)
+class Clocked:
+    """The measured time that a figure is, or its reciprocal, but for a factor that is known exactly.
+
+    Attributes:
+        power: 1 of a time, -1 of a rate.
+        run: results of one run, and of one group in it, were sampled in turns.
+    """
+
+    result: Result
+    power: int
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A quantity.
 
@@ -56,6 +73,7 @@ class Figure:
         style: whether a reader wants it as a percentage.
         sources: where it comes from, e.g. `measured here`; none for what follows by arithmetic alone.
         doubts: flags of the results it comes from, which say that they are not to be relied on.
+        clocked: the one time it comes from; None where there is none, or several.
     """
 
     value: float
@@ -65,6 +83,7 @@ class Figure:
     style: Style = "number"
     sources: frozenset[str] = frozenset()
     doubts: frozenset[str] = frozenset()
+    clocked: Clocked | None = field(default=None, compare=False)
 
     @property
     def is_exact(self) -> bool:
@@ -80,6 +99,8 @@ def exact(value: float, dimension: Dimension = PLAIN, style: Style = "number") -
 def combined(sign: str, left: Figure, right: Figure) -> Figure:
     """Return `left` + - * or / `right`; the interval holds every combination of the two.
 
+    That of the ratio of two measured times is narrower: they are independent, or were sampled in turns.
+
     Raises:
         InvalidInput: the units do not go together.
         Undefined: it is divided by what may be zero, or the result is too large.
@@ -94,9 +115,32 @@ def combined(sign: str, left: Figure, right: Figure) -> Figure:
     style: Style = left.style if power is None or right.dimension == PLAIN else "number"
     if power is not None and left.dimension == right.dimension:
         style = "number"
-    return _bounded(
-        _joined(Figure(SIGNS[sign](left.value, right.value), min(ends), max(ends), dimension, style), left, right)
-    )
+    found = Figure(SIGNS[sign](left.value, right.value), min(ends), max(ends), dimension, style)
+    ratio = _ratio(left, right) if sign == "/" else None
+    if ratio and ratio.interval:
+        low, high = (found.value * end / ratio.value for end in ratio.interval)
+        found = replace(found, low=low, high=high)
+    return _bounded(_joined(replace(found, clocked=_one_time(sign, left, right)), left, right))
+
+
+def _ratio(left: Figure, right: Figure) -> Estimate | None:
+    """Return the ratio of the times that two figures are, one way up; None where they are not."""
+    this, other = left.clocked, right.clocked
+    if not this or not other or this.power != other.power:
+        return None
+    same_run = this.run == other.run
+    if this.power < 0:
+        return ratio_of(other.result, this.result, same_run=same_run)
+    return ratio_of(this.result, other.result, same_run=same_run)
+
+
+def _one_time(sign: str, left: Figure, right: Figure) -> Clocked | None:
+    """Return the time that a product or quotient with an exact positive number still is."""
+    if sign in "*/" and right.is_exact and right.value > 0:
+        return left.clocked
+    if sign in "*/" and left.is_exact and left.value > 0 and right.clocked:
+        return right.clocked if sign == "*" else replace(right.clocked, power=-right.clocked.power)
+    return None
 
 
 def raised(base: Figure, power: Figure) -> Figure:
@@ -147,9 +191,25 @@ def is_less(left: Figure, right: Figure) -> bool | None:
     """
     if left.dimension != right.dimension:
         raise InvalidInput(f"{format_figure(left)} < {format_figure(right)}: the units differ")
+    told = compare(_quotient(left, right), 1.0).told if min(left.low, right.low) > 0 else _by_ends(left, right)
+    return None if told is None else told == "below"
+
+
+def _quotient(left: Figure, right: Figure) -> Estimate:
+    """Return the ratio of two positive figures; without a common clock they are independent."""
+    if left.clocked and right.clocked:
+        ratio = combined("/", left, right)
+        return Estimate(ratio.value, ratio.low, ratio.high, "times", "")
+    this, other = (Estimate(figure.value, figure.low, figure.high, "", "") for figure in (left, right))
+    found = quotient(this, other)
+    assert found is not None
+    return found
+
+
+def _by_ends(left: Figure, right: Figure) -> Relation | None:
     if left.high < right.low:
-        return True
-    return False if left.low >= right.high else None
+        return "below"
+    return "above" if left.low > right.high else None
 
 
 def _joined(made: Figure, *of: Figure) -> Figure:

@@ -1,7 +1,7 @@
 """The named quantities of a step: of what was measured, recorded, published, predicted or computed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from gpuexplore.analysis.fact_check.claim import claims_of
@@ -25,6 +25,7 @@ from gpuexplore.lessons.figure import (
     SIZE,
     TIME,
     WORK,
+    Clocked,
     Dimension,
     Figure,
     Style,
@@ -129,7 +130,8 @@ def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> Row:
         return Row(labels, work, f"{analyzed.label}: {analyzed.result.reason}")
     doubts = WRONG.intersection(flag.name for flag in analyzed.result.flags)
     made, estimate = _Made(frozenset({analyzed.origin.label}), doubts), time_of(analyzed.result)
-    time = made.of(measurement.median_s, estimate.interval if estimate else None, TIME)
+    clocked = Clocked(analyzed.result, 1, f"{of} {analyzed.origin}")
+    time = replace(made.of(measurement.median_s, estimate.interval if estimate else None, TIME), clocked=clocked)
     return Row(labels, work | _times(made, measurement, time) | _derived(made, analyzed, time))
 
 
@@ -293,10 +295,13 @@ def _times(made: _Made, measurement: Measurement, time: Figure) -> dict[str, Fig
 
 def _derived(made: _Made, analyzed: AnalyzedResult, time: Figure) -> dict[str, Figure | str]:
     ends, found = (time.low, time.high), dict[str, Figure | str]()
+    rate = time.clocked and replace(time.clocked, power=-1)
     if analyzed.flop_per_s:
-        found["rate"] = made.of(analyzed.flop_per_s, _over(analyzed.flop_count, ends), RATE)
+        found["rate"] = replace(made.of(analyzed.flop_per_s, _over(analyzed.flop_count, ends), RATE), clocked=rate)
     if analyzed.bytes_per_s:
-        found["bandwidth"] = made.of(analyzed.bytes_per_s, _over(analyzed.byte_count, ends), BANDWIDTH)
+        found["bandwidth"] = replace(
+            made.of(analyzed.bytes_per_s, _over(analyzed.byte_count, ends), BANDWIDTH), clocked=rate
+        )
     if analyzed.default_peak:
         peak = analyzed.default_peak.flop_per_s
         found["peak"] = made.of(peak, None, RATE)

@@ -56,6 +56,30 @@ def test_flags_widen_a_time_and_one_that_cannot_be_is_doubted():
     assert (noisy.low, noisy.high) == (pytest.approx(1e-3 / 1.3, rel=0.01), pytest.approx(1.3e-3, rel=0.01))
 
 
+def test_a_ratio_of_times_that_were_sampled_in_turns_is_as_narrow_as_round_by_round():
+    names = known(RUN, [ok(1e-3, implementation="numpy", spread=0.3), ok(1.1e-3, spread=0.3)])
+    numpy, torch = value("time(impl='numpy')", names), value("time(impl='torch')", names)
+    ratio = value("time(impl='torch') / time(impl='numpy')", names)
+    by_rate = value("rate(impl='numpy') / rate(impl='torch')", names)
+    scaled = value("2 * time(impl='torch') / time(impl='numpy')", names)
+
+    assert numpy.high > torch.low, "the times alone overlap"
+    assert value("time(impl='numpy') < time(impl='torch')", names) is True
+    assert (ratio.low, ratio.high) == pytest.approx((1.1, 1.1), rel=0.01)
+    assert (by_rate.low, by_rate.high) == pytest.approx((1.1, 1.1), rel=0.01)
+    assert (scaled.low, scaled.high) == pytest.approx((2.2, 2.2), rel=0.01)
+
+
+def test_a_ratio_of_independent_times_adds_their_uncertainties_in_quadrature():
+    text = RUN.replace('size = "100"', 'size = "100, 200"')
+    times = [ok(1e-3, implementation=name, size=size, spread=0.3) for size in (100, 200) for name in ("numpy", "torch")]
+    names = known(text, times)
+    small, large = (value(f"time(size={size}, impl='numpy')", names) for size in (100, 200))
+    ratio = value("time(size=200, impl='numpy') / time(size=100, impl='numpy')", names)
+
+    assert small.low / large.high < ratio.low < 0.9 < 1.1 < ratio.high < large.high / small.low
+
+
 def test_a_case_that_failed_has_its_arithmetic_and_the_reason():
     names = known(RUN, [failed(implementation="numpy"), ok(1e-3)])
 
