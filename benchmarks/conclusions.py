@@ -32,15 +32,18 @@ from statistics import median, stdev
 from tempfile import TemporaryDirectory
 
 from benchmarks.bias import busy_loop
+from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
+from gpuexplore.analysis.diagnosis.limits import FARNESS
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import speedup
+from gpuexplore.analysis.verdict import time_of
 from gpuexplore.devices import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.spread_log import note_results
-from gpuexplore.model import Case, Measurement, Options, Result
+from gpuexplore.model import Case, Options, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode
 
@@ -54,7 +57,6 @@ SIZES: Mapping[str, Sequence[int]] = {
     "mlp_step": (64, 256),
 }
 IMPLEMENTATIONS = ("numpy", "numba-cpu", "torch")
-NOT_TOLD = frozenset({"throttled", "contended", "drifted", "noisy"})  # diagnoses that tell no limit
 HOME_VARIABLE = "GPUEXPLORE_HOME"
 EQUAL, ABOUT = "about equal", 1.25  # times as fast, at most
 PEER_S = 0.2  # blocked_autorange's own default
@@ -216,9 +218,9 @@ def _conclusions(process: Process) -> Conclusions:
         by_operation[result.case.operation].append(result)
     for results in by_operation.values():
         for analyzed in analyze(results).results:
-            kinds = [diagnosis.kind for diagnosis in analyzed.diagnoses]
-            said = next((kind for kind in kinds if kind not in NOT_TOLD), None)
-            found["limit", analyzed.case] = None if NOT_TOLD & set(kinds[:1]) else said
+            first = next((each for each in analyzed.diagnoses if each.kind not in DISTURBANCE_KINDS), None)
+            is_told = first is not None and FARNESS.question not in first.sentence
+            found["limit", analyzed.case] = first.kind if first and is_told else None
     for group in groups_of(list(process)):
         pairs = {(a, b): _faster(process[a], process[b]) for a, b in combinations(group, 2)}
         found |= {("pair", *pair): said for pair, said in pairs.items()}
@@ -266,8 +268,8 @@ def _agreement(found: Sequence[Conclusions]) -> str:
 def _coverage_of_times(judged: Sequence[Process], processes: Sequence[Process]) -> Coverage:
     pairs = []
     for case in processes[0]:
-        center_s = median(measurement.median_s for each in processes if (measurement := _measurement(each, case)))
-        found = (measurement.ci95_s for each in judged if (measurement := _measurement(each, case)))
+        center_s = median(time.value for each in processes if (time := time_of(each[case])))
+        found = (time.interval for each in judged if (time := time_of(each[case])))
         pairs += [(interval, center_s) for interval in found if interval]
     return _coverage(pairs)
 
@@ -291,11 +293,6 @@ def _coverage(pairs: Sequence[tuple[Interval, float]]) -> Coverage:
     widths = [log(high / low) / 2 for (low, high), _ in pairs]
     held = sum(low <= center <= high for (low, high), center in pairs)
     return Coverage(len(pairs), held, median(widths) if widths else 0.0)
-
-
-def _measurement(process: Process, case: Case) -> Measurement | None:
-    result = process.get(case)
-    return result.measurement if result else None
 
 
 def _pairs(process: Mapping[Case, object]) -> Iterator[tuple[Case, Case]]:

@@ -289,6 +289,11 @@ class AnalyzedResult:
         return self.measurement.median_s if self.measurement else None
 
     @property
+    def ci95_s(self) -> tuple[float, float] | None:
+        """95 % interval of the median, seconds, widened by what disturbed it; None without one, or of one sample."""
+        return self.time.interval if self.time and self.measurement and self.measurement.ci95_s else None
+
+    @property
     def intensity(self) -> float:
         """Arithmetic intensity in FLOP/byte, with each array moved once."""
         return self.flop_count / self.byte_count

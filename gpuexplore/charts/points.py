@@ -139,8 +139,8 @@ def _contrast_said(contrast: Contrast) -> str:
     )
 
 
-def _interval(measurement: Measurement) -> str:
-    found = measurement.ci95_s
+def _interval(analyzed: AnalyzedResult, measurement: Measurement) -> str:
+    found = analyzed.ci95_s
     if found is None:
         return "too few samples"
     return format_interval(found, format_seconds) + ("" if measurement.covers_processes else ", within this run")
@@ -179,7 +179,7 @@ SAID: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyT
     {  # a line of the tooltip each; the first, the case, is with the names
         "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
         "time": lambda _, measurement: format_seconds(measurement.median_s),
-        "interval": lambda analyzed, measurement: _interval(measurement) + _of_first_pass(analyzed),
+        "interval": lambda analyzed, measurement: _interval(analyzed, measurement) + _of_first_pass(analyzed),
         "samples": lambda _, measurement: str(len(measurement.samples_s)),
         "rate": lambda analyzed, _: format_flop_per_s(analyzed.flop_per_s),
         "traffic": lambda analyzed, _: format_bytes_per_s(analyzed.bytes_per_s),

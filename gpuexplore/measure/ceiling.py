@@ -10,7 +10,8 @@ from gpuexplore.model import Device, Measurement
 from gpuexplore.operations import operation_named
 
 ATTEMPTS = 3
-BEYOND_CACHES = 4  # a working set of four times the largest cache comes from memory, as STREAM has it
+HOLDS = 2  # times its size: reading round and round in more leaves next to nothing in a cache
+EXCEEDED = 1.1  # times: an operation's mix of loads and stores is not the triad's
 _STILL_EXCEEDED: set[tuple[str, int | None]] = set()  # devices and threads whose bandwidths another measurement left
 
 
@@ -28,7 +29,8 @@ def with_fair_ceiling(candidate: Candidate, measurement: Measurement) -> Device:
 
     device = _measured_while(is_computed_faster, device, threads, ATTEMPTS)
     byte_count = operation.byte_count(case.shape, dtype_named(case.dtype))
-    is_moved_faster = partial(_is_moved_faster, byte_count, byte_count / measurement.median_s)
+    alone = threads == 1 or operation.uses_one_thread(case.implementation, case.dtype, case.shape)
+    is_moved_faster = partial(_is_moved_faster, byte_count, byte_count / measurement.median_s, alone)
     if (device.id, threads) in _STILL_EXCEEDED or not is_moved_faster(device):
         return device
     device = _measured_while(is_moved_faster, device, threads, 1)
@@ -45,11 +47,10 @@ def _measured_while(is_exceeded: Callable[[Device], bool], device: Device, threa
     return device
 
 
-def _is_moved_faster(byte_count: float, bytes_per_s: float, device: Device) -> bool:
+def _is_moved_faster(byte_count: float, bytes_per_s: float, alone: bool, device: Device) -> bool:
     """Return whether bytes moved faster than the fastest level that can have held them, by what was measured here."""
-    largest = max((cache.size_bytes for cache in device.caches), default=0)
-    roofs = [device.bandwidth] if device.bandwidth else []
-    if byte_count < BEYOND_CACHES * largest or not roofs:
-        roofs += [cache.bandwidth for cache in device.caches]
-    measured = [roof.bytes_per_s for roof in roofs if roof.kind == "measured_ceiling"]
-    return bool(measured) and bytes_per_s > max(measured)
+    roofs = device.one_thread if alone and device.one_thread else device
+    held = [cache.bandwidth for cache in roofs.caches if byte_count <= HOLDS * cache.size_bytes]
+    behind = [roofs.bandwidth] if roofs.bandwidth else []
+    measured = [roof.bytes_per_s for roof in (*held, *behind) if roof.kind == "measured_ceiling"]
+    return bool(measured) and bytes_per_s > EXCEEDED * max(measured)

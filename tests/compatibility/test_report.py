@@ -14,6 +14,7 @@ from tests.compatibility.conftest import DATA
 
 # a speedup was the median of the ratios round by round: now it is the ratio of the medians
 MEANS_MORE = {"sentence", "evidence", "reason", "speedup", "diagnosis"}  # the words may get better
+WIDER = ("speedup", "ci95_low_s", "ci95_high_s")  # by what disturbed them
 NEW = {"one_thread", "converted", "nominal_flops"}
 NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
 NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "between_ratios", "by_round", "repeat"}
@@ -48,10 +49,30 @@ def test_every_value_of_the_report_is_where_it_was(run):
     before = json.loads((DATA / "report.json").read_text(encoding="utf8"))
     now = json.loads(json.dumps(run_report(run.experiment, analyzed(run))))
     found = dict(leaves(now))
-    expected = {path: value for path, value in leaves(before) if not set(path) & MEANS_MORE}
+    expected = {path: value for path, value in leaves(before) if not (set(path) & MEANS_MORE or _is_interval(path))}
 
     assert {path: found.get(path, "missing") for path in expected} == expected
     assert all(NEW_KEYS & set(path) for path in keys(now) - keys(before))
+
+
+def _is_interval(path):
+    """Return whether it is an end of a measurement's interval, which what disturbed it widens since."""
+    return path[-3:-1] == ("measurement", "ci95_s")
+
+
+def test_intervals_hold_those_of_before(run):
+    before = json.loads((DATA / "report.json").read_text(encoding="utf8"))["results"]
+    now = json.loads(json.dumps(run_report(run.experiment, analyzed(run))))["results"]
+    pairs = [
+        (old["measurement"]["ci95_s"], new["measurement"]["ci95_s"], new["flags"])
+        for old, new in zip(before, now, strict=True)
+        if old["measurement"]
+    ]
+
+    assert pairs
+    for old, new, flags in pairs:
+        disturbed = {flag["name"] for flag in flags} & DISTURBANCE_KINDS
+        assert new[0] < old[0] < old[1] < new[1] if disturbed else new == old
 
 
 def test_diagnoses_are_those_of_before_but_for_what_disturbed_all_results_alike(run):
@@ -71,7 +92,7 @@ def test_every_column_of_the_table_is_there_with_its_values(run):
     table = export(".csv", run.experiment, analyzed(run)).decode("utf8")
     now = list(csv.DictReader(table.splitlines()))
 
-    kept = [{name: value for name, value in row.items() if "speedup" not in name} for row in before]
+    kept = [{name: value for name, value in row.items() if not name.startswith(WIDER)} for row in before]
     assert [{name: row.get(name, "missing") for name in kept[0]} for row in now] == kept
     assert {name for name in now[0].keys() - before[0].keys() if not name.startswith("phase_")} == {
         "bound",

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.measure import ceiling
-from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Shape
+from gpuexplore.model import Bandwidth, CacheRoof, Device, Peak, Shape, ThreadRoofs
 from tests.measure.fakes import CPU, case, measurement
 
 CASE = case("torch", operation="matmul", shape=Shape.of(m=10, k=10, n=10))  # 2000 FLOP/s in one second
@@ -20,7 +20,7 @@ def with_peak(flop_per_s, kind="measured_ceiling"):
 def fair(monkeypatch):
     """Return how to ask, with the ceilings that measuring again finds, and count how often it is asked."""
 
-    def ask(device, *found):
+    def ask(device, *found, asks=CASE):
         left, asked = list(found), []
 
         def again(device, threads, *, again):
@@ -30,7 +30,7 @@ def fair(monkeypatch):
 
         monkeypatch.setattr(ceiling, "ensure_ceiling", again)
         monkeypatch.setattr(ceiling, "_STILL_EXCEEDED", set())
-        return ceiling.with_fair_ceiling(SimpleNamespace(case=CASE, device=device), measurement(1.0)), asked
+        return ceiling.with_fair_ceiling(SimpleNamespace(case=asks, device=device), measurement(1.0)), asked
 
     return ask
 
@@ -67,10 +67,10 @@ def with_roofs(memory, cache, cache_bytes, kind="measured_ceiling"):
 @pytest.mark.parametrize(
     ("memory", "cache", "cache_bytes", "asked"),
     [
-        (1100.0, 5000.0, 300, [True]),  # 1200 bytes are four caches, so memory gave them
-        (1100.0, 5000.0, 301, []),  # the cache may have held some
-        (1100.0, 1150.0, 2000, [True]),
-        (1300.0, 5000.0, 300, []),
+        (1000.0, 5000.0, 599, [True]),  # 1200 bytes are more than two caches, so memory gave them
+        (1000.0, 5000.0, 600, []),  # the cache may have held some
+        (1000.0, 1050.0, 2000, [True]),
+        (1150.0, 5000.0, 300, []),  # by less than the mix of loads and stores can explain
     ],
 )
 def test_bandwidth_below_the_result_is_measured_again(fair, memory, cache, cache_bytes, asked):
@@ -81,8 +81,20 @@ def test_bandwidth_below_the_result_is_measured_again(fair, memory, cache, cache
     assert (found == healed) == bool(asked)
 
 
+def test_what_runs_on_one_thread_is_held_against_the_roofs_of_one(fair):
+    """NumPy adds on one thread: 1200 bytes in one second are more than one thread's cache gives, not than all do."""
+    low, high = (with_roofs(rate / 2, rate, 2000) for rate in (1000.0, 5000.0))
+    whole, healed = (
+        replace(high, one_thread=ThreadRoofs(each.peaks, each.bandwidth, caches=each.caches)) for each in (low, high)
+    )
+    alone = case("numpy", operation="vector_add", shape=Shape.of(n=100))
+
+    assert fair(whole, healed, asks=alone) == (healed, [True])
+    assert fair(whole, asks=replace(alone, implementation="numba-cpu")) == (whole, [])
+
+
 def test_bandwidth_that_stays_below_is_measured_once(fair):
-    low = with_roofs(1100.0, 5000.0, 300)
+    low = with_roofs(1000.0, 5000.0, 300)
 
     assert fair(low, low) == (low, [True])
     assert (low.id, None) in ceiling._STILL_EXCEEDED

@@ -20,13 +20,10 @@ from gpuexplore.analysis.diagnosis.outcome import not_measured
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
-RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance before what would explain it undisturbed
+RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what holds all the same before what disturbed it
     not_measured,
     over_peak,
     over_bandwidth,
-    throttled,
-    contended,
-    drifted,
     emulated,
     slow_blas,
     launch_bound,
@@ -41,6 +38,9 @@ RULES: tuple[DiagnosisRule, ...] = (  # the most important first: a disturbance 
     too_few_threads,
     tf32,
     transfer_dominates,
+    throttled,
+    contended,
+    drifted,
     noisy,
 )
 DISTURBANCE_KINDS: frozenset[DiagnosisKind] = frozenset({"throttled", "contended", "drifted", "noisy"})

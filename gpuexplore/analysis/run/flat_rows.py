@@ -14,7 +14,7 @@ def rows(analysis: RunAnalysis) -> list[FlatRow]:
     """Return one flat row per result of the run, in order, all with the same columns; unknown is None."""
     axes = tuple(dict.fromkeys(name for analyzed in analysis.results for name, _ in analyzed.case.shape.axes))
     return [
-        _case(analyzed, axes) | _outcome(analyzed.result) | _measurement(analyzed.measurement) | _derived(analyzed)
+        _case(analyzed, axes) | _outcome(analyzed.result) | _measurement(analyzed) | _derived(analyzed)
         for analyzed in analysis.results
     ]
 
@@ -48,8 +48,8 @@ def _outcome(result: Result) -> FlatRow:
     }
 
 
-def _measurement(measurement: Measurement | None) -> FlatRow:
-    low, high = (measurement and measurement.ci95_s) or (None, None)
+def _measurement(analyzed: AnalyzedResult) -> FlatRow:
+    measurement, (low, high) = analyzed.measurement, analyzed.ci95_s or (None, None)
     return {
         "median_s": measurement and measurement.median_s,
         "p20_s": measurement and measurement.p20_s,

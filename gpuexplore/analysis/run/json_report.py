@@ -103,9 +103,10 @@ def _shape(shape: Shape) -> Mapping[str, int]:
 def _measurement(measurement: Measurement | None, analyzed: AnalyzedResult) -> dict[str, Any] | None:
     if measurement is None:
         return None
-    names = ("median_s", "p20_s", "p80_s", "iqr_s", "ci95_s", "min_s", "first_call_s", "samples_s", "batch")
+    names = ("median_s", "p20_s", "p80_s", "iqr_s", "min_s", "first_call_s", "samples_s", "batch")
     contrasts = [_contrast(other) for other in measurement.contrasts]
     return {name: encode(getattr(measurement, name)) for name in names} | {
+        "ci95_s": encode(analyzed.ci95_s),
         "covers_processes": measurement.covers_processes,
         "process_medians_s": list(measurement.process_medians_s),
         "between_processes": measurement.between_processes,

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
 from gpuexplore.analysis.diagnosis.formats import slower_than_native
 from gpuexplore.analysis.diagnosis.rivals import WORTH_A_SENTENCE
 from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
@@ -41,8 +40,7 @@ CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know
 def main_finding(analysis: RunAnalysis) -> str | None:
     """Say what explains the fastest result best, or what is wrong with it, or why neither is known."""
     found = analysis.fastest.diagnoses if analysis.fastest else ()
-    first = sorted(found, key=lambda diagnosis: diagnosis.kind in DISTURBANCE_KINDS)
-    return next((diagnosis.sentence for diagnosis in first), None)
+    return next((diagnosis.sentence for diagnosis in found), None)
 
 
 def not_believed(analysis: RunAnalysis) -> str | None:

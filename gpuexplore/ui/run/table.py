@@ -79,7 +79,7 @@ def _median_s(analyzed: AnalyzedResult | None) -> float:
 def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
     """Return a row of the table; unknown is None."""
     case, measurement, accuracy = analyzed.case, analyzed.measurement, analyzed.result.accuracy
-    low, high = (measurement and measurement.ci95_s) or (None, None)
+    low, high = analyzed.ci95_s or (None, None)
     return {
         "Size": shape_label(case.shape),
         "Dtype": case.dtype,

@@ -491,10 +491,10 @@ def test_result_without_environment_is_no_trouble():
     assert diagnoses(Result(case(), Status.CRASHED, "signal 11"))[0].severity == "wrong"
 
 
-def test_what_is_wrong_comes_first_then_what_disturbed_it_then_what_explains_it_and_noise_last():
+def test_what_is_wrong_comes_first_then_what_explains_it_then_what_disturbed_it():
     flags = [Flag("noisy", "20 %"), Flag("contended", "2 other processes")]
     assert kinds(diagnoses(ok(1e-4, size=600, flags=flags))) == ["over_peak", "contended", "noisy"]
-    assert kinds(diagnoses(ok(5e-4, size=600, flags=flags))) == ["contended", "compute_bound", "noisy"]
+    assert kinds(diagnoses(ok(5e-4, size=600, flags=flags))) == ["compute_bound", "contended", "noisy"]
     assert kinds(diagnoses(slow_numpy())) == ["slow_blas", "compute_bound"]
 
 

@@ -36,7 +36,7 @@ def test_a_flag_stands_on_a_result_where_it_is_worse_than_the_rest():
     found = analyzed(*SHARED, drifted(0.5, dtype="bf16"), ok(dtype="fp64", flags=[Flag("noisy", "y", 0.2)])).results
 
     assert [result.marks for result in found[-2:]] == [("drifted", "warm"), ("noisy",)]
-    assert found[-2].diagnoses[0].kind == "drifted"
+    assert "drifted" in [diagnosis.kind for diagnosis in found[-2].diagnoses]
 
 
 @pytest.mark.parametrize("results", [(), (failed(),), (ok(),), (drifted(0.2), drifted(0.2, size=10))])
