@@ -10,7 +10,7 @@ it.
 With `--peer` a fresh process beside each one times the same calls by `torch.utils.benchmark`'s `blocked_autorange`, and
 the spreads of medians and of ratios from process to process are printed for both.
 
-    python -m benchmarks.conclusions --out FOLDER [--processes 8] [--budget 0.05] [--busy] [--peer] [--replay]
+    python -m benchmarks.conclusions --out FOLDER [--processes 8] [--budget 0.1] [--busy] [--peer] [--replay]
 
 What a process found is a file in FOLDER, and its home is there too: run it again, and it goes on where it ended. With
 `--replay` nothing is measured: what is there is told with the spread that an empty home would know of it now.
@@ -43,7 +43,7 @@ from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.check.group import groups_of
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.spread_log import note_results
-from gpuexplore.model import Case, Options, Result
+from gpuexplore.model import DEFAULT_BUDGET_S, Case, Options, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.serialization import decode, encode
 
@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--budget", type=float, default=0.05, help="seconds of samples of a case (0.05)")
+    parser.add_argument("--budget", type=float, default=DEFAULT_BUDGET_S, help="seconds of a case (that of a run)")
     parser.add_argument("--busy", action="store_true", help="beside a busy loop")
     parser.add_argument("--peer", action="store_true", help="time the same calls by blocked_autorange too")
     parser.add_argument("--replay", action="store_true", help="measure nothing, learn again from what is there")
@@ -149,8 +149,8 @@ def _measured(chosen: Sequence[Case]) -> list[Result]:
 
     engine = LocalEngine(discover())
     try:
-        for group in groups_of(chosen):
-            engine.measure(group, keep, lambda: False)
+        for operation in SIZES:  # a run each, whose rounds take turns
+            engine.measure([case for case in chosen if case.operation == operation], keep, lambda: False)
     finally:
         engine.close()
     return list(found.values())
