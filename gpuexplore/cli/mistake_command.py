@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from gpuexplore.analysis.mistakes import difference
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
@@ -76,10 +77,11 @@ def _told(mistake: Mistake) -> dict[str, Any]:
 def _seen(observation: Observation) -> dict[str, Any]:
     """Return what was observed."""
     found = encode(observation)
-    factor = observation.factor
+    verdict = difference(observation)
     return {
         **{name: found[name] for name in ("what", "wrong", "right", "factor", "rounds", "note", "source")},
-        "within_noise": factor.is_within_noise if factor else None,
+        "within_noise": verdict.told is None if verdict else None,
+        "verdict": verdict and verdict.statement,
         "detected": observation.detection.found,
         "evidence": observation.detection.evidence,
         "origin": observation.origin,
@@ -96,8 +98,9 @@ def _print(mistake: Mistake, observation: Observation) -> None:
     ]
     print_columns([("", mistake.quantity, "95 % interval", "how"), *rows])
     if observation.factor:
-        interval = format_interval(observation.factor.ci95, format_multiple)
-        print(f"\nfactor {format_multiple(observation.factor.ratio)} ({interval})")
+        verdict = difference(observation)
+        told = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
+        print(f"\nthe wrong value over the right one: {told}")
     found = FOUND[observation.detection.found] if mistake.gives_away else NO_SIGN
     print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):

@@ -55,6 +55,7 @@ def test_json_has_both_values_with_their_intervals_and_what_was_found(answered, 
     assert told["factor"] == {"ratio": 2.0, "ci95": [1.8, 2.2]}
     assert (told["quantity"], told["unit"], told["origin"]) == ("time", "s", "measured here")
     assert (told["detected"], told["evidence"], told["within_noise"]) == (True, "it shows", False)
+    assert told["verdict"] == "2.00× (1.80× to 2.20×): almost certainly too large"
     assert told["environment"]["device"]["id"] == "cpu"
 
 
@@ -74,7 +75,7 @@ def test_a_terminal_gets_wrong_beside_right(capsys, made):
     told = capsys.readouterr().out
     assert "wrong  2.00 ms  1.90 ms to 2.10 ms" in told
     assert "right  1.00 ms  900 µs to 1.10 ms" in told
-    assert "factor 2.0 (1.8 to 2.2)" in told
+    assert "the wrong value over the right one: 2.00× (1.80× to 2.20×): almost certainly too large" in told
     assert "given away: it shows\na note\na leaflet\n" in told
 
 

@@ -86,7 +86,7 @@ def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, see
 
     assert not app.exception
     assert "measured here" in texts(app.markdown)
-    assert "2.0 times the right one (95 % interval 1.8 to 2.2)" in texts(app.markdown).replace("**", "")
+    assert "the right one: 2.00× (1.80× to 2.20×): almost certainly too large" in texts(app.markdown).replace("**", "")
     assert "no sign" in texts(app.markdown)
     assert "A note." in texts(app.caption)
     assert "wrong 2.00 ms" in chart_of(app)["description"]
@@ -125,7 +125,7 @@ def test_what_is_within_the_noise_is_not_claimed(page, seen):
 
     app = page("timing_mistakes", mistake="minimum")
 
-    assert "within the noise on this machine, no difference was shown" in texts(app.markdown)
+    assert "between 0.900× and 1.10×: whether it differs on this machine cannot be told" in texts(app.markdown)
     assert "undecided" in texts(app.markdown)
 
 

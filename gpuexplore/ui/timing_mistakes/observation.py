@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
+from gpuexplore.analysis.mistakes import difference
 from gpuexplore.charts.mistake import wrong_and_right
 from gpuexplore.mistakes import activity_of
 from gpuexplore.mistakes.contract import Mistake, Observation
@@ -11,7 +12,7 @@ from gpuexplore.ui.activity.view import show_activity, start_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.timing_mistakes.state import observation_for, seen_in
-from gpuexplore.units import format_interval, format_multiple
+from gpuexplore.units import format_multiple
 
 NO_SIGN = ":gray-badge[no sign]"
 VERDICTS = {
@@ -56,15 +57,15 @@ def _show_seen(observation: Observation, mistake: Mistake) -> None:
 
 
 def _factor(observation: Observation) -> str:
-    """Return how far the wrong value is off, with its interval, or that this cannot be told."""
+    """Return how far the wrong value is off, with its interval and the verdict on it."""
     factor = observation.factor
     if factor is None:
         wrong, right = (plain(observation.words(reading)) for reading in (observation.wrong, observation.right))
         return f"Wrong: **{wrong}**, right: **{right}**."
-    words = f"The wrong value is **{format_multiple(factor.ratio)} times** the right one"
-    interval = f" (95 % interval {format_interval(factor.ci95, format_multiple)})" if factor.ci95 else ""
-    noise = ": within the noise on this machine, no difference was shown" if factor.is_within_noise else ""
-    return f"{words}{interval}{noise}."
+    verdict = difference(observation)
+    if verdict is None:
+        return f"The wrong value is **{format_multiple(factor.ratio)} times** the right one."
+    return f"The wrong value over the right one: **{verdict.statement}**."
 
 
 def _rounds(observation: Observation) -> str | None:
