@@ -67,18 +67,18 @@ def execute(arguments: argparse.Namespace) -> int:
     comparison = comparison_for(experiment, arguments.baseline, arguments.peak)
     used = [device for device in devices if device.id in experiment.devices]
     engine = LocalEngine(used)
-    earlier: tuple[Result, ...] = ()
+    earlier: tuple[Result, ...] | None = None
     try:
         for device in used:
             engine.start(device)
-        earlier = () if arguments.no_save else _earlier(used)
+        earlier = None if arguments.no_save else _earlier(used)
         _say_what_takes_long(experiment, devices, earlier)
         results = measure(experiment, used, engine)
     except Interrupted as interrupted:
         results = interrupted.results
     finally:
         engine.close()
-    analysis = analyze(results, comparison, Context(earlier=earlier))
+    analysis = analyze(results, comparison, Context(earlier=best_of(earlier or ())))
     try:
         if export:
             arguments.out.write_bytes(export(arguments.out.suffix, experiment, analysis))
@@ -121,7 +121,7 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
     return tuple(results[case] for case in experiment.cases())
 
 
-def _say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earlier: Sequence[Result]) -> None:
+def _say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earlier: Sequence[Result] | None) -> None:
     expected = estimate(experiment, devices, earlier, cold=True)
     if expected.seconds < TOLD_FROM_S:
         return
@@ -145,13 +145,13 @@ def _exporter(path: Path) -> Callable[[str, Experiment, RunAnalysis], bytes]:
 
 
 def _earlier(devices: Sequence[Device]) -> tuple[Result, ...]:
-    """Return the best that was measured on these devices before; a database that fails does so before measuring."""
+    """Return what was measured on these devices before, the newest first; a database that fails does so before measuring."""
     try:
         from gpuexplore.store import open_store
     except ModuleNotFoundError as error:
         raise InvalidInput(f"{not_installed(error)}; or measure with --no-save") from error
     with open_store() as store:
-        return best_of(result for device in devices for _, result in store.measured_results(device))
+        return tuple(result for device in devices for _, result in store.measured_results(device))
 
 
 def save(experiment: Experiment, results: Sequence[Result]) -> None:

@@ -15,13 +15,16 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.candidates.waking import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
-from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.units import format_bytes, format_seconds
 
 START_S = 1.2  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for
-CEILING_S = 8.0  # the peaks of a CPU that was never measured
+CEILING_S = 3.0  # the peaks of a CPU that was never measured
+COMPILED_BY = "numba"
+COMPILE_S = {True: 4.0, False: 0.5}  # of a kernel that was never run here, in one dtype: of products, and of others
+USED_OF_MORE = 0.4  # of a budget beyond the default: medians are known by then, mostly
 PREPARATION_S = 0.04  # inputs, checks and the first rounds of a small case
 CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
 REFERENCE_FLOP_PER_S = 2e10  # and FLOPs of a reference
@@ -67,7 +70,7 @@ class CostEstimate:
         bytes_largest: memory that the largest case takes on its device: its arrays, and what they are checked with.
         seconds: it will take about.
         seconds_low: it may end as soon, where medians are soon known well.
-        seconds_high: it usually ends by then; compilation comes on top.
+        seconds_high: it usually ends by then.
         flop_total: FLOPs of one call of every runnable case.
         slow: what takes most of it, the slowest first.
     """
@@ -89,21 +92,27 @@ class CostEstimate:
 
 
 def estimate(
-    experiment: Experiment, devices: Iterable[Device] = (), measured: Iterable[Result] = (), *, cold: bool = False
+    experiment: Experiment,
+    devices: Iterable[Device] = (),
+    measured: Iterable[Result] | None = None,
+    *,
+    cold: bool = False,
 ) -> CostEstimate:
     """Return what `experiment` will cost.
 
     Args:
         devices: of this machine; of one that is not named nothing is known.
-        measured: earlier results of these devices.
+        measured: earlier results of these devices; kernels without one have to be compiled. None: they are not known.
         cold: whether workers have to be started.
     """
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
     runnable = [case for case in cases if reasons[case.dtype] is None]
     repeat, known = experiment.options.repeat, {device.id: device for device in devices}
-    spent = _seconds_by_case(runnable, known, tuple(measured))
-    starts_s = _starts_s(experiment, runnable, known, cold=cold)
+    earlier = tuple(measured or ())
+    spent = _seconds_by_case(runnable, known, earlier)
+    compiling_s = 0.0 if measured is None else _compiling_s(runnable, known, earlier)
+    starts_s = _starts_s(experiment, runnable, known, cold=cold) + compiling_s
     seconds = starts_s + repeat * sum(max(pair) for pair in spent.values())
     return CostEstimate(
         cases=len(cases),
@@ -114,7 +123,7 @@ def estimate(
         seconds_low=(starts_s + repeat * sum(least_s for least_s, _ in spent.values())) / SPREAD,
         seconds_high=seconds * SPREAD,
         flop_total=sum(flop_count(case) for case in runnable),
-        slow=_slow_parts(spent, repeat, seconds),
+        slow=_slow_parts(spent, repeat, seconds - compiling_s),
     )
 
 
@@ -140,6 +149,8 @@ def _seconds_by_case(
 
 def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
     operation = operation_named(case.operation)
+    sampled_s = min(case.options.budget_s, DEFAULT_BUDGET_S)
+    sampled_s += USED_OF_MORE * (case.options.budget_s - sampled_s)
     phases = 1 + len(operation.phases)  # each phase is sampled like the whole
     prepare_s = PREPARATION_S + element_count(operation, case.shape) / CHECKED_PER_S
     prepare_s += flop_count(case) / REFERENCE_FLOP_PER_S
@@ -147,7 +158,7 @@ def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
         return PREPARATION_S + PROBE_S, 0.0  # it is skipped
     if call_s >= WAKING_CALL_S:
         return prepare_s + SLOW_CALLS * call_s * phases, case.options.budget_s
-    return prepare_s + CALLS * call_s * phases, case.options.budget_s * phases + BESIDE_S
+    return prepare_s + CALLS * call_s * phases, sampled_s * phases + BESIDE_S
 
 
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:
@@ -164,6 +175,24 @@ def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[s
     starts = fresh * len({case.group for case in runnable}) if fresh > 1 else len(devices) if cold else 0
     unmeasured = [known[name] for name in devices if name in known and known[name].kind == "cpu"]
     return start_s * starts + sum(CEILING_S for device in unmeasured if not device.peaks and cold)
+
+
+def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], measured: Sequence[Result]) -> float:
+    """Return the seconds until the kernels are compiled that were never run on their device."""
+    there = {_kernel(result.case) for result in measured}
+    lacking = {_kernel(case): case for case in cases if case.device in known and not known[case.device].is_simulated}
+    operations = [operation_named(case.operation) for kernel, case in lacking.items() if kernel not in there]
+    names = [kernel[1] for kernel in lacking if kernel not in there]
+    compiled = (
+        operation
+        for operation, name in zip(operations, names, strict=True)
+        if operation.implementation_named(name).backend.startswith(COMPILED_BY)
+    )
+    return sum(COMPILE_S[operation.products is not None] for operation in compiled)
+
+
+def _kernel(case: Case) -> tuple[str, str, str]:
+    return case.operation, case.implementation, case.dtype
 
 
 def _slow_parts(spent: Mapping[Case, tuple[float, float]], repeat: int, run_s: float) -> tuple[SlowPart, ...]:

@@ -3,15 +3,26 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.run.estimate import BESIDE_S, START_OF_S, START_S, case_count, check_limits, estimate
+from gpuexplore.analysis.run.estimate import (
+    BESIDE_S,
+    COMPILE_S,
+    START_OF_S,
+    START_S,
+    USED_OF_MORE,
+    case_count,
+    check_limits,
+    estimate,
+)
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import Experiment, Options, Shape
-from tests.analysis.made import device
+from gpuexplore.model import DEFAULT_BUDGET_S, Experiment, Options, Shape
+from tests.analysis.made import device, ok
 
 START = START_S + START_OF_S["torch"]
 
 
-def experiment(sizes=(100,), dtypes=("fp32",), implementations=("torch",), budget_s=0.2, operation="matmul"):
+def experiment(
+    sizes=(100,), dtypes=("fp32",), implementations=("torch",), budget_s=DEFAULT_BUDGET_S, operation="matmul"
+):
     shapes = tuple(Shape.of(m=size, k=size, n=size) for size in sizes)
     return Experiment(operation, shapes, dtypes, implementations, options=Options(budget_s=budget_s))
 
@@ -20,9 +31,26 @@ def test_estimate_of_two_sizes():
     found = estimate(experiment((10, 100)))
     assert (found.cases, found.runnable, found.unsupported) == (2, 2, ())
     assert found.bytes_largest == 30_000 * (4 + 3 * 4 + 3 * 8)
-    assert found.seconds == pytest.approx(2 * (0.2 + BESIDE_S))  # the calls are short
-    assert found.seconds_low < 0.2 < found.seconds < found.seconds_high
+    assert found.seconds == pytest.approx(2 * (DEFAULT_BUDGET_S + BESIDE_S))  # the calls are short
+    assert found.seconds_low < 2 * DEFAULT_BUDGET_S < found.seconds < found.seconds_high
     assert found.flop_total == 2_000 + 2_000_000
+
+
+def test_of_a_larger_budget_a_part_is_used():
+    more = estimate(experiment(budget_s=DEFAULT_BUDGET_S + 1.0)).seconds - estimate(experiment()).seconds
+    assert more == pytest.approx(USED_OF_MORE)
+
+
+def test_kernels_that_were_never_run_here_are_compiled_first():
+    """Numba compiles one for each dtype; what is not known of earlier runs adds nothing."""
+    asked = experiment(dtypes=("fp32", "bf16"), implementations=("numba-cpu", "numpy"))
+    here = device()
+    known = estimate(asked, [here]).seconds
+    ran = ok(size=100, dtype="bf16", implementation="numba-cpu")
+
+    assert estimate(asked, [here], []).seconds == pytest.approx(known + 2 * COMPILE_S[True])
+    assert estimate(asked, [here], [ran]).seconds < known + 1.5 * COMPILE_S[True]
+    assert estimate(experiment(), [here], []).seconds == estimate(experiment(), [here]).seconds
 
 
 def test_fresh_processes_cost_their_starts_for_each_group_and_a_cold_worker_its_own():
@@ -83,8 +111,8 @@ def test_too_many_cases_are_counted_before_they_are_made():
 
 
 def test_too_long_names_both_figures():
-    with pytest.raises(InvalidInput, match="could take 2 h 30 min, more than 1 h 0 min"):
-        check_limits(experiment(sizes=range(1, 101), budget_s=60), [])
+    with pytest.raises(InvalidInput, match="could take 2 h 0 min, more than 1 h 0 min"):
+        check_limits(experiment(sizes=range(1, 201), budget_s=60), [])
 
 
 def on_gpu(size, dtype, memory_bytes):
