@@ -145,7 +145,7 @@ def _exporter(path: Path) -> Callable[[str, Experiment, RunAnalysis], bytes]:
 
 
 def _earlier(devices: Sequence[Device]) -> tuple[Result, ...]:
-    """Return what was measured on these devices before, the newest first; a database that fails does so before measuring."""
+    """Return what was measured on these devices before; a database that fails does so before measuring."""
     try:
         from gpuexplore.store import open_store
     except ModuleNotFoundError as error:
