@@ -14,7 +14,8 @@ from gpuexplore.model import Flag, FlagName
 
 UNSIZED = log(1.3)
 LARGEST = log(3.0)
-LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15
+LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15,
+LEFT_OF_CONTENTION = 0.4  # but the CPU that others had is taken from one thread of several
 
 
 # from the size of a flag to the half width of what it adds, in natural logarithms
@@ -43,7 +44,8 @@ def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt
     for name in dict.fromkeys((*this, *other)):
         pair = (this.get(name, 0.0), other.get(name, 0.0))
         is_shared = min(pair) > 0 or name == "noisy"
-        found.append(Doubt(name, max(pair) * (LEFT_IN_A_RATIO if is_shared else 1.0)))
+        left = LEFT_OF_CONTENTION if name == "contended" else LEFT_IN_A_RATIO
+        found.append(Doubt(name, max(pair) * (left if is_shared else 1.0)))
     return tuple(found)
 
 
