@@ -14,7 +14,6 @@ from functools import partial
 from itertools import product
 from random import Random
 
-from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.candidates import first_call_cost
@@ -37,7 +36,7 @@ from gpuexplore.measure.sample.phases import take_phases
 from gpuexplore.measure.sample.prepare import Prepared, prepare
 from gpuexplore.measure.sample.timing import Sampling, Seal, check_seals, plan_rounds, take_turn
 from gpuexplore.model import Case, Device, Measurement, Result, Status
-from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.first_visit import first_kernels
 
 Report = Callable[[Case | Result], None]
 IsCancelled = Callable[[], bool]
@@ -295,13 +294,7 @@ def warm_up(device: Device) -> None:
 
 
 def _smallest_cases(device: Device) -> Iterator[Case]:
-    """Yield small cases of each default implementation of the first operation, in the formats of a first visit.
-
-    That loads every library. Kernels of other operations are compiled when they are first asked for, which takes
-    seconds each on a new installation and is reported as their first call.
-    """
-    operation = next(iter(OPERATIONS.values()))
-    dtypes = first_dtypes([device]).split(",")
-    for implementation, dtype, size in product(operation.usual, dtypes, WARM_UP_SIZES):
+    """Yield small cases of what a first visit computes; that loads every library."""
+    for (operation, implementation, dtype), size in product(first_kernels(device), WARM_UP_SIZES):
         if unsupported(operation, implementation, dtype_named(dtype), device) is None:
             yield Case(operation.name, operation.shape_of_size(size), dtype, implementation.name, device.id)

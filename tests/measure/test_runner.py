@@ -18,7 +18,7 @@ from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import overhead, prepare, timing
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.model import Case, MachineKind, Options, Result, Shape, Status, Telemetry
-from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations import OPERATIONS, first_visit
 from gpuexplore.units import format_seconds
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, FakeClock
@@ -411,7 +411,9 @@ def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch)
     called = []
     row = OPERATIONS["vector_add"].implementations[0]
     rows = (row, replace(row, name="a rung", rung=True), replace(row, name="an extra", optional=True))
-    monkeypatch.setattr(runner, "OPERATIONS", {"vector_add": replace(OPERATIONS["vector_add"], implementations=rows)})
+    monkeypatch.setattr(
+        first_visit, "OPERATIONS", {"vector_add": replace(OPERATIONS["vector_add"], implementations=rows)}
+    )
     monkeypatch.setattr(runner.Group, "build", lambda _, case, shape, inputs: FirstCall(case, shape, called))
 
     runner.warm_up(CPU)

@@ -6,7 +6,7 @@ is slow costs what its calls cost, and every other one its budget.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gpuexplore.analysis.run.call_times import CallTimes
@@ -17,6 +17,7 @@ from gpuexplore.measure.candidates.waking import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
 from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named
+from gpuexplore.operations.first_visit import first_kernels
 from gpuexplore.units import format_bytes, format_seconds
 
 START_S = 1.2  # of a command and its worker that are not there yet,
@@ -40,6 +41,8 @@ TOLD_FROM_S = 10.0  # a run that takes longer is announced by the command line
 MEMORY_SHARE = 0.8  # the rest is for libraries, their workspaces and other processes
 MOST_CASES = 2000
 MOST_SECONDS = 3600.0
+
+_Kernel = tuple[str, str, str]  # operation, implementation and dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def estimate(
     Args:
         devices: of this machine; of one that is not named nothing is known.
         measured: earlier results of these devices; kernels without one have to be compiled. None: they are not known.
-        cold: whether workers have to be started.
+        cold: whether workers have to be started; those that are there have compiled what a first visit computes.
     """
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
@@ -111,7 +114,8 @@ def estimate(
     repeat, known = experiment.options.repeat, {device.id: device for device in devices}
     earlier = tuple(measured or ())
     spent = _seconds_by_case(runnable, known, earlier)
-    compiling_s = 0.0 if measured is None else _compiling_s(runnable, known, earlier)
+    compiled = {_kernel(result.case) for result in earlier} | (set() if cold else _first_kernels(known.values()))
+    compiling_s = 0.0 if measured is None else _compiling_s(runnable, known, compiled)
     starts_s = _starts_s(experiment, runnable, known, cold=cold) + compiling_s
     seconds = starts_s + repeat * sum(max(pair) for pair in spent.values())
     return CostEstimate(
@@ -177,21 +181,23 @@ def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[s
     return start_s * starts + sum(CEILING_S for device in unmeasured if not device.peaks and cold)
 
 
-def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], measured: Sequence[Result]) -> float:
+def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], compiled: Set[_Kernel]) -> float:
     """Return the seconds until the kernels are compiled that were never run on their device."""
-    there = {_kernel(result.case) for result in measured}
-    lacking = {_kernel(case): case for case in cases if case.device in known and not known[case.device].is_simulated}
-    operations = [operation_named(case.operation) for kernel, case in lacking.items() if kernel not in there]
-    names = [kernel[1] for kernel in lacking if kernel not in there]
-    compiled = (
-        operation
-        for operation, name in zip(operations, names, strict=True)
-        if operation.implementation_named(name).backend.startswith(COMPILED_BY)
+    lacking = {_kernel(case) for case in cases if case.device in known and not known[case.device].is_simulated}
+    operations = {name: operation_named(name) for name, _, _ in lacking - compiled}
+    return sum(
+        COMPILE_S[operations[name].products is not None]
+        for name, implementation, _ in lacking - compiled
+        if operations[name].implementation_named(implementation).backend.startswith(COMPILED_BY)
     )
-    return sum(COMPILE_S[operation.products is not None] for operation in compiled)
 
 
-def _kernel(case: Case) -> tuple[str, str, str]:
+def _first_kernels(devices: Iterable[Device]) -> set[_Kernel]:
+    found = (kernel for device in devices for kernel in first_kernels(device))
+    return {(operation.name, implementation.name, dtype) for operation, implementation, dtype in found}
+
+
+def _kernel(case: Case) -> _Kernel:
     return case.operation, case.implementation, case.dtype
 
 

@@ -15,6 +15,7 @@ from gpuexplore.analysis.run.estimate import (
 )
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, Experiment, Options, Shape
+from gpuexplore.operations import operation_named
 from tests.analysis.made import device, ok
 
 START = START_S + START_OF_S["torch"]
@@ -45,12 +46,21 @@ def test_kernels_that_were_never_run_here_are_compiled_first():
     """Numba compiles one for each dtype; what is not known of earlier runs adds nothing."""
     asked = experiment(dtypes=("fp32", "bf16"), implementations=("numba-cpu", "numpy"))
     here = device()
-    known = estimate(asked, [here]).seconds
+    cold = estimate(asked, [here], cold=True).seconds
     ran = ok(size=100, dtype="bf16", implementation="numba-cpu")
 
-    assert estimate(asked, [here], []).seconds == pytest.approx(known + 2 * COMPILE_S[True])
-    assert estimate(asked, [here], [ran]).seconds < known + 1.5 * COMPILE_S[True]
-    assert estimate(experiment(), [here], []).seconds == estimate(experiment(), [here]).seconds
+    assert estimate(asked, [here], [], cold=True).seconds == pytest.approx(cold + 2 * COMPILE_S[True])
+    assert estimate(asked, [here], [ran], cold=True).seconds < cold + 1.5 * COMPILE_S[True]
+    assert estimate(experiment(), [here], [], cold=True).seconds == estimate(experiment(), [here], cold=True).seconds
+
+
+def test_a_worker_that_is_there_has_compiled_what_a_first_visit_computes():
+    here = device()
+    for name, compiling_s in (("matmul", 0.0), ("linear", COMPILE_S[True])):
+        asked = replace(experiment(implementations=("numba-cpu",)), operation=name)
+        asked = replace(asked, shapes=(operation_named(name).shape_of_size(100),))
+        known = estimate(asked, [here]).seconds
+        assert estimate(asked, [here], []).seconds == pytest.approx(known + compiling_s)
 
 
 def test_fresh_processes_cost_their_starts_for_each_group_and_a_cold_worker_its_own():
