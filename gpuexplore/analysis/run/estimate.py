@@ -24,7 +24,8 @@ START_S = 1.2  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for
 CEILING_S = 3.0  # the peaks of a CPU that was never measured
 COMPILED_BY = "numba"
-COMPILE_S = {True: 4.0, False: 0.5}  # of a kernel that was never run here, in one dtype: of products, and of others
+COMPILE_PRODUCT_S = 4.0  # of a kernel of products that was never run here, in one dtype,
+COMPILE_OTHER_S = 0.5  # and of any other
 USED_OF_MORE = 0.4  # of a budget beyond the default: medians are known by then, mostly
 PREPARATION_S = 0.04  # inputs, checks and the first rounds of a small case
 CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
@@ -186,7 +187,7 @@ def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], compiled: S
     lacking = {_kernel(case) for case in cases if case.device in known and not known[case.device].is_simulated}
     operations = {name: operation_named(name) for name, _, _ in lacking - compiled}
     return sum(
-        COMPILE_S[operations[name].products is not None]
+        COMPILE_PRODUCT_S if operations[name].products else COMPILE_OTHER_S
         for name, implementation, _ in lacking - compiled
         if operations[name].implementation_named(implementation).backend.startswith(COMPILED_BY)
     )

@@ -15,7 +15,7 @@ from gpuexplore.model import Flag, FlagName
 UNSIZED = log(1.3)
 LARGEST = log(3.0)
 LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15,
-LEFT_OF_CONTENTION = 0.4  # but the CPU that others had is taken from one thread of several
+LEFT_OF_CONTENTION = 0.4  # but others take the CPU from one round and not from the next
 
 
 # from the size of a flag to the half width of what it adds, in natural logarithms

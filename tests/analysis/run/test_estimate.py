@@ -5,7 +5,7 @@ import pytest
 
 from gpuexplore.analysis.run.estimate import (
     BESIDE_S,
-    COMPILE_S,
+    COMPILE_PRODUCT_S,
     START_OF_S,
     START_S,
     USED_OF_MORE,
@@ -49,14 +49,14 @@ def test_kernels_that_were_never_run_here_are_compiled_first():
     cold = estimate(asked, [here], cold=True).seconds
     ran = ok(size=100, dtype="bf16", implementation="numba-cpu")
 
-    assert estimate(asked, [here], [], cold=True).seconds == pytest.approx(cold + 2 * COMPILE_S[True])
-    assert estimate(asked, [here], [ran], cold=True).seconds < cold + 1.5 * COMPILE_S[True]
+    assert estimate(asked, [here], [], cold=True).seconds == pytest.approx(cold + 2 * COMPILE_PRODUCT_S)
+    assert estimate(asked, [here], [ran], cold=True).seconds < cold + 1.5 * COMPILE_PRODUCT_S
     assert estimate(experiment(), [here], [], cold=True).seconds == estimate(experiment(), [here], cold=True).seconds
 
 
 def test_a_worker_that_is_there_has_compiled_what_a_first_visit_computes():
     here = device()
-    for name, compiling_s in (("matmul", 0.0), ("linear", COMPILE_S[True])):
+    for name, compiling_s in (("matmul", 0.0), ("linear", COMPILE_PRODUCT_S)):
         asked = replace(experiment(implementations=("numba-cpu",)), operation=name)
         asked = replace(asked, shapes=(operation_named(name).shape_of_size(100),))
         known = estimate(asked, [here]).seconds
