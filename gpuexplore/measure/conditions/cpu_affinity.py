@@ -20,8 +20,8 @@ TASKS = Path("/proc/self/task")
 def isolate_core(tasks: Path = TASKS) -> Iterator[None]:
     """Inside, this thread keeps the first core it may use to itself, the process's others share the rest.
 
-    Threads started inside would stay on the first core: whatever starts threads belongs outside. Does
-    nothing on one core, and where the system does not let threads be placed.
+    Threads started inside share the first core until it ends: whatever starts threads belongs outside. Does nothing on
+    one core, and where the system does not let threads be placed.
     """
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if len(cpus) < 2 or not tasks.exists():
@@ -33,7 +33,8 @@ def isolate_core(tasks: Path = TASKS) -> Iterator[None]:
     try:
         yield
     finally:
-        _set_masks(before)
+        inherited = {thread: before[own] for thread in _thread_ids(tasks) if thread not in before}
+        _set_masks(before | {thread: mask for thread, mask in inherited.items() if _mask(thread) == {cpus[0]}})
 
 
 def _thread_ids(tasks: Path) -> list[int]:

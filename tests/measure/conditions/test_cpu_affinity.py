@@ -83,6 +83,19 @@ def test_everybody_may_use_afterwards_what_it_could_before(enter):
     assert system.masks == before
 
 
+def test_a_thread_that_was_started_inside_may_use_afterwards_what_its_caller_may(enter, tmp_path):
+    """OpenMP starts its threads at a first call: one that stayed on its caller's core made torch 30 times as slow."""
+    system, started, placed = System(), 106, 107
+
+    with enter(system):
+        for thread, mask in ((started, {2}), (placed, {5})):
+            (tmp_path / str(thread)).mkdir()
+            system.masks[thread] = mask
+
+    assert system.masks[started] == ANYWHERE
+    assert system.masks[placed] == {5}
+
+
 def test_places_are_given_back_after_an_exception(enter):
     system, before = System(), System().masks
 
