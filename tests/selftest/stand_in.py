@@ -151,7 +151,8 @@ def build_of(operation, implementation):
             if fault() == "wrong-kernel" and (operation.name, implementation.backend) == ("softmax", "numba_cuda"):
                 expected = expected * 2
             numpy_backend.load(out, dtype.round(expected))
-            CLOCK.spend(max(byte_count / BYTES_PER_S, (perf_counter_ns() - began_ns) * 1e-9))
+            host_s = 0 if operation.name == "copy" else (perf_counter_ns() - began_ns) * 1e-9  # of what computes
+            CLOCK.spend(max(byte_count / BYTES_PER_S, host_s))
 
         return run
 

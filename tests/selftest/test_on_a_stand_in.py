@@ -107,7 +107,7 @@ def test_fault_fails_its_check_with_a_sentence_and_the_others_go_on(selftest, fa
     assert found.pop(guilty) == "fail"
     assert sentence in said(report, guilty)
     assert sentence in done.stdout
-    assert set(found.values()) == {"pass"}
+    assert set(found.values()) == {"pass"}, done.stdout
     assert done.returncode == EXIT_FAILED
 
 
