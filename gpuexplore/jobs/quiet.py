@@ -21,9 +21,10 @@ from gpuexplore.jobs.locks import HostLock, lock_directory
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
 IDLE_SHARE = 0.3  # of a core
 PROCESSES = Path("/proc")
-PATIENCE_S = 0.02  # so long any round waits for servers,
+PATIENCE_S = 2e-3  # so long any round waits for servers,
 LONGEST_S = 0.25  # and so long at most, while the rounds of a group have waited no longer in all
-ALLOWANCE_S = 0.5  # than this and what they took themselves
+ALLOWANCE_S = 0.4  # than this
+SHARE = 0.1  # and this of what they took themselves
 HOLD_S = 0.1  # so long a page waits for a round to end
 PAGE_LOOK_S = 2e-3
 _UNTIL = Struct("<d")
@@ -67,7 +68,7 @@ class Rounds:
             yield lambda: sum(after_s - before_s.get(server, after_s) for server, after_s in self._cpu_s().items())
         finally:
             self._say(0.0)
-            self._left_s += (time.monotonic() - began_s) - (began_s - asked_s)
+            self._left_s += SHARE * (time.monotonic() - began_s) - (began_s - asked_s)
 
     def wait_for_end(self, limit_s: float = HOLD_S) -> None:
         """Return when no round is on, or `limit_s` has passed."""

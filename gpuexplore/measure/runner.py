@@ -67,8 +67,8 @@ class _Open:
         return need(tuple(self.samplings().values()))
 
     def budget_s(self) -> float:
-        """Return the seconds it may take, with what first calls cost."""
-        return sum(case.options.budget_s + sampling.first_call_s for case, sampling in self.samplings().items())
+        """Return the seconds it may take, with what first calls took."""
+        return sum(case.options.budget_s + prepared.first_calls_s for case, prepared in self.ready.items())
 
     def finishing_s(self) -> float:
         """Return about how many seconds its last checks take."""

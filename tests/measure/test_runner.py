@@ -441,6 +441,16 @@ def test_what_the_warm_up_spent_on_compiling_is_told_once_with_the_first_case(mo
     assert result_of("fine").measurement.first_call_s == pytest.approx(CALL_NS * 1e-9)
 
 
+def test_what_the_warm_up_spent_on_compiling_is_no_budget_of_a_run():
+    (case,) = cases("fine")
+    first_call_cost.note(case, 3.0, 1.0)
+    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None)
+    opened = runner._first_pass([case], CPU, report=lambda event: None, cancelled=lambda: False, time=steady)
+
+    assert case.options.budget_s < opened.budget_s() < case.options.budget_s + 0.1
+    assert opened.samplings()[case].first_call_s > 2.0
+
+
 def test_catalogue_leaves_the_real_operations_alone():
     names = {implementation.name for implementation in OPERATIONS["vector_add"].implementations}
 

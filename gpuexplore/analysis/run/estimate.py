@@ -32,6 +32,7 @@ CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
 REFERENCE_FLOP_PER_S = 2e10  # and FLOPs of a reference
 CALLS = 12  # of a case at least: first, warm-up, a round, checks
 BESIDE_S = 0.05  # of a case beside its budget: the last checks, and looks at the cores
+BESIDE_PAGES_S = 0.15  # the same where a web server and a browser use these cores, and rounds wait for pages
 SLOW_CALLS = 4  # of one whose call takes long
 PROBE_S = 0.3  # until a case is known to take too long
 SPREAD = 1.5  # that estimates are off by, mostly
@@ -107,14 +108,15 @@ def estimate(
     Args:
         devices: of this machine; of one that is not named nothing is known.
         measured: earlier results of these devices; kernels without one have to be compiled. None: they are not known.
-        cold: whether workers have to be started; those that are there have compiled what a first visit computes.
+        cold: whether workers have to be started, as for a command; those that are there have compiled what a first
+            visit computes, and measure beside the app's pages.
     """
     operation, cases = operation_named(experiment.operation), experiment.cases()
     reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
     runnable = [case for case in cases if reasons[case.dtype] is None]
     repeat, known = experiment.options.repeat, {device.id: device for device in devices}
     earlier = tuple(measured or ())
-    spent = _seconds_by_case(runnable, known, earlier)
+    spent = _seconds_by_case(runnable, known, earlier, BESIDE_S if cold else BESIDE_PAGES_S)
     compiled = {_kernel(result.case) for result in earlier} | (set() if cold else _first_kernels(known.values()))
     compiling_s = 0.0 if measured is None else _compiling_s(runnable, known, compiled)
     starts_s = _starts_s(experiment, runnable, known, cold=cold) + compiling_s
@@ -133,7 +135,7 @@ def estimate(
 
 
 def _seconds_by_case(
-    cases: Sequence[Case], known: Mapping[str, Device], measured: Sequence[Result]
+    cases: Sequence[Case], known: Mapping[str, Device], measured: Sequence[Result], beside_s: float
 ) -> dict[Case, tuple[float, float]]:
     """Return for each case what it takes at least, and its share of the budget."""
     times = {
@@ -147,12 +149,12 @@ def _seconds_by_case(
     return {
         case: (0.0, case.options.budget_s)
         if case.device in simulated
-        else _seconds_of(case, times[case.device].call_s(case))
+        else _seconds_of(case, times[case.device].call_s(case), beside_s)
         for case in cases
     }
 
 
-def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
+def _seconds_of(case: Case, call_s: float, beside_s: float) -> tuple[float, float]:
     operation = operation_named(case.operation)
     sampled_s = min(case.options.budget_s, DEFAULT_BUDGET_S)
     sampled_s += USED_OF_MORE * (case.options.budget_s - sampled_s)
@@ -163,7 +165,7 @@ def _seconds_of(case: Case, call_s: float) -> tuple[float, float]:
         return PREPARATION_S + PROBE_S, 0.0  # it is skipped
     if call_s >= WAKING_CALL_S:
         return prepare_s + SLOW_CALLS * call_s * phases, case.options.budget_s
-    return prepare_s + CALLS * call_s * phases, sampled_s * phases + BESIDE_S
+    return prepare_s + CALLS * call_s * phases, sampled_s * phases + beside_s
 
 
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:

@@ -21,6 +21,7 @@ from gpuexplore.serialization import decode, encode
 CEILING_VERSION = 3  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # on a machine that is never quiet, and on later occasions
 OCCASION = timedelta(minutes=10)  # neighbours that shared the memory then may be gone
+SOON = timedelta(minutes=1)  # and what used the CPU, an app that starts for one; a run does not wait for it twice
 TRIAD = "STREAM triad with streaming stores"
 ORDINARY_TRIAD = "STREAM triad with ordinary stores (their reads not counted)"
 UNITS: tuple[Unit, ...] = ("matrix", "vector")
@@ -52,7 +53,8 @@ def _path(cpu: Device, threads: int) -> Path:
 def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = False, later: bool = False) -> Device:
     """Return the CPU with measured peaks, measuring for about 3 s when none are saved.
 
-    What was measured while others used the CPU is measured again, up to five times, and the best is kept.
+    What was measured while others used the CPU is measured again, not within a minute and up to five times, and the
+    best is kept.
     Other devices come back as they are. Call it in a measuring process: it loads a compiler.
 
     Args:
@@ -78,7 +80,8 @@ def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = 
 def _is_due(saved: Ceiling, later: bool) -> bool:
     if saved.attempts >= ATTEMPTS:
         return False
-    return saved.contended or (later and datetime.now(UTC) - _measured_at(saved) >= OCCASION)
+    age = datetime.now(UTC) - _measured_at(saved)
+    return (saved.contended and age >= SOON) or (later and age >= OCCASION)
 
 
 def _measured_at(saved: Ceiling) -> datetime:

@@ -39,10 +39,15 @@ ESTIMATES = 2  # before a case is skipped, for a busy moment makes a call look t
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A checked and warmed-up case, with its accuracy."""
+    """A checked and warmed-up case, with its accuracy.
+
+    Attributes:
+        first_calls_s: seconds of first calls that were made for it; not of those of a worker that warmed up before.
+    """
 
     sampling: Sampling
     accuracy: Accuracy
+    first_calls_s: float = 0.0
 
 
 def prepare(case: Case, group: Group) -> Prepared:
@@ -51,23 +56,24 @@ def prepare(case: Case, group: Group) -> Prepared:
     Raises:
         Unsupported, TooLarge, TooSlow, IncorrectOutput: the case is not to be timed, and why.
     """
-    first_call_cost_s = _check_limits(case, group)
+    probed_s = _check_limits(case, group)
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
     candidate.poison()
     group.time.wait_for_idle_threads()
     once_s = candidate.first_call_s(group.time.clock)
-    first_call_s = first_call_cost.take_s(case) + first_call_cost_s + once_s
+    first_calls_s = probed_s + once_s
+    first_call_s = first_call_cost.take_s(case) + first_calls_s
     accuracy = checked(candidate, group, group.checked_reference)
     if group.timed_reference is not group.checked_reference:
         candidate = group.build(case, case.shape, group.timed_reference.inputs)
     if once_s >= WAKING_CALL_S and (slow := _slow(candidate, group, first_call_s)):
-        return Prepared(slow, accuracy)
+        return Prepared(slow, accuracy, first_calls_s)
     at_least_s = WARM_UP_S if group.device.kind == "cpu" else WARM_UP_IDLE_GPU_S
     with group.time.undisturbed(at_least_s), group.time.isolate_core():
         call_s, fastest_s = warm_up(candidate, group.time.clock, at_least_s)
     check_duration(case, fastest_s)  # the fastest: a busy moment must not skip a case
     candidate.poison()  # so that the check after sampling sees what the timed calls wrote
-    return Prepared(Sampling(candidate, call_s, first_call_s), accuracy)
+    return Prepared(Sampling(candidate, call_s, first_call_s), accuracy, first_calls_s)
 
 
 def _slow(candidate: Candidate, group: Group, first_call_s: float) -> Sampling | None:
