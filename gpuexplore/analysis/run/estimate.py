@@ -165,7 +165,7 @@ def _seconds_of(case: Case, call_s: float, beside_s: float) -> tuple[float, floa
         return PREPARATION_S + PROBE_S, 0.0  # it is skipped
     if call_s >= WAKING_CALL_S:
         return prepare_s + SLOW_CALLS * call_s * phases, case.options.budget_s
-    return prepare_s + CALLS * call_s * phases, sampled_s * phases + beside_s
+    return prepare_s + CALLS * call_s * phases + beside_s, sampled_s * phases + beside_s
 
 
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:
