@@ -22,7 +22,8 @@ RUN pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" "$(grep '^torc
     && pip install --no-cache-dir --requirement requirements.txt --requirement requirements-postgresql.txt \
         --requirement requirements-sass.txt
 COPY . .
-RUN pip install --no-cache-dir --no-deps --editable .
+# compiled here, for its user may not write there: a worker would compile 400 modules whenever it starts
+RUN pip install --no-cache-dir --no-deps --editable . && python3 -m compileall -q gpuexplore pages
 USER gpuexplore
 VOLUME /data
 

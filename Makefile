@@ -101,6 +101,7 @@ $(VENV)/.requirements: requirements.txt requirements-sass.txt | $(VENV)/.python
 
 $(VENV)/.package: pyproject.toml $(VENV)/.requirements
 	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q gpuexplore pages
 	@touch $@
 
 # The CUDA toolkit that torch's build for CUDA brings, in an environment that has all else from this one.

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, tuple[Sequence[str], float | None]] = {
     "gpuexplore run, torch": ((*RUN, "torch"), 2.5),
 }
 SEED = 3
+UNSET = ("OPENBLAS_CORETYPE", "PYTHONDONTWRITEBYTECODE")  # another BLAS; modules compiled at each start
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
     turns = parser.parse_args().turns
     order, found = random.Random(SEED), {name: list[float]() for name in COMMANDS}
     with tempfile.TemporaryDirectory() as home:
-        environment = {key: value for key, value in os.environ.items() if key != "OPENBLAS_CORETYPE"}
+        environment = {key: value for key, value in os.environ.items() if key not in UNSET}
         environment["GPUEXPLORE_HOME"] = home
         for turn in range(turns + 1):
             for name in order.sample(list(COMMANDS), len(COMMANDS)):

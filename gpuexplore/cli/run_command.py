@@ -1,31 +1,30 @@
-"""`gpuexplore run`: measure in a worker process per device, print, write and save."""
+"""`gpuexplore run`: measure in a worker process per device, print, write and save.
+
+Workers start before anything is loaded that only concludes: they take half a second to load what they measure with.
+"""
 
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
-from gpuexplore.analysis.model import AnalyzedResult, Context, RunAnalysis
-from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.run.comparison import comparison_for
-from gpuexplore.analysis.run.estimate import TOLD_FROM_S, check_limits, estimate
-from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.analysis.utilization.best_results import best_of
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, check_writable, exit_code, print_columns, print_json, print_summary
 from gpuexplore.cli.streams import say
-from gpuexplore.cli.turns import say_who_is_waited_for
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput, not_installed
+from gpuexplore.hardware import PeakKind
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import resolve
-from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
+
+if TYPE_CHECKING:
+    from gpuexplore.analysis.model import RunAnalysis
+
+    Export = Callable[[str, Experiment, RunAnalysis], bytes]
 
 OWNER = "command line"
 FILE_TYPES = (".json", ".csv", ".parquet")  # those of charts.export, which takes pandas to import
@@ -49,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
     add_experiment_arguments(parser)
     parser.add_argument("--baseline", default="", metavar="NAME", help="implementation or dtype to compare with")
-    kinds = ", ".join(PEAK_SOURCES)
+    kinds = ", ".join(get_args(PeakKind))
     parser.add_argument(
         "--peak", default="", metavar="KIND", help=f"MFU relative to one of {kinds} (default: the device's)"
     )
@@ -63,34 +62,43 @@ def execute(arguments: argparse.Namespace) -> int:
     export = _exporter(arguments.out) if arguments.out else None
     devices = discover()
     experiment = resolve(request_from(arguments, arguments.operation, devices), [device.id for device in devices])
-    check_limits(experiment, devices)
-    comparison = comparison_for(experiment, arguments.baseline, arguments.peak)
-    used = [device for device in devices if device.id in experiment.devices]
-    engine = LocalEngine(used)
-    earlier: tuple[Result, ...] | None = None
+    engine = LocalEngine([device for device in devices if device.id in experiment.devices])
     try:
-        for device in used:
+        for device in devices:
             engine.start(device)
-        earlier = None if arguments.no_save else _earlier(used)
-        _say_what_takes_long(experiment, devices, earlier)
+        return _carry_out(experiment, engine, arguments=arguments, devices=devices, export=export)
+    finally:
+        engine.close()
+
+
+def _carry_out(
+    experiment: Experiment,
+    engine: LocalEngine,
+    *,
+    arguments: argparse.Namespace,
+    devices: Sequence[Device],
+    export: "Export | None",
+) -> int:
+    from gpuexplore.cli import run_report
+
+    used = [device for device in devices if device.id in experiment.devices]
+    comparison = run_report.checked(experiment, devices, arguments.baseline, arguments.peak)
+    earlier = None if arguments.no_save else _earlier(used)
+    run_report.say_what_takes_long(experiment, devices, earlier)
+    try:
         results = measure(experiment, used, engine)
     except Interrupted as interrupted:
         results = interrupted.results
-    finally:
-        engine.close()
-    analysis = analyze(results, comparison, Context(earlier=best_of(earlier or ())))
+    analysis = run_report.concluded(results, comparison, earlier)
     try:
         if export:
             arguments.out.write_bytes(export(arguments.out.suffix, experiment, analysis))
-        if arguments.json:
-            print_json(run_report(experiment, analysis))
-        else:
-            _print_table(analysis)
+        run_report.show(experiment, analysis, as_json=arguments.json)
         sys.stdout.flush()  # before the run is kept: should the database fail now, the results are printed,
     finally:  # and should nobody read what is printed, they are kept
         if not arguments.no_save:
             save(experiment, results)
-    return exit_code(results)
+    return run_report.exit_code(results)
 
 
 def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngine) -> tuple[Result, ...]:
@@ -99,6 +107,9 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
     Raises:
         Interrupted: by Ctrl-C, when something was measured already.
     """
+    from gpuexplore.cli.output import ProgressLine
+    from gpuexplore.cli.turns import say_who_is_waited_for
+
     results: dict[Case, Result] = {}
     progress = ProgressLine(len(experiment.cases()))
 
@@ -121,25 +132,18 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
     return tuple(results[case] for case in experiment.cases())
 
 
-def _say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earlier: Sequence[Result] | None) -> None:
-    expected = estimate(experiment, devices, earlier, cold=True)
-    if expected.seconds < TOLD_FROM_S:
-        return
-    slow = expected.slow[0] if expected.slow else None
-    way = f" (--dtype without {slow.dtype}, or --impl without {slow.implementation}, leaves it out)" if slow else ""
-    say(f"gpuexplore: {expected.cases} cases take {expected.sentence}{way}")
-
-
 def _result_of(case: Case, results: Mapping[Case, Result]) -> Result:
     """Return what is known of a case: after an interrupt, its first pass is all there will be."""
     found = results.get(case)
     return replace(found, provisional=False) if found else Result(case, Status.CANCELLED, INTERRUPTED)
 
 
-def _exporter(path: Path) -> Callable[[str, Experiment, RunAnalysis], bytes]:
+def _exporter(path: Path) -> "Export":
     """Return what writes the file: better missing before measuring than after."""
-    check_writable(path, FILE_TYPES)
     from gpuexplore.charts.export import export
+    from gpuexplore.cli.output import check_writable
+
+    check_writable(path, FILE_TYPES)
 
     return export
 
@@ -161,27 +165,3 @@ def save(experiment: Experiment, results: Sequence[Result]) -> None:
     with open_store() as store:
         run_id = store.record(experiment, OWNER, results=results)
     say(f"Saved: in the app, add ?run={run_id} to the address")
-
-
-def _print_table(analysis: RunAnalysis) -> None:
-    heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "bound", "status")
-    print_columns([heading, *(table_row(analyzed) for analyzed in analysis.results)])
-    print_summary(analysis)
-
-
-def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
-    """Return a line of the table of results, in the order of its heading."""
-    case, result = analyzed.case, analyzed.result
-    flags = " ".join(analyzed.marks)
-    return (
-        shape_label(case.shape),
-        case.dtype,
-        case.implementation,
-        case.device,
-        format_seconds(analyzed.median_s),
-        format_ratio(analyzed.speedup.ratio) if analyzed.speedup else UNKNOWN,
-        format_work_rate(analyzed.flop_per_s, analyzed.bytes_per_s),
-        format_percent(analyzed.mfu),
-        analyzed.bound or UNKNOWN,
-        f"{result.status}  {flags}" if result.measurement else f"{result.status}: {result.reason}",
-    )

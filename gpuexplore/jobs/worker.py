@@ -9,6 +9,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -44,9 +45,18 @@ def main() -> None:
     """Carry out one task after the other, until standard input ends."""
     tasks, done = _take_pipes()
     _prepare_process()
+    _preload(*sys.argv[1:])
     for line in tasks:
         perform(Path(line.rstrip("\n")))
         print(file=done, flush=True)
+
+
+def _preload(runner: str, kind: str) -> None:
+    """Load what a task will need, while whoever started this process still writes the task."""
+    with suppress(ImportError):  # the task tells what is missing
+        resolve_name(runner)
+    if kind == "cpu":
+        SPEEDS.prepare()
 
 
 def perform(directory: Path) -> None:

@@ -1,4 +1,7 @@
-"""Brings a database to the newest schema before anybody uses it."""
+"""Brings a database to the newest schema before anybody uses it.
+
+Alembic takes a tenth of a second to load, so it is only where there is something to upgrade.
+"""
 
 import logging
 import sqlite3
@@ -6,17 +9,19 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select, text
 
 from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.unavailable import because
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 LOG = logging.getLogger(__name__)
+VERSIONS = Path(__file__).parent / "migrations" / "versions"
+KEPT_BY_ALEMBIC = Table("alembic_version", MetaData(), Column("version_num", String))
 SWITCH_S, POLL_S = 5.0, 0.02
 ADVISORY_LOCK = 0x6770_7565  # "gpue": any number that nobody else locks in this database
 NO_WAL = (
@@ -44,35 +49,40 @@ def upgrade(engine: Engine) -> None:
         if found is not None:
             _check_known(found)
             _copy(engine, found)
+        from alembic import command
+
         command.upgrade(migration_config(connection), "head")
 
 
-def migration_config(connection: Connection) -> Config:
+def migration_config(connection: Connection) -> "Config":
     """Return Alembic's settings for the migrations of this package, run on `connection`."""
-    config = _config()
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "gpuexplore.store:migrations")
     config.attributes["connection"] = connection
     return config
 
 
 def revision_of(connection: Connection) -> str | None:
-    """Return the schema that the database has; None when it is empty."""
-    return MigrationContext.configure(connection).get_current_revision()
+    """Return the schema that the database has, as Alembic notes it; None when it is empty."""
+    if not inspect(connection).has_table(KEPT_BY_ALEMBIC.name):
+        return None
+    return connection.scalar(select(KEPT_BY_ALEMBIC.c.version_num))
 
 
-def newest_revision() -> str | None:
+def revisions() -> list[str]:
+    """Return the schemas that this version of gpuexplore knows, the newest last: files begin with their names."""
+    return sorted(path.name.partition("_")[0] for path in VERSIONS.glob("[0-9]*_*.py"))
+
+
+def newest_revision() -> str:
     """Return the schema that this version of gpuexplore needs."""
-    return ScriptDirectory.from_config(_config()).get_current_head()
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", "gpuexplore.store:migrations")
-    return config
+    return revisions()[-1]
 
 
 def _check_known(revision: str) -> None:
-    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
-    if revision not in known:
+    if revision not in revisions():
         raise because(
             f"a newer version of gpuexplore made it (schema {revision}, and this version knows {newest_revision()}): "
             "install that version again, or restore a copy made before its upgrade"

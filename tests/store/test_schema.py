@@ -9,6 +9,7 @@ import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from gpuexplore.errors import StoreUnavailable
@@ -18,7 +19,7 @@ from gpuexplore.store import Store, open_store
 from gpuexplore.store.database import connect
 from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.tables import METADATA
-from gpuexplore.store.upgrade import _write_ahead_log, migration_config, newest_revision, upgrade
+from gpuexplore.store.upgrade import _write_ahead_log, migration_config, newest_revision, revisions, upgrade
 from tests.analysis.made import ok
 
 MEASURED = ok(1e-3, size=8)
@@ -36,6 +37,16 @@ def test_migrations_make_exactly_the_tables(store):
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
 
         assert compare_metadata(context, METADATA) == []
+
+
+def test_schemas_are_those_of_alembic_which_is_loaded_only_for_an_upgrade(home):
+    script = ScriptDirectory.from_config(migration_config(None))
+
+    assert revisions() == sorted(each.revision for each in script.walk_revisions())
+    assert newest_revision() == script.get_current_head()
+    opened = "import sys, gpuexplore.store as s; s.open_store().close(); print('alembic' in sys.modules)"
+    said = [subprocess.check_output([sys.executable, "-c", opened], text=True) for _ in range(2)]
+    assert [each.strip() for each in said] == ["True", "False"]
 
 
 def test_migrations_can_be_undone(home):

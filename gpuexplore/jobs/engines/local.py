@@ -51,8 +51,10 @@ class LocalEngine:
 
     def __init__(self, devices: Sequence[Device], *, runner: str = RUNNER, limits: Limits | None = None) -> None:
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="worker-starter")
-        self._processes = {device.id: DeviceProcess(device, self._starter) for device in devices}
         self._runner = runner
+        self._processes = {
+            device.id: DeviceProcess(device, self._runner_of(device), self._starter) for device in devices
+        }
         self._limits = limits or Limits()
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -213,7 +215,10 @@ class LocalEngine:
             to_try = [cases for cases in to_try if cases]
 
     def _task(self, device: Device, cases: Sequence[Case] = ()) -> Task:
-        return Task(RUNNER_OF_KIND.get(device.kind, self._runner), device, tuple(cases))
+        return Task(self._runner_of(device), device, tuple(cases))
+
+    def _runner_of(self, device: Device) -> str:
+        return RUNNER_OF_KIND.get(device.kind, self._runner)
 
     def _try(self, process: DeviceProcess, task: Task, attempt: Attempt, cancelled: IsCancelled) -> Failure | None:
         """Let the worker work once; afterwards it is warm, or gone when it cannot be trusted any more."""

@@ -35,15 +35,19 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 class Worker:
     """A running worker process, the leader of a process group.
 
+    Args:
+        device: what it measures on.
+        runner: module that it loads at once, before the first task.
+
     Attributes:
         name: that no other one has.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, runner: str) -> None:
         self.name = secrets.token_hex(4)
         self._mark = secrets.token_hex(16)
         self._process = subprocess.Popen(
-            COMMAND,
+            (*COMMAND, runner, device.kind),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -94,12 +98,14 @@ class DeviceProcess:
     """The worker of one device; a task starts it when there is none.
 
     Args:
+        runner: module that its worker measures with.
         starter: a thread that lives as long as the worker shall: on Linux the signal that ends a
             child with its parent is sent when the thread that started the child ends.
     """
 
-    def __init__(self, device: Device, starter: ThreadPoolExecutor) -> None:
+    def __init__(self, device: Device, runner: str, starter: ThreadPoolExecutor) -> None:
         self.device = device
+        self._runner = runner
         self._starter = starter
         self._worker: Worker | None = None
 
@@ -113,7 +119,7 @@ class DeviceProcess:
         if self._worker is not None and self._worker.exit_code() is not None:
             self.discard()
         if self._worker is None:
-            self._worker = self._starter.submit(Worker, self.device).result()
+            self._worker = self._starter.submit(Worker, self.device, self._runner).result()
         return self._worker
 
     def discard(self) -> None:

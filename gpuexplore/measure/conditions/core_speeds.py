@@ -55,7 +55,9 @@ class CoreSpeeds:
         self._last: tuple[float, int, Look | None] = (-FRESH_S, 0, None)
 
     def prepare(self) -> None:
-        """See each core once, which starts what it is seen by."""
+        """See each core once, unless it was, which starts what it is seen by."""
+        if self._seen:
+            return
         for threads in (1, len(_cores())):
             self.look(threads, lambda: None)
 

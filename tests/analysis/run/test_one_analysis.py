@@ -24,7 +24,7 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.api import Outcome
 from gpuexplore.charts.export import export
 from gpuexplore.charts.points import TOOLTIPS
-from gpuexplore.cli.run_command import table_row
+from gpuexplore.cli.run_report import table_row
 from gpuexplore.model import Bandwidth, Experiment, Flag, Peak, Shape, Status
 from gpuexplore.ui.run.table import shown_row
 from gpuexplore.units import UNKNOWN, format_percent, format_ratio

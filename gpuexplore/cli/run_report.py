@@ -1,0 +1,74 @@
+"""What `gpuexplore run` concludes and prints; loaded while the workers start."""
+
+from collections.abc import Sequence
+
+from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, RunAnalysis
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.comparison import comparison_for
+from gpuexplore.analysis.run.estimate import TOLD_FROM_S, check_limits, estimate
+from gpuexplore.analysis.run.json_report import run_report
+from gpuexplore.analysis.utilization.best_results import best_of
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.cli.output import exit_code, print_columns, print_json, print_summary
+from gpuexplore.cli.streams import say
+from gpuexplore.model import Device, Experiment, Result
+from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
+
+__all__ = ["checked", "concluded", "exit_code", "say_what_takes_long", "show", "table_row"]
+
+
+def checked(experiment: Experiment, devices: Sequence[Device], baseline: str, peak: str) -> Comparison:
+    """Return what results are compared with.
+
+    Raises:
+        InvalidInput: the experiment takes too much of `devices`, or it has no such baseline or peak.
+    """
+    check_limits(experiment, devices)
+    return comparison_for(experiment, baseline, peak)
+
+
+def say_what_takes_long(experiment: Experiment, devices: Sequence[Device], earlier: Sequence[Result] | None) -> None:
+    """Say how long a run will take, and how to leave out what is slow, where that is long."""
+    expected = estimate(experiment, devices, earlier, cold=True)
+    if expected.seconds < TOLD_FROM_S:
+        return
+    slow = expected.slow[0] if expected.slow else None
+    way = f" (--dtype without {slow.dtype}, or --impl without {slow.implementation}, leaves it out)" if slow else ""
+    say(f"gpuexplore: {expected.cases} cases take {expected.sentence}{way}")
+
+
+def concluded(results: Sequence[Result], comparison: Comparison, earlier: Sequence[Result] | None) -> RunAnalysis:
+    """Return what follows from results, and from what was measured on the device before."""
+    return analyze(results, comparison, Context(earlier=best_of(earlier or ())))
+
+
+def show(experiment: Experiment, analysis: RunAnalysis, *, as_json: bool) -> None:
+    """Print a table and what it means, or one JSON object."""
+    if as_json:
+        print_json(run_report(experiment, analysis))
+    else:
+        _print_table(analysis)
+
+
+def _print_table(analysis: RunAnalysis) -> None:
+    heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "bound", "status")
+    print_columns([heading, *(table_row(analyzed) for analyzed in analysis.results)])
+    print_summary(analysis)
+
+
+def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
+    """Return a line of the table of results, in the order of its heading."""
+    case, result = analyzed.case, analyzed.result
+    flags = " ".join(analyzed.marks)
+    return (
+        shape_label(case.shape),
+        case.dtype,
+        case.implementation,
+        case.device,
+        format_seconds(analyzed.median_s),
+        format_ratio(analyzed.speedup.ratio) if analyzed.speedup else UNKNOWN,
+        format_work_rate(analyzed.flop_per_s, analyzed.bytes_per_s),
+        format_percent(analyzed.mfu),
+        analyzed.bound or UNKNOWN,
+        f"{result.status}  {flags}" if result.measurement else f"{result.status}: {result.reason}",
+    )
