@@ -87,7 +87,7 @@ def read_cpu_times(root: Path = ROOT) -> CpuTimes | None:
     everywhere = _account([lines["cpu"]], len(lines) - 1 or 1)
     usable = [line for number in affinity() if (line := lines.get(f"cpu{number}"))]
     accounts = (everywhere, _account(usable, len(usable))) if 0 < len(usable) < len(lines) - 1 else (everywhere,)
-    return CpuTimes(monotonic(), accounts, own_s, _waits(root), preempted, _children_s(root, "self"))
+    return CpuTimes(monotonic(), accounts, own_s, thread_waits(root), preempted, _children_s(root, "self"))
 
 
 def _cpu_lines(root: Path) -> dict[str, list[float]]:
@@ -130,8 +130,11 @@ def _used_s(root: Path, process: str) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # utime, stime, cutime, cstime: proc_pid_stat(5)
 
 
-def _waits(root: Path) -> dict[int, float]:
-    """Return how long each thread of this process has waited for a core: the second number of its schedstat, ns."""
+def thread_waits(root: Path = ROOT) -> dict[int, float]:
+    """Return how long each thread of this process has waited for a core: the second number of its schedstat, ns.
+
+    Empty where the kernel does not count it.
+    """
     found = {}
     for path in (root / "proc/self/task").glob("[0-9]*/schedstat"):
         fields = (read_line(path) or "").split()

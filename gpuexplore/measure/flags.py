@@ -36,6 +36,7 @@ class Measured:
         grown_bytes: by which the process grew during the samples.
         looks: at the slowest core, one for each round of samples; none where nothing is known.
         is_restless: whether threads of this process kept a core busy when nothing was asked of them.
+        waited_share: of the rounds, in which it waited for a core that others had; None is unknown.
     """
 
     case: Case
@@ -46,6 +47,7 @@ class Measured:
     grown_bytes: int = 0
     looks: tuple[Look, ...] = ()
     is_restless: bool = False
+    waited_share: float | None = None
 
 
 def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
@@ -56,7 +58,7 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
     found = (
         _cache(case, device),
         _noisy(measurement),
-        _restless(measured) or contention(environment, measured.losses),
+        _restless(measured) or contention(environment, measured.losses, measured.waited_share),
         _throttled(environment),
         _drifted(environment, measured.looks),
         _emulated(dtype, device) if flop_count else None,

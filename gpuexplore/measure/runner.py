@@ -264,6 +264,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
             is_restless=watch.is_restless,
             looks=tuple(sampling.looks),
             grown_bytes=sampling.grown_bytes,
+            waited_share=sampling.waited_share,
         )
         if measurement.median_s < SHORT_CALL_S:
             keep = partial(_keep, measured, prepared, group)

@@ -37,15 +37,17 @@ def doubts_of(flags: Sequence[Flag]) -> tuple[Doubt, ...]:
 def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt, ...]:
     """Return what flags add to the uncertainty of a ratio of two results that were sampled in turns.
 
-    What hit both hardly shows in it. Noise shows in the ratios round by round, which its interval is made of already.
+    What hit both alike hardly shows in it, what hit one alone does. Noise shows in the ratios round by round, which its
+    interval is made of already.
     """
     this, other = ({doubt.name: doubt.deviation for doubt in doubts_of(flags)} for flags in (these, others))
     found = []
     for name in dict.fromkeys((*this, *other)):
-        pair = (this.get(name, 0.0), other.get(name, 0.0))
-        is_shared = min(pair) > 0 or name == "noisy"
-        left = LEFT_OF_CONTENTION if name == "contended" else LEFT_IN_A_RATIO
-        found.append(Doubt(name, max(pair) * (left if is_shared else 1.0)))
+        less, more = sorted((this.get(name, 0.0), other.get(name, 0.0)))
+        if name == "contended":
+            found.append(Doubt(name, more - less + LEFT_OF_CONTENTION * less))
+        else:
+            found.append(Doubt(name, more * (LEFT_IN_A_RATIO if less or name == "noisy" else 1.0)))
     return tuple(found)
 
 

@@ -7,14 +7,18 @@ from gpuexplore.model import Environment, Flag
 from gpuexplore.units import format_percent
 
 CONTENDED_ABOVE = 0.05  # of the CPU time; benchmarks/README.md has what it finds, and on how much a quiet machine does
+WAITED_AT_MOST = 0.9  # what waits for longer is off by any factor
+SHARED_CACHES = 0.2  # of what others take of the CPU: they use its caches, memory and clocks all the same
 WAITED_ABOVE = 0.05  # of a window, in which threads of ours waited for cores that others had
 
 
-def contention(environment: Environment, losses: Sequence[CpuLoss]) -> Flag | None:
+def contention(environment: Environment, losses: Sequence[CpuLoss], waited_share: float | None = None) -> Flag | None:
     """Return the flag of what others did, or of what cannot be known of them; None where they did nothing.
 
     Args:
         losses: of windows in which it was measured; any of them can tell.
+        waited_share: of its own rounds, in which it waited for a core that others had: that is the size of what they
+            did to it, whatever they took of other cores. None is unknown: then what they took is.
     """
     others = environment.after.foreign_processes
     if others:
@@ -22,7 +26,8 @@ def contention(environment: Environment, losses: Sequence[CpuLoss]) -> Flag | No
     known = [loss for loss in losses if loss.share is not None]
     lost = [found for loss in known if (found := _lost(loss))]
     if lost:
-        return max(lost, key=lambda flag: flag.size or 0.0)
+        worst = max(lost, key=lambda flag: flag.size or 0.0)
+        return worst if waited_share is None else _felt(worst, waited_share)
     reasons = [] if known else [loss.reason or "nobody looked" for loss in losses[:1]] or ["nobody looked"]
     if environment.device.kind != "cpu" and others is None:
         reasons.append(f"the driver does not tell which other processes use {environment.device.id}")
@@ -48,6 +53,15 @@ def _lost(loss: CpuLoss) -> Flag | None:
         waited = f"threads waited {format_percent(loss.waited_share)} of the time for cores that other work had"
         return Flag("contended", f"{waited}{_preemptions(loss)}", min(loss.waited_share, 1.0))
     return None
+
+
+def _felt(flag: Flag, waited_share: float) -> Flag:
+    """Return the flag with the size of what the rounds of a case felt: the cores it waited for, and shared caches."""
+    waited = f"; its own rounds waited {format_percent(waited_share)} of their time for a core"
+    share = min(waited_share, WAITED_AT_MOST)
+    slower = share / (1 - share)
+    size = min(slower + SHARED_CACHES * (flag.size or 0.0), max(flag.size or 0.0, slower))
+    return Flag(flag.name, f"{flag.evidence}{waited}", size)
 
 
 def _preemptions(loss: CpuLoss) -> str:

@@ -7,12 +7,13 @@ if they had a core; CPU time would tell at the next tick only, up to 4 ms later.
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.devices import thread_waits
 from gpuexplore.measure.conditions.core_speeds import Look
 from gpuexplore.measure.conditions.cpu_affinity import isolate_core
 from gpuexplore.model import Case, Result
@@ -68,6 +69,7 @@ class Timekeeper:
             yields what tells the CPU seconds that it used all the same.
         look_at_cores: gets how many threads compute, and how to wait for idle pool threads; tells how fast cores run
             then. None: nobody looks.
+        thread_waits: tells for how many seconds each thread of this process has waited for a core, if anybody knows.
         begin_turn: gets the case that runs next, with about how many seconds its round of samples takes, or with None
             when it is checked and finished: whoever waits for it then knows what hangs.
         keep: gets a result that lacks only the cost of a call on one element, before that is measured: should the
@@ -79,5 +81,6 @@ class Timekeeper:
     isolate_core: Callable[[], AbstractContextManager[None]] = isolate_core
     undisturbed: Callable[[float], AbstractContextManager[Callable[[], float]]] = beside_anybody
     look_at_cores: Callable[[int, Call], Look | None] | None = None
+    thread_waits: Callable[[], Mapping[int, float]] = thread_waits
     begin_turn: Callable[[Case, float | None], None] = ignore_turn
     keep: Callable[[Result], None] = keep_nothing

@@ -47,11 +47,13 @@ class _Take:
     Attributes:
         lasted_s: seconds, those of the calls that wake threads included.
         disturbed_s: CPU seconds that web servers of this host used meanwhile.
+        waited_s: of that thread which waited longest for a core; None is unknown.
     """
 
     samples_s: Sequence[float]
     lasted_s: float
     disturbed_s: float
+    waited_s: float | None
 
     @property
     def is_disturbed(self) -> bool:
@@ -73,6 +75,8 @@ class Sampling:
         checked_call: takes one sample of a slow call and checks its output; None: calls are timed in rounds.
         looks: at the cores, between rounds; none where nothing is known.
         grown_bytes: by which this process grew during its rounds.
+        lasted_s: seconds of the rounds that count, without what lies between them; in which
+        waited_s: threads waited for a core, the longest-waiting one of each round; None is unknown.
     """
 
     candidate: Candidate
@@ -89,6 +93,13 @@ class Sampling:
     checked_call: Callable[[], float] | None = None
     looks: list[Look] = field(default_factory=list)
     grown_bytes: int = 0
+    lasted_s: float = 0.0
+    waited_s: float | None = None
+
+    @property
+    def waited_share(self) -> float | None:
+        """The share of its rounds in which it waited for a core that others had; None is unknown."""
+        return min(1.0, self.waited_s / self.lasted_s) if self.waited_s is not None and self.lasted_s else None
 
     @property
     def round_s(self) -> float:
@@ -129,13 +140,15 @@ class Sampling:
         if taken.is_disturbed:
             taken = min(taken, self._take(time, samples), key=lambda take: take.disturbed_s)
         self.grown_bytes += resident_bytes() - before_bytes
+        if taken.waited_s is not None:
+            self.waited_s, self.lasted_s = (self.waited_s or 0.0) + taken.waited_s, self.lasted_s + taken.lasted_s
         return taken.samples_s
 
     def _take(self, time: Timekeeper, samples: int) -> _Take:
         time.wait_for_idle_threads()
         with time.undisturbed(self.round_s) as disturbed_s, time.isolate_core():
             time.begin_turn(self.candidate.case, self.round_s)
-            start = time.clock()
+            waits_s, start = time.thread_waits(), time.clock()
             wake(self.candidate, self.call_s, time.clock)
             samples_s = [
                 sample
@@ -144,7 +157,8 @@ class Sampling:
                     self.candidate.run, calls=self.calls, flush=self.candidate.flush
                 )
             ]
-            return _Take(samples_s, (time.clock() - start) * 1e-9, disturbed_s())
+            lasted_s = (time.clock() - start) * 1e-9
+            return _Take(samples_s, lasted_s, disturbed_s(), _longest_wait_s(waits_s, time.thread_waits()))
 
     def is_precise(self) -> bool:
         """Whether the interval of the median is narrow."""
@@ -156,6 +170,11 @@ class Sampling:
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget of the case is spent."""
         return self.is_precise() or self.spent_s >= self.candidate.case.options.budget_s
+
+
+def _longest_wait_s(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> float | None:
+    """Return how long the thread that waited longest between two readings did; None where nobody counts it."""
+    return max((after_s[thread] - before_s[thread] for thread in before_s.keys() & after_s.keys()), default=None)
 
 
 def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[float, float]:

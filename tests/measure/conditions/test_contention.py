@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.devices import CpuLoss
-from gpuexplore.measure.conditions.contention import contention, is_contended
+from gpuexplore.measure.conditions.contention import SHARED_CACHES, contention, is_contended
 from gpuexplore.model import Telemetry
 from tests.measure.fakes import CPU, GPU, environment
 
@@ -53,6 +53,18 @@ def test_what_rounding_makes_of_nothing_is_not_other_work():
 @pytest.mark.parametrize(("share", "contended"), [(None, False), (0.0, False), (0.05, False), (0.3, True)])
 def test_a_twentieth_of_the_cpu_is_too_much(share, contended):
     assert is_contended(share) is contended
+
+
+@pytest.mark.parametrize(
+    ("waited_share", "size"),
+    [(None, 0.5), (0.0, SHARED_CACHES * 0.5), (0.2, 0.25 + SHARED_CACHES * 0.5), (0.5, 1.0), (1.0, 9.0)],
+)
+def test_the_size_of_contention_is_what_the_rounds_of_a_case_felt_of_it(waited_share, size):
+    flag = contention(environment(CPU), [CpuLoss(1.0, 0.5)], waited_share)
+
+    assert flag.size == pytest.approx(size)
+    assert flag.evidence.startswith("other work took 50.0 % of the CPU meanwhile")
+    assert ("its own rounds waited" in flag.evidence) == (waited_share is not None)
 
 
 def test_on_many_cores_the_wait_of_a_thread_tells_what_the_share_does_not():

@@ -143,6 +143,27 @@ def test_a_round_that_pages_disturbed_is_taken_once_more_and_the_less_disturbed_
     assert bench.works["one"].calls == calls
 
 
+def test_a_case_has_waited_as_long_as_that_of_its_threads_which_waited_longest_in_rounds_that_count():
+    bench = Bench(steady=[1.0])
+    sampling = bench.sampling("steady")
+    waits = iter([{1: 0.0, 2: 5.0}, {1: 0.25, 2: 5.5, 3: 9.0}, {1: 0.25, 2: 5.5}, {1: 0.5, 2: 5.5}])
+    time = replace(bench.time, thread_waits=lambda: next(waits))
+
+    sampling.take_round(time)
+    assert sampling.waited_share == pytest.approx(0.5)
+    sampling.take_round(time)
+    assert sampling.waited_share == pytest.approx((0.5 + 0.25) / 2)
+
+
+def test_where_nobody_counts_waits_the_share_is_unknown():
+    bench = Bench(steady=[1.0])
+    sampling = bench.sampling("steady")
+
+    sampling.take_round(replace(bench.time, thread_waits=dict))
+
+    assert sampling.waited_share is None
+
+
 def test_a_checked_call_is_a_round_of_its_own():
     bench = Bench(slow=[LONG_S])
     sampling = bench.sampling("slow")
