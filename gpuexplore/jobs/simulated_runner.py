@@ -20,7 +20,7 @@ POLL_S = 0.01
 FLAG = Flag("simulated", "nothing was computed: its time is what its FLOPs take at 1 TFLOP/s")
 
 
-def warm_up(device: Device) -> None:
+def warm_up(device: Device, hurried: Callable[[], bool]) -> None:
     """Do nothing: there is nothing to load."""
 
 

@@ -70,7 +70,7 @@ def perform(directory: Path) -> None:
 def _carry_out(task: Task, directory: Path, journal: IO[str]) -> Ended:
     if task.activity:
         return _perform_activity(task, directory, journal)
-    return _measure(task, directory, journal) if task.cases else _warm_up(task)
+    return _measure(task, directory, journal) if task.cases else _warm_up(task, directory)
 
 
 def _take_pipes() -> tuple[IO[str], IO[str]]:
@@ -107,11 +107,11 @@ def _running() -> set[psutil.Process | threading.Thread]:
     return {*_children(), *threading.enumerate()}
 
 
-def _warm_up(task: Task) -> Ended:
-    """Load the libraries the runner uses; what they start is part of a warm worker."""
+def _warm_up(task: Task, directory: Path) -> Ended:
+    """Load the libraries the runner uses, until told to hurry; what they start is part of a warm worker."""
     try:
         ready = ensure_ceiling(task.device, later=True)
-        resolve_name(task.runner).warm_up(ready)
+        resolve_name(task.runner).warm_up(ready, (directory / CANCEL).exists)
     except Exception as error:
         _log(error, f"Warming up {task.device.id} failed")
         return Ended(describe_error(error))

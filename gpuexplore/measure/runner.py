@@ -285,10 +285,17 @@ def _result(measured: Measured, prepared: Prepared, group: Group) -> Result:
     return with_spread(result)
 
 
-def warm_up(device: Device) -> None:
-    """Run the implementations of a first visit on small cases, so that the first user need not wait."""
+def warm_up(device: Device, hurried: IsCancelled = lambda: False) -> None:
+    """Run the implementations of a first visit on small cases, so that the first user need not wait.
+
+    Args:
+        device: of this process.
+        hurried: asked between two of them; once true, the rest is left.
+    """
     SPEEDS.prepare()
     for case in _smallest_cases(device):
+        if hurried():
+            return
         group = open_group([case], device, TIMEKEEPER)
         candidate = group.build(case, case.shape, group.inputs(case.shape))
         first_call_cost.note(case, candidate.first_call_s(TIMEKEEPER.clock), candidate.first_call_s(TIMEKEEPER.clock))

@@ -1,9 +1,9 @@
-"""What a first visit computes: workers compile and load it before anybody asks."""
+"""What a first visit computes, and what is asked for next: workers compile and load it before anybody asks."""
 
 from collections.abc import Iterator
 from itertools import product
 
-from gpuexplore.devices.first_dtypes import first_dtypes
+from gpuexplore.devices.first_dtypes import USUAL_DTYPES, first_dtypes
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Implementation, Operation
@@ -12,9 +12,11 @@ from gpuexplore.operations.contract import Implementation, Operation
 def first_kernels(device: Device) -> Iterator[tuple[Operation, Implementation, str]]:
     """Yield operation, implementation and dtype of what the form has chosen on a first visit, for one device.
 
+    Then those of the same operation in the other usual dtypes, whether the device computes in them or not.
     Kernels of other operations are compiled when they are first asked for, which takes seconds each on a new
     installation and is reported as their first call.
     """
     operation = next(iter(OPERATIONS.values()))
-    for implementation, dtype in product(operation.usual, first_dtypes([device]).split(",")):
+    dtypes = dict.fromkeys((*first_dtypes([device]).split(","), *USUAL_DTYPES))
+    for dtype, implementation in product(dtypes, operation.usual):
         yield operation, implementation, dtype

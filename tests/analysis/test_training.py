@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.training import conclusions, ratio_doubts, time_doubts
-from gpuexplore.analysis.verdict.doubts import LEFT_OF_CONTENTION
+from gpuexplore.analysis.verdict.doubts import LEFT_IN_A_RATIO
 from gpuexplore.measure.training.contract import Timing
 from tests.measure.made_training import mode, processes, report
 
@@ -41,6 +41,6 @@ def test_processes_are_compared_with_one_and_nothing_is_told_of_what_is_not_know
 def test_others_on_the_cpu_widen_times_more_than_ratios():
     disturbed = trained(FASTER, lost=0.5)
 
-    left = LEFT_OF_CONTENTION * time_doubts(disturbed)[0].deviation
+    left = LEFT_IN_A_RATIO * time_doubts(disturbed)[0].deviation
     assert 0 < ratio_doubts(disturbed)[0].deviation == left < time_doubts(disturbed)[0].deviation
     assert time_doubts(trained(FASTER)) == ratio_doubts(trained(FASTER)) == ()

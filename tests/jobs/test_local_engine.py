@@ -81,6 +81,20 @@ def test_warm_returns_the_device_and_its_worker_measures(engine_with, cases_of):
         assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
 
 
+def test_a_run_that_comes_while_a_worker_warms_up_goes_first_and_the_warm_up_goes_on_after_it(engine_with, cases_of):
+    slow = Device("fake", "fake", "slow to warm up")
+
+    with engine_with(slow) as engine:
+        warming = Thread(target=pytest.raises, args=(GpuExploreError, engine.warm, slow))  # it never has the time
+        warming.start()
+        wait_until_started(engine)
+        assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
+        time.sleep(0.2)
+        assert warming.is_alive()
+        assert measured(engine, cases_of("fine"))["fine"].status is Status.OK
+    warming.join()
+
+
 def test_warm_says_why_a_device_cannot_be_used(engine_with):
     with engine_with() as engine:
         with pytest.raises(GpuExploreError, match="RuntimeError: no driver"):

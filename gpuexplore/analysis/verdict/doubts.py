@@ -14,9 +14,7 @@ from gpuexplore.model import Flag, FlagName
 
 UNSIZED = log(1.3)
 LARGEST = log(3.0)
-LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15,
-LEFT_OF_CONTENTION = 0.4  # but others take the CPU from one round and not from the next
-
+LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in turns: ratios vary by 4 % where times do by 15
 
 # from the size of a flag to the half width of what it adds, in natural logarithms
 WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
@@ -45,7 +43,7 @@ def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt
     for name in dict.fromkeys((*this, *other)):
         less, more = sorted((this.get(name, 0.0), other.get(name, 0.0)))
         if name == "contended":
-            found.append(Doubt(name, more - less + LEFT_OF_CONTENTION * less))
+            found.append(Doubt(name, more - less + LEFT_IN_A_RATIO * less))
         else:
             found.append(Doubt(name, more * (LEFT_IN_A_RATIO if less or name == "noisy" else 1.0)))
     return tuple(found)

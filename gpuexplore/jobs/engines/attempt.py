@@ -59,9 +59,11 @@ class Attempt:
         statuses: of the final results so far.
         kept: results of pending cases that stand should the worker end before it reports them.
         ended: what the worker said when it was done.
+        hurried: whether it was told to hurry.
 
     Args:
         on_observation: gets what an activity reports.
+        hurries: asked all the while; once true, the worker is told to cancel, and has all the time it needs to.
     """
 
     def __init__(
@@ -71,7 +73,10 @@ class Attempt:
         limits: Limits,
         *,
         on_observation: Callable[[ActivityReport], None] = lambda _: None,
+        hurries: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.hurried = False
+        self._hurries = hurries
         self.pending = list(cases)
         self.provisional: dict[Case, Result] = {}
         self.started: list[Case] = []
@@ -101,6 +106,9 @@ class Attempt:
             if exit_code is not None:
                 self._last = self._at_work(turn.read())
                 return failure_of_exit(exit_code, kills)
+            if not self.hurried and self._hurries():
+                (directory / CANCEL).touch()
+                self.hurried = True
             if failure := self._cancel(directory, cancelled) or self._timeout(turn.read()):
                 return failure
             worker.wait(TICK_S)

@@ -56,7 +56,8 @@ class LocalEngine:
             device.id: DeviceProcess(device, self._runner_of(device), self._starter) for device in devices
         }
         self._limits = limits or Limits()
-        self._lock = threading.Lock()
+        self._lock, self._counting = threading.Lock(), threading.Lock()
+        self._asking = 0
         self._closing = threading.Event()
 
     def start(self, device: Device) -> None:
@@ -67,6 +68,9 @@ class LocalEngine:
     def warm(self, device: Device) -> Device:
         """Load the libraries in the device's worker; return the device with its ceilings.
 
+        A run that comes meanwhile goes first, as soon as the worker is between two of them, and the rest is loaded
+        after it.
+
         Raises:
             InvalidInput: the device is none of this engine's.
             GpuExploreError: the worker cannot be used, or the engine is closing.
@@ -74,14 +78,34 @@ class LocalEngine:
         if device.id not in self._processes:
             raise InvalidInput.of("device", device.id, self._processes)
         process = self._processes[device.id]
-        attempt = Attempt((), lambda _: None, replace(self._limits, grace_s=0.0))
-        with self._exclusive(process.device, self._closing.is_set) as acquired:
-            if not acquired or self._closing.is_set():
-                raise GpuExploreError(f"{device.id} was not warmed up: the engine is closing")
-            failure = self._try(process, self._task(device), attempt, self._closing.is_set)
-        if failure is not None or attempt.ended is None or attempt.ended.device is None:
-            raise GpuExploreError(f"{device.id} was not warmed up: {failure.reason if failure else 'no answer'}")
-        return attempt.ended.device
+        while True:
+            attempt = Attempt((), lambda _: None, replace(self._limits, grace_s=0.0), hurries=self._is_asked)
+            with self._exclusive(process.device, self._closing.is_set) as acquired:
+                if not acquired or self._closing.is_set():
+                    raise GpuExploreError(f"{device.id} was not warmed up: the engine is closing")
+                failure = self._try(process, self._task(device), attempt, self._closing.is_set)
+            if failure is not None or attempt.ended is None or attempt.ended.device is None:
+                raise GpuExploreError(f"{device.id} was not warmed up: {failure.reason if failure else 'no answer'}")
+            if not attempt.hurried:
+                return attempt.ended.device
+            while self._is_asked() and not self._closing.is_set():
+                time.sleep(POLL_S)
+
+    def _is_asked(self) -> bool:
+        """Return whether somebody waits for this engine to measure, or to perform an activity."""
+        return self._asking > 0
+
+    @contextmanager
+    def _asked(self, device: Device, stop: IsCancelled) -> Iterator[bool]:
+        """Be exclusive, as `_exclusive` is; whoever warms up meanwhile gives way."""
+        with self._counting:
+            self._asking += 1
+        try:
+            with self._exclusive(device, stop) as acquired:
+                yield acquired
+        finally:
+            with self._counting:
+                self._asking -= 1
 
     def measure(self, cases: Sequence[Case], on_event: OnEvent, cancelled: IsCancelled) -> None:
         """Measure cases of one device; see `Engine.measure`.
@@ -94,7 +118,7 @@ class LocalEngine:
             reason = str(InvalidInput.of("device", cases[0].device, self._processes))
             _end_all(cases, Failure(Status.UNSUPPORTED, reason), on_event)
             return
-        with self._exclusive(process.device, cancelled) as acquired:
+        with self._asked(process.device, cancelled) as acquired:
             if not acquired:
                 _end_all(cases, CANCELLATION, on_event)
             elif cases[0].options.repeat > 1:
@@ -118,7 +142,7 @@ class LocalEngine:
         module = kind_named(activity.kind).module if self._runner == RUNNER else self._runner
         attempt = Attempt((), lambda _: None, self._limits, on_observation=on_observation)
         task = Task(module, process.device, activity=activity)
-        with self._exclusive(process.device, cancelled) as acquired:
+        with self._asked(process.device, cancelled) as acquired:
             failure = self._try(process, task, attempt, cancelled) if acquired and not cancelled() else CANCELLATION
         if failure is not None and failure.status is not Status.CANCELLED:
             raise GpuExploreError(failure.reason)

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.devices import CpuLoss
-from gpuexplore.measure.conditions.contention import SHARED_CACHES, contention, is_contended
+from gpuexplore.measure.conditions.contention import WAITED_ABOVE, WAITS, contention, is_contended
 from gpuexplore.model import Telemetry
 from tests.measure.fakes import CPU, GPU, environment
 
@@ -57,7 +57,7 @@ def test_a_twentieth_of_the_cpu_is_too_much(share, contended):
 
 @pytest.mark.parametrize(
     ("waited_share", "size"),
-    [(None, 0.5), (0.0, SHARED_CACHES * 0.5), (0.2, 0.25 + SHARED_CACHES * 0.5), (0.5, 1.0), (1.0, 9.0)],
+    [(None, 0.5), (0.0, 0.05), (WAITED_ABOVE / 2, 0.05 + WAITS / 2), (WAITED_ABOVE, 0.05 + WAITS), (1.0, 0.05 + WAITS)],
 )
 def test_the_size_of_contention_is_what_the_rounds_of_a_case_felt_of_it(waited_share, size):
     flag = contention(environment(CPU), [CpuLoss(1.0, 0.5)], waited_share)

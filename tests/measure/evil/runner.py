@@ -8,5 +8,5 @@ __all__ = ["measure_cases", "warm_up"]
 catalogue.register(setattr, dict.__setitem__)
 
 
-def warm_up(device):
+def warm_up(device, hurried):
     """Load nothing more: what hangs or crashes must do so while it is measured."""
