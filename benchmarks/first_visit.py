@@ -1,6 +1,6 @@
 """From a click on Run to the first point, the whole chart and the settled run: 36 points of matrix products.
 
-    python -m benchmarks.first_visit [--turns N] [--busy] [--command]
+    python -m benchmarks.first_visit [--turns N] [--busy] [--at-once | --command]
 
 The app is served from an empty home, its measuring process warm, as a newcomer finds it. Each turn submits a run as
 the page does, four sizes in fp32, bf16 and fp16 by every implementation of the form, and follows it in the database
@@ -8,6 +8,7 @@ until it has ended. The first turn has the form's own sizes, the others random o
 is measured twice. Beside each turn a process of its own times the same calls by `torch.utils.benchmark`'s
 `blocked_autorange`, which checks nothing; its time is without its start.
 
+With `--at-once` the first turn comes as soon as the server answers, while libraries are loaded and kernels compiled.
 With `--command` the same by `gpuexplore run`, start included, beside the same process with its start. With `--busy`
 another process of the same priority computes meanwhile. It asserts nothing.
 """
@@ -66,6 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--busy", action="store_true", help="beside a busy loop")
+    parser.add_argument("--at-once", action="store_true", help="do not wait until the measuring process is warm")
     parser.add_argument("--command", action="store_true", help="by the command, start included")
     parser.add_argument("--peer", metavar="FILE", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -75,7 +77,7 @@ def main() -> None:
     os.environ.pop("OPENBLAS_CORETYPE", None)
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gpuexplore-", ignore_cleanup_errors=True)))
-        stack.enter_context(nullcontext() if arguments.command else served(home))
+        stack.enter_context(nullcontext() if arguments.command else served(home, warm=not arguments.at_once))
         stack.enter_context(busy_loop() if arguments.busy else nullcontext())
         print(
             f"{'sizes':20}"

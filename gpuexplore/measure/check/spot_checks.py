@@ -18,6 +18,7 @@ from gpuexplore.measure.candidates.waking import wake_briefly
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.outputs import checked
+from gpuexplore.measure.conditions.idle_threads import longest_wait_s
 from gpuexplore.units import format_seconds
 
 LATE_S = 2e-3  # a thread that was left to work shows within it, or within what the calls before it took
@@ -44,8 +45,9 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
     candidate.poison()
     for reference in (group.other_reference, timed):
         candidate.load(reference.inputs)
-        candidate.timer.sample(candidate.run, calls=1, flush=None)
-        candidate.backend.synchronize(candidate.case.device)
+        with group.time.isolate_core():
+            candidate.timer.sample(candidate.run, calls=1, flush=None)
+            candidate.backend.synchronize(candidate.case.device)
         checked(candidate, group, reference)
         check_inputs(candidate, reference.inputs)
     candidate.poison()
@@ -141,16 +143,29 @@ def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) 
 def _fastest(
     candidate: Candidate, group: Group, values: Iterator[AnyReference], call_s: float
 ) -> tuple[AnyReference, float, float]:
-    """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one."""
+    """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one.
+
+    Without what a call's threads waited for cores that others had: a busy neighbour keeps one for milliseconds.
+    """
     scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
     fresh, repeated, unseen = [], [], next(values)
     for number in range(_pairs(call_s)):
         unseen = next(values) if number else unseen
-        fresh.append(_fresh_s(candidate, unseen.inputs, group, call_s))
+        wake_briefly(candidate, call_s)
+        candidate.load(unseen.inputs)
+        candidate.poison()
+        fresh.append(_running_s(candidate, group))
         candidate.load(unseen.inputs)
         candidate.backend.poison(scratch)  # as long as the other one, so that threads and caches are alike
-        repeated.append(candidate.first_call_s(group.time.clock))
+        repeated.append(_running_s(candidate, group))
     return unseen, min(fresh), min(repeated)
+
+
+def _running_s(candidate: Candidate, group: Group) -> float:
+    """Return seconds of a call, without those that the thread which waited longest for a core did."""
+    waits_s = group.time.thread_waits()
+    call_s = candidate.first_call_s(group.time.clock)
+    return max(0.0, call_s - (longest_wait_s(waits_s, group.time.thread_waits()) or 0.0))
 
 
 def check_inputs(candidate: Candidate, values: Inputs) -> None:

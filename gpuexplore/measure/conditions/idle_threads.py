@@ -44,6 +44,11 @@ def _runs(task: Path) -> bool:
     return (task / "stat").read_bytes().rpartition(b")")[2].lstrip().startswith(b"R")
 
 
+def longest_wait_s(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> float | None:
+    """Return how long the thread that waited longest between two readings did; None where nobody counts it."""
+    return max((after_s[thread] - before_s[thread] for thread in before_s.keys() & after_s.keys()), default=None)
+
+
 def beside_anybody(_: float) -> AbstractContextManager[Callable[[], float]]:
     """Ask nobody to keep off the cores."""
     return nullcontext(lambda: 0.0)

@@ -16,6 +16,8 @@ SLOW_CALLS = 3  # that are timed, after the first one
 NARROW = 0.03  # half width of the interval over the median: far less than processes differ by
 OF_RATIOS = 0.04  # natural logarithm: so far a ratio differs from process to process
 HOPELESS = 0.5  # of that: an interval which is narrower by itself gains nothing by more rounds
+WAITS_ABOVE = 0.05  # share of its rounds in which a case waited for cores that others had:
+VARIES_MORE = 3.0  # times as far do medians and ratios then differ from process to process (benchmarks/README.md)
 
 
 def need(samplings: Sequence[Sampling]) -> tuple[int, float]:
@@ -24,7 +26,7 @@ def need(samplings: Sequence[Sampling]) -> tuple[int, float]:
     Equal to (0, 0.0) when it needs none.
     """
     lacking = max((_lacking(sampling) for sampling in samplings), default=0)
-    wide = [half for sampling in samplings if (half := half_width(sampling)) > NARROW and not is_complete(sampling)]
+    wide = [half for each in samplings if (half := half_width(each)) > NARROW * _varies(each) and not is_complete(each)]
     pairs = [_pair_half_width(*pair) for pair in combinations(samplings, 2) if is_open(*pair)]
     return lacking, max([*wide, *pairs], default=0.0)
 
@@ -42,10 +44,15 @@ def is_open(this: Sampling, other: Sampling) -> bool:
     interval = interval_of_few(_ratios(this, other))
     if interval is None:
         return True
-    low, high = log(interval[0]), log(interval[1])
-    if low > OF_RATIOS or high < -OF_RATIOS:
+    low, high, of_ratios = log(interval[0]), log(interval[1]), OF_RATIOS * max(_varies(this), _varies(other))
+    if low > of_ratios or high < -of_ratios:
         return False
-    return (high - low) / 2 > HOPELESS * OF_RATIOS
+    return (high - low) / 2 > HOPELESS * of_ratios
+
+
+def _varies(sampling: Sampling) -> float:
+    """Return how many times as much its median varies from process to process as on a quiet machine."""
+    return VARIES_MORE if (sampling.waited_share or 0.0) > WAITS_ABOVE else 1.0
 
 
 def _pair_half_width(this: Sampling, other: Sampling) -> float:

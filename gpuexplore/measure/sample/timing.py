@@ -23,7 +23,7 @@ from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.candidates.waking import LEAST_S, WAKING_CALL_S, wake
 from gpuexplore.measure.conditions.core_speeds import Look
-from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.conditions.idle_threads import Timekeeper, longest_wait_s
 from gpuexplore.measure.conditions.memory import resident_bytes
 from gpuexplore.model import Case
 from gpuexplore.statistics import median, median_interval
@@ -158,7 +158,7 @@ class Sampling:
                 )
             ]
             lasted_s = (time.clock() - start) * 1e-9
-            return _Take(samples_s, lasted_s, disturbed_s(), _longest_wait_s(waits_s, time.thread_waits()))
+            return _Take(samples_s, lasted_s, disturbed_s(), longest_wait_s(waits_s, time.thread_waits()))
 
     def is_precise(self) -> bool:
         """Whether the interval of the median is narrow."""
@@ -170,11 +170,6 @@ class Sampling:
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget of the case is spent."""
         return self.is_precise() or self.spent_s >= self.candidate.case.options.budget_s
-
-
-def _longest_wait_s(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> float | None:
-    """Return how long the thread that waited longest between two readings did; None where nobody counts it."""
-    return max((after_s[thread] - before_s[thread] for thread in before_s.keys() & after_s.keys()), default=None)
 
 
 def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[float, float]:

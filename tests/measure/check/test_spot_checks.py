@@ -26,7 +26,7 @@ def clock():
 
 @pytest.fixture
 def group(clock):
-    return open_group([CASE], CPU, Timekeeper(clock, lambda: None))
+    return open_group([CASE], CPU, Timekeeper(clock, lambda: None, thread_waits=dict))
 
 
 @pytest.fixture
@@ -105,6 +105,27 @@ def test_call_that_takes_longer_on_values_it_has_not_seen_reuses_work(candidate,
         return
     with pytest.raises(IncorrectOutput, match="the timed calls reuse earlier work"):
         check_reuse(replace(candidate, run=run), group, 1e-3)
+
+
+@pytest.mark.parametrize("waited", [True, False])
+def test_what_a_call_waited_for_a_core_that_others_had_is_not_blamed_on_it(candidate, group, clock, waited):
+    seen, waited_s = [], [0.0]
+
+    def run():
+        values = candidate.inputs[0].tobytes()
+        if values not in seen:
+            clock.spend(4e-3)
+            waited_s[0] += 4e-3 * waited
+        clock.spend(1e-3)
+        seen.append(values)
+        candidate.run()
+
+    beside_others = replace(group, time=replace(group.time, thread_waits=lambda: {1: waited_s[0], 2: 0.0}))
+    if waited:
+        check_reuse(replace(candidate, run=run), beside_others, 1e-3)
+        return
+    with pytest.raises(IncorrectOutput, match="reuse earlier work"):
+        check_reuse(replace(candidate, run=run), beside_others, 1e-3)
 
 
 def test_call_that_computes_nothing_on_values_it_has_not_seen_is_not_taken_for_a_fast_one(candidate, group, clock):

@@ -54,6 +54,16 @@ def test_a_pair_is_open_while_its_ratios_scatter_around_one():
     assert need([one, other])[1] > half_width(one)
 
 
+def test_beside_others_intervals_need_not_be_narrower_than_processes_then_differ():
+    scattered = tuple(1.0 + 0.05 * (number % 3 - 1) for number in range(12))
+    quiet, beside = sampling(scattered), sampling(scattered)
+    beside.lasted_s, beside.waited_s = 1.0, 0.3
+
+    assert 0.03 < half_width(quiet) < 0.09
+    assert need([quiet])[1] > 0
+    assert need([beside]) == (0, 0.0)
+
+
 def test_a_slow_call_needs_no_more_than_its_few_calls_whatever_they_tell():
     done, begun = sampling((1.0, 1.5, 2.0), rounds=SLOW_CALLS, slow=True), sampling((1.0,), rounds=1, slow=True)
 
