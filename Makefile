@@ -16,7 +16,7 @@ PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run check test faults gpu evil ptx lint format types layers style bench kernels docs screenshots clean
+.PHONY: help run check test browser measuring faults gpu evil ptx lint format types layers style bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -29,11 +29,17 @@ check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one r
 	@$(MAKE) --no-print-directory --jobs=3 lint
 	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx",-m "not long and not slow and not browser and not gpu and not faults and not ptx")
 
-test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of faults: on WORKERS processes, then those that measure, one by one
+test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of faults: on WORKERS processes, then a browser's beside those that measure
 	@sh scripts/servers.sh
 	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not turns"
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser measuring
+
+browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
-		$(BIN)/pytest -q -m "slow or browser or gpu"
+		$(BIN)/pytest -q -m "browser and not gpu" tests/browser
+
+measuring: $(VENV)/.dev  ## the tests that measure or watch processes, and those of a GPU, one by one
+	$(BIN)/pytest -q -m "(slow or gpu) and not browser"
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh
