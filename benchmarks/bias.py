@@ -1,6 +1,6 @@
 """Whether a sample is what a caller in a loop would see: rounds against the same calls back to back, in turns.
 
-    python -m benchmarks.bias [--turns N] [--cache warm|cold] [--busy] [--modes]
+    python -m benchmarks.bias [--turns N] [--cache warm|cold] [--busy] [--worker] [--modes]
 
 Twelve cases: products of 64, 128 and 256 in NumPy, Numba and torch, additions of 10^5 and 10^6 numbers in torch, and of
 10^6 in NumPy, in fp32. In each turn and in random order every case is called in a loop, for 20 ms that do not count and
@@ -9,7 +9,8 @@ of a mode over the median of the loop.
 
 Modes: `rounds` is what results are made of. With `--modes` others leave out a guard each: they tell which are needed.
 `free` is the loop itself where the scheduler places the threads. With `--busy` another process computes meanwhile.
-Pools spin as in a worker. It asserts nothing.
+Pools spin as in a worker, and with `--worker` the priority is that of a worker as well, which root's may have. It
+asserts nothing.
 """
 
 import argparse
@@ -35,6 +36,7 @@ CASES: Mapping[tuple[str, int], tuple[str, ...]] = {
 }
 WARM_S, LOOP_S = 20e-3, 40e-3
 SEED = 1
+PRIORITY = -10  # gpuexplore.jobs.worker.PRIORITY, which would load NumPy before pools are set
 WITHIN = 0.05
 
 Times = dict[tuple[str, Case], list[float]]
@@ -46,11 +48,14 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--cache", choices=("warm", "cold"), default="warm")
     parser.add_argument("--busy", action="store_true", help="beside a process that computes all the time")
+    parser.add_argument("--worker", action="store_true", help="at the priority of a worker that root started")
     parser.add_argument("--modes", action="store_true", help="also what each guard is good for")
     arguments = parser.parse_args()
     os.environ.pop("OPENBLAS_CORETYPE", None)
     os.environ.update(process_settings())  # before libraries are loaded: in a fresh interpreter, as a worker
-    with busy_loop() if arguments.busy else nullcontext():
+    with busy_loop() if arguments.busy else nullcontext():  # a child: before this process has another priority
+        if arguments.worker:
+            os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
         times = contest(arguments.turns, arguments.cache, with_modes=arguments.modes)
     _print(times)
 
