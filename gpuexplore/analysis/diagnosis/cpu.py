@@ -12,13 +12,16 @@ from gpuexplore.units import format_flop_per_s
 
 CPU = "cpu"
 SLOW_BELOW = 0.6  # a good library reaches more of the ceiling in a large product
-LARGE = 2.0  # times the ridge point: from there on, calls and memory cost little
+LARGE = 2.0  # times the ridge point: from there on, memory costs little
+LONG_S = 1e-4  # of a call: in shorter ones threads are started and panels packed for a good part, whatever the kernel
 
 
 def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a library's large product is far below the ceiling, and which setting of it decides."""
     peak, share, environment = analyzed.default_peak, analyzed.default_mfu, analyzed.result.environment
     if environment is None or peak is None or share is None or not _is_large_product(analyzed, peak):
+        return None
+    if (analyzed.median_s or 0.0) < LONG_S:
         return None
     reached = analyzed.share_of(analyzed.flop_count, peak.flop_per_s)
     if environment.device.kind != CPU or compare(reached, SLOW_BELOW).told != "below":

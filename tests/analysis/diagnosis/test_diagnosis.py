@@ -325,6 +325,7 @@ SILENT = {
         replace(slow_numpy(), environment=None),
         ok(1e-3, size=600, implementation="numba-cpu"),  # our own kernel: no library to blame
         ok(1e-3, size=60, implementation="numpy"),  # small
+        around(ok(2.5e-5, size=150, implementation="numpy"), libraries=slow_numpy().environment.libraries),  # short
         slow_numpy(dtype="fp16", flags=[EMULATED]),
         slow_numpy(flags=[Flag("contended", "other work took 40 % of the CPU", 0.4)]),
         around(ok(1e-2, size=900, dtype="bf16", implementation="numpy"), libraries={}),  # widened: no BLAS is at fault
