@@ -24,8 +24,8 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from gpuexplore.measure import process_settings
 from gpuexplore.model import CacheMode, Case, Device, Options
+from gpuexplore.pools import shorten_spinning
 
 CASES: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("matmul", 64): ("numpy", "numba-cpu", "torch"),
@@ -52,7 +52,10 @@ def main() -> None:
     parser.add_argument("--modes", action="store_true", help="also what each guard is good for")
     arguments = parser.parse_args()
     os.environ.pop("OPENBLAS_CORETYPE", None)
-    os.environ.update(process_settings())  # before libraries are loaded: in a fresh interpreter, as a worker
+    shorten_spinning()  # as in a worker: what follows loads NumPy
+    from gpuexplore.measure import prepare_process
+
+    prepare_process()
     with busy_loop() if arguments.busy else nullcontext():  # a child: before this process has another priority
         if arguments.worker:
             os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)

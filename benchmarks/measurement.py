@@ -36,8 +36,8 @@ from random import Random
 from statistics import median
 from typing import Generic, TypeVar
 
-from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Options, Result, Shape
+from gpuexplore.pools import POOL_SETTINGS
 
 SIZES = (32, 128, 256, 512, 1024)
 IMPLEMENTATIONS = ("numpy", "torch")

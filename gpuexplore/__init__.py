@@ -5,11 +5,13 @@
     run.to_pandas()
     gx.chart.time(run)
 
-Importing this package loads nothing else: each name below is loaded when it is first used.
+Importing this package loads no library: each name below is loaded when it is first used.
 """
 
 from importlib import import_module
 from typing import Any
+
+from gpuexplore.pools import shorten_spinning
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "chart", "predict", "run", "specs"]
@@ -18,5 +20,6 @@ __all__ = ["__version__", "chart", "predict", "run", "specs"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'gpuexplore' has no attribute {name!r}: it offers {', '.join(__all__)}")
-    import_module("gpuexplore.measure").prepare_process()  # before numpy and torch are loaded
+    shorten_spinning()  # before NumPy is loaded, which the next line does
+    import_module("gpuexplore.measure").prepare_process()
     return import_module("gpuexplore.charts") if name == "chart" else getattr(import_module("gpuexplore.api"), name)

@@ -7,6 +7,8 @@ second, and a library that is interrupted in the middle of it fills the screen.
 import signal
 import sys
 
+from gpuexplore.pools import shorten_spinning
+
 HANDLER = signal.getsignal(signal.SIGINT)
 SILENT = signal.SIG_DFL if HANDLER is signal.default_int_handler else signal.SIG_IGN  # as in a shell's background
 EXIT_INTERRUPTED = 128 + signal.SIGINT  # as a shell has it
@@ -15,6 +17,7 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT  # as a shell has it
 def start() -> int:
     """Run the command that this process's arguments name; return its exit code."""
     signal.signal(signal.SIGINT, SILENT)
+    shorten_spinning()
     from gpuexplore.cli import main
 
     try:

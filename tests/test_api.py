@@ -43,6 +43,30 @@ def outcome():
     return gx.run("vector_add", sizes=[8, 16], **TINY)
 
 
+WHEN_NUMPY_IS_LOADED = """
+import os, sys
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy":
+            print("spins for", os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+sys.meta_path.insert(0, Watch())
+"""
+
+
+@pytest.mark.parametrize(
+    "use", ["import gpuexplore as gx; gx.run", "import gpuexplore.__main__ as m; sys.argv[1:] = ['list']; m.start()"]
+)
+@pytest.mark.parametrize(("own", "told"), [(None, "18"), ("20", "20")])
+def test_pools_spin_shortly_because_that_is_set_before_numpy_is_loaded(monkeypatch, use, own, told):
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    if own:
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", own)
+
+    said = subprocess.check_output([sys.executable, "-c", WHEN_NUMPY_IS_LOADED + use], text=True)
+
+    assert said.splitlines()[0] == f"spins for {told}"
+
+
 def test_run_measures_every_case_in_order(outcome):
     assert [(tuple(result.case.shape), result.status) for result in outcome.results] == [
         ((8,), Status.OK),

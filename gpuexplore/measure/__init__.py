@@ -7,23 +7,16 @@ from pathlib import Path
 from types import MappingProxyType
 
 from gpuexplore.devices import cache_directory
+from gpuexplore.pools import POOL_SETTINGS
 
 KERNEL_CACHE_VARIABLE = "NUMBA_CACHE_DIR"
-
-# Idle pool threads spin before they sleep: OpenBLAS for 2**28 clock ticks (0.1 s), libgomp for milliseconds. On a
-# machine whose cores are all in use they take a core from the next library, which then runs up to 100 times slower.
-# Calls that follow each other at once, as samples do, never see the difference; see docs/decisions/0002.
-POOL_SETTINGS: Mapping[str, str] = MappingProxyType(
-    {"OPENBLAS_THREAD_TIMEOUT": "18", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}
-)
-
 
 # CUDA would put the fastest GPU first; NVML, from which devices get their names and peaks, counts along the bus.
 GPU_NUMBERING: Mapping[str, str] = MappingProxyType({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
 
 
 def prepare_process() -> None:
-    """Set the variables of a process that measures, before libraries are loaded."""
+    """Set the variables of a process that measures; those of pools come too late for NumPy, which this loads."""
     os.environ.update(process_settings())
 
 

@@ -20,8 +20,8 @@ from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.cli import COMMANDS
 from gpuexplore.dtypes import DTYPES, FORMATS
-from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import Experiment, FlagName, PeakKind, Result, Status
+from gpuexplore.pools import POOL_SETTINGS
 from gpuexplore.recorded import recorded_run, recordings
 from gpuexplore.ui.link import PARAMETERS
 from tests.analysis.made import analyzed, ok

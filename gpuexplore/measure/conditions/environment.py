@@ -12,8 +12,8 @@ import gpuexplore
 from gpuexplore.backends import load_backend
 from gpuexplore.devices import governor
 from gpuexplore.devices import read as read_telemetry
-from gpuexplore.measure import POOL_SETTINGS
 from gpuexplore.model import Device, Environment
+from gpuexplore.pools import POOL_SETTINGS
 
 # variables that change how fast a library runs
 SETTINGS = (
