@@ -37,7 +37,8 @@ from scripts.app_server import database_of, served
 DTYPES = ("fp32", "bf16", "fp16")
 AIMS_S: Mapping[str, float] = {"first point": 0.5, "whole chart": 3.0, "settled": 10.0}
 PEER_S = 0.2  # blocked_autorange's own default
-LOOK_S = 0.02
+LOOK_S = 0.02  # until the first point; later looks would take a part of a core from what they look at
+LATER_LOOK_S = 0.1
 LOST_AFTER_S = 120.0
 ENDED = (RunState.DONE, RunState.CANCELLED, RunState.FAILED)
 SEED = 1
@@ -117,7 +118,7 @@ def _followed(store: Store, run_id: str, cases: int) -> Mapping[str, float]:
     seconds: dict[str, float] = {}
     began_s = time.monotonic()
     while "settled" not in seconds:
-        time.sleep(LOOK_S)
+        time.sleep(LATER_LOOK_S if seconds else LOOK_S)
         passed_s = time.monotonic() - began_s
         run = store.load_summary(run_id)
         found = run.progress.done + run.progress.provisional if "whole chart" not in seconds else cases
