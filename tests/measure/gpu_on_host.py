@@ -12,7 +12,7 @@ from tests.measure.fakes import FakeClock
 
 def measured_there(asked, device):
     """Return the result of a case on `device`."""
-    results, steady = [], Timekeeper(FakeClock(tick_ns=100_000), lambda: None)
+    results, steady = [], Timekeeper(FakeClock(tick_ns=100_000), lambda: None, thread_waits=dict)
     measure_group([asked], device, report=results.append, time=steady)
     (result,) = (event for event in results if isinstance(event, Result))
     return result

@@ -42,7 +42,7 @@ def cases(*names, shape=SMALL, dtype="fp32", device="cpu", **options):
 def measured(group, *, device=CPU, cancelled=lambda: False, time=None):
     """Return the events and the results by implementation; the clock moves by its readings only."""
     events = []
-    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None)
+    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
     measure_group(group, device, report=events.append, cancelled=cancelled, time=time or steady)
     results = [event for event in events if isinstance(event, Result)]
     assert sorted(result.case.implementation for result in results) == sorted(one.implementation for one in group)
@@ -402,7 +402,7 @@ class JumpingClock(FakeClock):
 @pytest.mark.parametrize("at", [*range(6), *range(250, 270)])  # warming up reads the clock 251 times
 def test_cost_of_a_call_is_not_what_one_disturbed_batch_says(at):
     (case,) = cases("fine")
-    group = open_group([case], CPU, Timekeeper(JumpingClock(at), lambda: None))
+    group = open_group([case], CPU, Timekeeper(JumpingClock(at), lambda: None, thread_waits=dict))
 
     assert overhead.call_overhead_s(case, group) <= CALL_NS * 1e-9
 
@@ -444,7 +444,7 @@ def test_what_the_warm_up_spent_on_compiling_is_told_once_with_the_first_case(mo
 def test_what_the_warm_up_spent_on_compiling_is_no_budget_of_a_run():
     (case,) = cases("fine")
     first_call_cost.note(case, 3.0, 1.0)
-    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None)
+    steady = Timekeeper(FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict)
     opened = runner._first_pass([case], CPU, report=lambda event: None, cancelled=lambda: False, time=steady)
 
     assert case.options.budget_s < opened.budget_s() < case.options.budget_s + 0.1

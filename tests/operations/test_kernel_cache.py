@@ -39,8 +39,8 @@ def test_every_kernel_is_kept():
     place = os.environ[KERNEL_CACHE_VARIABLE]  # what the tests share: most kernels are there
     first, second = (started(place=place) for _ in range(2))
 
-    assert second == {"compiled": 0, "loaded": first["compiled"] + first["loaded"]}
-    assert second["loaded"] > 0
+    assert second["compiled"] == 0
+    assert 0 < second["loaded"] <= first["compiled"] + first["loaded"]  # compiling one loads those that it calls
 
 
 def test_kernels_are_kept_apart_for_every_state_of_the_code_they_share(tmp_path, monkeypatch):

@@ -165,7 +165,8 @@ def _running_s(candidate: Candidate, group: Group) -> float:
     """Return seconds of a call, without those that the thread which waited longest for a core did."""
     waits_s = group.time.thread_waits()
     call_s = candidate.first_call_s(group.time.clock)
-    return max(0.0, call_s - (longest_wait_s(waits_s, group.time.thread_waits()) or 0.0))
+    waited_s = longest_wait_s(waits_s, group.time.thread_waits()) or 0.0
+    return call_s - waited_s if waited_s < call_s else call_s  # more is no wait of this call
 
 
 def check_inputs(candidate: Candidate, values: Inputs) -> None:

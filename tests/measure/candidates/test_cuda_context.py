@@ -70,7 +70,7 @@ def gpu(monkeypatch):
 
 
 def measured(device, *names, length=257):
-    results, steady = {}, Timekeeper(FakeClock(tick_ns=100_000), lambda: None)
+    results, steady = {}, Timekeeper(FakeClock(tick_ns=100_000), lambda: None, thread_waits=dict)
 
     def take(event):
         if isinstance(event, Result):
