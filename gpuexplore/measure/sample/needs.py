@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import inf, log
 
+from gpuexplore.measure.conditions.contention import WAITED_ABOVE
 from gpuexplore.measure.sample.timing import Sampling
 from gpuexplore.statistics import interval_of_few, median
 
@@ -16,8 +17,7 @@ SLOW_CALLS = 3  # that are timed, after the first one
 NARROW = 0.03  # half width of the interval over the median: far less than processes differ by
 OF_RATIOS = 0.04  # natural logarithm: so far a ratio differs from process to process
 HOPELESS = 0.5  # of that: an interval which is narrower by itself gains nothing by more rounds
-WAITS_ABOVE = 0.05  # share of its rounds in which a case waited for cores that others had:
-VARIES_MORE = 3.0  # times as far do medians and ratios then differ from process to process (benchmarks/README.md)
+VARIES_MORE = 3.0  # times as far do medians and ratios of cases differ that waited for cores (benchmarks/README.md)
 
 
 def need(samplings: Sequence[Sampling]) -> tuple[int, float]:
@@ -52,7 +52,7 @@ def is_open(this: Sampling, other: Sampling) -> bool:
 
 def _varies(sampling: Sampling) -> float:
     """Return how many times as much its median varies from process to process as on a quiet machine."""
-    return VARIES_MORE if (sampling.waited_share or 0.0) > WAITS_ABOVE else 1.0
+    return VARIES_MORE if (sampling.waited_share or 0.0) > WAITED_ABOVE else 1.0
 
 
 def _pair_half_width(this: Sampling, other: Sampling) -> float:
