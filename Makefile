@@ -39,7 +39,7 @@ browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one
 		$(BIN)/pytest -q -m "browser and not gpu" tests/browser
 
 measuring: $(VENV)/.dev  ## the tests that measure or watch processes, and those of a GPU, one by one
-	$(BIN)/pytest -q -m "(slow or gpu) and not browser"
+	$(BIN)/pytest -q -m "(slow or gpu) and not browser" $$(grep -rlE "mark\.(slow|gpu)" tests --include="test_*.py" | sort)
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh

@@ -12,6 +12,8 @@ import pynvml
 import pytest
 from hypothesis import settings
 
+MEASURING = ("slow", "gpu")  # markers
+CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ROOT = Path(__file__).resolve().parent.parent
 
 # Before any test imports the package: nothing may touch the home of whoever runs the tests.
@@ -50,10 +52,20 @@ def why_no_gpu():
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items):
-    """Mark what renders pages as long, so that no page's test has to remember it."""
+    """Mark what renders pages as long, so that no test has to remember it; see that `make measuring` finds all."""
     for item in items:
         if "page" in item.fixturenames:
             item.add_marker("long")
+    unseen = {item.path for item in items if any(map(item.get_closest_marker, MEASURING)) and not _names(item.path)}
+    if unseen:
+        raise pytest.UsageError(f"make measuring looks for {MEASURING} in files, and passes over {sorted(unseen)}")
+
+
+@cache
+def _names(path):
+    """Return whether a file names a marker of what `make measuring` runs, as the Makefile looks for it."""
+    text = path.read_text(encoding="utf-8")
+    return any(f"mark.{marker}" in text for marker in MEASURING)
 
 
 def pytest_runtest_setup(item):
@@ -81,8 +93,7 @@ def nvdisasm():
 def chromium():
     """Return the Chromium to drive, or None for Playwright's own; `make test` sets CHROMIUM."""
     named = os.environ.get("CHROMIUM")
-    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
-    return named or next(filter(None, found), None)
+    return named or next(filter(None, map(shutil.which, CHROMIUMS)), None)
 
 
 @pytest.fixture
