@@ -4,7 +4,7 @@
 
 PYTHON  ?= python3
 PORT    ?= 8501
-WORKERS ?= 2
+WORKERS ?= 3  # of two cores: some wait for processes
 T       ?=
 # Tests start dozens of interpreters: without bytecode on disk each would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=

@@ -5,7 +5,7 @@ one worker, which all plants share: what one of them leaves behind meets the nex
 `tests/measure/evil/catalogue.py`. Ends with 1 where a plant ends otherwise than expected, lacks its flag, takes too
 long, costs its neighbours their results, or shows a traceback and did not crash.
 
-    python -m benchmarks.evil [PLANT ...] [--route cli|queue] [--json]
+    python -m benchmarks.evil [PLANT ...] [--route cli|queue] [--busy LOOPS] [--json]
 """
 
 import argparse
@@ -17,10 +17,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from benchmarks.bias import busy_loop
 from tests.measure.evil.catalogue import PLANTS, register
 from tests.measure.evil.plant import ROUTES, Plant
 
@@ -229,6 +230,7 @@ def main() -> int:
     known = {plant.name: plant for plant in PLANTS}
     parser.add_argument("plants", nargs="*", metavar="PLANT", help="default: all")
     parser.add_argument("--route", choices=ROUTES, help="default: both")
+    parser.add_argument("--busy", type=int, default=0, metavar="LOOPS", help="that compute beside it; default: 0")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
     chosen = parser.parse_args()
     plants = [known[name] for name in chosen.plants] or PLANTS
@@ -236,7 +238,10 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="gpuexplore-evil-", ignore_cleanup_errors=True) as folder,
         suppress(KeyboardInterrupt),
+        ExitStack() as stack,
     ):
+        for _ in range(chosen.busy):
+            stack.enter_context(busy_loop())
         for row in measured(plants, [chosen.route] if chosen.route else ROUTES, Path(folder)):
             rows.append(row)
             print(*table_row(row), sep="  ", file=sys.stderr, flush=True)

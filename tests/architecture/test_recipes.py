@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.recipes import FILE, changed, created, follow, recipes
+from tests.architecture.recipes import changed, created, follow, recipes
+from tests.turns import in_turns, left_out
 
 RECIPES = recipes()
-CHANGES = FILE.parent / "CHANGELOG.md"
 WITHOUT_A_LITERAL_ONE = {
     "add-a-dtype": "a format changes the arithmetic of every library: no short example does something of use",
     "add-a-published-result": "a row of the kind of a device's, whose source somebody has to read",
     "add-a-recording": "the commands are there; they need a quiet machine, and tests of its results follow",
 }
 LITERAL = [name for name in RECIPES if name not in WITHOUT_A_LITERAL_ONE]
-RUN = 1  # of them, in turns: which, the list of changes decides, so that every change has others
+RUN = 1  # of them, in turns
 LIMIT_S = 600
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "*_cache", ".hypothesis", "__pycache__", "*.egg-info", "build", "dist"
@@ -77,21 +77,14 @@ def test_recipe_has_files_or_changes_and_commands_that_judge_them(recipe):
     assert "pytest" in recipe.steps[-1].text
 
 
-def in_turns(names, changes):
-    """Return parameters, of which `make test` runs one and `make check T=architecture` all."""
-    first = sum(changes) % len(names)
-    turn = {names[(first + each) % len(names)] for each in range(RUN)}
-    return [pytest.param(name, marks=[] if name in turn else pytest.mark.turns) for name in names]
-
-
 def test_every_recipe_has_its_turn():
     turns = [
-        {each.values[0] for each in in_turns(LITERAL, bytes([count])) if not each.marks}
+        [each for each in in_turns(LITERAL, run=RUN, changes=bytes([count])) if not left_out(each)]
         for count in range(len(LITERAL))
     ]
 
     assert {len(turn) for turn in turns} == {RUN}
-    assert set.union(*turns) == set(LITERAL)
+    assert {name for turn in turns for name in turn} == set(LITERAL)
 
 
 @pytest.mark.long
@@ -106,7 +99,7 @@ def test_files_and_changes_of_a_recipe_fit_the_code_as_it_is(tree, name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", in_turns(LITERAL, CHANGES.read_bytes()))
+@pytest.mark.parametrize("name", in_turns(LITERAL, run=RUN))
 def test_recipe_followed_in_a_copy_passes_its_own_tests(tree, name):
     for step in steps_of(RECIPES[name]):
         if step.language == "sh":

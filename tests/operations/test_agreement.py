@@ -17,11 +17,14 @@ from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import FakeClock
 from tests.operations.shapes import awkward_shapes
+from tests.turns import in_turns
 
 CPU = cpu_device()
 CPU_LADDER = {"numba-cpu", *(f"numba-cpu-{step}" for step in ("naive", "reordered", "blocked", "vector"))}
 CUDA_STEPS = ("naive", "coalesced", "shared", "register", "vector", "warptile", "tensorcore", "wgmma")
 CUDA_LADDER = {f"numba-cuda-{step}" for step in CUDA_STEPS}
+ALWAYS = "fp32"  # the other dtypes of an operation take turns: each is seconds of compiling
+COMPILATIONS = 3  # of torch.compile, in turns
 TRAINING = {"mlp_step", "cnn_step", "transformer_step", "optimizer_step"}  # on CUDA through torch only
 ON_CUDA_ONLY = {"numba-cuda", "numba-cuda-online", "triton", "cupy", "torch-autotune"} | CUDA_LADDER
 
@@ -68,9 +71,20 @@ def by_operation_and_dtype(combinations):
     ]
 
 
+def with_other_dtypes_in_turns(rows):
+    """Return the rows; of one operation those in float32 and in one other dtype are not left out."""
+    always = [row for row in rows if row.values[1].name == ALWAYS]
+    others = {}
+    for row in rows:
+        if row not in always:
+            others.setdefault(row.values[0].name, []).append(row)
+    return always + [row for of_one in others.values() for row in in_turns(of_one, run=1)]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("operation", "dtype", "implementations"), by_operation_and_dtype(combinations(here=True, optional=[False]))
+    ("operation", "dtype", "implementations"),
+    with_other_dtypes_in_turns(by_operation_and_dtype(combinations(here=True, optional=[False]))),
 )
 def test_implementations_agree_with_the_reference_at_awkward_sizes(operation, dtype, implementations):
     expect_agreement(operation, implementations, dtype, awkward_shapes(operation))
@@ -82,7 +96,7 @@ COMPILED = [
 
 
 @pytest.mark.long  # a compilation takes seconds: one dtype at one size
-@pytest.mark.parametrize(("operation", "implementation", "dtype"), COMPILED)
+@pytest.mark.parametrize(("operation", "implementation", "dtype"), in_turns(COMPILED, run=COMPILATIONS))
 def test_compiled_implementation_agrees_with_the_reference(monkeypatch, repository, operation, implementation, dtype):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(repository / ".pytest_cache" / "inductor"))
 

@@ -128,6 +128,25 @@ def test_what_a_call_waited_for_a_core_that_others_had_is_not_blamed_on_it(candi
         check_reuse(replace(candidate, run=run), beside_others, 1e-3)
 
 
+def test_what_threads_waited_for_before_a_call_is_not_taken_from_it(candidate, group, clock):
+    seen, waited_s = [], [0.0]
+
+    def run():
+        values = candidate.inputs[0].tobytes()
+        clock.spend(1e-3 if values in seen else 4e-3)
+        seen.append(values)
+        candidate.run()
+
+    def thread_waits():
+        clock.spend(3.5e-3)
+        waited_s[0] += 3.5e-3
+        return {1: waited_s[0]}
+
+    beside_others = replace(group, time=replace(group.time, thread_waits=thread_waits))
+    with pytest.raises(IncorrectOutput, match="reuse earlier work"):
+        check_reuse(replace(candidate, run=run), beside_others, 1e-3)
+
+
 def test_call_that_computes_nothing_on_values_it_has_not_seen_is_not_taken_for_a_fast_one(candidate, group, clock):
     with pytest.raises(IncorrectOutput, match="the output holds NaN"):
         check_reuse(replace(candidate, run=lambda: clock.spend(1e-9)), group, 1e-3)
