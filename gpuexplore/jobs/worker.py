@@ -36,6 +36,9 @@ from gpuexplore.model import Case, Result, Status
 
 LOG = logging.getLogger(__name__)
 PRIORITY = -10
+AUTOGROUP = Path(
+    "/proc/self/autogroup"
+)  # of the session, beside others', https://man7.org/linux/man-pages/man7/sched.7.html
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
 UNREPORTED = "the runner reported nothing on this case"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # https://man7.org/linux/man-pages/man2/prctl.2.html
@@ -84,8 +87,9 @@ def _take_pipes() -> tuple[IO[str], IO[str]]:
 
 def _prepare_process() -> None:
     """Take priority, end with the engine, and become the parent of every descendant that loses its own."""
-    with suppress(PermissionError):  # the privilege of root: a measurement goes first
+    with suppress(OSError):  # the privilege of root: a measurement goes first
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+        AUTOGROUP.write_text(str(PRIORITY), encoding="ascii")
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
