@@ -24,7 +24,7 @@ from gpuexplore.units import format_bytes, format_seconds
 MAX_BUDGET_MULTIPLE = 40  # a case may take this many times its sampling budget: slow calls still get an interval
 MIN_CALLS = 4  # one first call, three samples
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
-MIN_PROBE_S = 5e-3
+LONG_PROBE_S = 0.25  # a larger probe that would take longer is not made: what it corrects is a busy moment's error
 FLOAT64_BYTES = 8
 MOST_BYTES = 4 * 2**30  # of groups that are measured together
 OPEN_SHARE = 0.25  # of the memory that is free
@@ -142,13 +142,14 @@ def estimate_call_s(operation: Operation, shape: Shape, time_call: Callable[[Sha
         time_call: seconds of one warmed-up call at a smaller shape.
         enough_s: an estimate at or below this needs no better one.
     """
-    estimate_s = 0.0
+    per_work_s = 0.0
     for smaller in probe_shapes(operation, shape):
-        call_s = time_call(smaller)
-        estimate_s = call_s * work(operation, shape) / work(operation, smaller)
-        if call_s >= MIN_PROBE_S or estimate_s <= enough_s:
+        if per_work_s * work(operation, smaller) > LONG_PROBE_S:
             break
-    return estimate_s
+        per_work_s = time_call(smaller) / work(operation, smaller)
+        if per_work_s * work(operation, shape) <= enough_s:
+            break
+    return per_work_s * work(operation, shape)
 
 
 def open_at_once(groups: Sequence[Sequence[Case]], device: Device) -> Iterator[list[Sequence[Case]]]:

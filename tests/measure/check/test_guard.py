@@ -13,9 +13,9 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import TooLarge, TooSlow
 from gpuexplore.measure.check.guard import (
     CHEAP_WORK,
+    LONG_PROBE_S,
     MAX_BUDGET_MULTIPLE,
     MIN_CALLS,
-    MIN_PROBE_S,
     array_bytes,
     check_duration,
     check_memory,
@@ -64,18 +64,28 @@ def test_probes_keep_the_proportions_and_no_axis_vanishes():
     assert all(shape["m"] == 1 and shape["k"] == 2 * shape["n"] for shape in shapes)
 
 
-def test_probing_stops_at_a_call_that_tells():
+def test_probing_stops_before_a_call_that_takes_long():
     asked = []
 
     def time_call(shape):
         asked.append(shape)
-        return 1e-3 * 2 ** len(asked)  # 2, 4, 8 ms: the third is long enough
+        return 1e-9 * work(MATMUL, shape)
 
     estimate_s = estimate_call_s(MATMUL, LARGE, time_call, enough_s=0.0)
 
-    assert len(asked) == 3
-    assert estimate_s == pytest.approx(8e-3 * work(MATMUL, LARGE) / work(MATMUL, asked[-1]))
-    assert MIN_PROBE_S <= 8e-3
+    assert work(MATMUL, asked[-1]) * 1e-9 <= LONG_PROBE_S < work(MATMUL, MATMUL.halved(asked[-1])) * 64e-9
+    assert estimate_s == pytest.approx(work(MATMUL, LARGE) * 1e-9)
+
+
+def test_a_busy_moment_at_a_small_probe_is_corrected_by_a_larger_one():
+    asked = []
+
+    def time_call(shape):
+        asked.append(shape)
+        return 1e-12 * work(MATMUL, shape) + 20e-3 * (len(asked) == 1)
+
+    assert estimate_call_s(MATMUL, Shape.of(m=512, k=512, n=512), time_call, enough_s=1.0) < 1.0
+    assert len(asked) == 2
 
 
 def test_probing_stops_where_the_case_is_plainly_cheap_enough():
