@@ -36,9 +36,7 @@ from gpuexplore.model import Case, Result, Status
 
 LOG = logging.getLogger(__name__)
 PRIORITY = -10
-AUTOGROUP = Path(
-    "/proc/self/autogroup"
-)  # of the session, beside others', https://man7.org/linux/man-pages/man7/sched.7.html
+AUTOGROUP = Path("/proc/self/autogroup")
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
 UNREPORTED = "the runner reported nothing on this case"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # https://man7.org/linux/man-pages/man2/prctl.2.html
@@ -87,12 +85,22 @@ def _take_pipes() -> tuple[IO[str], IO[str]]:
 
 def _prepare_process() -> None:
     """Take priority, end with the engine, and become the parent of every descendant that loses its own."""
-    with suppress(OSError):  # the privilege of root: a measurement goes first
-        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
-        AUTOGROUP.write_text(str(PRIORITY), encoding="ascii")
+    _go_first()
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _go_first() -> None:
+    """Take priority where that may be, the privilege of root: beside others, and as a session beside others' sessions.
+
+    Linux shares cores between sessions by their autogroups, https://man7.org/linux/man-pages/man7/sched.7.html. A
+    supervisor leads one that is there to measure; that of a command is its user's shell's, which stays as it is.
+    """
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+        if os.getsid(0) == os.getppid():
+            AUTOGROUP.write_text(str(PRIORITY), encoding="ascii")
 
 
 def _children() -> set[psutil.Process]:

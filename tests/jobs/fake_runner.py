@@ -17,7 +17,6 @@ HEAVY = {"numpy", "sqlalchemy", "streamlit", "torch"}
 ILLEGAL = "CUDA_ERROR_ILLEGAL_ADDRESS"
 _CONTEXT = {}
 _LOADED_AT_IMPORT = sorted(HEAVY & sys.modules.keys())
-AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def warm_up(device, hurried):
@@ -97,10 +96,7 @@ def fine(case, cancelled):
 
 def tell(case, cancelled):
     told = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")}
-    told |= {"loaded": _LOADED_AT_IMPORT, "leads_its_session": os.getsid(0) == os.getpgrp() == os.getpid()}
-    told |= {"nice": os.getpriority(os.PRIO_PROCESS, 0)}
-    if AUTOGROUP.exists():
-        told |= {"nice_of_session": int(AUTOGROUP.read_text(encoding="ascii").split()[-1])}
+    told |= {"loaded": _LOADED_AT_IMPORT, "leads_its_group": os.getpgrp() == os.getpid()}
     return Result(case, Status.ERROR, json.dumps(told))
 
 

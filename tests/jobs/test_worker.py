@@ -1,7 +1,11 @@
 """What the worker promises, without a process of its own."""
 
+import subprocess
+import sys
+
 import pytest
 
+from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.process import THREAD_VARIABLES, worker_environment
 from gpuexplore.jobs.journal import Begun, Ended, JournalReader, Task, write_task
 from gpuexplore.jobs.turn import TurnWord
@@ -37,3 +41,18 @@ def test_worker_sees_its_own_device_only(device, visible):
     assert environment["CUDA_VISIBLE_DEVICES"] == visible
     assert environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert len({environment[thread_variable] for thread_variable in THREAD_VARIABLES}) == 1
+
+
+@pytest.mark.skipif(not worker.AUTOGROUP.exists(), reason="this system shares cores between processes only")
+@pytest.mark.parametrize("led_by", ["the parent", "another"])
+def test_the_session_of_a_supervisor_goes_first_and_that_of_a_shell_stays_as_it_is(led_by):
+    told = (
+        "import os; from gpuexplore.jobs import worker; worker._go_first();"
+        "print(os.getpriority(os.PRIO_PROCESS, 0), worker.AUTOGROUP.read_text())"
+    )
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {told!r}], check=True)"
+    between = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {parent!r}], check=True)"
+    command = [sys.executable, "-c", parent if led_by == "the parent" else between]
+    nice, *_, of_session = subprocess.check_output(command, start_new_session=True, text=True).split()
+
+    assert of_session == (nice if led_by == "the parent" else "0")

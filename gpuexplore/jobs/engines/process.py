@@ -53,7 +53,7 @@ class Worker:
             stderr=subprocess.PIPE,
             bufsize=0,
             pipesize=PIPE_BYTES,
-            start_new_session=True,
+            process_group=0,
             env={**os.environ, **worker_environment(device), MARK: self._mark},
         )
         assert self._process.stdin is not None
