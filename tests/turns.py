@@ -12,8 +12,8 @@ CHANGES = (Path(__file__).resolve().parent.parent / "CHANGELOG.md").read_bytes()
 
 def in_turns(parameters, *, run, changes=CHANGES):
     """Return `parameters`, of which all but `run` are marked to be left out this time."""
-    first = sum(changes) % max(len(parameters), 1)
-    turn = {(first + each) % len(parameters) for each in range(run)}
+    first = sum(changes)
+    turn = {(first + each) % len(parameters) for each in range(min(run, len(parameters)))}
     return [each if at in turn else _left_out(each) for at, each in enumerate(parameters)]
 
 
