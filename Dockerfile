@@ -1,6 +1,7 @@
 # The web server (--target web, the default) and the process that measures (--target supervisor); docs/deployment.md.
 # For NVIDIA GPUs, whose host needs the driver and the NVIDIA Container Toolkit:
 #   --build-arg BASE=nvidia/cuda:13.0.1-base-ubuntu24.04 --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130
+# A driver before 580: BASE=nvidia/cuda:12.9.1-base-ubuntu24.04, TORCH_INDEX=https://download.pytorch.org/whl/cu129, CUDA=12
 
 ARG BASE=debian:bookworm-slim
 
@@ -17,13 +18,15 @@ ENV PATH=/opt/venv/bin:${PATH} \
     GPUEXPLORE_HOME=/data \
     FORWARDED_ALLOW_IPS=""
 WORKDIR /app
-COPY requirements.txt requirements-postgresql.txt requirements-sass.txt ./
-RUN pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" "$(grep '^torch==' requirements.txt)" \
-    && pip install --no-cache-dir --requirement requirements.txt --requirement requirements-postgresql.txt \
-        --requirement requirements-sass.txt
+ARG CUDA=13
+COPY requirements requirements
+RUN pip install --no-cache-dir --extra-index-url "${TORCH_INDEX}" --constraint requirements/lock.txt torch
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY gpuexplore/__init__.py gpuexplore/
+RUN pip install --no-cache-dir --constraint requirements/lock.txt torch --editable ".[app,cuda${CUDA},postgresql,sass,torch]"
 COPY . .
 # compiled here, for its user may not write there: a worker would compile 400 modules whenever it starts
-RUN pip install --no-cache-dir --no-deps --editable . && python3 -m compileall -q gpuexplore pages
+RUN python3 -m compileall -q gpuexplore pages
 USER gpuexplore
 VOLUME /data
 

@@ -13,16 +13,26 @@ VENV := .venv
 BIN  := $(VENV)/bin
 PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Drivers before 580 know CUDA 12 only, and torch's default build is for CUDA 13. Without a GPU the build for CPUs is
+# preferred, where its index answers: the other one brings gigabytes of CUDA.
+CUDA    ?= 13
+LOCK    := requirements/lock.txt
+PINNED  := --constraint $(LOCK)
+PACKAGE := $(VENV)/.package$(CUDA:13=)
+GPU     := $(wildcard /proc/driver/nvidia/version /dev/dxg)
+BUILDS  := https://download.pytorch.org/whl
+TORCH_INDEX := $(if $(filter 12,$(CUDA)),--extra-index-url $(BUILDS)/cu129,$(if $(GPU),,--extra-index-url $(BUILDS)/cpu --retries 1 --timeout 15))
+
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help run check test browser measuring faults gpu evil ptx lint format types layers style bench kernels docs screenshots clean
+.PHONY: help run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 - \2/'
 
-run: $(VENV)/.package  ## install what is missing and serve the app on http://127.0.0.1:8501 (PORT=...)
+run: $(PACKAGE)  ## install what is missing and serve the app on http://127.0.0.1:8501 (PORT=...; CUDA=12: for drivers before 580)
 	FORWARDED_ALLOW_IPS="$$FORWARDED_ALLOW_IPS" $(BIN)/streamlit run app.py --server.port $(PORT)
 
 check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: one room, its long tests too
@@ -88,6 +98,9 @@ screenshots: $(VENV)/.dev  ## take the pictures of the documentation again
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
 		$(BIN)/python scripts/screenshots.py
 
+lock: $(VENV)/.dev  ## pin what is installed here, after make test
+	$(BIN)/python -m scripts.lock
+
 clean:  ## remove the environment, caches and builds
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -99,19 +112,17 @@ $(VENV)/.python:
 		{ echo "$(PYTHON) cannot create an environment: on Debian and Ubuntu, install python3-venv" >&2; exit 1; }
 	@touch $@
 
-$(VENV)/.requirements: requirements.txt requirements-sass.txt | $(VENV)/.python
+# torch stands first, so that no other requirement decides which build of it is taken, nor which CUDA.
+$(PACKAGE): pyproject.toml $(LOCK) | $(VENV)/.python
 	@echo "Installing the requirements: a minute or two"
-	@$(PIP) "$$(grep '^torch==' requirements.txt)"
-	@$(PIP) -r requirements.txt -r requirements-sass.txt
-	@touch $@
-
-$(VENV)/.package: pyproject.toml $(VENV)/.requirements
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PIP) $(PINNED) $(TORCH_INDEX) torch
+	@$(PIP) $(PINNED) torch --editable ".[app,cuda$(CUDA),sass,torch]"
 	@$(BIN)/python -m compileall -q gpuexplore pages
+	@rm -f $(VENV)/.package* $(VENV)/.dev
 	@touch $@
 
 # The CUDA toolkit that torch's build for CUDA brings, in an environment that has all else from this one.
-$(VENV)/.cuda130: $(VENV)/.package
+$(VENV)/.cuda130: $(PACKAGE)
 	@$(PYTHON) -m venv --without-pip $(VENV)/cuda130
 	@$(BIN)/python -c 'import site; print("import site;", f"site.addsitedir({site.getsitepackages()[0]!r})")' > \
 		"$$($(VENV)/cuda130/bin/python -c 'import site; print(site.getsitepackages()[0])')/rest.pth"
@@ -119,7 +130,7 @@ $(VENV)/.cuda130: $(VENV)/.package
 		"$$($(VENV)/cuda130/bin/python -c 'import site; print(site.getsitepackages()[0])')"
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt $(VENV)/.package
+$(VENV)/.dev: $(PACKAGE)
 	@echo "Installing the development requirements"
-	@$(PIP) -r requirements-dev.txt
+	@$(PIP) $(PINNED) torch --editable ".[cuda$(CUDA),dev]"
 	@touch $@

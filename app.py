@@ -1,13 +1,12 @@
 """The launcher: `streamlit run app.py` serves this; everything else is in the package and in pages/."""
 
-from pathlib import Path
-
 import streamlit as st
 
+from gpuexplore.served import PACKAGE
 from gpuexplore.ui.server import MIDDLEWARE, ROUTES, lifespan, show_reference
 
 app = st.App(
-    Path(__file__).parent / "gpuexplore" / "ui" / "main.py",
+    PACKAGE / "ui" / "main.py",
     lifespan=lifespan,
     routes=ROUTES,
     middleware=MIDDLEWARE,

@@ -8,7 +8,8 @@ Twelve cases: products of 64, 128 and 256 in NumPy, Numba and torch, additions o
 of a mode over the median of the loop.
 
 Modes: `rounds` is what results are made of. With `--modes` others leave out a guard each: they tell which are needed.
-`free` is the loop itself where the scheduler places the threads. With `--busy` another process computes meanwhile.
+`again` is the loop a second time, what it differs from itself by: beside a busy loop a call of two threads has two
+speeds. `free` is the loop where the scheduler places the threads. With `--busy` another process computes meanwhile.
 Pools spin as in a worker, and with `--worker` the priority is that of a worker as well, which root's may have. It
 asserts nothing.
 """
@@ -25,7 +26,7 @@ from statistics import median
 from typing import Any
 
 from gpuexplore.model import CacheMode, Case, Device, Options
-from gpuexplore.pools import shorten_spinning
+from gpuexplore.pools import go_first, shorten_spinning
 
 CASES: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("matmul", 64): ("numpy", "numba-cpu", "torch"),
@@ -35,8 +36,8 @@ CASES: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("vector_add", 1_000_000): ("torch", "numpy"),
 }
 WARM_S, LOOP_S = 20e-3, 40e-3
+LOOPS = ("loop", "again", "free")
 SEED = 1
-PRIORITY = -10  # gpuexplore.jobs.worker.PRIORITY, which would load NumPy before pools are set
 WITHIN = 0.05
 
 Times = dict[tuple[str, Case], list[float]]
@@ -58,7 +59,7 @@ def main() -> None:
     prepare_process()
     with busy_loop() if arguments.busy else nullcontext():  # a child: before this process has another priority
         if arguments.worker:
-            os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+            go_first()
         times = contest(arguments.turns, arguments.cache, with_modes=arguments.modes)
     _print(times)
 
@@ -75,12 +76,10 @@ def contest(turns: int, cache: CacheMode, *, with_modes: bool) -> Times:
     gc.freeze()
     for _ in range(turns):
         for group in groups:
-            for name in random.sample(["loop", "free", *modes], len(modes) + 2):
+            for name in random.sample([*LOOPS, *modes], len(modes) + len(LOOPS)):
                 for sampling in random.sample(group, len(group)):
                     times.setdefault((name, sampling.candidate.case), []).extend(
-                        _loop(sampling, isolated=name == "loop")
-                        if name in {"loop", "free"}
-                        else _round(sampling, modes[name])
+                        _loop(sampling, isolated=name != "free") if name in LOOPS else _round(sampling, modes[name])
                     )
     return times
 

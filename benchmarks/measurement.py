@@ -331,14 +331,14 @@ def prepare_device() -> Device:
 def pin_environment() -> None:
     """Set threads, pool settings and priority as a worker of the app does; before NumPy is loaded."""
     from gpuexplore.devices.cpu import affinity, physical_cores
-    from gpuexplore.jobs.worker import PRIORITY
+    from gpuexplore.pools import go_first
 
     threads = str(physical_cores(affinity()))
     for name, value in (dict.fromkeys(THREAD_VARIABLES, threads) | dict(POOL_SETTINGS)).items():
         os.environ[name] = value
     os.environ.setdefault("MPLBACKEND", "Agg")  # perfplot loads matplotlib
     with suppress(PermissionError):  # the privilege of root, which a worker uses too
-        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+        go_first()
 
 
 def describe_environment() -> dict[str, str]:

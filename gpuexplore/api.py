@@ -6,6 +6,8 @@ from itertools import islice
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from gpuexplore.analysis.fact_check.possible import Possibility
+from gpuexplore.analysis.fact_check.possible import is_possible as judged_time
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.request import Question, predictions
@@ -19,20 +21,26 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.request import Request, listed, resolve, split
+from gpuexplore.naming import default_title
+from gpuexplore.operations import operation_named
+from gpuexplore.request import Request, listed, resolve
+from gpuexplore.shapes import split
 from gpuexplore.typed_text import check_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gpuexplore.analysis.compare import RunComparison, Side
+
 Words = str | Iterable[object]
 SETTINGS = tuple(field.name for field in fields(Request) if field.name not in ("operation", "sizes", "shapes"))
 ACCEPTED = "text, numbers, and lists of them"
+FILTERS = ("operation", "device", "tag")  # of runs
 MOST_WORDS = 1000  # of a list
 BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
     """What a run gave: the results, and the ways to look at them."""
 
@@ -64,6 +72,18 @@ class Outcome:
 
     def __str__(self) -> str:
         return self.analyze().summary.headline
+
+    def __repr__(self) -> str:
+        return f"<{default_title(self.experiment)}: {len(self.results)} results. {self}>"
+
+    def _repr_html_(self) -> str | None:
+        """Return what a notebook shows: sentence, chart and table; None without what draws them."""
+        try:
+            from gpuexplore.charts.exports.exported import Exported
+            from gpuexplore.charts.exports.html_report import html_cell
+        except ModuleNotFoundError:
+            return None
+        return html_cell(Exported(self.experiment, self.analyze()))
 
 
 def run(
@@ -126,6 +146,77 @@ def predict(
     return list(predictions(asked, here))
 
 
+def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -> Possibility:
+    """Return whether a time that somebody states is possible; true unless it is above a limit of the GPU.
+
+    Args:
+        operation: a name that `gpuexplore list` prints.
+        gpu: a driver name or key of `specs`, or the id of a device of this machine.
+        time: of one call: seconds, or text like ``90us``.
+        **further: `sizes` or `shapes`, of one case; `dtypes` (default: fp32) and `implementation`.
+
+    Raises:
+        InvalidInput: something asked for does not exist, or there are several cases; names it and what is accepted.
+        TypeError: an unknown argument.
+    """
+    texts = _texts("is_possible", ("sizes", "shapes", "dtypes", "implementation"), further)
+    asked = Question(_name("operation", operation), _name("gpu", gpu), **{"dtypes": "fp32"} | texts)
+    if isinstance(time, bool) or not isinstance(time, str | Real):
+        raise InvalidInput.of("time", time, "seconds, or text with the unit: 90us")
+    here = [ensure_ceiling(device) if device.id == asked.gpus else device for device in discover()]
+    return judged_time(asked, time, here)
+
+
+def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filters: str) -> "pd.DataFrame":
+    """Return what was measured before, one row a run, the newest first, as `gpuexplore runs --json` does.
+
+    Args:
+        text: words that title, tags, note, device or id hold.
+        before: only runs with a smaller `number`: the next page.
+        limit: of runs, up to 200.
+        **filters: `operation`, a name that `gpuexplore list` prints; `device`, words of the name of the device it was
+            measured on; `tag`, one that the run has.
+
+    Raises:
+        InvalidInput: something asked for does not exist; names it and what is accepted.
+        TypeError: an unknown filter.
+        StoreUnavailable: the database cannot be used.
+    """
+    import pandas as pd
+
+    from gpuexplore.jobs.summaries import ROW, listed_with_summaries, row_of
+    from gpuexplore.store import Wanted, open_store
+
+    for name in filters:
+        if name not in FILTERS:
+            raise TypeError(f"runs() has no filter {name!r}: accepted are {', '.join(FILTERS)}")
+    texts = {name: _name(name, value) for name, value in filters.items()}
+    if "operation" in texts:
+        operation_named(texts["operation"])
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise InvalidInput.of("limit", limit, "whole numbers from 1")
+    with open_store() as store:
+        wanted = Wanted(text=_name("text", text, empty=True), **texts)
+        found = listed_with_summaries(store, wanted, before=before, limit=limit)
+    return pd.DataFrame([row_of(run) for run in found], columns=list(ROW))
+
+
+def compare(before: "Outcome | str", after: "Outcome | str") -> "RunComparison":
+    """Return what follows from two runs, matched by case: what got faster or slower, and what cannot be told.
+
+    Args:
+        before: what `run` returned, a run's id, or the path of a recording.
+        after: what is compared with it.
+
+    Raises:
+        InvalidInput, NotFound: one of both is no run.
+        StoreUnavailable: the database cannot be used.
+    """
+    from gpuexplore.analysis.compare import compare_runs
+
+    return compare_runs(_side("before", before), _side("after", after))
+
+
 def specs(name: str) -> dict[str, Any]:
     """Return the peaks of an accelerator by its driver name, as `gpuexplore specs NAME --json` does.
 
@@ -133,6 +224,19 @@ def specs(name: str) -> dict[str, Any]:
         InvalidInput: the name is no text.
     """
     return peaks_json(_name("name", name))
+
+
+def _side(what: str, source: "Outcome | str") -> "Side":
+    from gpuexplore.analysis.compare import Side
+
+    if isinstance(source, Outcome):
+        return Side(default_title(source.experiment), source.results)
+    name = _name(what, source)
+    from gpuexplore.jobs.run_sources import side_named
+    from gpuexplore.store import open_store
+
+    with open_store() as store:
+        return side_named(store, name)
 
 
 def _measure(experiment: Experiment, used: Sequence[Device]) -> tuple[Result, ...]:

@@ -11,15 +11,30 @@ GpuExploreError
 └── StoreUnavailable    the database cannot be used now: its text says why, and what helps
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries
 CANCELLED_BY_ADMIN = "cancelled by an administrator"
 CANCELLED = "the run was cancelled"  # the reason of each of its cases
 
 # What a module is called where it is installed from, and the extra that brings it: the others come with gpuexplore.
-DISTRIBUTIONS: Mapping[str, str] = {"pynvml": "nvidia-ml-py", "yaml": "PyYAML", "psycopg": "psycopg[binary]"}
-EXTRAS: Mapping[str, str] = {"dask": "dask", "distributed": "dask", "psycopg": "postgresql"}
+DISTRIBUTIONS: Mapping[str, str] = {"pynvml": "nvidia-ml-py", "yaml": "PyYAML"}
+EXTRAS: Mapping[str, Sequence[str]] = {
+    "app": (
+        "altair",
+        "google",
+        "pandas",
+        "pyarrow",
+        "segno",
+        "starlette",
+        "streamlit",
+        "uvicorn",
+        "vl_convert",
+    ),
+    "dask": ("dask", "distributed"),
+    "postgresql": ("psycopg",),
+    "torch": ("torch",),
+}
 
 
 class GpuExploreError(Exception):
@@ -76,6 +91,6 @@ def not_installed(error: ImportError) -> str:
     module = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or module in ("", __package__):
         return str(error)
-    name, extra = DISTRIBUTIONS.get(module, module), EXTRAS.get(module)
-    whole = f"gpuexplore[{extra}]" if extra else "gpuexplore"
-    return f"{module} is not installed: pip install '{name}', or all of '{whole}'"
+    extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
+    wanted = f"gpuexplore[{extra}]" if extra else DISTRIBUTIONS.get(module, module)
+    return f"{module} is not installed: pip install '{wanted}'"

@@ -12,6 +12,7 @@ from typing import Literal
 from gpuexplore.accuracy import Accuracy, WorstElement
 from gpuexplore.errors import InvalidInput
 from gpuexplore.hardware import Bandwidth, CacheRoof, Device, Identity, MachineKind, Peak, PeakKind, ThreadRoofs, Unit
+from gpuexplore.run_summary import Quality, RunSummary
 from gpuexplore.timed import Condition, Contrast, Measurement, Phase, PhaseName
 from gpuexplore.typed_text import LONGEST_REASON, readable
 
@@ -20,6 +21,7 @@ __all__ = [
     "DATA_MODES",
     "DEFAULT_BUDGET_S",
     "LARGEST_BUDGET_S",
+    "LAYOUTS",
     "MOST_PROCESSES",
     "SCHEMA_VERSION",
     "Accuracy",
@@ -37,6 +39,7 @@ __all__ = [
     "Flag",
     "FlagName",
     "Identity",
+    "Layout",
     "MachineKind",
     "Measurement",
     "Options",
@@ -45,9 +48,11 @@ __all__ = [
     "Phase",
     "PhaseName",
     "Progress",
+    "Quality",
     "Result",
     "Run",
     "RunState",
+    "RunSummary",
     "Shape",
     "Status",
     "Telemetry",
@@ -61,6 +66,7 @@ SCHEMA_VERSION = 1
 CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
 DataMode = Literal["normal", "zeros", "ones"]
+Layout = Literal["NN", "NT", "TN"]
 FlagName = Literal[
     "noisy",
     "contended",
@@ -80,6 +86,7 @@ FlagName = Literal[
 DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: little rests on such
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
+LAYOUTS: tuple[Layout, ...] = ("NN", "NT", "TN")
 UNREADABLE = "the reason cannot be shown"
 OMIT_DEFAULT = {"omit_default": True}  # of a field that is encoded where it has another value only
 DEFAULT_BUDGET_S = 0.1
@@ -171,6 +178,7 @@ class Options:
         budget_s: seconds of sampling for one case (see `gpuexplore.measure.sample.timing`).
         block: threads of a block along x, y, z of our CUDA kernels; None is each kernel's own default.
         repeat: in how many fresh processes the case is measured; one: in whichever there is.
+        layout: of the matrices of a product, as BLAS names it: N lies in memory by rows, T by columns.
     """
 
     cache: CacheMode | None = None
@@ -179,12 +187,15 @@ class Options:
     budget_s: float = DEFAULT_BUDGET_S
     block: tuple[int, ...] | None = None
     repeat: int = 1
+    layout: Layout = field(default="NN", metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         if self.cache is not None and self.cache not in CACHE_MODES:
             raise InvalidInput.of("cache", self.cache, CACHE_MODES)
         if self.data not in DATA_MODES:
             raise InvalidInput.of("data", self.data, DATA_MODES)
+        if self.layout not in LAYOUTS:
+            raise InvalidInput.of("layout", self.layout, LAYOUTS)
         if self.threads is not None and not 1 <= self.threads <= 1024:
             raise InvalidInput.of("threads", self.threads, "1 to 1024")
         if not (isfinite(self.budget_s) and 0 < self.budget_s <= LARGEST_BUDGET_S):
@@ -357,6 +368,11 @@ class Run:
     Attributes:
         supervisor: who measures it, or did last.
         device_s: seconds that devices have worked for it.
+        title: what it is called; empty for one that the store does not hold.
+        note: its owner's words on it.
+        tags: its owner's, in the order of the alphabet.
+        origin: where it was measured, when not by this server or on its machine.
+        summary: what a list says of it; None before it has ended.
     """
 
     id: str
@@ -371,6 +387,11 @@ class Run:
     created_utc: str | None = None
     started_utc: str | None = None
     finished_utc: str | None = None
+    title: str = ""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    origin: str | None = None
+    summary: RunSummary | None = None
 
     @property
     def active(self) -> bool:

@@ -8,19 +8,17 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
+from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.shapes import check_limits, exact_shapes, parse_sizes, split, whole_number
 from gpuexplore.typed_text import check_text
-from gpuexplore.units import read_number, read_whole
-
-MOST_SHAPES = 64
-MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
+from gpuexplore.units import read_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,8 @@ class Request:
     Attributes:
         operation: its name.
         sizes: ``64,128,256`` or a range ``256:8192:x2`` or ``100:500:+100``.
-        shapes: ``m=512,k=64,n=512`` or the name of a preset, several separated by ``;``; given, it replaces the sizes.
+        shapes: ``m=512,k=64,n=512``, with ranges like those of sizes for a sweep over axes, or the name of a preset;
+            several separated by ``;``; given, it replaces the sizes.
         dtypes: names separated by commas.
         implementations: names separated by commas; empty: all that run on one of the devices.
         devices: ids separated by commas; empty: every device of this machine.
@@ -39,6 +38,7 @@ class Request:
         threads: CPU threads.
         budget: seconds of sampling for one case.
         block: threads of a block of our CUDA kernels, ``16,16``; empty: each kernel's default.
+        layout: of the matrices of a product: NN, NT or TN.
         repeat: in how many fresh processes each case is measured; empty: in the one that is there.
     """
 
@@ -53,6 +53,7 @@ class Request:
     threads: str = ""
     budget: str = f"{DEFAULT_BUDGET_S:g}"
     block: str = ""
+    layout: str = "NN"
     repeat: str = ""
 
 
@@ -69,6 +70,7 @@ SHORT_NAMES: Mapping[str, str] = {
     "threads": "threads",
     "budget": "budget",
     "block": "block",
+    "layout": "layout",
     "repeat": "repeat",
 }
 
@@ -117,6 +119,7 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
         "threads": lambda: Options(threads=_threads(request.threads)),
         "budget": lambda: Options(budget_s=_budget(request.budget)),
         "block": lambda: _check_block(request, operation),
+        "layout": lambda: _check_layout(request.layout, operation),
         "repeat": lambda: Options(repeat=_repeat(request.repeat)),
     }
     return _problems(checks)
@@ -129,7 +132,12 @@ def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
         return replace(request, devices=devices)
     operation = operation_named(request.operation)
     kinds = {device.rpartition("/")[2].partition(":")[0] for device in split(devices)}  # `cuda` of lab1/cuda:0
-    fitting = [implementation for implementation in operation.usual if kinds & set(implementation.runs_on_kinds)]
+    fitting = [
+        implementation
+        for implementation in operation.usual
+        if kinds & set(implementation.runs_on_kinds)
+        and ("/" in devices or load_backend(implementation.backend).is_available())  # a node has libraries of its own
+    ]
     sizes = "" if request.shapes else ",".join(map(str, operation.default_sizes))
     return replace(
         request,
@@ -185,6 +193,7 @@ def from_experiment(experiment: Experiment) -> Request:
         threads="" if options.threads is None else str(options.threads),
         budget=repr(options.budget_s).removesuffix(".0"),
         block=",".join(map(str, options.block or ())),
+        layout=options.layout,
     )
 
 
@@ -200,27 +209,6 @@ def as_python(request: Request) -> str:
     """Return the Python lines that repeat `request`."""
     arguments = "".join(f", {name}={text!r}" for name, text in _given(request).items())
     return f"import gpuexplore as gx\n\nrun = gx.run({request.operation!r}{arguments})\nrun.to_pandas()"
-
-
-def split(text: str) -> tuple[str, ...]:
-    """Return the comma-separated words of `text`, each once, in order."""
-    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
-
-
-def parse_sizes(text: str) -> tuple[int, ...]:
-    """Return the sizes that a list or a range stands for, ascending, each once.
-
-    Raises:
-        InvalidInput: names the part that is no size.
-    """
-    found: set[int] = set()
-    for word in split(text):
-        found.update(_range(word) if ":" in word else (_whole_number("size", word),))
-        if len(found) > MOST_SHAPES:
-            raise InvalidInput.of("sizes", text, f"at most {MOST_SHAPES} of them")
-    if not found:
-        raise InvalidInput("no size: give at least one, like 64,128,256 or 256:8192:x2")
-    return tuple(sorted(found))
 
 
 def _given(request: Request) -> dict[str, str]:
@@ -256,82 +244,15 @@ def shapes_of(request: Request, operation: Operation) -> tuple[Shape, ...]:
         InvalidInput: names the part that is no shape of `operation`, or beyond its limits.
     """
     if request.shapes:
-        texts = [word for word in request.shapes.split(";") if word.strip()]
-        if not texts:
-            raise InvalidInput(f"no shape of {operation.name}: give at least one {_accepted_shapes(operation)}")
-        if len(texts) > MOST_EXACT_SHAPES:
-            raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
-        shapes = [_shape(text, operation) for text in texts]
-    else:
-        sizes = parse_sizes(request.sizes)
-        shapes = [operation.shape_of_size(size) for size in sizes]
+        return exact_shapes(request.shapes, operation)
+    shapes = [operation.shape_of_size(size) for size in parse_sizes(request.sizes)]
     for shape in shapes:
-        _check_limits(shape, operation)
+        check_limits(shape, operation)
     return tuple(dict.fromkeys(shapes))
-
-
-def parse_shape(text: str, operation: Operation) -> Shape:
-    """Return the shape that a size, a preset's name or ``m=512,k=64,n=512`` stands for.
-
-    Raises:
-        InvalidInput: it is none of them, or beyond the operation's limits.
-    """
-    size = read_whole(text)
-    shape = operation.shape_of_size(size) if size else _shape(text, operation)
-    _check_limits(shape, operation)
-    return shape
-
-
-def _shape(text: str, operation: Operation) -> Shape:
-    for preset in operation.presets:
-        if text.strip() == preset.name:
-            return preset.shape
-    wanted = _accepted_shapes(operation)
-    given = {}
-    for word in split(text):
-        axis, equals, length = (part.strip() for part in word.partition("="))
-        if not equals or axis not in operation.axes or axis in given:
-            raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
-        given[axis] = _whole_number(f"axis {axis}", length)
-    if set(given) != set(operation.axes):
-        raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
-    return Shape(tuple((axis, given[axis]) for axis in operation.axes))
-
-
-def _accepted_shapes(operation: Operation) -> str:
-    return ", ".join([f"like {operation.shape_of_size(128)}", *(preset.name for preset in operation.presets)])
-
-
-def _check_limits(shape: Shape, operation: Operation) -> None:
-    for axis, length in shape.axes:
-        if length > operation.limits[axis]:
-            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
-    if problem := operation.problem(shape):
-        raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
 
 
 def _names(implementations: Iterable[Implementation]) -> str:
     return ",".join(implementation.name for implementation in implementations)
-
-
-def _range(word: str) -> Iterable[int]:
-    """Return the sizes of ``start:stop:xF`` or ``start:stop:+S``, both ends included."""
-    wanted = "start:stop:x2 or start:stop:+256"
-    parts = [part.strip() for part in word.split(":")]
-    if len(parts) != 3 or parts[2][:1] not in ("x", "+"):
-        raise InvalidInput.of("range", word, wanted)
-    start, stop, step = (_whole_number("range", part) for part in (*parts[:2], parts[2][1:]))
-    if start > stop or (parts[2][0] == "x" and step == 1):
-        raise InvalidInput.of("range", word, f"{wanted}, ascending")
-    grown = (start * step**i if parts[2][0] == "x" else start + step * i for i in range(MOST_SHAPES + 1))
-    return takewhile(lambda size: size <= stop, grown)
-
-
-def _whole_number(what: str, text: str) -> int:
-    number = read_whole(text)
-    if not number:
-        raise InvalidInput.of(what, text, "whole numbers from 1")
-    return number
 
 
 def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
@@ -358,20 +279,21 @@ def _options(request: Request) -> Options:
         **own,
         budget_s=_budget(request.budget),
         block=_block(request.block),
+        layout=request.layout,  # type: ignore[arg-type]  # Options judges the text
         repeat=_repeat(request.repeat),
     )
 
 
 def _threads(text: str) -> int | None:
-    return _whole_number("threads", text.strip()) if text.strip() else None
+    return whole_number("threads", text.strip()) if text.strip() else None
 
 
 def _repeat(text: str) -> int:
-    return _whole_number("fresh processes", text.strip()) if text.strip() else 1
+    return whole_number("fresh processes", text.strip()) if text.strip() else 1
 
 
 def _block(text: str) -> tuple[int, ...] | None:
-    return tuple(_whole_number("block", word.strip()) for word in text.split(",")) if text.strip() else None
+    return tuple(whole_number("block", word.strip()) for word in text.split(",")) if text.strip() else None
 
 
 def _check_block(request: Request, operation: Operation) -> None:
@@ -389,6 +311,11 @@ def _check_block(request: Request, operation: Operation) -> None:
         raise InvalidInput(f"block {request.block!r}: none of {_names(asked)} is a CUDA kernel of ours")
     for geometry in geometries:
         geometry.checked(block)
+
+
+def _check_layout(text: str, operation: Operation) -> None:
+    if text not in operation.layouts:
+        raise InvalidInput.of(f"layout of {operation.name}", text, operation.layouts)
 
 
 def _budget(text: str) -> float:

@@ -5,13 +5,14 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, fields, is_dataclass
 from enum import Enum
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.typed_text import check_characters
 
 T = TypeVar("T")
+_Decoder = Callable[[Any], Any]
 
 
 def encode(value: Any) -> Any:
@@ -41,7 +42,7 @@ def decode(kind: type[T], data: Any) -> T:
     Raises:
         KeyError, TypeError, ValueError, InvalidInput: the data are not of that type.
     """
-    return _decode(kind, data, _Lenient)  # type: ignore[no-any-return]
+    return _decoder(kind, _Lenient)(data)  # type: ignore[no-any-return, arg-type]  # mypy takes no class for hashable
 
 
 def decode_strictly(kind: type[T], data: Any) -> T:
@@ -51,38 +52,42 @@ def decode_strictly(kind: type[T], data: Any) -> T:
         ValueError, InvalidInput: the data are not of that type; the text names the field and what is accepted.
         TypeError: a field is missing.
     """
-    return _decode(kind, data, _Strict)  # type: ignore[no-any-return]
+    return _decoder(kind, _Strict)(data)  # type: ignore[no-any-return, arg-type]  # the same
 
 
 class _Lenient:
     """Takes what can be converted."""
 
     @staticmethod
-    def scalar(kind: type, data: Any) -> Any:
-        return kind(data)
+    def scalar(kind: type) -> _Decoder:
+        return kind
 
     @staticmethod
     def container(_: type, data: Any) -> Any:
         return data
 
     @staticmethod
-    def field(_: str, decoded: Callable[[], Any]) -> Any:
-        return decoded()
+    def field(_: str, decode_: _Decoder, data: Any) -> Any:
+        return decode_(data)
 
 
 class _Strict:
     """Takes what is of the type as it stands, and names the field where that is not so."""
 
     @staticmethod
-    def scalar(kind: type, data: Any) -> Any:
+    def scalar(kind: type) -> _Decoder:
         accepted, types_ = _ACCEPTED[kind]
-        if not isinstance(data, types_) or (isinstance(data, bool) and kind is not bool):
-            raise InvalidInput.of(_name_of(data), data, accepted)
-        if isinstance(data, str):
-            check_characters("text", data)
-        if isinstance(data, int | float) and not -_BEYOND <= data <= _BEYOND:
-            raise InvalidInput.of("number", f"{'-' if data < 0 else ''}beyond {_BEYOND:g}", accepted)
-        return kind(data)
+
+        def decoded(data: Any) -> Any:
+            if not isinstance(data, types_) or (isinstance(data, bool) and kind is not bool):
+                raise InvalidInput.of(_name_of(data), data, accepted)
+            if isinstance(data, str):
+                check_characters("text", data)
+            if isinstance(data, int | float) and not -_BEYOND <= data <= _BEYOND:
+                raise InvalidInput.of("number", f"{'-' if data < 0 else ''}beyond {_BEYOND:g}", accepted)
+            return kind(data)
+
+        return decoded
 
     @staticmethod
     def container(kind: type, data: Any) -> Any:
@@ -91,9 +96,9 @@ class _Strict:
         return data
 
     @staticmethod
-    def field(name: str, decoded: Callable[[], Any]) -> Any:
+    def field(name: str, decode_: _Decoder, data: Any) -> Any:
         try:
-            return decoded()
+            return decode_(data)
         except (InvalidInput, ValueError) as error:
             raise InvalidInput(f"{name}: {error}") from error
 
@@ -118,55 +123,58 @@ _ACCEPTED: Mapping[type, tuple[str, tuple[type, ...]]] = {
     str: ("texts", (str,)),
 }
 
-_How = type[_Lenient] | type[_Strict]
+_How = Any  # one of the two classes above
 
 
-def _decode(kind: Any, data: Any, how: _How) -> Any:
+@cache
+def _decoder(kind: Any, how: _How) -> _Decoder:
+    """Return what decodes data of a type: its hints are read once, for thousands of results."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
-        return (
-            None
-            if data is None
-            else _decode(next(option for option in get_args(kind) if option is not types.NoneType), data, how)
-        )
+        known = _decoder(next(option for option in get_args(kind) if option is not types.NoneType), how)
+        return lambda data: None if data is None else known(data)
     if origin is tuple:
-        return _decode_tuple(get_args(kind), how.container(Sequence, data), how)
+        return _tuple_decoder(get_args(kind), how)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        if how is _Lenient:
-            return dict(data)
-        _, member = get_args(kind)
-        return {name: _decode(member, value, how) for name, value in dict(how.container(Mapping, data)).items()}
+        return _mapping_decoder(get_args(kind)[1], how)
     if origin is Literal:
-        return _checked(data, get_args(kind))
+        return partial(_checked, accepted=get_args(kind))
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        given = how.container(Mapping, data)
-        return kind(
-            **{
-                name: how.field(name, partial(_decode, hints[name], given[name], how))
-                for name in hints
-                if name in given
-            }
-        )
+        return partial(_object, kind, how)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(data)
+        return kind
     if kind is bytes:
-        return b64decode(data, validate=True)
-    return how.scalar(kind, data) if kind in _ACCEPTED else data
+        return partial(b64decode, validate=True)
+    return how.scalar(kind) if kind in _ACCEPTED else lambda data: data
 
 
-def _decode_tuple(arguments: tuple[Any, ...], data: Any, how: _How) -> tuple[Any, ...]:
+def _object(kind: Any, how: _How, data: Any) -> Any:
+    given, field = how.container(Mapping, data), how.field
+    members = _members(kind, how)
+    return kind(**{name: field(name, member, given[name]) for name, member in members.items() if name in given})
+
+
+@cache
+def _members(kind: type, how: _How) -> Mapping[str, _Decoder]:
+    return {name: _decoder(hint, how) for name, hint in get_type_hints(kind).items()}
+
+
+def _tuple_decoder(arguments: tuple[Any, ...], how: _How) -> _Decoder:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
-        return tuple(_decode(arguments[0], member, how) for member in data)
-    return tuple(_decode(argument, item, how) for argument, item in zip(arguments, data, strict=True))
+        member = _decoder(arguments[0], how)
+        return lambda data: tuple(map(member, how.container(Sequence, data)))
+    members = [_decoder(argument, how) for argument in arguments]
+    return lambda data: tuple(member(item) for member, item in zip(members, how.container(Sequence, data), strict=True))
+
+
+def _mapping_decoder(value: Any, how: _How) -> _Decoder:
+    if how is _Lenient:
+        return dict
+    member = _decoder(value, how)
+    return lambda data: {name: member(item) for name, item in dict(how.container(Mapping, data)).items()}
 
 
 def _checked(data: Any, accepted: tuple[Any, ...]) -> Any:
     if data not in accepted:
         raise ValueError(f"{data!r} is none of {', '.join(map(str, accepted))}")
     return data
-
-
-@lru_cache(maxsize=64)
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)

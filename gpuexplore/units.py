@@ -9,6 +9,8 @@ from math import floor, isfinite, log, log10
 from statistics import median
 
 UNKNOWN = "—"
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}  # either of Unicode's micro signs
+_TIME = re.compile(rf"(?P<number>[0-9.eE+-]+)\s*(?P<unit>{'|'.join(_SECONDS)})")
 SMALLEST_PLAIN_PERCENT = 1e-3
 _WHOLE = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
 _BINARY = {0: "", 1: "Ki", 2: "Mi", 3: "Gi", 4: "Ti", 5: "Pi"}
@@ -28,6 +30,13 @@ def read_number(text: str) -> float | None:
     except ValueError:
         return None
     return number if number is not None and isfinite(number) else None
+
+
+def read_seconds(text: str) -> float | None:
+    """Return the seconds that were typed with their unit, e.g. ``90us`` or ``1.25 ms``; None where it is none."""
+    found = _TIME.fullmatch(text.strip())
+    number = read_number(found["number"]) if found else None
+    return None if found is None or number is None else number * _SECONDS[found["unit"]]
 
 
 def format_si(value: float | None, unit: str, digits: int = 3) -> str:

@@ -36,17 +36,26 @@ def served(home: Path, *, warm: bool = True, settings: Mapping[str, str] = Mappi
         warm: wait until the measuring process is ready.
         settings: variables of the server's environment.
     """
-    port = free_port()
     environment = os.environ | {"GPUEXPLORE_HOME": str(home), **settings}
     environment.pop("GPUEXPLORE_DATABASE_URL", None)
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    with (home / "server.log").open("wb") as log:
+    with streamlit_served(home, "app.py", environment) as (process, address):
+        if warm:
+            _wait(process, lambda: _is_warm(home))
+        yield address
+
+
+@contextmanager
+def streamlit_served(
+    home: Path, script: str, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Serve a Streamlit script of the checkout and yield its process and address; its log lies in `home`."""
+    port = free_port()
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
+    with (home / "server.log").open("ab") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
         try:
             wait_until_served(process, port)
-            if warm:
-                _wait(process, lambda: _is_warm(home))
-            yield f"http://127.0.0.1:{port}"
+            yield process, f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
             process.wait(30)

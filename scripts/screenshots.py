@@ -1,4 +1,4 @@
-"""Takes the pictures of the documentation: every page, light and dark, of one real run of the defaults, and of a queue.
+"""Takes the pictures of the documentation: every page, light and dark, of two real runs of the defaults and a queue.
 
 CHROMIUM names the browser; without it Playwright's own is used.
 """
@@ -13,11 +13,11 @@ from app_server import CHROMIUM_ARGUMENTS, LOOK_S, ROOT, database_of, served
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from gpuexplore.model import Experiment, Options, Shape
-from gpuexplore.store import Store, open_store
+from gpuexplore.store import Description, Store, open_store
 
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1280, 1240  # pixels
-BENCHMARK_HEIGHT, QUEUE_HEIGHT = 1460, 960  # its form leaves the charts little room; a short queue fills less
+RUN_HEIGHT, LIST_HEIGHT, QUEUE_HEIGHT = 1100, 620, 960  # a run with its first sentences; a short list, a short queue
 SCHEMES = ("light", "dark")
 SETTLE_MS = 2500
 LONGEST_MS = 180_000
@@ -38,18 +38,26 @@ LESSON = "/lessons?lesson=how-long&step=d"
 
 
 def main() -> None:
-    """Run the defaults once and photograph every page in both themes, last the queue while it is long."""
+    """Run the defaults twice and photograph every page in both themes, last the queue while it is long."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, served(Path(home)) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM") or None, args=list(CHROMIUM_ARGUMENTS)
         )
-        link = _run_defaults(browser, address)
         with open_store(database_of(Path(home))) as store:
-            _wait_until(lambda: not store.load_summary(link.rpartition("=")[2]).active)
+            before, after = (_run_defaults(browser, address, store) for _ in range(2))
+            store.describe(before, "", Description(title="Before the fan was cleaned", tags="lab, monday"), admin=True)
+            runs = {
+                "benchmark": (f"/?run={after}", RUN_HEIGHT),
+                "runs": ("/runs", LIST_HEIGHT),
+                "compare": (f"/compare?a={before}&b={after}", RUN_HEIGHT),
+                "present": (f"/?run={after}&view=present&slide=4", RUN_HEIGHT),
+            }
             for scheme in SCHEMES:
-                page = browser.new_page(viewport={"width": WIDTH, "height": BENCHMARK_HEIGHT}, color_scheme=scheme)
-                _photograph(page, link, IMAGES / f"benchmark-{scheme}.png")
+                page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
+                for name, (path, height) in runs.items():
+                    page.set_viewport_size({"width": WIDTH, "height": height})
+                    _photograph(page, f"{address}{path}", IMAGES / f"{name}-{scheme}.png")
                 page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
                 for name, path in PATHS.items():
                     _photograph(page, f"{address}{path}", IMAGES / f"{name}-{scheme}.png")
@@ -64,13 +72,14 @@ def main() -> None:
         browser.close()
 
 
-def _run_defaults(browser: Browser, address: str) -> str:
-    """Run the defaults and return the run's link; the page is closed, for drawing it would disturb the run."""
+def _run_defaults(browser: Browser, address: str, store: Store) -> str:
+    """Run the defaults and return the run's id; the page is closed, for drawing it would disturb the run."""
     page = browser.new_page()
     _press_run(page, address)
-    link = page.url
+    run_id = page.url.rpartition("=")[2]
     page.close()
-    return link
+    _wait_until(lambda: not store.load_summary(run_id).active)
+    return run_id
 
 
 def _press_run(page: Page, address: str) -> None:

@@ -90,6 +90,7 @@ def test_frame_tells_the_length_of_every_axis(outcome):
 def test_dictionary_is_the_report_of_the_command_line(outcome):
     assert list(outcome.to_dict()) == [
         "schema_version",
+        "run",
         "experiment",
         "environment",
         "comparison",
@@ -202,3 +203,27 @@ def test_what_is_predicted_is_named_where_it_is_of_a_wrong_type(setting):
 def test_setting_that_does_not_exist_is_named_with_those_that_do():
     with pytest.raises(TypeError, match=r"run\(\) has no setting 'baseline': accepted are dtypes, implementations, "):
         gx.run("matmul", baseline="numpy")
+
+
+def test_a_notebook_shows_the_sentence_the_chart_and_the_table(outcome):
+    cell = outcome._repr_html_()
+
+    assert str(outcome) in cell.replace("&#39;", "'")
+    assert (cell.count("<svg"), cell.count("<tr>")) == (1, 3)
+    assert "Time per call" in cell
+
+
+def test_a_notebook_shows_the_table_where_no_chart_can_be_drawn(outcome, monkeypatch):
+    monkeypatch.setattr("gpuexplore.charts.exports.picture.PROCESS", "gpuexplore.charts.nothing")
+
+    cell = outcome._repr_html_()
+
+    assert "the picture was not drawn" in cell
+    assert (cell.count("<svg"), cell.count("<tr>")) == (0, 3)
+
+
+def test_without_altair_a_notebook_shows_the_sentence(outcome, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gpuexplore.charts.exports.html_report", None)
+
+    assert outcome._repr_html_() is None
+    assert repr(outcome) == f"<vector_add 8 to 16, fp32: 2 results. {outcome}>"

@@ -8,29 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuexplore.backends import load_backend
 from gpuexplore.cli import _parser
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import CACHE_MODES, DATA_MODES, Device, Experiment, Options, Shape
+from gpuexplore.model import CACHE_MODES, DATA_MODES, LAYOUTS, Device, Experiment, Options, Shape
+from gpuexplore.naming import default_title
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import (
-    MOST_SHAPES,
     SHORT_NAMES,
     Request,
     as_command,
     as_python,
     from_experiment,
     from_query,
-    parse_shape,
-    parse_sizes,
     problems_by_field,
     resolve,
-    split,
     to_query,
     with_defaults,
 )
+from gpuexplore.serialization import decode, encode
+from gpuexplore.shapes import MOST_SHAPES, parse_shape, parse_sizes, split
 from tests.operations.shapes import awkward_shapes
 
 HERE = ("cpu", "cuda:0", "cuda:1")
@@ -272,6 +272,13 @@ def test_words_are_split_at_commas_and_each_is_kept_once():
     assert resolved(dtypes="fp32, bf16,fp32").dtypes == ("fp32", "bf16")
 
 
+def test_a_library_that_is_not_installed_is_no_default(monkeypatch):
+    monkeypatch.setattr(load_backend("torch"), "is_available", lambda: False)
+
+    assert with_defaults(Request("matmul"), ["cpu"]).implementations == "numpy,numba-cpu"
+    assert with_defaults(Request("matmul", implementations="torch"), ["cpu"]).implementations == "torch"
+
+
 def test_defaults_of_an_unknown_operation_are_left_alone():
     assert with_defaults(Request("fft"), HERE) == Request("fft", devices="cpu,cuda:0,cuda:1")
 
@@ -418,6 +425,32 @@ def test_rungs_and_extras_run_by_name_and_never_by_default():
     assert named.implementations == ("numba-cpu-naive",)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_goes_all_the_way_and_back(layout):
+    experiment = resolve(Request(layout=layout), ["cpu"])
+    again = from_experiment(experiment)
+
+    assert experiment.options.layout == again.layout == layout
+    assert resolve(from_query(to_query(again)), ["cpu"]) == experiment
+    assert (f"--layout {layout}" in as_command(again)) == (layout != "NN")
+    assert default_title(experiment).startswith("matmul 64" if layout == "NN" else f"matmul {layout} 64")
+    assert decode(Options, encode(experiment.options)) == experiment.options
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (Request(layout="TT"), "layout of matmul 'TT': accepted are NN, NT, TN"),
+        (Request(layout=""), "layout of matmul '': accepted are NN, NT, TN"),
+        (Request(operation="softmax", layout="NT"), "layout of softmax 'NT': accepted are NN"),
+    ],
+)
+def test_a_layout_that_an_operation_does_not_have_is_named(request_, said):
+    with pytest.raises(InvalidInput) as caught:
+        resolve(request_, ["cpu"])
+    assert said in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("request_", "said"),
     [
@@ -497,3 +530,34 @@ def test_a_selection_of_nothing_is_refused_with_what_is_accepted(option):
 )
 def test_who_asks_for_no_dtype_gets_native_ones_and_bf16(native, expected):
     assert first_dtypes([Device("cpu", "cpu", "made", native=native)]) == expected
+
+
+def test_ranges_in_a_shape_are_swept_together_small_shapes_first():
+    experiment = resolve(Request(shapes="m=64:256:x2,k=32,n=100:200:+100"), ["cpu"])
+
+    assert [str(shape) for shape in experiment.shapes] == [
+        "m=64,k=32,n=100",
+        "m=64,k=32,n=200",
+        "m=128,k=32,n=100",
+        "m=128,k=32,n=200",
+        "m=256,k=32,n=100",
+        "m=256,k=32,n=200",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "named"),
+    [
+        ("m=64:256,k=32,n=1", "range '64:256': accepted are start:stop:x2"),
+        ("m=256:64:x2,k=32,n=1", "range '256:64:x2'"),
+        ("m=1:64:+1,k=32,n=1:64:+1", "shapes '4096 of them': accepted are at most 100"),
+        ("m=1:60:+1,k=32,n=1;m=1:60:+1,k=32,n=2", "shapes '120 of them': accepted are at most 100"),
+        ("m=64:128:x2,k=32", "shape of matmul 'm=64,k=32'"),
+        ("m=64:128:x2,q=32,n=1", "shape of matmul"),
+    ],
+)
+def test_ranges_of_a_shape_that_cannot_be_are_named(shapes, named):
+    with pytest.raises(InvalidInput) as refused:
+        resolve(Request(shapes=shapes), ["cpu"])
+
+    assert named in str(refused.value)

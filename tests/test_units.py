@@ -139,6 +139,15 @@ def test_numbers_are_finite_or_none(text, number):
     assert units.read_number(text) == number
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90us", 90e-6), (" 1.25 ms ", 1.25e-3), ("3µs", 3e-6), ("3μs", 3e-6), ("2s", 2), ("1e3ns", 1e-6)]
+    + [(bad, None) for bad in ("90", "us", "1 h", "1.2.3s", "nans", "--1s", "1 us s")],
+)
+def test_times_are_read_with_their_unit(text, seconds):
+    assert units.read_seconds(text) == (seconds if seconds is None else pytest.approx(seconds))
+
+
 def test_an_interval_has_both_ends_in_words():
     assert units.format_interval((1e-3, 2e-3), units.format_seconds) == "1.00 ms to 2.00 ms"
     assert units.format_interval(None, units.format_seconds) == units.UNKNOWN

@@ -299,6 +299,12 @@ class AnalyzedResult:
         return self.flop_count / self.byte_count
 
     @property
+    def energy_j(self) -> float | None:
+        """Joules of a call: the power that the driver stated as sampling ended, times the median; None is unknown."""
+        power_w = self.result.environment.after.power_w if self.result.environment else None
+        return power_w * self.median_s if power_w and self.median_s else None
+
+    @property
     def default_mfu(self) -> float | None:
         """Fraction of the default peak that was reached."""
         return self.flop_per_s / self.default_peak.flop_per_s if self.flop_per_s and self.default_peak else None

@@ -1,31 +1,66 @@
-"""Why a library cannot use a GPU that the machine has: nearly always a driver that is older than its CUDA."""
+"""Why a library cannot use a GPU that the machine has: nearly always a driver that is older than its CUDA.
+
+Where a library finds no GPU the driver is asked through NVML, which needs no CUDA: the sentence names the one command
+that mends it.
+"""
+
+from gpuexplore.devices.nvml import driver_cuda
+from gpuexplore.served import is_installed_from_wheel
 
 # the least driver on Linux for any minor version: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/#id7
 LEAST_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
 DRIVERS, TORCH_BUILDS = "https://www.nvidia.com/drivers", "https://pytorch.org/get-started/locally/"
+BUILDS_FOR_12 = "https://download.pytorch.org/whl/cu129"
+IN_A_CHECKOUT = "make run CUDA=12"
+FROM_A_WHEEL = f"pip install 'gpuexplore[cuda12]' torch==2.13.0 --extra-index-url {BUILDS_FOR_12}"
 
 Version = tuple[int, int]
 
 
-def why_no_gpu(library: str, cuda_version: str | None) -> str:
-    """Return the sentence for a library that was built for `cuda_version`; None: for CPUs only."""
+def why_no_gpu(library: str, cuda_version: str | None, build_for_12: str | None = None) -> str:
+    """Return the sentence for a library that was built for `cuda_version`; None: for CPUs only.
+
+    Args:
+        library: as it is called.
+        cuda_version: of the CUDA it is built for.
+        build_for_12: what installs its build for CUDA 12; None: the command that does so for torch and numba-cuda.
+    """
     if cuda_version is None:
         return f"{library} is built for CPUs only: install its build for CUDA ({TORCH_BUILDS})"
+    driver = driver_cuda()
+    if driver is not None and (problem := why_too_old(library, _version(cuda_version), driver, build_for_12)):
+        return problem
     return f"{_needs(library, cuda_version)}, and finds no GPU ({DRIVERS})"
 
 
-def why_too_old(library: str, cuda_version: Version, driver_version: Version) -> str | None:
+def why_too_old(
+    library: str, cuda_version: Version, driver_version: Version, build_for_12: str | None = None
+) -> str | None:
     """Return the sentence for a driver of an older CUDA than the library's; None where it is new enough.
 
     Args:
         library: as it is called.
         cuda_version: major and minor, of the CUDA it is built for; within a major version any driver will do.
         driver_version: the newest CUDA that the driver supports, packages for forward compatibility included.
+        build_for_12: as of `why_no_gpu`.
     """
     if driver_version[0] >= cuda_version[0]:
         return None
     needed, found = (".".join(map(str, version)) for version in (cuda_version, driver_version))
-    return f"{_needs(library, needed)}, and the driver here supports CUDA {found} at most ({DRIVERS})"
+    remedy = _remedy(driver_version, build_for_12)
+    return f"{_needs(library, needed)}, and the driver here supports CUDA {found} at most: {remedy}"
+
+
+def _remedy(driver_version: Version, build_for_12: str | None) -> str:
+    """Return what helps on a driver of an older CUDA: builds for it where there are any, else a newer driver."""
+    if driver_version[0] != 12:
+        return f"install a newer driver ({DRIVERS})"
+    return build_for_12 or (FROM_A_WHEEL if is_installed_from_wheel() else IN_A_CHECKOUT)
+
+
+def _version(text: str) -> Version:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor.partition(".")[0] or 0)
 
 
 def _needs(library: str, cuda_version: str) -> str:

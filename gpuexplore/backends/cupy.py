@@ -41,7 +41,8 @@ def driver_facts(device: str) -> DriverFacts:
 
     if not cupy.is_available():
         version = cupy.cuda.runtime.runtimeGetVersion()
-        return DriverFacts(problem=why_no_gpu("CuPy", f"{version // 1000}.{version % 1000 // 10}"))
+        built_for = f"{version // 1000}.{version % 1000 // 10}"
+        return DriverFacts(problem=why_no_gpu("CuPy", built_for, "pip install cupy-cuda12x"))
     found = cupy.cuda.runtime.getDeviceProperties(index_in_this_process(device))
     return DriverFacts(found["uuid"].hex() or None, found["l2CacheSize"] or None)
 

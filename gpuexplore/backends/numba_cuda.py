@@ -16,7 +16,7 @@ from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, Stream
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device
 
-INSTALL = 'pip install "numba-cuda[cu13]"'
+INSTALL = "pip install 'gpuexplore[cuda13]'"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 FLUSH_BLOCKS, FLUSH_THREADS = 1024, 256  # enough to fill any GPU
 

@@ -13,7 +13,7 @@ from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, HostTime
 from gpuexplore.dtypes import DType, Stored
 from gpuexplore.model import Device, Environment
 
-INSTALL = "pip install torch==2.13.0"
+INSTALL = "pip install torch"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
 MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
 POISONED_BLOCKS = range(1, 17)  # of unused memory, for an output that moves: as many as fit the bytes, at least one

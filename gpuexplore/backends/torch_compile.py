@@ -6,9 +6,7 @@ disk, so that the first call of a later process is shorter.
 
 import os
 import shutil
-import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from gpuexplore.backends import host
 from gpuexplore.backends import torch as torch_backend
@@ -17,10 +15,6 @@ from gpuexplore.model import Device
 
 INSTALL = torch_backend.INSTALL
 DEVICE_KINDS = torch_backend.DEVICE_KINDS
-SILENCED: tuple[tuple[str, type[Warning]], ...] = (
-    ("TensorFloat32 tensor cores", UserWarning),  # a hint for fp32; TF32 is a dtype of its own here
-    ("`torch.jit.script_method`", DeprecationWarning),  # torch's own use of it, where it loads Inductor
-)
 
 is_available = torch_backend.is_available
 driver_facts = torch_backend.driver_facts
@@ -46,18 +40,6 @@ def versions() -> Mapping[str, str]:
     """Return torch's versions and Triton's, where there is one."""
     triton = host.version_of("triton")
     return {**torch_backend.versions(), **({"triton": triton} if triton else {})}
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function`, to be compiled as one graph when it is first called."""
-    import torch
-
-    for message, category in SILENCED:
-        warnings.filterwarnings("ignore", message, category)
-    compile_graph: Any = torch.compile  # its hints leave out isolate_recompiles
-    # without isolation every shape of a sweep counts against one limit of eight
-    made: Callable[..., Any] = compile_graph(function, fullgraph=True, dynamic=False, isolate_recompiles=True)
-    return made
 
 
 def _missing_compiler(device: Device) -> str | None:

@@ -5,9 +5,11 @@ Every function of results takes an analysis, or a run that is analyzed with the 
 
 from gpuexplore.charts.bandwidth import bandwidth, describe_bandwidth
 from gpuexplore.charts.frame import to_frame
+from gpuexplore.charts.heat_map import describe_heat_map, heat_map, swept_axes
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.mfu import describe_mfu, mfu, mfu_left_out
 from gpuexplore.charts.peaks import describe_peaks, peaks
+from gpuexplore.charts.share import describe_share, has_share, share, share_left_out
 from gpuexplore.charts.speedup import describe_speedup, speedup, speedup_left_out
 from gpuexplore.charts.throughput import describe_throughput, throughput
 from gpuexplore.charts.time import describe_time, time, time_notes
@@ -15,17 +17,24 @@ from gpuexplore.charts.time import describe_time, time, time_notes
 __all__ = [
     "bandwidth",
     "describe_bandwidth",
+    "describe_heat_map",
     "describe_mfu",
     "describe_peaks",
+    "describe_share",
     "describe_speedup",
     "describe_throughput",
     "describe_time",
+    "has_share",
+    "heat_map",
     "left_out",
     "mfu",
     "mfu_left_out",
     "peaks",
+    "share",
+    "share_left_out",
     "speedup",
     "speedup_left_out",
+    "swept_axes",
     "throughput",
     "time",
     "time_notes",

@@ -14,15 +14,20 @@ FEW_SHAPES = 3  # so many whole shapes fit a phone side by side
 WIDE = 4.0  # ratios that differ by more are read better on a log scale
 
 
-def size_axis(points: pd.DataFrame, operation: Operation) -> alt.X:
-    """Return the x axis: sizes on a log scale, else whole shapes in the order of their work."""
+def size_axis(points: pd.DataFrame, operation: Operation, *, room: int = 0) -> alt.X:
+    """Return the x axis: sizes on a log scale, else whole shapes in the order of their work.
+
+    Args:
+        room: pixels that are left free at its right end, for the names of lines.
+    """
     if points["size"].isna().any():
         order = points.sort_values("order")["shape"].unique().tolist()
         axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= FEW_SHAPES else -35)
         return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
     sizes = sorted({int(point) for point in points["size"]})
     axis = alt.Axis(values=sizes, format=_size_format(sizes), grid=False, labelOverlap="greedy", labelFlush=False)
-    scale = alt.Scale(type="log", nice=False, padding=14)
+    end = alt.ExprRef(f"width - {room}") if room else alt.Undefined
+    scale = alt.Scale(type="log", nice=False, padding=14, rangeMax=end)
     return alt.X("size:Q", title=size_title(operation), axis=axis, scale=scale)
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.flat_rows import rows
+from gpuexplore.model import Run
 
 
 class Analyzable(Protocol):
@@ -31,6 +32,11 @@ def analysis_of(source: Source) -> RunAnalysis:
     return source.analyze()
 
 
-def to_frame(source: Source) -> pd.DataFrame:
-    """Return one row per result with the columns of `gpuexplore.analysis.run.flat_rows`; unknown is missing."""
-    return pd.DataFrame(rows(analysis_of(source))).convert_dtypes()
+def to_frame(source: Source, run: Run | None = None) -> pd.DataFrame:
+    """Return one row per result with the columns of `gpuexplore.analysis.run.flat_rows`; unknown is missing.
+
+    Args:
+        source: of the results.
+        run: the run of the store that they are of; None for none.
+    """
+    return pd.DataFrame(rows(analysis_of(source), run)).convert_dtypes()

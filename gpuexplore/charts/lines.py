@@ -9,6 +9,7 @@ import pandas as pd
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
+from gpuexplore.charts.end_labels import end_labels, end_texts, room_of
 from gpuexplore.charts.points import TOOLTIPS, is_recorded
 from gpuexplore.charts.series import FADED, color, dash, present_dtypes, series_order, shape
 
@@ -29,22 +30,30 @@ def lines(
     """Return the chart of `points` with the axis `y`; `rules` lie below the lines, their labels above.
 
     Points under another condition are short strokes in the colour of their series; those of a first pass are hollow.
+    Lines over sizes are named at their ends, beside what is recorded in a legend. Points that `in_panel` leaves to
+    other panels only count for the axes.
     """
     order = series_order(analysis.shown)
+    shown = points
+    points = points[~points["elsewhere"]] if "elsewhere" in points else points
     contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
     recorded = is_recorded(points)
-    over_sizes = points["order"].nunique() > 1
-    by_series = over_sizes or points["series"].nunique() < 2 or bool(recorded.any())
-    x = size_axis(points, analysis.shown[0].operation) if over_sizes else _one_size_axis(points, order)
+    over_sizes = shown["order"].nunique() > 1
+    mixed = bool(recorded.any()) and not recorded.all()
+    ends = end_labels(points, y, height=HEIGHT) if over_sizes and not mixed else None
+    by_series = ends is None and (over_sizes or points["series"].nunique() < 2 or bool(recorded.any()))
+    room = 0 if ends is None else room_of(ends)
+    x = size_axis(shown, analysis.shown[0].operation, room=room) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
-    if recorded.any() and not recorded.all():
+    if mixed:
         marks = [*(mark.properties(data=points[~recorded]) for mark in marks), *_lighter(marks, points[recorded])]
     marks = [part for mark in marks for part in _with_hollow_first_pass(mark)]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
-    layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
+    named = [] if ends is None else [end_texts(ends, x=x, y=y, color=color(points, order, legend=False))]
+    layers = [*(line for line, *_ in rules), *marks, *named, *chain.from_iterable(labels for _, *labels in rules)]
     for place, layer in enumerate(layers):
         layer.name = f"layer_{place}"  # else Altair names it by a hash of its data, as pandas would print them
     layers[0] = layers[0].add_params(*picks)  # here and not on the whole: each change of that copies all layers

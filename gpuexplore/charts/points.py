@@ -23,6 +23,7 @@ from gpuexplore.units import (
 )
 
 Spread = tuple[float, float | None, float | None]  # a figure, and the ends of its interval
+Lines = frozenset[tuple[str, str]]  # the name of a series, and a dtype
 Figure = Callable[[AnalyzedResult, Measurement], Spread | None]
 TOOLTIPS = {
     "case": "Case",
@@ -77,6 +78,21 @@ def _words(analysis: RunAnalysis) -> pd.DataFrame:
 
 def _measured(analysis: RunAnalysis) -> list[tuple[AnalyzedResult, Measurement]]:
     return [(analyzed, analyzed.measurement) for analyzed in analysis.shown if analyzed.measurement]
+
+
+def in_panel(points: pd.DataFrame, panel: str | Lines | None) -> pd.DataFrame:
+    """Return points of which those that `panel` leaves out only count for the axes.
+
+    Args:
+        points: of a chart.
+        panel: what is drawn: one dtype, or lines; None is all.
+    """
+    if panel is None:
+        return points
+    if isinstance(panel, str):
+        return points.assign(elsewhere=points["dtype"] != panel)
+    drawn = [line in panel for line in zip(points["series"], points["dtype"], strict=True)]
+    return points.assign(elsewhere=[not is_drawn for is_drawn in drawn])
 
 
 def is_recorded(points: pd.DataFrame) -> pd.Series:

@@ -9,19 +9,19 @@ from gpuexplore.charts.axes import ratio_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import Spread, points
+from gpuexplore.charts.points import Lines, Spread, in_panel, points
 from gpuexplore.charts.reference_lines import rule
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_ratio
 
 
-def speedup(source: Source) -> alt.LayerChart:
-    """Return the speedup over the baseline of the comparison against size."""
+def speedup(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return the speedup over the baseline of the comparison against size, of one dtype as a `panel` of several."""
     analysis = analysis_of(source)
     drawn = _points(analysis)
     values = [1.0, *drawn["value"], *drawn["low"].dropna(), *drawn["high"].dropna()]
     y = ratio_axis(_title(analysis), values)
-    return lines(drawn, analysis, y=y, description=_describe(drawn, analysis), rules=[rule(1.0)])
+    return lines(in_panel(drawn, panel), analysis, y=y, description=_describe(drawn, analysis), rules=[rule(1.0)])
 
 
 def describe_speedup(source: Source) -> str:

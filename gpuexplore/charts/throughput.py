@@ -10,19 +10,19 @@ from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
 from gpuexplore.charts.peak_labels import PeakLine, peak_labels
-from gpuexplore.charts.points import Spread, at_rate, points
+from gpuexplore.charts.points import Lines, Spread, at_rate, in_panel, points
 from gpuexplore.charts.reference_lines import peak_rules
 from gpuexplore.charts.series import owners_of, series_of
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_flop_per_s
 
 
-def throughput(source: Source) -> alt.LayerChart:
-    """Return achieved FLOP/s against size, with a line for each peak that applies."""
+def throughput(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return achieved FLOP/s against size, with a line for each peak that applies, of one dtype as a `panel`."""
     analysis = analysis_of(source)
     drawn, peaks = _points(analysis), _peaks(analysis)
     y = log_axis("Compute rate", [*drawn["low"], *drawn["high"], *peaks.values()], "FLOP/s")
-    return lines(drawn, analysis, y=y, description=_describe(drawn, analysis), rules=peak_rules(peaks))
+    return lines(in_panel(drawn, panel), analysis, y=y, description=_describe(drawn, analysis), rules=peak_rules(peaks))
 
 
 def describe_throughput(source: Source) -> str:

@@ -10,23 +10,26 @@ from gpuexplore.charts.axes import log_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.left_out import left_out
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import Spread, contrast_points, points
+from gpuexplore.charts.points import Lines, Spread, contrast_points, in_panel, points
 from gpuexplore.model import Measurement
 from gpuexplore.units import format_seconds
 
 FIRST_PASS = "Hollow points of this run: a first pass, being refined; their bars span the interval of the median."
 
 
-def time(source: Source) -> alt.LayerChart:
+def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return median seconds per call against size; bars span p20 to p80, short strokes are other conditions.
 
     Points of a first pass are hollow, and their bars span what is known of the median so far.
+
+    Args:
+        panel: a dtype, or lines: only their points are drawn, on the axes of all.
     """
     analysis = analysis_of(source)
     drawn, contrasts = _points(analysis), contrast_points(analysis)
     y = log_axis("Time per call", [*drawn["low"], *drawn["high"], *contrasts["value"]], "s")
     shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
-    return lines(shown, analysis, y=y, description=_describe(drawn, analysis))
+    return lines(in_panel(shown, panel), analysis, y=y, description=_describe(drawn, analysis))
 
 
 def time_notes(source: Source) -> str | None:

@@ -17,11 +17,15 @@ from gpuexplore.measure import prepare_process
 
 COMMANDS: Mapping[str, str] = {
     "run": "measure an operation and print what it means",
+    "runs": "what was measured before: list, show, name, tag, delete and export",
+    "import": "runs from files of other machines, kept apart from what was measured here",
+    "compare": "two runs beside each other: what got faster or slower, and what cannot be told",
     "repeatability": "how far the times of one process lie from those of the next, on this machine",
     "devices": "what this machine has, and its peaks",
     "list": "operations, implementations and dtypes, and which go together",
     "specs": "peaks of an accelerator by name, or of all of them",
     "predict": "how long an operation would take on a local or hypothetical GPU, and how sure that is",
+    "check": "whether a time that somebody states is possible on a GPU: above its roof, or as good as known",
     "memory": "how much memory training or serving a model needs, when, and what fits where",
     "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
     "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",

@@ -1,4 +1,4 @@
-"""`gpuexplore app`: serve the web app of this checkout."""
+"""`gpuexplore app`: serve the web app."""
 
 import argparse
 import os
@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
 
-import gpuexplore
-from gpuexplore.errors import NotFound
+from gpuexplore.served import LAUNCHER
 
-LAUNCHER = Path(gpuexplore.__file__).parents[1] / "app.py"
+PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
+SIGNALLED = 128  # and the number of the signal, as a shell has it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Serve until interrupted."""
-    if not LAUNCHER.exists():
-        raise NotFound(f"{LAUNCHER.name} is not beside the package: serve the app from a checkout, with make run")
+    """Serve until interrupted, or told to end: the server is told as well."""
     if find_spec("streamlit") is None:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
@@ -33,12 +30,17 @@ def execute(arguments: argparse.Namespace) -> int:
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
     with _interrupt_ignored():  # by the server while it is loading, which would say so over many lines
         server = subprocess.Popen(command, cwd=LAUNCHER.parent, env=environment)
+    before = {number: signal.signal(number, lambda *_: server.terminate()) for number in PASSED_ON}
     try:
-        return server.wait()
+        code = server.wait()
+        return code if code >= 0 else SIGNALLED - code
     except KeyboardInterrupt:
         server.terminate()
         server.wait()
         raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

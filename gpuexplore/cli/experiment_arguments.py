@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
-from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, Device
+from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
 from gpuexplore.request import Request, listed
 
 
@@ -32,6 +32,12 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="X[,Y]",
         help="threads of a block of our CUDA kernels (default: their own)",
     )
+    add(
+        "--layout",
+        default="NN",
+        metavar="|".join(LAYOUTS),
+        help="how the matrices of a product lie in memory: N by rows, T by columns (default: %(default)s)",
+    )
     add("--repeat", default="", metavar="N", help="measure in N fresh processes: the interval covers what these change")
 
 
@@ -49,6 +55,7 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
         threads=arguments.threads,
         budget=arguments.budget,
         block=arguments.block,
+        layout=arguments.layout,
         repeat=arguments.repeat,
     )
 

@@ -14,7 +14,7 @@ from gpuexplore.analysis.memory.training import Memory
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.errors import InvalidInput
-from gpuexplore.request import split
+from gpuexplore.shapes import split
 from gpuexplore.units import UNKNOWN, format_bytes, format_gigabytes
 
 FITS = {True: "yes", False: "no", None: UNKNOWN}

@@ -14,7 +14,7 @@ from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
-from gpuexplore.request import parse_shape
+from gpuexplore.shapes import parse_shape
 from gpuexplore.units import format_bytes, format_percent, read_whole
 
 NEEDS = ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")

@@ -50,7 +50,7 @@ def check_writable(path: Path, suffixes: Iterable[str]) -> None:
     Raises:
         InvalidInput: another type, no such folder, or a file that cannot be written.
     """
-    if path.suffix not in suffixes:
+    if not path.name.endswith(tuple(suffixes)):
         raise InvalidInput.of("file type", path.suffix or path.name, suffixes)
     if not path.parent.is_dir():
         raise InvalidInput.of("folder", path.parent, "those that exist")

@@ -13,7 +13,7 @@ from gpuexplore.cli.own_results import measured_here
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.request import split
+from gpuexplore.shapes import split
 from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_seconds, format_work_rate
 
 

@@ -24,10 +24,19 @@ from gpuexplore.request import resolve
 if TYPE_CHECKING:
     from gpuexplore.analysis.model import RunAnalysis
 
-    Export = Callable[[str, Experiment, RunAnalysis], bytes]
+    Export = Callable[[Experiment, RunAnalysis], bytes]
 
 OWNER = "command line"
-FILE_TYPES = (".json", ".csv", ".parquet")  # those of charts.export, which takes pandas to import
+FILE_TYPES = (
+    ".html",
+    ".json",
+    ".csv",
+    ".parquet",
+    ".md",
+    ".tex",
+    ".pyperf.json",
+    ".pytest-benchmark.json",
+)  # of charts.exports, which takes pandas to import
 INTERRUPTED = "interrupted before it was measured"
 
 
@@ -92,7 +101,7 @@ def _carry_out(
     analysis = run_report.concluded(results, comparison, earlier)
     try:
         if export:
-            arguments.out.write_bytes(export(arguments.out.suffix, experiment, analysis))
+            arguments.out.write_bytes(export(experiment, analysis))
         run_report.show(experiment, analysis, as_json=arguments.json)
         sys.stdout.flush()  # before the run is kept: should the database fail now, the results are printed,
     finally:  # and should nobody read what is printed, they are kept
@@ -140,12 +149,12 @@ def _result_of(case: Case, results: Mapping[Case, Result]) -> Result:
 
 def _exporter(path: Path) -> "Export":
     """Return what writes the file: better missing before measuring than after."""
-    from gpuexplore.charts.export import export
+    from gpuexplore.charts.exports import EXPORTS, Exported, export, format_of
     from gpuexplore.cli.output import check_writable
 
-    check_writable(path, FILE_TYPES)
-
-    return export
+    suffix = format_of(path)
+    check_writable(path, EXPORTS)
+    return lambda experiment, analysis: export(suffix, Exported(experiment, analysis))
 
 
 def _earlier(devices: Sequence[Device]) -> tuple[Result, ...]:

@@ -15,7 +15,7 @@ from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.sass import Instruction, Loop, Mix, facts_of, main_loop, mix_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations.compiled import recorded_elsewhere
-from gpuexplore.request import parse_shape
+from gpuexplore.shapes import parse_shape
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
 
 DEFAULT_SIZE = "4096"

@@ -50,6 +50,13 @@ def handle_of(nvml: Any, uuid: str) -> Any | None:
     return ask(nvml, "nvmlDeviceGetHandleByUUID", uuid) or ask(nvml, "nvmlDeviceGetHandleByUUID", uuid.encode())
 
 
+def driver_cuda() -> tuple[int, int] | None:
+    """Return major and minor of the newest CUDA that the driver supports; None without a driver that says so."""
+    nvml = load_nvml()
+    version = None if nvml is None else ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
+    return None if not version else (version // 1000, version % 1000 // 10)
+
+
 def is_cut_into_instances(uuid: str) -> bool:
     """Return whether MIG cuts the GPU with this UUID into instances; CUDA then runs on one of them."""
     nvml = load_nvml()

@@ -71,7 +71,7 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
     Waits while somebody else compiles and while the CPU is measured, for minutes at most.
     """
     if not host.is_installed("numba", "numba_cuda"):
-        return ['the compiler is not installed: pip install "numba-cuda[cu13]"'] * len(targets)
+        return ["the compiler is not installed: pip install 'gpuexplore[cuda13]'"] * len(targets)
     known = _known(targets)
     if len(known) < len(set(targets)):
         known |= _compile_in_turn([target for target in dict.fromkeys(targets) if target not in known])

@@ -33,9 +33,9 @@ from gpuexplore.measure.candidates.failure import describe_error, failed
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.watch import SPEEDS
 from gpuexplore.model import Case, Result, Status
+from gpuexplore.pools import PRIORITY, go_first
 
 LOG = logging.getLogger(__name__)
-PRIORITY = -10
 AUTOGROUP = Path("/proc/self/autogroup")
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
 UNREPORTED = "the runner reported nothing on this case"
@@ -98,7 +98,7 @@ def _go_first() -> None:
     supervisor leads one that is there to measure; that of a command is its user's shell's, which stays as it is.
     """
     with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+        go_first()
         if os.getsid(0) == os.getppid():
             AUTOGROUP.write_text(str(PRIORITY), encoding="ascii")
 

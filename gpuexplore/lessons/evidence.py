@@ -20,8 +20,9 @@ from gpuexplore.mistakes.contract import Observation, Quantity
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
-from gpuexplore.request import Request, shapes_of, split
+from gpuexplore.request import Request, shapes_of
 from gpuexplore.serialization import decode
+from gpuexplore.shapes import split
 
 STAND_IN = "T4"  # the GPU of the notebooks, predicted where there is neither one nor a recording
 Measured = Sequence[Result] | Payload

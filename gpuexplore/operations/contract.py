@@ -13,12 +13,13 @@ from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry, Lengths
-from gpuexplore.model import Device, Peak, PhaseName, Shape, Unit
+from gpuexplore.model import LAYOUTS, Device, Layout, Peak, PhaseName, Shape, Unit
 from gpuexplore.operations.growth import AS_SUMMED, Growth
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
 
+LAID_OUT_BY_ROWS = ("numba_cuda", "triton")  # backends whose kernels read contiguous rows
 HAND_WRITTEN = ("numba_cpu", "numba_cuda")  # backends whose kernels are in the operations' folders
 WIDENED: Mapping[str, str] = MappingProxyType({"bf16": "fp32", "fp16": "fp32"})
 
@@ -105,6 +106,11 @@ class Implementation:
     def uses_one_thread(self, dtype: str, elements: int) -> bool:
         """Return whether a CPU computes it on one thread when arrays are in `dtype`, the largest of `elements`."""
         return dtype in self.one_thread or elements <= self.one_thread_up_to
+
+    def lacks_layout(self, layout: Layout) -> str | None:
+        """Return why it cannot take matrices in `layout`, or None when it can."""
+        by_rows = layout == "NN" or self.backend not in LAID_OUT_BY_ROWS
+        return None if by_rows else f"{self.name} reads contiguous rows: it has code for layout NN only"
 
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why it has no code for `dtype` on `device`, or None when it has."""
@@ -241,6 +247,7 @@ class Operation:
             axes.
         nominal_flops: whether the FLOPs of a shape are a convention: an exponential, a root or a division counts as one
             though it takes several instructions. No compute limit follows from such a count.
+        has_layouts: whether its first two inputs are matrices that may lie in memory by rows or by columns.
         multiply_adds: whether multiplications and additions come in pairs, as peaks count them; alone, they can reach
             half of a peak.
     """
@@ -277,6 +284,7 @@ class Operation:
     awkward: tuple[Lengths, ...] = ()
     simulated: tuple[Lengths, ...] = ()
     nominal_flops: Callable[[Shape], bool] = lambda _: False
+    has_layouts: bool = False
     multiply_adds: bool = True
 
     @property
@@ -338,6 +346,11 @@ class Operation:
         if dtype.matrix_only and not self.is_matrix_product:
             return f"{dtype.name} exists only inside matrix units, and {self.name} is no matrix product"
         return None
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """The layouts its inputs can have."""
+        return LAYOUTS if self.has_layouts else ("NN",)
 
     @property
     def dtypes(self) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
-from gpuexplore.backends.torch_compile import compiled
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.operations.contract import Phased
 from gpuexplore.operations.training import RATE, loss_scale, views
@@ -115,6 +114,7 @@ def accumulated(network: Network) -> Build:
 
 def through_compiler(network: Network) -> Build:
     """Return the builder of a step whose forward and backward torch.compile makes."""
+    from gpuexplore.backends.inductor import compiled
 
     def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
         return _step(inputs, out, compiled(_loss(network(inputs[2:]), dtype)), dtype).run  # backward cannot be repeated

@@ -33,14 +33,14 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
         InvalidInput: names the file, the line and what is missing or wrong there.
     """
     now = now or datetime.now(UTC)
-    with _named(path.name):
+    with named(path.name):
         first, *others = path.read_text(encoding="utf8").splitlines() or [""]
-    with _named(f"{path.name}, line 1"):
+    with named(f"{path.name}, line 1"):
         provenance, experiments = _header(_parsed(first), now)
     asked = {case for experiment in experiments for case in experiment.cases()}
     results: dict[Case, Result] = {}
     for number, line in enumerate(others, start=2):
-        with _named(f"{path.name}, line {number}"):
+        with named(f"{path.name}, line {number}"):
             result = decode_strictly(Result, _parsed(line))
             _check_case(result.case, asked, results)
             check_result(result)
@@ -50,7 +50,7 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
 
 
 @contextmanager
-def _named(place: str) -> Iterator[None]:
+def named(place: str) -> Iterator[None]:
     """Turn whatever is wrong with a line into an InvalidInput that names the place."""
     try:
         yield
@@ -66,7 +66,7 @@ def _named(place: str) -> Iterator[None]:
 
 def _parsed(line: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(line, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
+        value = json.loads(line, parse_constant=finite, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{line.strip()[:40]!r} is no JSON object that ends on this line: {error.msg}") from error
     if not isinstance(value, Mapping):
@@ -74,13 +74,23 @@ def _parsed(line: str) -> Mapping[str, Any]:
     return value
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """Return a whole number of a file.
+
+    Raises:
+        InvalidInput: it has more digits than any quantity.
+    """
     if len(text) > MOST_DIGITS:
         raise InvalidInput.of("number", text, f"those of up to {MOST_DIGITS} digits")
     return int(text)
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
+    """Return a number of a file.
+
+    Raises:
+        InvalidInput: it is infinite or NaN.
+    """
     number = float(text)
     if not isfinite(number):
         raise InvalidInput.of("number", text, "finite ones")

@@ -8,9 +8,22 @@ from typing import Self
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.store import activities, answers, attempts, leases, owners, peaks, queue, run_rows, runs, turns
+from gpuexplore.store import (
+    activities,
+    answers,
+    attempts,
+    leases,
+    listing,
+    owners,
+    peaks,
+    queue,
+    run_rows,
+    runs,
+    turns,
+)
 from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
 from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
+from gpuexplore.store.listing import Description, ListedRun, Wanted
 from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
 from gpuexplore.store.turns import WaitingRun
 from gpuexplore.store.unavailable import unavailable
@@ -19,12 +32,15 @@ from gpuexplore.store.upgrade import upgrade
 __all__ = [
     "ActivityClaim",
     "Claim",
+    "Description",
     "Instance",
+    "ListedRun",
     "RunClaim",
     "Store",
     "Supervisor",
     "SupervisorState",
     "WaitingRun",
+    "Wanted",
     "open_store",
 ]
 
@@ -45,6 +61,13 @@ class Store(Database):
     results_after = runs.results_after
     history = runs.history
     measured_results = runs.measured_results
+    listed = listing.listed
+    listed_run = listing.listed_run
+    tags_in_use = listing.tags_in_use
+    device_names = listing.device_names
+    describe = listing.describe
+    delete_run = listing.delete_run
+    restore_run = listing.restore_run
     request_cancel = runs.request_cancel
     own_peaks = peaks.own_peaks
     set_own_peak = peaks.set_own_peak
@@ -86,6 +109,8 @@ class Store(Database):
     add_result = attempts.add_result
     add_observation = attempts.add_observation
     finish = attempts.finish
+    set_summary = listing.set_summary
+    purge_deleted = listing.purge_deleted
     release = attempts.release
 
     def close(self) -> None:

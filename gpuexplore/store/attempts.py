@@ -12,7 +12,7 @@ from gpuexplore.serialization import encode
 from gpuexplore.store.database import Database, insertion
 from gpuexplore.store.environments import keep, take_out
 from gpuexplore.store.queue import Claim, RunClaim
-from gpuexplore.store.run_rows import settle
+from gpuexplore.store.run_rows import note_device, settle
 from gpuexplore.store.tables import OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.turns import book, order_runs_of
 
@@ -57,6 +57,8 @@ def add_row(connection: Connection, run_id: str, case_index: int, result: Result
     changes = {name: add.excluded[name] for name in ("number", *row)}
     place = ("run_id", "case_index")
     connection.execute(add.on_conflict_do_update(index_elements=place, set_=changes, where=RESULTS.c.provisional))
+    if result.environment:
+        note_device(connection, run_id, result.environment.device.title)
 
 
 def add_device_seconds(database: Database, claim: Claim, device_s: float) -> bool:

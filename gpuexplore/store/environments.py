@@ -4,7 +4,7 @@ What differs between two results of a run, when it was measured and the device's
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -34,6 +34,12 @@ def put_back(payload: Any, shared: Any, provisional: bool = False) -> Any:
     if not (isinstance(own, Mapping) and isinstance(shared, Mapping)):
         return payload
     return {**payload, "environment": {**shared, **own}}
+
+
+def shared_environments(connection: Connection, digests: Collection[str]) -> dict[str, Any]:
+    """Return what results share of their environments, by digest."""
+    wanted = select(ENVIRONMENTS.c.digest, ENVIRONMENTS.c.payload).where(ENVIRONMENTS.c.digest.in_(digests))
+    return {row.digest: row.payload for row in connection.execute(wanted)}
 
 
 def digest_of(environment: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Runs as their owners see them: submit, look, cancel."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,15 +13,17 @@ from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInp
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.store.attempts import add_row
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.environments import put_back
+from gpuexplore.store.environments import put_back, shared_environments
 from gpuexplore.store.limits import check, limits
-from gpuexplore.store.run_rows import ACTIVE, insert_run, new_row, settle
+from gpuexplore.store.listing import LISTED, summary_of_row, tags_of
+from gpuexplore.store.run_rows import ACTIVE, existing, insert_run, new_row, run_row, settle
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
 LOOKED_AT = 40  # runs that are searched for results on a device
+MEASURED_HERE = (*LISTED, RUNS.c.origin.is_(None))  # what is imported counts for no device of this server
 
 
 def submit(
@@ -61,8 +64,17 @@ def submit_all(
     return [row["id"] for row in rows]
 
 
-def record(database: Database, experiment: Experiment, owner: str, *, results: Sequence[Result]) -> str:
+def record(
+    database: Database, experiment: Experiment, owner: str, *, results: Sequence[Result], origin: str | None = None
+) -> str:
     """Store a run that was measured elsewhere, as the command line does; return its id.
+
+    Args:
+        database: where to.
+        experiment: what was asked for.
+        owner: whose it is.
+        results: at most one of each case.
+        origin: where it was measured, when not on this machine: nothing of it then counts for a device of this server.
 
     Raises:
         InvalidInput: a result is of no case of `experiment`, or two are of the same.
@@ -72,7 +84,8 @@ def record(database: Database, experiment: Experiment, owner: str, *, results: S
     if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
         raise InvalidInput("results and experiment differ: each result must be of a case of its own")
     now = database.now()
-    row = new_row(database, experiment, owner) | {"state": RunState.DONE, "started_utc": now, "finished_utc": now}
+    row = new_row(database, experiment, owner)
+    row |= {"state": RunState.DONE, "started_utc": now, "finished_utc": now, "origin": origin}
     with database.writing() as connection:
         run_id = insert_run(connection, row)
         for result in results:
@@ -88,8 +101,9 @@ def load(database: Database, run_id: str) -> Run:
     """
     with database.reading() as connection:
         run = _one_run(connection, run_id)
+        tags = tags_of(connection, run.number)
         rows = connection.execute(_payloads(run_id).order_by(RESULTS.c.case_index)).all()
-    return _to_run(run, tuple(result_of(run_id, put_back(*row)) for row in rows))
+    return replace(_to_run(run, tuple(result_of(run_id, put_back(*row)) for row in rows)), tags=tags)
 
 
 def load_summary(database: Database, run_id: str) -> Run:
@@ -99,7 +113,8 @@ def load_summary(database: Database, run_id: str) -> Run:
         NotFound: no run has this id.
     """
     with database.reading() as connection:
-        return _to_run(_one_run(connection, run_id))
+        run = _one_run(connection, run_id)
+        return replace(_to_run(run), tags=tags_of(connection, run.number))
 
 
 def results_after(database: Database, run_id: str, number: int) -> tuple[tuple[int, Result], ...]:
@@ -123,7 +138,7 @@ def history(
     database: Database, owner: str | None = None, *, states: Sequence[RunState] = (), limit: int = 50, skip: int = 0
 ) -> tuple[Run, ...]:
     """Return runs without their results, newest first: of `owner` or of all, in `states` or in any."""
-    wanted = _runs_with_counts().order_by(RUNS.c.number.desc()).limit(limit).offset(skip)
+    wanted = _runs_with_counts().where(*LISTED).order_by(RUNS.c.number.desc()).limit(limit).offset(skip)
     if owner is not None:
         wanted = wanted.where(RUNS.c.owner == owner)
     if states:
@@ -146,7 +161,7 @@ def measured_results(
     """
     if device.is_simulated:
         return ()
-    newest = select(RUNS.c.id).order_by(RUNS.c.number.desc()).limit(LOOKED_AT)
+    newest = select(RUNS.c.id).where(*MEASURED_HERE).order_by(RUNS.c.number.desc()).limit(LOOKED_AT)
     if owner is not None:
         newest = newest.where(RUNS.c.owner == owner)
     named = ENVIRONMENTS.c.device_name == device.name
@@ -154,16 +169,16 @@ def measured_results(
         named = or_(named, ENVIRONMENTS.c.spec_key == device.spec_key)
     measured = RESULTS.c.payload["status"].as_string() == Status.OK.value
     looked_at = newest.subquery()
-    wanted = select(RESULTS.c.run_id, RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared"))
+    wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment)
     wanted = wanted.join(looked_at, looked_at.c.id == RESULTS.c.run_id)
     wanted = wanted.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     if numbers is not None:
         wanted = wanted.where(RESULTS.c.number >= numbers.start, RESULTS.c.number < numbers.stop)
     with database.reading() as connection:
-        rows = connection.execute(
-            wanted.where(measured, named, ~RESULTS.c.provisional).order_by(RESULTS.c.number.desc())
-        )
-        found = decodable((row.run_id, put_back(row.payload, row.shared)) for row in rows)
+        final = wanted.where(measured, named, ~RESULTS.c.provisional).order_by(RESULTS.c.number.desc())
+        rows = connection.execute(final).all()
+        shared = shared_environments(connection, {row.environment for row in rows})
+        found = decodable(((row.run_id, row.payload, row.environment) for row in rows), shared)
         on_device = ((run_id, result) for run_id, result in found if _measured_on(device, result))
         return tuple(islice(on_device, limit))
 
@@ -174,7 +189,8 @@ def _measured_on(device: Device, result: Result) -> bool:
 
 def newest_alike(database: Database, experiment: Experiment, since_utc: str) -> Run | None:
     """Return the newest run of exactly this experiment that was done since then, with its results; None without one."""
-    wanted = _runs_with_counts().where(RUNS.c.state == RunState.DONE, RUNS.c.finished_utc >= since_utc)
+    done = RUNS.c.operation == experiment.operation, RUNS.c.state == RunState.DONE, RUNS.c.finished_utc >= since_utc
+    wanted = _runs_with_counts().where(*done, *MEASURED_HERE)
     with database.reading() as connection:
         found = _decodable_runs(connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(LOOKED_AT_ALIKE)))
         alike = next((run for run in found if run.experiment == experiment), None)
@@ -204,7 +220,7 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
     waits = RUNS.c.state == RunState.QUEUED
     stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
     with database.writing(durable=True) as connection:
-        run = _any_run(connection, run_id)
+        run = run_row(connection, run_id)
         if run.owner != owner and not admin:
             raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
         connection.execute(
@@ -236,18 +252,8 @@ def _runs_with_counts() -> Any:
     return select(RUNS, known.scalar_subquery().label("known"), provisional).where(RUNS.c.kind == EXPERIMENT)
 
 
-def _any_run(connection: Connection, run_id: str) -> Row[Any]:
-    return _found(connection.execute(select(RUNS).where(RUNS.c.id == run_id)).one_or_none(), run_id)
-
-
 def _one_run(connection: Connection, run_id: str) -> Row[Any]:
-    return _found(connection.execute(_runs_with_counts().where(RUNS.c.id == run_id)).one_or_none(), run_id)
-
-
-def _found(row: Row[Any] | None, run_id: str) -> Row[Any]:
-    if row is None:
-        raise NotFound(f"no run {run_id[:60]!r}: check the link")
-    return row
+    return existing(connection.execute(_runs_with_counts().where(RUNS.c.id == run_id)).one_or_none(), run_id)
 
 
 def _decodable_runs(rows: Iterable[Row[Any]]) -> Iterator[Run]:
@@ -274,4 +280,8 @@ def _to_run(row: Row[Any], results: tuple[Result, ...] = ()) -> Run:
         created_utc=row.created_utc,
         started_utc=row.started_utc,
         finished_utc=row.finished_utc,
+        title=row.title,
+        note=row.note,
+        origin=row.origin,
+        summary=summary_of_row(row.summary),
     )

@@ -68,9 +68,22 @@ RUNS = Table(
     Column("created_utc", String(32), nullable=False),
     Column("started_utc", String(32)),
     Column("finished_utc", String(32)),
+    Column("operation", String(64)),  # of an experiment, which lists are filtered by
+    Column("title", StorableText, nullable=False, server_default=text("''")),
+    Column("note", StorableText, nullable=False, server_default=text("''")),
+    Column("device_names", StorableText, nullable=False, server_default=text("''")),  # of those it was measured on
+    Column("origin", StorableText),  # of one that was imported; NULL: measured by this server or on its machine
+    Column("summary", JSON),  # what a list says of it; NULL until it has ended and somebody worked it out
+    Column(
+        "words", String(500), nullable=False, server_default=text("''")
+    ),  # what a search looks through, in lower case
+    Column("deleted_utc", String(32)),
     UniqueConstraint("id"),
     Index(None, "state", "devices", "turn_s", "number", "estimated_s", "device_s"),
     Index(None, "owner", "state", "number"),
+    Index(None, "owner", "number"),
+    Index(None, "operation", "number"),
+    Index("ix_runs_listed", "number", "kind", "deleted_utc", "owner", "operation", "words"),
     Index(
         "ix_runs_waiting_for_several",
         "state",
@@ -78,6 +91,15 @@ RUNS = Table(
         sqlite_where=text(WAITS_FOR_SEVERAL),
         postgresql_where=text(WAITS_FOR_SEVERAL),
     ),
+)
+
+RUN_TAGS = Table(
+    "run_tags",
+    METADATA,
+    Column("tag", String(64), nullable=False),
+    Column("number", Integer, ForeignKey("runs.number", ondelete="CASCADE"), nullable=False),
+    PrimaryKeyConstraint("tag", "number"),
+    Index(None, "number"),
 )
 
 ENVIRONMENTS = Table(

@@ -1,15 +1,16 @@
 """What this version makes of rows that another one wrote: a row it does not understand never ends a page of all."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from gpuexplore.activity import Activity, kind_named
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError, NotFound
-from gpuexplore.model import Experiment, Result
+from gpuexplore.model import Environment, Experiment, Result, Telemetry
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.figures import check_device, check_names, check_shape
 from gpuexplore.serialization import decode
@@ -58,16 +59,34 @@ def check_known(run_id: str, experiment: Experiment) -> None:
         check_names(experiment)
 
 
-def decodable(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Result]]:
-    """Yield the results this version understands of (run's id, payload); the others are logged, once a run."""
-    for run_id, payload in rows:
+def decodable(rows: Iterable[tuple[str, Any, str]], shared: Mapping[str, Any]) -> Iterator[tuple[str, Result]]:
+    """Yield the results this version understands; the others are logged, once a run.
+
+    Args:
+        rows: (run's id, payload, digest of its environment).
+        shared: what results share of their environments, by digest; each is decoded once, for it takes longest.
+    """
+    environments: dict[str, Environment] = {}
+    for run_id, payload, digest in rows:
         try:
-            found = result_of(run_id, payload)
+            found = _result_in(run_id, payload, digest, shared=shared, known=environments)
             _check_known_result(run_id, found)
         except NotFound as error:
             warn(str(error))
         else:
             yield run_id, found
+
+
+def _result_in(
+    run_id: str, payload: Any, digest: str, *, shared: Mapping[str, Any], known: dict[str, Environment]
+) -> Result:
+    with _named(run_id):
+        own = payload["environment"]
+        if digest not in known:
+            known[digest] = decode(Environment, {**shared[digest], **own})
+        before, after = (decode(Telemetry, own.get(name, {})) for name in ("before", "after"))
+        environment = replace(known[digest], started_utc=str(own["started_utc"]), before=before, after=after)
+        return replace(decode(Result, {**payload, "environment": None}), environment=environment)
 
 
 def _check_known_result(run_id: str, result: Result) -> None:

@@ -3,16 +3,18 @@
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 
-GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
+from gpuexplore.served import GLOSSARY
+
 ENTRY = re.compile(r"^- \*\*(.+?)\*\*(?: \([^)]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 MOST_TERMS = 5  # of one tooltip
 PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "benchmark": ("Operation", "Implementation", "Speedup", "MFU", "Peak"),
+        "runs": ("Run", "Operation", "Device", "Peak"),
+        "compare": ("Run", "Interval", "Flag"),
         "kernels": ("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
         "transfers": ("Measurement", "First call"),
         "training": ("Phase", "MFU", "Mixed precision"),

@@ -17,6 +17,7 @@ KERNELS = (
     *("op", "impl", "dtype", "gpu", "cc", "sm", "block", "shape", "grid", "run", "sweep", "explain"),
     *("interpret", "small", "at", "warp", "step"),
 )
+RUN = ("run", "with", "baseline", "peak", "chart", "hide", "view", "slide", "explain")
 MEMORY = (
     *("model", "widths", "layers", "mode", "batch", "tokens", "dtype", "optimizer", "mixed", "checkpoints"),
     *("accumulate", "kv", "gpu", "reserve"),
@@ -27,7 +28,9 @@ TRAINING = (
 )
 PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "benchmark": (*SHORT_NAMES.values(), "run", "with", "baseline", "peak", "explain"),
+        "benchmark": (*SHORT_NAMES.values(), *RUN),
+        "runs": ("q", "op", "device", "tag", "mine", "before"),
+        "compare": ("a", "b"),
         "kernels": KERNELS,
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
@@ -46,7 +49,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 # the parameters that hold lists, with what separates their values
 LISTS: Mapping[str, str] = MappingProxyType(
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
-    | dict.fromkeys(("gpus", "times", "peaks", "price"), ",")
+    | dict.fromkeys(("gpus", "times", "peaks", "price", "hide"), ",")
     | {"layers": "\n;", "measuring": ".,", "sweep": ".,", "expression": ";"}
 )
 MOST_RUNS = 64

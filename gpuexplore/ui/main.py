@@ -6,14 +6,16 @@ import streamlit as st
 
 from gpuexplore.devices import ACCELERATORS
 from gpuexplore.errors import GpuExploreError
+from gpuexplore.served import PAGES
 from gpuexplore.ui.identity import show_account
+from gpuexplore.ui.present.view import is_presented
+from gpuexplore.ui.run_head.recent import show_recent_runs
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.shared.quiet import hold_back
 from gpuexplore.ui.url_widgets import show_problem
 
-PAGES = Path(__file__).parents[2] / "pages"
-
-st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=Path(__file__).with_name("icon.svg"))
+if not is_presented():
+    st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=Path(__file__).with_name("icon.svg"))
 page = st.navigation(
     {
         "Measure": [
@@ -23,6 +25,20 @@ page = st.navigation(
                 icon=":material/timer:",
                 default=True,
                 help="Measure an operation here and see time, speedup and MFU, with what limits them.",
+            ),
+            st.Page(
+                PAGES / "runs.py",
+                title="Runs",
+                icon=":material/history:",
+                url_path="runs",
+                help="What was measured before, by title, device and best rate: find it, name it, open it.",
+            ),
+            st.Page(
+                PAGES / "compare.py",
+                title="Compare",
+                icon=":material/balance:",
+                url_path="compare",
+                help="Two runs beside each other: what got faster or slower, and what cannot be told.",
             ),
             st.Page(
                 PAGES / "kernels.py",
@@ -122,10 +138,14 @@ page = st.navigation(
                 help="What is measured where, who waits and how long, and how the server is.",
             ),
         ],
-    }
+    },
+    position="hidden" if is_presented() else "sidebar",
+    expanded=True,
 )
 st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":material/speed:", layout="wide")
-show_account()
+if not is_presented():
+    show_account()
+    show_recent_runs()
 try:
     note_visit()
     hold_back()

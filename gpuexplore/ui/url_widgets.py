@@ -12,7 +12,7 @@ import streamlit as st
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.request import split
+from gpuexplore.shapes import split
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.units import read_whole
@@ -49,8 +49,14 @@ def select(
     return chosen
 
 
-def segments(label: str, name: str, options: Sequence[str], *, shown: Callable[[str], str] = str) -> str:
-    """Draw a row of buttons whose value is the URL's parameter `name`; the first option is its default."""
+def segments(
+    label: str, name: str, options: Sequence[str], *, shown: Callable[[str], str] = str, labelled: bool = True
+) -> str:
+    """Draw a row of buttons whose value is the URL's parameter `name`; the first option is its default.
+
+    Args:
+        labelled: whether the label is seen, and not only heard.
+    """
     _restore(name, options[0], accepted=options)
     now = st.session_state[_key(name)]
     chosen: str = (
@@ -61,6 +67,7 @@ def segments(label: str, name: str, options: Sequence[str], *, shown: Callable[[
             key=_key(name),
             format_func=shown,
             required=True,
+            label_visibility="visible" if labelled else "collapsed",
         )
         or options[0]
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpuexplore.backends import BACKENDS, contract, host, load_backend, numba_cpu, torch_compile
+from gpuexplore.backends import BACKENDS, contract, host, inductor, load_backend, numba_cpu
 from gpuexplore.backends.cuda_index import index_in_this_process
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput, Unsupported
@@ -20,9 +20,10 @@ from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import environment
 from tests.measure.fakes import CPU, GPU, FakeClock
+from tests.turns import in_turns
 
 LIBRARIES = {"numba_cpu": "numba", "numba_cuda": "numba", "torch_compile": "torch"}  # of another name than the backend
-OPTIONAL = {  # not in requirements.txt
+OPTIONAL = {  # what a checkout does not install
     name
     for name in BACKENDS
     if all(
@@ -60,7 +61,7 @@ def test_backend_is_available_where_its_library_is_and_tells_its_version(name):
     backend, library = load_backend(name), LIBRARIES.get(name, name)
     installed = find_spec(library) is not None
 
-    assert installed or name in OPTIONAL, "it is in requirements.txt"
+    assert installed or name in OPTIONAL, "a checkout installs it"
     assert backend.is_available() == installed
     assert any(told.startswith(library) for told in backend.versions()) == installed
     assert all(isinstance(version, str) and version for version in backend.versions().values())
@@ -377,7 +378,7 @@ def test_avx512_kernel_is_advised_only_where_it_would_run_and_does_not(kernel, v
 @pytest.mark.parametrize("module", ["compile_fx", "fx_passes.fuse_attention"])
 def test_torch_compile_is_not_told_to_allow_tf32_for_fp32(monkeypatch, module):
     """Inductor's own warning, as a GPU with TF32 gets it; pytest takes every warning for an error."""
-    torch_compile.compiled(torch.mm)
+    inductor.compiled(torch.mm)
     hint = import_module(f"torch._inductor.{module}")._warn_tf32_disabled.__wrapped__
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
@@ -386,3 +387,26 @@ def test_torch_compile_is_not_told_to_allow_tf32_for_fp32(monkeypatch, module):
 
     with pytest.warns(UserWarning, match="TensorFloat32"):  # which takes the filters away
         hint()
+
+
+COMPILER_LOADED = """
+import torch
+from gpuexplore.operations import OPERATIONS, load_build
+
+operation = OPERATIONS["{}"]
+load_build(operation, operation.implementation_named("torch-compile"))
+seed = torch.manual_seed
+torch.compile(torch.mm)
+import torch._dynamo
+print(torch.manual_seed is seed)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("operation", in_turns(["matmul", "softmax", "mlp_step"], run=1))
+def test_torchs_compiler_is_loaded_with_what_it_compiles(operation):
+    """It replaces torch.manual_seed, which a kernel that is watched by then must not do."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILER_LOADED.format(operation)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"

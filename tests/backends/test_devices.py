@@ -3,11 +3,12 @@
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numba
 import pytest
 
-from gpuexplore.backends import BACKENDS, load_backend
+from gpuexplore.backends import BACKENDS, cuda_driver, load_backend
 from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.dtypes import DTYPES
 from tests.backends import fake_cuda
@@ -92,7 +93,26 @@ def test_numba_says_which_driver_it_needs_though_it_starts_on_an_older_one(cuda,
     facts = load_backend("numba_cuda").driver_facts("cuda:0")
 
     said = "numba-cuda is built for CUDA 13.5, which needs driver 580.65.06 or newer, and the driver here supports"
-    assert facts == DriverFacts(problem=f"{said} CUDA 12.4 at most (https://www.nvidia.com/drivers)")
+    assert facts == DriverFacts(problem=f"{said} CUDA 12.4 at most: make run CUDA=12")
+
+
+@pytest.mark.parametrize(("supported", "remedy"), [(12_040, "make run CUDA=12"), (11_080, "install a newer driver")])
+def test_a_library_asks_the_driver_by_nvml_and_names_the_command_that_mends_it(monkeypatch, supported, remedy):
+    nvml = SimpleNamespace(nvmlSystemGetCudaDriverVersion_v2=lambda: supported, NVMLError=OSError)
+    monkeypatch.setattr("gpuexplore.devices.nvml.load_nvml", lambda: nvml)
+
+    found = cuda_driver.why_no_gpu("torch 2.13.0", "13.0")
+
+    assert found.startswith(
+        "torch 2.13.0 is built for CUDA 13.0, which needs driver 580.65.06 or newer, and the driver"
+    )
+    assert remedy in found
+
+
+def test_an_installed_package_names_pip(monkeypatch):
+    monkeypatch.setattr(cuda_driver, "is_installed_from_wheel", lambda: True)
+
+    assert "pip install 'gpuexplore[cuda12]'" in cuda_driver.why_too_old("torch", (13, 0), (12, 8))
 
 
 @pytest.mark.parametrize("module", ["backends.cuda_kernels", "kernels.cuda_kernel"])

@@ -57,7 +57,7 @@ def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run(page, address
             page.wait_for_url(opened, timeout=MINUTE_MS / CLICKS)
             break
     expect(page).to_have_url(opened)
-    expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible(timeout=MINUTE_MS)
+    expect(page.get_by_role("heading", level=1, name="matmul 64")).to_be_visible(timeout=MINUTE_MS)
     expect(page.get_by_text("Export", exact=True)).to_be_visible(timeout=MINUTE_MS)
 
 

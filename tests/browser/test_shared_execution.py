@@ -17,7 +17,7 @@ MINUTE_MS = 60_000
 RECOVERED_MS = 40_000
 # One point in many processes, which has no first pass: nobody else has a turn before it is over.
 LONG = "?size=2000&dtype=fp32&impl=numpy&budget=5&repeat=20"
-STEADY = "?size=64:512:%2B32&dtype=fp32&impl=numpy&budget=0.5"
+STEADY = "?size=800:1360:%2B40&dtype=fp32&impl=numpy&budget=0.5"  # some seconds on a fast machine as well
 STEADY_POINTS = 15
 QUICK = "?size=32&dtype=fp32&impl=numpy&budget=0.02"
 DATABASE_FILES = ("-wal", "-shm", "")  # the file itself last: without the others it would be opened as it once was
@@ -98,10 +98,11 @@ def test_visitors_wait_in_turn_read_how_long_and_cancel_only_their_own(visitor, 
 
 def test_a_frozen_supervisor_is_told_and_replaced_and_its_run_ends_well_with_no_click(visitor, address, home):
     page = visitor()
-    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
-    tells(page, re.compile(r"[2-9] of 15 measured"))
     queue = page.context.new_page()
     queue.goto(f"{address}/queue")
+    tells(queue, "Nobody waits")
+    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
+    tells(page, re.compile(r"[2-9] of 15 measured"))
     tells(queue, "Being measured: 1")
 
     supervisor_lock(database_of(home)).holder().process().send_signal(signal.SIGSTOP)

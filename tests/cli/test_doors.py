@@ -14,10 +14,19 @@ from gpuexplore import __main__ as entry
 from gpuexplore import cli
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
 from gpuexplore.cli.run_command import INTERRUPTED, Interrupted
+from gpuexplore.errors import EXTRAS
 from gpuexplore.model import Experiment, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
 
+WITHOUT_EXTRAS = (
+    "run matmul --size 8 --dtype fp32 --device cpu",
+    "predict matmul --gpu t4 --size 8",
+    "check matmul --gpu t4 --size 64 --time 1ms",
+    "lesson list",
+    "memory vgg-16 --batch 8",
+    "runs",
+)
 RUN = ("run", "matmul", "--size", "100", "--dtype", "fp32", "--impl", "numpy,torch", "--device", "cpu")
 HOOK = """
 import os, sys
@@ -230,9 +239,15 @@ def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
     [
         ("sqlalchemy,alembic", "predict matmul --gpu t4 --size 8", EXIT_OK, "left out: sqlalchemy is not installed"),
         ("sqlalchemy,alembic", "run matmul --size 8", EXIT_UNUSABLE, "or measure with --no-save"),
-        ("pandas", "run matmul --size 8 --out x.csv", EXIT_FAILED, "pandas is not installed: pip install 'pandas'"),
-        ("streamlit", "app", EXIT_FAILED, "streamlit is not installed: pip install 'streamlit'"),
-        ("torch", "transfer", EXIT_UNUSABLE, "torch is not installed: pip install 'torch'"),
+        (
+            "pandas",
+            "run matmul --size 8 --out x.csv",
+            EXIT_FAILED,
+            "pandas is not installed: pip install 'gpuexplore[app]'",
+        ),
+        *((",".join((*EXTRAS["app"], *EXTRAS["torch"])), words, EXIT_OK, "") for words in WITHOUT_EXTRAS),
+        ("streamlit", "app", EXIT_FAILED, "streamlit is not installed: pip install 'gpuexplore[app]'"),
+        ("torch", "transfer", EXIT_UNUSABLE, "torch is not installed: pip install 'gpuexplore[torch]'"),
         ("altair,pandas,streamlit,sqlalchemy,alembic,torch", "devices", EXIT_OK, ""),
     ],
 )

@@ -139,8 +139,8 @@ def test_unknown_operation_is_answered_with_the_known_ones(command, tmp_path, ca
 @pytest.mark.parametrize(
     ("command", "name", "text"),
     [
-        ("run", "x.xlsx", "file type '.xlsx': accepted are .json, .csv, .parquet"),
-        ("run", "x", "file type 'x': accepted are .json, .csv, .parquet"),
+        ("run", "x.xlsx", "file type '.xlsx': accepted are .html, .json, .csv, .parquet"),
+        ("run", "x", "file type 'x': accepted are .html, .json, .csv, .parquet"),
         ("record", "x.json", "file type '.json': accepted are .jsonl"),
         ("record", "x", "file type 'x': accepted are .jsonl"),
     ],
@@ -219,11 +219,11 @@ def test_app_serves_the_launcher_on_this_machine_only(monkeypatch):
     ]
 
 
-def test_app_says_that_it_needs_a_checkout(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(app_command, "LAUNCHER", tmp_path / "app.py")
+def test_app_names_the_extra_that_it_needs(monkeypatch, capsys):
+    monkeypatch.setattr(app_command, "find_spec", lambda name: None)
 
-    assert main(["app"]) == EXIT_UNUSABLE
-    assert "app.py is not beside the package" in capsys.readouterr().err
+    assert main(["app"]) == EXIT_FAILED
+    assert capsys.readouterr().err == "gpuexplore: streamlit is not installed: pip install 'gpuexplore[app]'\n"
 
 
 @pytest.mark.parametrize("status", list(Status))

@@ -10,9 +10,9 @@ import pytest
 from gpuexplore.model import Device
 from gpuexplore.serialization import decode
 from gpuexplore.ui import session
-from tests.pages.conftest import home, page
+from tests.pages.conftest import compiler, home, page
 
-__all__ = ["home", "page"]  # the fixtures of the tests of pages
+__all__ = ["compiler", "home", "page"]  # the fixtures of the tests of pages
 
 DATA = Path(__file__).with_name("data")
 RECORDING = DATA / "recording.jsonl"

@@ -9,7 +9,7 @@ from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.comparison import comparison_for
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.charts.export import export
+from gpuexplore.charts.exports import Exported, export
 from tests.compatibility.conftest import DATA
 
 # a speedup was the median of the ratios round by round: now it is the ratio of the medians
@@ -18,7 +18,7 @@ WIDER = ("speedup", "ci95_low_s", "ci95_high_s")  # by what disturbed them
 NEW = {"one_thread", "converted", "nominal_flops"}
 NEW_KEYS = {"comparison", "summary", "bound", "identity", "phases", "ordinary_stores", "one_thread"}
 NEW_KEYS |= {"covers_processes", "process_medians_s", "between_processes", "between_ratios", "by_round", "repeat"}
-NEW_KEYS |= {"probe_flop_per_s", "worst", "size", "machines", "machine_kind"}
+NEW_KEYS |= {"probe_flop_per_s", "worst", "size", "machines", "machine_kind", "run", "seed", "processes", "energy_j"}
 
 
 @pytest.fixture
@@ -89,12 +89,17 @@ def test_diagnoses_are_those_of_before_but_for_what_disturbed_all_results_alike(
 def test_every_column_of_the_table_is_there_with_its_values(run):
     with (DATA / "report.csv").open(encoding="utf8", newline="") as file:
         before = list(csv.DictReader(file))
-    table = export(".csv", run.experiment, analyzed(run)).decode("utf8")
+    table = export(".csv", Exported(run.experiment, analyzed(run))).decode("utf8")
     now = list(csv.DictReader(table.splitlines()))
 
     kept = [{name: value for name, value in row.items() if not name.startswith(WIDER)} for row in before]
     assert [{name: row.get(name, "missing") for name in kept[0]} for row in now] == kept
     assert {name for name in now[0].keys() - before[0].keys() if not name.startswith("phase_")} == {
+        "energy_j",
+        "layout",
+        "run_id",
+        "title",
+        "app_version",
         "bound",
         "between_processes",
         "between_ratios",

@@ -152,7 +152,7 @@ def test_changelog_tells_of_this_version():
 
 
 def title_of(page):
-    return re.search(r'^st\.title\("(.+)"\)', page.read_text(encoding="utf-8"), re.M)[1]
+    return re.search(r'\btitle\("(.+)"\)', page.read_text(encoding="utf-8"))[1]
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "pages").glob("*.py")), ids=name_of)

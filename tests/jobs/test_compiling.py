@@ -151,7 +151,7 @@ def test_a_process_that_never_ends_is_given_up_and_what_it_compiled_is_kept(aske
 def test_without_the_compiler_the_install_line_is_the_reason(monkeypatch):
     monkeypatch.setattr(compiling.host, "is_installed", lambda *_: False)
 
-    assert compiled_kernels([TARGET]) == ['the compiler is not installed: pip install "numba-cuda[cu13]"']
+    assert compiled_kernels([TARGET]) == ["the compiler is not installed: pip install 'gpuexplore[cuda13]'"]
 
 
 def test_a_file_that_was_cut_off_is_compiled_again(asked):

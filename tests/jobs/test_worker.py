@@ -1,10 +1,12 @@
 """What the worker promises, without a process of its own."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
+from gpuexplore import pools
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.process import THREAD_VARIABLES, worker_environment
 from gpuexplore.jobs.journal import Begun, Ended, JournalReader, Task, write_task
@@ -56,3 +58,16 @@ def test_the_session_of_a_supervisor_goes_first_and_that_of_a_shell_stays_as_it_
     nice, *_, of_session = subprocess.check_output(command, start_new_session=True, text=True).split()
 
     assert of_session == (nice if led_by == "the parent" else "0")
+
+
+@pytest.mark.skipif(not pools.THREADS.is_dir(), reason="this system has no priority for each thread")
+def test_threads_that_a_pool_has_already_go_first_too():
+    told = (
+        "import os, numpy as np; a = np.ones((300, 300)); a @ a; threads = os.listdir('/proc/self/task');"
+        "from gpuexplore.jobs import worker; worker._go_first();"
+        "print(len(threads), *{os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in threads})"
+    )
+    count, *found = map(int, subprocess.check_output([sys.executable, "-c", told], text=True).split())
+
+    assert count > 1 or len(os.sched_getaffinity(0)) == 1
+    assert found == [pools.PRIORITY if os.getuid() == 0 else os.getpriority(os.PRIO_PROCESS, 0)]

@@ -82,7 +82,7 @@ def test_implementation_has_a_backend_and_a_builder(operation, implementation):
     if load_backend(implementation.backend).is_available():
         assert callable(load_build(operation, implementation))
     else:
-        assert implementation.optional, f"{implementation.backend} is in requirements.txt"
+        assert implementation.optional, f"{implementation.backend} is a dependency"
 
 
 @EACH

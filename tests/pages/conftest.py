@@ -11,15 +11,39 @@ from streamlit.testing.v1 import AppTest
 
 from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.devices.identity import device_key
+from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Instance
 from gpuexplore.ui import session, shared
+from gpuexplore.ui.kernels import facts, machine_code
 from gpuexplore.ui.markdown import WORD_JOINER
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok
+from tests.kernels.test_sass import code
 
 OWNER = "the one who looks"
 COMPONENTS_ONCE = cache(manifest_scanner.scan_component_manifests)  # AppTest reads every package's metadata each time
+CODE = code("MOV R1,R9", *(f"FFMA R{n},R90,R91,R{n}" for n in range(8)), "@P0 BRA 0x10", "EXIT")
+
+
+def compiled(target):
+    return CompiledKernel(
+        target.compute_capability, "sm_00", "13.0", ".visible .entry made_up()", b"", 40, 2048, 0, 0, 0, 0
+    )
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch):
+    """Answer for the compiler, which takes 5 s for a kernel, and return what it was asked; `tests/jobs` calls it."""
+    asked = []
+
+    def answer(targets):
+        asked.extend(targets)
+        return [compiled(target) for target in targets]
+
+    monkeypatch.setattr(facts, "compiled_kernels", answer)
+    monkeypatch.setattr(machine_code, "disassembled", lambda _: CODE)
+    return asked
 
 
 @pytest.fixture(autouse=True)

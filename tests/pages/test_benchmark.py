@@ -163,13 +163,15 @@ def test_somebody_elses_run_shows_its_progress_and_no_cancel(page, store, claime
     assert not any(found.label == "Cancel" for found in app.button)
 
 
-def test_a_finished_run_shows_the_sentence_four_charts_the_table_and_the_downloads(page, finished):
+def test_a_finished_run_shows_the_sentence_a_chart_the_table_and_the_downloads(page, finished):
     app = page("benchmark", run=finished)
     assert not app.exception
     assert "At 128 × 128 × 128" in texts(app.markdown)
-    assert len(charts(app)) == 4
+    assert len(charts(app)) == 1
     assert len(app.dataframe[0].value) == 8
-    assert [one.proto.label for one in app.get("download_button")] == ["JSON", "CSV", "Parquet"]
+    labels = [one.proto.label for one in app.get("download_button")]
+    assert labels[:4] == ["Report", "JSON", "CSV", "Parquet"]
+    assert labels[-2:] == ["SVG", "PNG"]
     assert any("gpuexplore run matmul" in block.value for block in app.code)
     assert any("gx.run('matmul'" in block.value for block in app.code)
 
@@ -316,8 +318,8 @@ def test_a_memory_bound_operation_shows_bandwidth_instead_of_compute_rate(page, 
         ok(1e-4, operation="vector_add", shape=case.shape, implementation=case.implementation)
         for case in experiment.cases()
     ]
-    app = page("benchmark", run=store.record(experiment, OWNER, results=results))
-    assert "Memory bandwidth" in texts(app.markdown)
+    app = page("benchmark", run=store.record(experiment, OWNER, results=results), chart="rate")
+    assert "Memory rate" in charts(app)[0].proto.spec
 
 
 def test_a_preset_fills_the_exact_shapes_and_the_url_names_it(page):
@@ -460,3 +462,25 @@ def finished_by_owner(store, experiment, results):
         "an answer": lambda: store.add_answer(OWNER, ("tour", "x", "a"), guesses={}, runs=[]),
     }
     return lambda way: ways[way]()
+
+
+@pytest.mark.parametrize("layout", ["NN", "NT"])
+def test_the_line_above_a_run_names_another_layout(page, store, experiment, results, layout):
+    options = replace(experiment.options, layout=layout)
+    turned = [replace(result, case=replace(result.case, options=options)) for result in results]
+    app = page("benchmark", run=store.record(replace(experiment, options=options), OWNER, results=turned))
+
+    assert not app.exception
+    assert ("cpu, layout NT" in texts(app.markdown)) == (layout == "NT")
+
+
+def test_layouts_are_offered_where_matrices_are_multiplied(page):
+    app = page("benchmark", layout="NT")
+    assert not app.warning
+    assert app.selectbox(key="settings.layout").options == ["NN", "NT", "TN"]
+    assert app.selectbox(key="settings.layout").value == "NT"
+
+    app.selectbox(key="settings.operation").set_value("softmax").run()
+    assert app.selectbox(key="settings.layout").options == ["NN"]
+    assert "layout" not in app.query_params
+    assert button(app, "Run").disabled is False

@@ -48,7 +48,7 @@ def test_what_exists_comes_first_and_what_is_unknown_carries_a_dash(page, gpu_ru
 
 
 def test_the_choice_reaches_headline_chart_table_and_url(page, gpu_run):
-    app = page("benchmark", run=gpu_run)
+    app = page("benchmark", run=gpu_run, chart="share")
     before = app.dataframe[0].value["MFU"][0]
     app.selectbox(key=KEY).set_value("held_clock").run()
     assert "of the peak at the measured clock" in texts(app.markdown)
@@ -74,15 +74,15 @@ def test_a_link_with_an_unknown_kind_is_told_what_is_accepted(page, gpu_run):
 
 
 def test_an_unknown_choice_is_a_dash_with_its_reason(page, gpu_run):
-    app = page("benchmark", run=gpu_run, peak="own")
+    app = page("benchmark", run=gpu_run, peak="own", chart="share")
     assert "MFU" not in app.dataframe[0].value
     assert (
         "you entered none for bf16 on NVIDIA H100 80GB HBM3: the page Devices takes one"
         in app.dataframe[0].value["Peak"][0]
     )
     assert "There is no MFU relative to the custom peak" in texts(app.markdown)
-    assert len(app.get("vega_lite_chart")) == 3
-    assert "There is no chart of MFU" in texts(app.caption)
+    assert len(app.get("vega_lite_chart")) == 0
+    assert "There is no share of the limit: the peak is unknown for every result" in texts(app.caption)
 
 
 def test_every_known_peak_is_listed_with_its_source_or_reason(page, gpu_run):
@@ -140,10 +140,10 @@ def test_nothing_measured_offers_no_choice(page, store):
 def test_a_link_restores_baseline_and_explained_result_without_a_warning(page, store):
     run = kept(store, ok(2e-3, implementation="numpy"), ok(1e-3))
     explained = "100 × 100 × 100, numpy in fp32"
-    app = page("benchmark", run=run, baseline="torch", explain=explained)
+    app = page("benchmark", run=run, baseline="torch", explain=explained, chart="speedup")
 
     assert not app.warning
-    assert "Speedup over torch" in app.get("vega_lite_chart")[1].proto.spec
+    assert "Speedup over torch" in app.get("vega_lite_chart")[0].proto.spec
     assert next(box for box in app.selectbox if box.label == "Result").value == explained
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from gpuexplore.analysis.kernels.ladder import kernels, libraries
 from gpuexplore.errors import TooSlow, Unsupported
-from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.measure.check.interpreted import interpreted
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
@@ -12,9 +11,8 @@ from gpuexplore.operations.compiled import recorded, recorded_elsewhere
 from gpuexplore.ui import session
 from gpuexplore.ui.kernels import facts, interpreter, machine_code
 from tests.analysis.made import device, ok
-from tests.kernels.test_sass import code
 from tests.measure.made_block import adding, block_run, request
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, compiled, texts
 
 OWN = [
     pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
@@ -23,27 +21,6 @@ OWN = [
     if implementation.backend.startswith("numba")
 ]
 MATMUL = OPERATIONS["matmul"]
-CODE = code("MOV R1,R9", *(f"FFMA R{n},R90,R91,R{n}" for n in range(8)), "@P0 BRA 0x10", "EXIT")
-
-
-def compiled(target):
-    return CompiledKernel(
-        target.compute_capability, "sm_00", "13.0", ".visible .entry made_up()", b"", 40, 2048, 0, 0, 0, 0
-    )
-
-
-@pytest.fixture(autouse=True)
-def compiler(monkeypatch):
-    """Answer for the compiler, and return what it was asked."""
-    asked = []
-
-    def answer(targets):
-        asked.extend(targets)
-        return [compiled(target) for target in targets]
-
-    monkeypatch.setattr(facts, "compiled_kernels", answer)
-    monkeypatch.setattr(machine_code, "disassembled", lambda _: CODE)
-    return asked
 
 
 def _only(value):

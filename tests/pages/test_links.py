@@ -39,6 +39,8 @@ def test_the_link_of_changed_sizes_restores_the_operation_too(page):
 def test_settings_changed_above_a_run_are_restored_instead_of_those_of_the_run(page, store):
     softmax = Experiment("softmax", (Shape.of(m=64, n=64),), ("fp64",), ("numpy",), ("cpu",))
     app = page("benchmark", run=store.submit(softmax, OWNER))
+    (edit,) = [button for button in app.button if button.label == "Edit"]
+    app = edit.click().run()
     app.selectbox(key="settings.operation").set_value("matmul").run()
 
     assert query_of(app)["op"] == "matmul"

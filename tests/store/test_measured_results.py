@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import event, select, update
+from sqlalchemy import select, update
 
 from gpuexplore.devices.simulated import VARIABLE, simulated_devices
 from gpuexplore.model import Experiment
@@ -108,23 +108,6 @@ def test_only_what_came_later_is_read_again(store, record):
         result.case.shape["m"] for _, result in store.measured_results(HERE, numbers=range(seen + 1, seen + 2))
     ] == [20]
     assert store.measured_results(HERE, numbers=range(seen + 2, seen + 9)) == ()
-
-
-def test_the_query_reads_results_by_their_runs_index(store, record):
-    record(ok())
-    asked = []
-    event.listen(store.engine, "before_cursor_execute", lambda _c, _r, text, values, *_: asked.append((text, values)))
-
-    store.measured_results(HERE, owner="ada")
-
-    if store.engine.dialect.name != "sqlite":
-        pytest.skip("the plan is read as SQLite tells it")
-    text, values = asked[-1]
-    with store.reading() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", values).all()
-    steps = " / ".join(row[-1] for row in plan)
-    assert "SEARCH results USING INDEX" in steps
-    assert "SEARCH runs USING INDEX" in steps
 
 
 def test_results_of_a_simulated_device_are_no_measurements(store, record):

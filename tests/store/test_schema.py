@@ -15,7 +15,7 @@ from sqlalchemy import inspect, text
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Bandwidth, Device, Experiment
 from gpuexplore.serialization import encode
-from gpuexplore.store import Store, open_store
+from gpuexplore.store import Description, Store, Wanted, open_store
 from gpuexplore.store.database import connect
 from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.tables import METADATA
@@ -30,6 +30,12 @@ OLD_ROWS = (
     f"{RUN} ('waitingrun', 'ada', '{EXPERIMENT}', 1, 'queued', 0, 0, '2026-01-01')",
     f"INSERT INTO results (run_id, case_index, payload) VALUES ('abcdefghij', 0, '{json.dumps(encode(MEASURED))}')",
 )
+UNREADABLE_ROWS = (
+    f"{RUN} ('strange001', 'ada', '[]', 1, 'done', 1, 0, '2026-01-01')",
+    f"{RUN} ('strange002', 'ada', '{{\"operation\": \"matmul\"}}', 1, 'done', 1, 0, '2026-01-01')",
+    f"{RUN} ('strange003', 'ada', 'null', 1, 'done', 1, 0, '2026-01-01')",
+)
+LEFT = ("id FROM runs", "run_id FROM results")
 
 
 def test_migrations_make_exactly_the_tables(store):
@@ -80,6 +86,46 @@ def test_results_of_the_version_before_survive_the_upgrade_and_its_undoing(home)
     engine.dispose()
 
     assert [json.loads(payload) for payload in after] == [json.loads(payload) for payload in before]
+
+
+@pytest.mark.parametrize("revision", [each for each in revisions() if each < "0009"])
+def test_runs_of_every_earlier_schema_are_listed_under_a_title(home, revision):
+    engine = connect(f"sqlite:///{home}/old.sqlite3")
+    create(engine)
+    with engine.begin() as connection:
+        command.upgrade(migration_config(connection), revision)
+        for statement in (*OLD_ROWS, *UNREADABLE_ROWS):
+            connection.exec_driver_sql(statement)
+    upgrade(engine)
+
+    with Store(engine) as store:
+        *_, waiting, done = store.listed()
+        assert [(run.id, run.title, run.operation) for run in (done, waiting)] == [
+            ("abcdefghij", "matmul 8, fp32", "matmul"),
+            ("waitingrun", "matmul 8, fp32", "matmul"),
+        ]
+        assert [run.id for run in store.listed(Wanted(text="matmul 8"))] == ["waitingrun", "abcdefghij"]
+        assert store.load("abcdefghij").results == (MEASURED,)
+        assert store.describe("abcdefghij", "ada", Description(tags="lab")).tags == ("lab",)
+        assert {run.title for run in store.listed() if run.id.startswith("strange")} == {""}
+    engine.dispose()
+
+
+def test_an_earlier_version_sees_neither_deleted_runs_nor_those_of_elsewhere(home):
+    engine = connect(f"sqlite:///{home}/new.sqlite3")
+    upgrade(engine)
+    asked = Experiment("matmul", (MEASURED.case.shape,), ("fp32",), ("torch",))
+    with Store(engine) as store:
+        kept, deleted, _ = (
+            store.record(asked, "ada", results=[MEASURED], origin=origin) for origin in (None, None, "lab.json")
+        )
+        store.delete_run(deleted, "ada")
+        with engine.begin() as connection:
+            command.downgrade(migration_config(connection), "0008")
+            left = [connection.exec_driver_sql(f"SELECT {what}").scalars().all() for what in LEFT]
+    engine.dispose()
+
+    assert left == [[kept], [kept]]
 
 
 def test_file_is_copied_before_an_upgrade(home):

@@ -21,7 +21,7 @@ from gpuexplore.analysis.utilization.utilization import device_of
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
 from gpuexplore.devices.identity import device_key, is_namesake, same_device
 from gpuexplore.dtypes import DTYPES, format_named
-from gpuexplore.model import DISTURBED, Case, Device, Measurement, Result
+from gpuexplore.model import DISTURBED, Case, Device, Measurement, Options, Result
 from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
@@ -202,11 +202,14 @@ def published_case(published: PublishedResult) -> Case:
 
 def from_results(results: Iterable[Result], origin: ObservationSource = "own") -> tuple[Observation, ...]:
     """Return what measured results tell; of a case measured several times, the last."""
-    latest = {
-        _place(result): result for result in results if is_plausible(result) and result.case.options.data == "normal"
-    }
+    latest = {_place(result): result for result in results if is_plausible(result) and _is_usual(result.case.options)}
     found = (_result(result, origin) for result in latest.values())
     return tuple(observed for observed in found if observed is not None)
+
+
+def _is_usual(options: Options) -> bool:
+    """Return whether inputs were such as predictions are for."""
+    return options.data == "normal" and options.layout == "NN"
 
 
 def _place(result: Result) -> tuple[object, ...]:

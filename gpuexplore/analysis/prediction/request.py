@@ -10,7 +10,8 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.request import Request, shapes_of, split
+from gpuexplore.request import Request, shapes_of
+from gpuexplore.shapes import split
 
 USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
 

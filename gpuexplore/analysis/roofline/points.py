@@ -23,7 +23,7 @@ class Point:
     Attributes:
         origin: measured on this server, recorded on other hardware, or published by others.
         run: what its link names; None where there is none.
-        label: implementation and dtype, or who published it.
+        label: implementation and dtype, with another layout than NN; or who published it.
         dtype: of its arrays.
         time_s: median seconds per call.
         intensity: FLOP/byte, each array moved once.
@@ -72,11 +72,12 @@ def place(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None = 
     if analyzed.median_s is None or not analyzed.flop_per_s:
         return None
     compute, serving = _compute_roof(analyzed, roofs), serving_roof(analyzed, roofs)
+    layout = analyzed.case.options.layout
     return Point(
         origin=analyzed.origin,
         run=run,
         operation=analyzed.case.operation,
-        label=analyzed.label,
+        label=analyzed.label if layout == "NN" else f"{analyzed.label}, {layout}",
         shape=analyzed.case.shape,
         dtype=analyzed.case.dtype,
         time_s=analyzed.median_s,

@@ -17,6 +17,7 @@ from gpuexplore.measure.candidates.waking import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
 from gpuexplore.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
 from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.first_visit import first_kernels
 from gpuexplore.units import format_bytes, format_seconds
 
@@ -112,8 +113,8 @@ def estimate(
             visit computes, and measure beside the app's pages.
     """
     operation, cases = operation_named(experiment.operation), experiment.cases()
-    reasons = {name: operation.unsupported(dtype_named(name)) for name in experiment.dtypes}
-    runnable = [case for case in cases if reasons[case.dtype] is None]
+    reasons = {case: _why_not(case, operation) for case in cases}
+    runnable = [case for case, reason in reasons.items() if reason is None]
     repeat, known = experiment.options.repeat, {device.id: device for device in devices}
     earlier = tuple(measured or ())
     spent = _seconds_by_case(runnable, known, earlier, BESIDE_S if cold else BESIDE_PAGES_S)
@@ -132,6 +133,12 @@ def estimate(
         flop_total=sum(flop_count(case) for case in runnable),
         slow=_slow_parts(spent, repeat, seconds - compiling_s),
     )
+
+
+def _why_not(case: Case, operation: Operation) -> str | None:
+    """Return why a case cannot run on any device."""
+    implementation = operation.implementation_named(case.implementation)
+    return operation.unsupported(dtype_named(case.dtype)) or implementation.lacks_layout(case.options.layout)
 
 
 def _seconds_by_case(

@@ -5,16 +5,22 @@ from typing import Any, get_args
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.model import Condition, Measurement, PhaseName, Result
+from gpuexplore.model import Condition, Measurement, PhaseName, Result, Run
 
 FlatRow = dict[str, Any]
 
 
-def rows(analysis: RunAnalysis) -> list[FlatRow]:
-    """Return one flat row per result of the run, in order, all with the same columns; unknown is None."""
+def rows(analysis: RunAnalysis, run: Run | None = None) -> list[FlatRow]:
+    """Return one flat row per result of the run, in order, all with the same columns; unknown is None.
+
+    Args:
+        analysis: of the results.
+        run: the run of the store that they are of, whose id and title stand in each row; None for none.
+    """
+    about = {"run_id": run.id, "title": run.title} if run else {"run_id": None, "title": None}
     axes = tuple(dict.fromkeys(name for analyzed in analysis.results for name, _ in analyzed.case.shape.axes))
     return [
-        _case(analyzed, axes) | _outcome(analyzed.result) | _measurement(analyzed) | _derived(analyzed)
+        _case(analyzed, axes) | _outcome(analyzed.result) | _measurement(analyzed) | _derived(analyzed) | about
         for analyzed in analysis.results
     ]
 
@@ -32,6 +38,7 @@ def _case(analyzed: AnalyzedResult, axes: Sequence[str]) -> FlatRow:
         "device_name": device and device.title,
         "cache": case.options.cache,
         "data": case.options.data,
+        "layout": case.options.layout,
         "threads": case.options.threads or (environment and environment.threads),
     }
 
@@ -45,6 +52,7 @@ def _outcome(result: Result) -> FlatRow:
         "relative_error": accuracy and accuracy.relative_error,
         "tolerance": accuracy and accuracy.tolerance,
         "started_utc": environment and environment.started_utc,
+        "app_version": environment and environment.app_version,
     }
 
 
@@ -102,6 +110,7 @@ def _derived(analyzed: AnalyzedResult) -> FlatRow:
         "bandwidth_unknown": analyzed.bandwidth.reason,
         "bandwidth_utilization": analyzed.bandwidth_utilization,
         "above_bandwidth": analyzed.above_bandwidth,
+        "energy_j": analyzed.energy_j,
         "bound": analyzed.bound,
         "diagnosis": " ".join(diagnosis.kind for diagnosis in analyzed.diagnoses),
         "baseline": speedup and speedup.baseline,

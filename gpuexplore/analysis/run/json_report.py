@@ -14,18 +14,27 @@ from gpuexplore.model import (
     Experiment,
     Measurement,
     Phase,
+    Run,
     Shape,
 )
 from gpuexplore.serialization import encode
 
+ABOUT = ("id", "title", "note", "tags", "created_utc", "origin")  # of a run
 _OF_ONE_CASE = ("device", "before", "after")
 _MERGED = ("libraries", "settings")
 
 
-def run_report(experiment: Experiment, analysis: RunAnalysis) -> dict[str, Any]:
-    """Return the report of the results of `experiment`; those beside them are not in it."""
+def run_report(experiment: Experiment, analysis: RunAnalysis, run: Run | None = None) -> dict[str, Any]:
+    """Return the report of the results of `experiment`; those beside them are not in it.
+
+    Args:
+        experiment: what was asked for.
+        analysis: of the results.
+        run: the run of the store that they are of; None for none.
+    """
     report = {
         "schema_version": SCHEMA_VERSION,
+        "run": {name: encode(getattr(run, name)) for name in ABOUT} if run else None,
         "experiment": encode(experiment) | {"shapes": [_shape(shape) for shape in experiment.shapes]},
         "environment": _environment([analyzed.result.environment for analyzed in analysis.results]),
         "comparison": encode(analysis.comparison),
@@ -77,6 +86,7 @@ def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
         "flags": encode(result.flags),
         "measurement": _measurement(result.measurement, analyzed),
         "accuracy": _accuracy(result.accuracy),
+        "seed": result.seed,
         "flop_count": analyzed.flop_count,
         "byte_count": analyzed.byte_count,
         "flop_per_s": analyzed.flop_per_s,
@@ -84,6 +94,7 @@ def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
         "peak": _peak(analyzed),
         "mfu": analyzed.mfu,
         "bandwidth_utilization": analyzed.bandwidth_utilization,
+        "energy_j": analyzed.energy_j,
         "bound": analyzed.bound,
         "speedup": _speedup(analyzed.speedup),
         "diagnosis": encode(analyzed.diagnoses),
@@ -103,7 +114,7 @@ def _shape(shape: Shape) -> Mapping[str, int]:
 def _measurement(measurement: Measurement | None, analyzed: AnalyzedResult) -> dict[str, Any] | None:
     if measurement is None:
         return None
-    names = ("median_s", "p20_s", "p80_s", "iqr_s", "min_s", "first_call_s", "samples_s", "batch")
+    names = ("median_s", "p20_s", "p80_s", "iqr_s", "min_s", "first_call_s", "samples_s", "batch", "processes")
     contrasts = [_contrast(other) for other in measurement.contrasts]
     return {name: encode(getattr(measurement, name)) for name in names} | {
         "ci95_s": encode(analyzed.ci95_s),

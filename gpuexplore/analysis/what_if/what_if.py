@@ -169,6 +169,7 @@ def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str)
         for result in results
         if (result.case.operation, result.case.shape, result.case.dtype) == (layer.operation, layer.shape, dtype)
         and result.case.options.data == "normal"
+        and result.case.options.layout == "NN"
         and same_device(device_of(result), device)
         and is_plausible(result)
     ]

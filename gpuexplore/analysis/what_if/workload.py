@@ -14,7 +14,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Run, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.request import parse_shape
+from gpuexplore.shapes import parse_shape
 
 MOST_LAYERS = 100
 MOST_TIMES = 100_000

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from datetime import timedelta
 
 from gpuexplore.store import Instance, Store
 
@@ -10,6 +11,7 @@ LOG = logging.getLogger(__name__)
 LOOK_S = 5.0
 ORDER_S = 60.0
 JUMP_S = 60.0  # by which two clocks differ more than before: one of them was set, or the host slept
+KEPT = timedelta(days=30)  # a deleted run, which its owner may want back
 SEEN_AGAIN_S = 180.0  # in which every open page says again that its owner is there, once a minute
 
 
@@ -40,6 +42,7 @@ class Housekeeping:
             self._look_s = now_s + LOOK_S
         if now_s >= self._order_s:
             self._store.order_all()
+            self._store.purge_deleted((self._store.clock() - KEPT).isoformat(timespec="microseconds"))
             self._order_s = now_s + ORDER_S
 
     def _drop_abandoned(self, now_s: float) -> None:

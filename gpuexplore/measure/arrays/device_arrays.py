@@ -39,17 +39,20 @@ def tensor_of(array: Any, dtype: DType) -> Tensor:
     return as_tensor(array.view(f"int{dtype.bits}")).view(kind)
 
 
-def fill(array: Any, wanted: Drawn) -> None:
-    """Make `wanted` in `array`."""
+def fill(array: Any, wanted: Drawn, by_columns: bool = False) -> None:
+    """Make `wanted` in `array`, in memory by rows or by columns."""
     bits = _bits_of(array, wanted.dtype)
     for block in _blocks(wanted.size):
-        bits[block] = _drawn_bits(_places(block, bits.device), wanted)
+        bits[block] = _drawn_bits(_lying(block, bits.device, wanted, by_columns), wanted)
 
 
-def holds(array: Any, wanted: Drawn) -> bool:
-    """Return whether `array` holds `wanted`, bit by bit."""
+def holds(array: Any, wanted: Drawn, by_columns: bool = False) -> bool:
+    """Return whether `array` holds `wanted`, bit by bit, in memory by rows or by columns."""
     bits = _bits_of(array, wanted.dtype)
-    return all(equal(bits[block], _drawn_bits(_places(block, bits.device), wanted)) for block in _blocks(wanted.size))
+    return all(
+        equal(bits[block], _drawn_bits(_lying(block, bits.device, wanted, by_columns), wanted))
+        for block in _blocks(wanted.size)
+    )
 
 
 def is_poisoned(array: Any, dtype: DType) -> bool:
@@ -172,6 +175,16 @@ def _blocks(count: int, width: int = 1) -> Iterator[slice]:
 
 def _places(block: slice, place: Any) -> Tensor:
     return arange(block.start, block.stop, device=place)
+
+
+def _lying(block: slice, place: Any, wanted: Drawn, by_columns: bool) -> Tensor:
+    """Return which numbers of `wanted` lie at a block of memory."""
+    places = _places(block, place)
+    if not by_columns:
+        return places
+    rows, columns = wanted.shape[-2:]
+    inside = places % (rows * columns)
+    return places - inside + inside % rows * columns + inside // rows
 
 
 def _bits_of(array: Any, dtype: DType) -> Tensor:

@@ -43,8 +43,9 @@ class Candidate:
 
     `device` is where it runs, with all that its library's driver knows of it; `phases` are the parts of `run` that
     can be called on their own; `inputs` are the arrays that `run` reads; `accepted` holds outputs that were right, by
-    the identity of their reference; `threads` are those of a CPU that it computes on; `stays_there`: inputs and output
-    are too large to be moved, so they are made and looked at where they are.
+    the identity of their reference; `threads` are those of a CPU that it computes on; `by_columns`: which inputs lie
+    in memory by columns, and are in `inputs` as they lie, with their last two axes exchanged; `stays_there`: inputs and
+    output are too large to be moved, so they are made and looked at where they are.
     """
 
     case: Case
@@ -59,6 +60,7 @@ class Candidate:
     inputs: tuple[Any, ...] = ()
     accepted: dict[int, Accepted] = field(default_factory=dict)
     threads: int = 1
+    by_columns: tuple[bool, ...] = ()
     stays_there: bool = False
 
     def first_call_s(self, clock: Clock) -> float:
@@ -84,20 +86,20 @@ class Candidate:
 
     def load(self, values: Inputs) -> None:
         """Overwrite the inputs with `values`: what was built on them computes with others from now on."""
-        for array, wanted in zip(self.inputs, values, strict=True):
+        for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True):
             if isinstance(wanted, Drawn):
-                device_arrays().fill(array, wanted)
+                device_arrays().fill(array, wanted, turned)
             else:
-                self.backend.load(array, wanted)
+                self.backend.load(array, _as_it_lies(wanted, turned))
         self.backend.synchronize(self.case.device)
 
     def holds(self, values: Inputs) -> bool:
         """Return whether the inputs still hold `values`, bit by bit."""
         return all(
-            device_arrays().holds(array, wanted)
+            device_arrays().holds(array, wanted, turned)
             if isinstance(wanted, Drawn)
-            else np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(wanted))
-            for array, wanted in zip(self.inputs, values, strict=True)
+            else np.array_equal(bits(self.backend.stored(array, self.dtype)), bits(_as_it_lies(wanted, turned)))
+            for array, wanted, turned in zip(self.inputs, values, self.by_columns, strict=True)
         )
 
     def output(self) -> npt.NDArray[np.float64]:
@@ -124,7 +126,8 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     dtype = dtype_named(case.dtype)
     implementation = operation.implementation_named(case.implementation)
     backend = load_backend(implementation.backend)
-    if reason := unsupported(operation, implementation, dtype, device):
+    layout = case.options.layout
+    if reason := unsupported(operation, implementation, dtype, device) or implementation.lacks_layout(layout):
         raise Unsupported(reason)
     device = device_for(backend, device)
     threads = case.options.threads or device.cores or 1
@@ -135,24 +138,38 @@ def build_candidate(case: Case, operation: Operation, device: Device, *, inputs:
     build = load_build(operation, implementation)
     out = backend.empty(operation.output(case.shape), dtype, case.device)
     chosen = {"block": case.options.block} if case.options.block else {}
-    there = tuple(_placed(array, backend, dtype, case.device) for array in inputs)
-    run = build(there, out, dtype, **chosen)
+    by_columns = tuple(layout[place : place + 1] == "T" for place in range(len(inputs)))
+    placing = zip(inputs, by_columns, strict=True)
+    there = tuple(_placed(array, turned, backend, case) for array, turned in placing)
+    read = tuple(_turned(array) if turned else array for array, turned in zip(there, by_columns, strict=True))
+    run = build(read, out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
     timer = backend.timer(case.device, clock)
     call, phases = (run.run, run.phases) if isinstance(run, Phased) else (run, {})
-    stays = any(isinstance(array, Drawn) for array in inputs)
-    return Candidate(
-        case, device, backend, dtype, call, out, timer, flush, phases, there, threads=threads, stays_there=stays
-    )
+    held: Any = {"phases": phases, "inputs": there, "threads": threads, "by_columns": by_columns}
+    held["stays_there"] = any(isinstance(array, Drawn) for array in inputs)
+    return Candidate(case, device, backend, dtype, call, out, timer, flush, **held)
 
 
-def _placed(values: Stored | Drawn, backend: Backend, dtype: DType, device: str) -> Any:
-    """Return an input on `device`."""
+def _placed(values: Stored | Drawn, turned: bool, backend: Backend, case: Case) -> Any:
+    """Return an input on the device as it lies in memory."""
+    dtype = dtype_named(case.dtype)
     if not isinstance(values, Drawn):
-        return backend.to_device(values, dtype, device)
-    array = backend.empty(values.shape, dtype, device)
-    device_arrays().fill(array, values)
+        return backend.to_device(_as_it_lies(values, turned), dtype, case.device)
+    lengths = (*values.shape[:-2], *values.shape[:-3:-1]) if turned else values.shape
+    array = backend.empty(lengths, dtype, case.device)
+    device_arrays().fill(array, values, turned)
     return array
+
+
+def _as_it_lies(values: Stored, turned: bool) -> Stored:
+    """Return the values of an input in the order in which they lie in memory: by columns where it is `turned`."""
+    return np.ascontiguousarray(_turned(values)) if turned else values
+
+
+def _turned(array: Any) -> Any:
+    """Return a view of the same memory, rows for columns."""
+    return array.swapaxes(-1, -2)
 
 
 def unsupported(operation: Operation, implementation: Implementation, dtype: DType, device: Device) -> str | None:

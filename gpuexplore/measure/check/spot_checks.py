@@ -7,11 +7,15 @@ them: https://github.com/flashinfer-ai/flashinfer-bench-starter-kit/issues/21 ke
 https://github.com/ScalingIntelligence/KernelBench/pull/82 changes inputs and works on another stream.
 """
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
+
+from gpuexplore.dtypes import Stored
 from gpuexplore.measure.candidates.candidate import Candidate, Inputs
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.candidates.waking import wake_briefly
@@ -26,6 +30,9 @@ LATEST_S = 0.05
 LATE_CALLS_S = 2e-3
 REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
 REUSED_SLACK_S = 5e-6
+WRITTEN_LATE = "the output was still written after its calls had returned: their times are not its work's"
+GLIMPSED = 64  # elements that are looked at as a call returns
+NEVER_S = 1000.0
 ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
 PAIRS = {40e-3: 1, 1e-3: 3, 0.0: 7}  # by seconds of a call, at least
 
@@ -45,12 +52,46 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
     candidate.poison()
     for reference in (group.other_reference, timed):
         candidate.load(reference.inputs)
-        with group.time.isolate_core():
-            candidate.timer.sample(candidate.run, calls=1, flush=None)
-            candidate.backend.synchronize(candidate.case.device)
+        _call_once(candidate, group)
         checked(candidate, group, reference)
         check_inputs(candidate, reference.inputs)
     candidate.poison()
+
+
+def _call_once(candidate: Candidate, group: Group) -> None:
+    """Make a call; on a CPU its output is looked at before any other thread of Python could go on with it.
+
+    On a busy machine the thread that was left to work has often ended by the time that its caller runs again.
+
+    Raises:
+        IncorrectOutput: the call had returned before its output was written.
+    """
+    seen = candidate.stored().reshape(-1) if candidate.device.kind == "cpu" else None
+    with group.time.isolate_core():
+        with _no_other_thread():
+            candidate.timer.sample(candidate.run, calls=1, flush=None)
+            late = seen is not None and _has_gaps(candidate, seen)
+        candidate.backend.synchronize(candidate.case.device)
+    if late and seen is not None:
+        time.sleep(LATEST_S)
+        if not _has_gaps(candidate, seen):  # what is never written is told with the output
+            raise IncorrectOutput(WRITTEN_LATE)
+
+
+def _has_gaps(candidate: Candidate, output: Stored) -> bool:
+    """Return whether some of an output is not written yet."""
+    return bool(np.isnan(candidate.dtype.widen(output[:: max(1, output.size // GLIMPSED)])).any())
+
+
+@contextmanager
+def _no_other_thread() -> Iterator[None]:
+    """Inside, another thread of Python runs only when this one waits, as a call does that is done by threads."""
+    usual_s = sys.getswitchinterval()
+    sys.setswitchinterval(NEVER_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual_s)
 
 
 @contextmanager
@@ -91,9 +132,7 @@ def check_finished(candidate: Candidate, call_s: float) -> None:
     candidate.poison()
     time.sleep(min(LATEST_S, max(LATE_S, max(1, calls) * call_s)))
     if not candidate.is_poisoned():
-        raise IncorrectOutput(
-            "the output was still written after its calls had returned: their times are not its work's"
-        )
+        raise IncorrectOutput(WRITTEN_LATE)
 
 
 def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:

@@ -183,7 +183,7 @@ def _guarded(
 
 def _owners(prefixes: str | tuple[str, ...]) -> Iterator[Owner]:
     """Yield the modules and classes that checks and clocks are made of, ours by the beginning of their names."""
-    for name, module in tuple(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if name in MODULES:
             yield module
         elif (name.startswith(prefixes) or _is_ours(name, module)) and isinstance(module, ModuleType):

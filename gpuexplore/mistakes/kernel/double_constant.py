@@ -65,7 +65,7 @@ def compiled() -> tuple[str, str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S, env=environment)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise Unsupported(f'the CUDA compiler failed: {last}; it takes pip install "numba-cuda[cu13]"')
+        raise Unsupported(f"the CUDA compiler failed: {last}; it takes pip install 'gpuexplore[cuda13]'")
     wrong, right = json.loads(done.stdout)
     return wrong, right
 

@@ -60,6 +60,7 @@ OPERATION = Operation(
     output=lambda shape: (shape["outer"], shape["inner"], shape["m"], shape["n"]),
     flop_count=lambda shape: 2 * _batch(shape) * shape["m"] * shape["k"] * shape["n"],
     reference=np.matmul,
+    has_layouts=True,
     reduction_length=lambda shape: shape["k"],
     implementations=(
         by_numpy(

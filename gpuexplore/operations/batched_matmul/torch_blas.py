@@ -1,4 +1,4 @@
-"""torch.bmm, or torch.mm where the right-hand matrix is shared, as torch.matmul chooses; TF32 for tf32 only."""
+"""torch.bmm, or torch.mm where the right-hand matrix is shared and all rows follow one another; TF32 for tf32 only."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,8 +14,9 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
     torch.backends.cuda.matmul.allow_tf32 = dtype.matrix_only
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    if b.ndim == 2:
+    if b.ndim == 2 and a.is_contiguous():  # one tall matrix: of rows that lie apart it would be a copy
         tall, tall_out = a.flatten(0, 2), out.flatten(0, 2)
         return lambda: torch.mm(tall, b, out=tall_out)
-    lefts, rights, outs = a.flatten(0, 1), b.flatten(0, 1), out.flatten(0, 1)
+    lefts, outs = a.flatten(0, 1), out.flatten(0, 1)
+    rights = b.expand(len(lefts), -1, -1) if b.ndim == 2 else b.flatten(0, 1)
     return lambda: torch.bmm(lefts, rights, out=outs)

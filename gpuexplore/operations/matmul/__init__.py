@@ -159,6 +159,7 @@ OPERATION = Operation(
     output=lambda shape: (shape["m"], shape["n"]),
     flop_count=lambda shape: 2 * shape["m"] * shape["k"] * shape["n"],
     reference=np.matmul,
+    has_layouts=True,
     reduction_length=lambda shape: shape["k"],
     implementations=(
         by_numpy(

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from gpuexplore.backends.inductor import compiled
 from gpuexplore.backends.torch import take_over
-from gpuexplore.backends.torch_compile import compiled
 from gpuexplore.dtypes import DType
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from gpuexplore.backends.torch_compile import compiled
+from gpuexplore.backends.inductor import compiled
 from gpuexplore.dtypes import DType
 from gpuexplore.operations.triad import FACTOR
 

@@ -19,7 +19,15 @@ from gpuexplore.ui.url_widgets import operation_title, show_problem
 SIZES_HELP = "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds."
 RUNGS_HELP = "The steps of a kernel ladder can be chosen too; the page Kernels explains them."
 MOST_PILLS = 6
+SHAPES_HELP = (
+    "Several shapes are separated by semicolons; the name of a preset is a shape too. Ranges sweep over axes, and two "
+    "of them are drawn as a map: `m=64:512:x2,k=256,n=64:512:x2`."
+)
 PRESET = "form.preset"
+LAYOUT_HELP = (
+    "How the two matrices of a product lie in memory, as BLAS names it: N by rows, T by columns, so `NT` computes "
+    "`A @ B.T` of what is stored. The same numbers in another order."
+)
 BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
 REPEAT_HELP = (
     "Measure each point in so many new processes, up to 60: the interval then covers what changes between them. Each "
@@ -61,9 +69,9 @@ def experiment_form(devices: Sequence[Device]) -> Request:
         with places:
             _pills("Devices", "devices", ids)
         with st.expander(
-            "Conditions: cache, data, threads, budget, exact shapes, block, processes", icon=":material/tune:"
+            "Conditions: cache, data, threads, budget, exact shapes, layout, block, processes", icon=":material/tune:"
         ):
-            _conditions(devices)
+            _conditions(devices, operation)
     return settings.current()
 
 
@@ -76,6 +84,7 @@ def _renew(ids: Sequence[str]) -> None:
     own = with_defaults(Request(operation=held.operation, devices=held.devices), ids)
     st.session_state[key("sizes")] = own.sizes
     st.session_state[key("shapes")] = st.session_state[key("block")] = ""
+    st.session_state[key("layout")] = "NN"
     st.session_state[key("implementations")] = own.implementations.split(",")
     known = OPERATIONS[held.operation].dtypes
     st.session_state[key("dtypes")] = [word for word in held.dtypes.split(",") if word in known]
@@ -126,7 +135,7 @@ def _pills(label: str, name: str, options: Sequence[str]) -> None:
     st.pills(label, options, selection_mode="multi", key=key(name))
 
 
-def _conditions(devices: Sequence[Device]) -> None:
+def _conditions(devices: Sequence[Device], operation: Operation) -> None:
     cores = next((device.cores for device in devices if device.cores), None)
     cache, data, threads, budget = st.columns(4)
     with cache:
@@ -153,15 +162,17 @@ def _conditions(devices: Sequence[Device]) -> None:
         )
     with budget:
         st.text_input("Budget (s)", _now("budget"), key=key("budget"), help=BUDGET_HELP)
-    shapes, block, repeat = st.columns([2, 1, 1])
+    shapes, layout, block, repeat = st.columns([2, 1, 1, 1])
     with shapes:
         st.text_input(
             "Exact shapes instead of sizes",
             _now("shapes"),
             key=key("shapes"),
             placeholder="m=512,k=64,n=512; m=2048,k=64,n=64",
-            help="Several shapes are separated by semicolons; the name of a preset is a shape too.",
+            help=SHAPES_HELP,
         )
+    with layout:
+        _one_of("Layout", "layout", list(operation.layouts), help=LAYOUT_HELP)
     with block:
         st.text_input(
             "Block (threads)", _now("block"), key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP

@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 
 import streamlit as st
 
-from gpuexplore.request import SHORT_NAMES, Request, fields_in, listed, problems_by_field, split, with_defaults
+from gpuexplore.request import SHORT_NAMES, Request, fields_in, listed, problems_by_field, with_defaults
+from gpuexplore.shapes import split
 from gpuexplore.ui import link
 
 WRITTEN = "settings.written"  # the fields the URL names, and the request that stands for those it leaves out

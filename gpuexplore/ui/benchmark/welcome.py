@@ -1,13 +1,12 @@
 """The first visit: a tour of ten steps is offered, until the visitor has measured or answered something."""
 
-from pathlib import Path
-
 import streamlit as st
 
 from gpuexplore.errors import StoreUnavailable
+from gpuexplore.served import PAGES
 from gpuexplore.ui.session import owner, store
 
-LESSONS = Path(__file__).parents[3] / "pages" / "lessons.py"
+LESSONS = PAGES / "lessons.py"
 TOUR = "tour"
 KNOWN = "welcome.known"  # the session's key: this visitor is no newcomer
 

@@ -14,7 +14,7 @@ from gpuexplore.kernels.geometry import Block, Launch
 from gpuexplore.model import Device, Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Implementation, Operation
-from gpuexplore.request import parse_shape
+from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.units import read_whole
 

@@ -12,7 +12,7 @@ from gpuexplore.jobs.interpreting import interpret
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.measure.check.interpreted import MOST_BYTES, MOST_STEPS, MOST_WORK, BlockRun, Request, check_size
-from gpuexplore.request import parse_shape
+from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.kernels.block_view import show_steps
 from gpuexplore.ui.kernels.choice import KernelChoice

@@ -23,6 +23,7 @@ from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.run.view import show_run
+from gpuexplore.ui.run_head.head import show_small_head
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
@@ -61,7 +62,7 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
         )
     run_id = st.query_params.get("run")
     if run_id:
-        show_run(run_id, lambda run: _show_measured(choice, run))
+        show_run(run_id, lambda run: _show_measured(choice, run), above=show_small_head)
     else:
         _show(choice, (), ())
 

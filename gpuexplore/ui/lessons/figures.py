@@ -1,7 +1,6 @@
 """What a step measured or computed, before it is judged: a chart where sizes differ, figures where they do not."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -25,6 +24,7 @@ from gpuexplore.mistakes.contract import Observation
 from gpuexplore.model import Device, Origin, Result
 from gpuexplore.request import to_query
 from gpuexplore.serialization import decode
+from gpuexplore.served import PAGES
 from gpuexplore.ui.lessons.computed import device_words, memory_query, show_memory, show_read, show_tensor
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.table import UNITS, shown_row
@@ -35,7 +35,6 @@ from gpuexplore.ui.training.findings import show_findings
 
 LAUNCH_WORDS = {"share": "elements outside whole blocks", "last_wave": "blocks in the last wave"}
 FEW_TENSORS = 2  # more pictures would hide what is said after them
-PAGES = Path(__file__).parents[3] / "pages"
 COLUMNS = (
     "Implementation",
     "Dtype",

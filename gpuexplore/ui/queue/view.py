@@ -11,6 +11,7 @@ from gpuexplore.activity import KINDS, ActivityRun, kind_named
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
+from gpuexplore.served import PAGES
 from gpuexplore.store import Supervisor, WaitingRun
 from gpuexplore.ui.identity import is_admin, owner
 from gpuexplore.ui.markdown import plain
@@ -22,7 +23,7 @@ from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_seconds, format_whole_seconds
 
-BENCHMARK = Path(__file__).parents[3] / "pages" / "benchmark.py"
+BENCHMARK = PAGES / "benchmark.py"
 TICK_S = 2.0
 MOST_WAITING = 100
 LOOKS = 3  # for so many a look at the queue counts, for all visitors

@@ -1,7 +1,6 @@
 """A roofline on a page: the chart whose points open their run, what it says, and its figures in tables."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -15,13 +14,14 @@ from gpuexplore.charts.roofline import OPENED, roofline
 from gpuexplore.charts.roofline_frames import basis, roof_above
 from gpuexplore.model import Origin
 from gpuexplore.operations import operation_named
+from gpuexplore.served import PAGES
 from gpuexplore.ui.known_results import MOST_RESULTS
 from gpuexplore.ui.roofline.choice import RooflineChoice
 from gpuexplore.ui.roofline.points import View
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
-BENCHMARK = Path(__file__).parents[3] / "pages" / "benchmark.py"
+BENCHMARK = PAGES / "benchmark.py"
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 READING = (
     "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."

@@ -1,10 +1,8 @@
 """What a run on a page is compared with: choices that the URL remembers, and the analysis that follows from them."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
-
-import streamlit as st
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, CustomPeaks, PeakChoice, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
@@ -13,7 +11,9 @@ from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.devices.identity import device_key
+from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Device, Peak, Result, Run
+from gpuexplore.ui import link
 from gpuexplore.ui.run.recorded import Beside, choose_beside, origin_of
 from gpuexplore.ui.session import newest_result, own_peaks, store
 from gpuexplore.ui.shared import Shared
@@ -29,11 +29,13 @@ class Drawn:
 
     Attributes:
         choice: what decides how the run is drawn, its results aside.
+        beside: whose results are drawn beside it, as Markdown; empty for nobody's.
         made: charts, tables and texts, by what they are.
     """
 
     analysis: RunAnalysis
     choice: Hashable
+    beside: str = ""
     made: Shared[Any] = field(default_factory=lambda: Shared(MOST_MADE))
 
 
@@ -54,20 +56,25 @@ EARLIER: Shared[tuple[Result, ...]] = Shared(200)
 
 def choose_comparison(run: Run) -> Drawn:
     """Draw what the run can be compared with, and return what is drawn of it by what is chosen."""
-    speedup, peak, recording = st.columns(3, gap="medium")
-    with recording:
-        beside = choose_beside(run)
-    if beside.about:
-        st.caption(beside.about)
+    beside = choose_beside(run)
     view = _view(run, beside)
-    with speedup:
-        baseline = select("Speedup over", "baseline", list(baselines(run.experiment)))
+    baseline = select("Speedup over", "baseline", list(baselines(run.experiment)))
     default = _drawn(view, comparison_for(run.experiment, baseline))
     if default.analysis.fastest is None:
         return default
-    with peak:
-        kind = _choose_peak(default, default.analysis.fastest)
+    kind = _choose_peak(default, default.analysis.fastest)
     return _drawn(view, comparison_for(run.experiment, baseline, kind)) if kind else default
+
+
+def as_linked(run: Run) -> Callable[[], RunAnalysis]:
+    """Return what analyzes the run, when it is called, by the baseline and the peak that the URL names."""
+    given = link.parameters()
+    try:
+        comparison = comparison_for(run.experiment, given.get("baseline", ""), given.get("peak", ""))
+    except InvalidInput:  # the page names it
+        comparison = comparison_for(run.experiment)
+    view = _view(run, Beside())
+    return lambda: _drawn(view, comparison).analysis
 
 
 def _choose_peak(default: Drawn, fastest: AnalyzedResult) -> str:
@@ -108,7 +115,7 @@ def _drawn(view: _View, comparison: Comparison) -> Drawn:
     known = tuple(_known_as_of(run, device) for device in view.devices)
     return DRAWN.get(
         (choice, run.progress.done, run.progress.provisional, run.active, known),
-        lambda: Drawn(analyze(run.results, comparison, _context(view), running=run.active), choice),
+        lambda: Drawn(analyze(run.results, comparison, _context(view), running=run.active), choice, view.beside.about),
     )
 
 

@@ -1,25 +1,32 @@
 """Charts of a growing run, made as rarely as is honest: building one takes a tenth of a second of a core.
 
 That core may be the one that is being measured. So while a run is active, one chart is made anew each second, for all
-who watch: the one that was made longest ago; the others are shown as they were. Once the first pass met every case, all
-charts are made that lack points: the whole run is seen then. A finished run shows all as new.
+who watch: the one that was made longest ago; the others are shown as they were. A chart that nobody has chosen yet is
+made at once, and once the first pass met every case all that lack points: the whole run is seen then. A finished run
+shows all as new.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from types import MappingProxyType
 
 import altair as alt
 import streamlit as st
 
 from gpuexplore.analysis.model import RunAnalysis
+from gpuexplore.charts.exports import Exported
+from gpuexplore.charts.exports.picture import PictureType, pictures, specification
+from gpuexplore.charts.panels import panels
+from gpuexplore.charts.points import Lines
 from gpuexplore.model import Run
 from gpuexplore.ui.run.comparison import Drawn
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, show_spec, spec_of
 
+PICTURES: Mapping[PictureType, str] = MappingProxyType({"svg": "image/svg+xml", "png": "image/png"})
 REFRESH_S = 0.9  # less than a tick, so that one visitor's every tick brings a chart
 
 
@@ -29,24 +36,27 @@ class Drawing:
 
     Attributes:
         name: unique on the page.
-        title: its heading.
-        build: makes the chart.
+        title: what the choice of charts calls it.
+        build: makes the chart, of some lines or all.
         left_out: says what the chart leaves out, or None.
+        in_panels: whether many lines are drawn in a panel for each dtype.
     """
 
     name: str
     title: str
-    build: Callable[[RunAnalysis], alt.LayerChart]
+    build: Callable[[RunAnalysis, Lines | None], alt.LayerChart]
     left_out: Callable[[RunAnalysis], str | None] = lambda _: None
+    in_panels: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeChart:
-    """A chart as it was last made; another one each time."""
+    """A chart as it was last made; another one each time. Its `specs` are those of its `panels`, by dtype or None."""
 
     drawing: Drawing
     drawn: Drawn
-    spec: Spec
+    specs: Mapping[str | None, Spec]
+    panels: Mapping[str | None, Lines | None]
     left_out: str | None
     made_s: float
 
@@ -54,7 +64,8 @@ class MadeChart:
 class LiveCharts:
     """The charts of one run by one choice; safe to ask from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: tuple[str, ...] = ()) -> None:
+        self._hidden = hidden
         self._lock, self._made, self._refreshed_s = Lock(), dict[str, MadeChart](), float("-inf")
 
     def refresh(self, run: Run, drawn: Drawn, drawings: Sequence[Drawing]) -> list[MadeChart | None]:
@@ -65,10 +76,14 @@ class LiveCharts:
         if self._lock.acquire(blocking=not run.active):
             try:
                 for drawing in self._due(run, drawn, drawings):
-                    spec = spec_of(partial(drawing.build, drawn.analysis))
+                    drawn_in = panels(drawn.analysis, self._hidden, apart=drawing.in_panels)
+                    specs = {
+                        panel: spec_of(partial(drawing.build, drawn.analysis, lines))
+                        for panel, lines in drawn_in.items()
+                    }
                     self._refreshed_s = time.monotonic()
                     left_out = drawing.left_out(drawn.analysis)
-                    self._made[drawing.name] = MadeChart(drawing, drawn, spec, left_out, self._refreshed_s)
+                    self._made[drawing.name] = MadeChart(drawing, drawn, specs, drawn_in, left_out, self._refreshed_s)
             finally:
                 self._lock.release()
         return [self._made.get(drawing.name) for drawing in drawings]
@@ -77,6 +92,8 @@ class LiveCharts:
         behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
         if not (run.active and behind):
             return behind
+        if never := [drawing for drawing in behind if drawing.name not in self._made]:
+            return never
         if run.progress.measured == run.progress.total and (
             gaps := [each for each in behind if self._lacks(each, drawn)]
         ):
@@ -99,16 +116,44 @@ class LiveCharts:
 
 
 def show_made(chart: MadeChart, run: Run) -> None:
-    """Show a chart with its heading and what it leaves out."""
-    st.markdown(f"**{chart.drawing.title}**")
-    show_spec(chart.spec, key=f"chart.{chart.drawing.name}.{run.id}")
+    """Show a chart and what it leaves out."""
+    key = f"chart.{chart.drawing.name}.{run.id}"
+    if len(chart.specs) > 1:
+        for column, (panel, spec) in zip(st.columns(len(chart.specs), gap="small"), chart.specs.items(), strict=True):
+            with column:
+                st.markdown(f"**{panel}**")
+                show_spec(spec, key=f"{key}.{panel}")
+    else:
+        show_spec(*chart.specs.values(), key=key)
     if chart.left_out:
         st.caption(chart.left_out)
+
+
+def offer_pictures(chart: MadeChart, run: Run) -> None:
+    """Draw buttons that save a chart as SVG and PNG, with title, device, date and run id inside."""
+    exported = Exported(run.experiment, chart.drawn.analysis, run)
+    for kind, mime in PICTURES.items():
+        st.download_button(
+            kind.upper(),
+            partial(_picture, chart, exported, kind),
+            file_name=f"gpuexplore-{run.id}-{chart.drawing.name}.{kind}",
+            mime=mime,
+            icon=":material/image:",
+            on_click="ignore",
+            key=f"picture.{kind}.{run.id}",
+        )
+
+
+def _picture(chart: MadeChart, exported: Exported, kind: PictureType) -> bytes:
+    made = {panel: chart.drawing.build(chart.drawn.analysis, lines) for panel, lines in chart.panels.items()}
+    title = f"{exported.title}: {chart.drawing.title.lower()}"
+    (picture,) = pictures([specification(made, title, exported.facts)], kind)
+    return picture
 
 
 LIVE: Shared[LiveCharts] = Shared(60)
 
 
-def live_charts(drawn: Drawn) -> LiveCharts:
-    """Return the charts of a run, one set for all who look at it by the same choice."""
-    return LIVE.get(drawn.choice, LiveCharts)
+def live_charts(drawn: Drawn, hidden: tuple[str, ...] = ()) -> LiveCharts:
+    """Return the charts of a run without what is `hidden`, one set for all who look at it by the same choice."""
+    return LIVE.get((drawn.choice, hidden), lambda: LiveCharts(hidden))

@@ -26,6 +26,7 @@ from gpuexplore.ui.markdown import plain
 WITH = "with"  # the URL parameter that names a recording
 MOST_OFFERED = 3
 ICON = ":material/album:"
+RECORDED = "Real results from another time or machine; nothing here was measured by this server."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,13 @@ def show_badge(run: Run) -> None:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.badge("Recorded", icon=ICON, color="violet")
-        st.markdown(f"on {_devices(recording, run.experiment.devices)}, {_signed(recording)}", width="content")
-        st.caption("Real results from another time or machine; nothing here was measured by this server.")
+        st.markdown(origin_words(recording, run), width="content")
+        st.caption(RECORDED)
+
+
+def origin_words(recording: Recording, run: Run) -> str:
+    """Return on what a recorded run was measured, when and by whom, as Markdown."""
+    return f"on {_devices(recording, run.experiment.devices)}, {_signed(recording)}"
 
 
 def provenance_facts(run: Run) -> list[tuple[str, str]]:

@@ -1,53 +1,64 @@
 """Results on a page: what they mean, how they look, every figure in a table, and ways to export them."""
 
-from collections.abc import Callable
-
 import streamlit as st
 
 from gpuexplore import charts
 from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.analysis.utilization.rates import has_nominal_flops
-from gpuexplore.charts.export import EXPORTS, export
-from gpuexplore.charts.mfu import mfu_left_out
+from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.charts.panels import EMULATED, lines_of
+from gpuexplore.charts.share import has_share, share_left_out
 from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.model import Run
-from gpuexplore.request import as_command, as_python, from_experiment
+from gpuexplore.ui import link
 from gpuexplore.ui.run.comparison import Drawn, choose_comparison
 from gpuexplore.ui.run.conditions import show_conditions
 from gpuexplore.ui.run.diagnosis import show_diagnosis
 from gpuexplore.ui.run.known_peaks import show_known_peaks
-from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, show_made
+from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, offer_pictures, show_made
 from gpuexplore.ui.run.table import show_results_table
 from gpuexplore.ui.shared.replay import draw_once
+from gpuexplore.ui.url_widgets import segments, several
 
-_Rows = tuple[tuple[MadeChart | None, ...], ...]
-MIME = {".csv": "text/csv", ".json": "application/json", ".parquet": "application/vnd.apache.parquet"}
-TIME = Drawing("time", "Time per call", charts.time, charts.time_notes)
+TIME = Drawing("time", "Time", charts.time, charts.time_notes)
 SPEEDUP = Drawing("speedup", "Speedup", charts.speedup, speedup_left_out)
-MFU = Drawing("mfu", "MFU: fraction of the peak that was reached", charts.mfu, mfu_left_out)
+SHARE = Drawing("share", "Share of the limit", charts.share, share_left_out)
 MACHINE_MEANS = "Intervals and conclusions allow for it; a flag stands on a result where it is worse than in the rest"
-COMPUTE_RATE = Drawing("rate", "Compute rate", charts.throughput)
-MEMORY_RATE = Drawing("bandwidth", "Memory bandwidth", charts.bandwidth)
+MAP = Drawing("map", "Map", charts.heat_map, in_panels=False)
+NO_SHARE = "There is no share of the limit: the peak is unknown for every result, or a cache served it."
+COMPUTE_RATE = Drawing("rate", "Rate", charts.throughput)
+MEMORY_RATE = Drawing("bandwidth", "Rate", charts.bandwidth)
 
 
 def show_results(run: Run) -> None:
-    """Show the results a run has so far; while they come, below the choices, what is the same for all."""
-    sentences = st.container()
-    drawn = choose_comparison(run)
+    """Show the results a run has so far: the headline, the chart that is chosen, what follows, and every figure."""
+    headline = st.container()
+    tabs, compared = st.columns([4, 1], vertical_alignment="bottom")
+    with compared.popover("Baseline, lines", icon=":material/tune:", width="stretch"):
+        drawn = choose_comparison(run)
+        hidden = _choose_hidden(drawn)
+    if drawn.beside:
+        st.caption(drawn.beside)
     analysis = drawn.analysis
-    with sentences:
-        details = "\n".join(f"- {sentence}" for sentence in analysis.summary.details)
-        st.markdown(f"#### {analysis.summary.headline}\n\n{details}")
-        show_machines(analysis)
-    rows = _rows(run, drawn)
+    headline.markdown(f"#### {analysis.summary.headline}")
+    with tabs:
+        chart = _chosen_chart(run, drawn, hidden)
     if run.active:
-        draw_once((drawn, rows), lambda: _show_growing(run, drawn, rows))
+        draw_once((drawn, chart), lambda: _show_growing(run, drawn, chart))
         return
-    draw_once((drawn, rows), lambda: _show_charts(run, analysis, rows))
+    draw_once((drawn, chart), lambda: _show_chart(run, chart))
+    if chart:
+        with st.popover("Save chart", icon=":material/image:"):
+            offer_pictures(chart, run)
+    _show_sentences(analysis)
     show_diagnosis(analysis)
     draw_once((drawn, "table"), lambda: show_results_table(drawn))
-    _export(run, analysis)
     draw_once((drawn, "sources"), lambda: _show_sources(run, analysis))
+
+
+def _show_sentences(analysis: RunAnalysis) -> None:
+    if analysis.summary.details:
+        st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details))
+    show_machines(analysis)
 
 
 def show_machines(analysis: RunAnalysis) -> None:
@@ -57,8 +68,9 @@ def show_machines(analysis: RunAnalysis) -> None:
             st.markdown("\n".join(f"- {detail}." for detail in (*note.details, MACHINE_MEANS)))
 
 
-def _show_growing(run: Run, drawn: Drawn, rows: _Rows) -> None:
-    _show_charts(run, drawn.analysis, rows)
+def _show_growing(run: Run, drawn: Drawn, chart: MadeChart | None) -> None:
+    _show_chart(run, chart)
+    _show_sentences(drawn.analysis)
     show_diagnosis(drawn.analysis, running=True)
     show_results_table(drawn)
     show_conditions(run)
@@ -69,57 +81,33 @@ def _show_sources(run: Run, analysis: RunAnalysis) -> None:
     show_conditions(run)
 
 
-def _rows(run: Run, drawn: Drawn) -> _Rows:
-    """Return two rows of charts as they are now; where no result has an MFU, the second row is the rate alone."""
+def _choose_hidden(drawn: Drawn) -> tuple[str, ...]:
+    """Draw the choice of what charts leave out, and return it."""
+    lines = lines_of(drawn.analysis)
+    series, dtypes = dict.fromkeys(name for name, _ in lines), dict.fromkeys(dtype for _, dtype in lines)
+    options = [*series, *dtypes, *([EMULATED] if any(lines.values()) and not all(lines.values()) else [])]
+    if len(lines) < 2 and "hide" not in link.parameters():
+        return ()
+    return tuple(several("Hide in charts", "hide", options, default=()))
+
+
+def _chosen_chart(run: Run, drawn: Drawn, hidden: tuple[str, ...]) -> MadeChart | None:
+    """Draw the choice of a chart, and return the chosen one as it is now; None before anything can be drawn."""
     analysis = drawn.analysis
     if analysis.fastest is None:
-        return ()
-    rate = MEMORY_RATE if _is_memory_bound(analysis) else COMPUTE_RATE
-    second = [*([MFU] if any(analyzed.mfu is not None for analyzed in analysis.shown) else []), rate]
-    made = live_charts(drawn).refresh(run, drawn, [TIME, SPEEDUP, *second])
-    return tuple(made[:2]), tuple(made[2:])
+        return None
+    by_memory = is_memory_bound(analysis)
+    drawings = {"time": TIME, "speedup": SPEEDUP, "share": SHARE, "rate": MEMORY_RATE if by_memory else COMPUTE_RATE}
+    if charts.swept_axes(analysis):
+        drawings["map"] = MAP
+    chosen = segments("Chart", "chart", list(drawings), shown=lambda name: drawings[name].title, labelled=False)
+    if chosen == "share" and not has_share(analysis):
+        st.caption(NO_SHARE)
+        return None
+    (made,) = live_charts(drawn, hidden).refresh(run, drawn, [drawings[chosen]])
+    return made
 
 
-def _show_charts(run: Run, analysis: RunAnalysis, rows: _Rows) -> None:
-    for row in rows:
-        for column, chart in zip(st.columns(len(row), gap="medium"), row, strict=True):
-            if chart:
-                with column:
-                    show_made(chart, run)
-    has_mfu = any(analyzed.mfu is not None for analyzed in analysis.shown)
-    if rows and not has_mfu and any(analyzed.flop_count for analyzed in analysis.results):
-        st.caption("There is no chart of MFU: the peak is unknown for every result.")
-
-
-def _is_memory_bound(analysis: RunAnalysis) -> bool:
-    fastest = analysis.fastest
-    if fastest is None or fastest.bound == "compute":
-        return False
-    counts_nothing = not fastest.flop_count or has_nominal_flops(fastest.case)
-    unknown = fastest.limits.one_thread and not fastest.operation.is_matrix_product
-    return fastest.bound in ("memory", "cache") or counts_nothing or unknown
-
-
-def _export(run: Run, analysis: RunAnalysis) -> None:
-    st.markdown("**Export**")
-    name = f"gpuexplore-{run.experiment.operation}-{run.id}"
-    with st.container(horizontal=True):
-        for suffix in EXPORTS:
-            st.download_button(
-                suffix.removeprefix(".").upper() if suffix != ".parquet" else "Parquet",
-                _content(run, suffix, analysis),
-                file_name=f"{name}{suffix}",
-                mime=MIME[suffix],
-                icon=":material/download:",
-                on_click="ignore",
-            )
-        request = from_experiment(run.experiment)
-        with st.popover("Copy as command", icon=":material/terminal:"):
-            st.code(as_command(request), language="bash", wrap_lines=True)
-        with st.popover("Copy as Python", icon=":material/code:"):
-            st.code(as_python(request), language="python", wrap_lines=True)
-
-
-def _content(run: Run, suffix: str, analysis: RunAnalysis) -> Callable[[], bytes]:
-    """Return a function that makes the file only when it is asked for."""
-    return lambda: export(suffix, run.experiment, analysis)
+def _show_chart(run: Run, chart: MadeChart | None) -> None:
+    if chart:
+        show_made(chart, run)

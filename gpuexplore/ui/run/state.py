@@ -9,7 +9,8 @@ from gpuexplore.activity import ActivityRun
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Case, Result, Run, RunState
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
-from gpuexplore.request import Request, from_experiment, split
+from gpuexplore.request import Request, from_experiment
+from gpuexplore.shapes import split
 from gpuexplore.store import WaitingRun
 from gpuexplore.store.tolerant_decode import check_known
 from gpuexplore.ui.identity import is_admin

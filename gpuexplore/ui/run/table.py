@@ -25,6 +25,7 @@ UNITS = MappingProxyType(
         "Bandwidth": "B/s",
         "MFU": "%",
         "First call": "s",
+        "Energy": "J",
         "Error": "error",
     }
 )
@@ -40,6 +41,7 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
         "MFU": st.column_config.Column(help="FLOP/s reached over the peak named at the right"),
         "Bound": st.column_config.Column(help="What limits it at best, by its intensity"),
         "Error": st.column_config.Column(help="Relative to a float64 reference"),
+        "Energy": st.column_config.Column(help="Of a call: the stated power as sampling ended, times the median"),
         "First call": st.column_config.Column(help="With compilation and library start, never in the median"),
         "Flags": st.column_config.ListColumn(help="Conditions to know of; the evidence is under Remarks"),
         "Remarks": st.column_config.TextColumn(width="large"),
@@ -96,6 +98,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "Bandwidth": analyzed.bytes_per_s,
         "MFU": analyzed.mfu,
         "Bound": analyzed.bound,
+        "Energy": analyzed.energy_j,
         "Error": accuracy and accuracy.relative_error,
         "Flags": [mark.replace("_", " ") for mark in analyzed.marks],
         "Samples": len(measurement.samples_s) if measurement else None,

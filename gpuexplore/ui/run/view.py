@@ -31,23 +31,30 @@ SILENT = "The measuring process does not answer. It is replaced within half a mi
 NOTHING_MEASURED = "before anything was measured"
 
 
-def show_run(run_id: str, show: Callable[[Run], None] = show_results) -> None:
+def show_run(
+    run_id: str, show: Callable[[Run], None] = show_results, *, above: Callable[[Run], None] = show_badge
+) -> bool:
     """Show the run `run_id`: its progress each second, its results as often as there is time for that.
 
     Args:
         show: draws the results there are so far.
+        above: draws what stands above it.
+
+    Returns:
+        Whether there is such a run.
     """
     try:
         run = fetch(run_id)
     except NotFound as error:
         _not_found(error)
-        return
-    show_badge(run)
+        return False
+    above(run)
     ticks = _ticks(run)
     with _beside_cancel(run):
         st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
     if run.results:
         st.fragment(_draw_results, run_every=ticks.results_s)(run_id, ticks, show)
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from gpuexplore.analysis.what_if.workload import Workload, of_operation, of_run,
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Run
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.request import parse_shape
+from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.run.state import fetch
+from gpuexplore.ui.run_head.head import show_small_head, title_of
 from gpuexplore.ui.session import owner, store
 from gpuexplore.units import read_whole
 
@@ -97,11 +98,12 @@ def _run() -> Workload:
     labels = {str(shape): shape for shape in by_work}
     with right:
         chosen = url_widgets.select("Shape", "at", list(labels), shown=lambda name: shape_label(labels[name]))
+    show_small_head(fetch(run.id))
     return of_run(run, labels[chosen])
 
 
 def _run_label(run: Run) -> str:
-    return f"{run.id}: {OPERATIONS[run.experiment.operation].title}, {len(run.experiment.shapes)} shapes"
+    return f"{title_of(run)} ({run.id})"
 
 
 KINDS: Mapping[str, tuple[str, Callable[[], Workload]]] = MappingProxyType(

@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.analysis.roofline.points import place, published_points, without_flops
 from gpuexplore.analysis.roofline.roofs import roofs
 from gpuexplore.devices import ACCELERATORS, as_device
-from gpuexplore.model import Bandwidth, CacheRoof, Flag, Origin, Shape
+from gpuexplore.model import Bandwidth, CacheRoof, Flag, Options, Origin, Shape
 from tests.analysis.made import alone, device, failed, ok
 
 L1 = CacheRoof(1, 20_000, Bandwidth(8e11, "measured_ceiling", "triad"))
@@ -90,6 +90,13 @@ def test_roof_of_a_point_is_the_one_above_it():
 
 def test_recorded_result_is_a_recorded_point():
     assert place(alone(ok(size=600), origin=Origin.RECORDED), ROOFS).origin is Origin.RECORDED
+
+
+def test_point_of_another_layout_names_it():
+    result = ok(size=600)
+    turned = replace(result, case=replace(result.case, options=Options(layout="NT")))
+
+    assert place(alone(turned), ROOFS).label == "torch in fp32, NT"
 
 
 def test_point_near_the_cost_of_a_call_is_bound_by_it():

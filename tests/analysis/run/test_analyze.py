@@ -186,3 +186,13 @@ def test_analysis_needs_neither_pandas_nor_a_measured_library():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_energy_is_power_times_time_where_the_driver_states_a_power():
+    told = ok(2e-3)
+    after = replace(told.environment.after, power_w=250.0)
+    told = replace(told, environment=replace(told.environment, after=after))
+
+    assert alone(told).energy_j == pytest.approx(0.5)
+    assert alone(ok(2e-3)).energy_j is None
+    assert alone(failed()).energy_j is None

@@ -13,7 +13,8 @@ EXPERIMENT = Experiment("matmul", (Shape.of(m=100, k=100, n=100),), ("fp32",), (
 RESULTS = (ok(4e-5, implementation="numpy", flags=[Flag("noisy", "IQR 12 %")]), ok(1e-5), failed(dtype="bf16"))
 DESIGNED = {
     "case", "status", "reason", "flags", "measurement", "accuracy", "flop_count", "byte_count", "flop_per_s",
-    "bytes_per_s", "peak", "mfu", "bandwidth_utilization", "bound", "speedup", "telemetry", "diagnosis",
+    "bytes_per_s", "peak", "mfu", "bandwidth_utilization", "energy_j", "bound", "speedup", "seed",
+    "telemetry", "diagnosis",
 }  # fmt: skip
 
 
@@ -29,6 +30,7 @@ def report():
 def test_report_has_the_designed_keys(report):
     assert set(report) == {
         "schema_version",
+        "run",
         "experiment",
         "environment",
         "comparison",

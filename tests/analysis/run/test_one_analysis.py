@@ -22,7 +22,7 @@ from gpuexplore.analysis.run.flat_rows import rows
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.api import Outcome
-from gpuexplore.charts.export import export
+from gpuexplore.charts.exports import Exported, export
 from gpuexplore.charts.points import TOOLTIPS
 from gpuexplore.cli.run_report import table_row
 from gpuexplore.model import Bandwidth, Experiment, Flag, Peak, Shape, Status
@@ -76,9 +76,9 @@ def test_every_reader_tells_the_same(results, comparison, context):
 def assert_files_agree(analysis, flat):
     """JSON, CSV and Parquet hold the numbers of the rows."""
     report = run_report(EXPERIMENT, analysis)["results"]
-    assert report == json.loads(export(".json", EXPERIMENT, analysis))["results"]
-    table = list(csv.DictReader(StringIO(export(".csv", EXPERIMENT, analysis).decode())))
-    parquet = pd.read_parquet(BytesIO(export(".parquet", EXPERIMENT, analysis)))
+    assert report == json.loads(export(".json", Exported(EXPERIMENT, analysis)))["results"]
+    table = list(csv.DictReader(StringIO(export(".csv", Exported(EXPERIMENT, analysis)).decode())))
+    parquet = pd.read_parquet(BytesIO(export(".parquet", Exported(EXPERIMENT, analysis))))
     for row, entry, line, (_, column) in zip(flat, report, table, parquet.iterrows(), strict=True):
         speedup = entry["speedup"] or {"ratio": None, "baseline": None}
         told = {

@@ -11,7 +11,7 @@ from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Origin
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.request import parse_shape
+from gpuexplore.shapes import parse_shape
 
 LINEAR = OPERATIONS["linear"]
 WORKLOAD = of_operation(LINEAR, parse_shape("notebook-linear", LINEAR))

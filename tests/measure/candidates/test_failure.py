@@ -63,8 +63,8 @@ class SpeechlessError(Exception):
     [
         (ValueError("\x1b[31m\x00 half \ud800"), "ValueError: \ufffd half \ufffd"),
         (SpeechlessError(), "SpeechlessError: SpeechlessError"),
-        (ModuleNotFoundError(name="x.y"), "x is not installed: pip install 'x', or all of 'gpuexplore'"),
-        (ModuleNotFoundError(name="dask"), "dask is not installed: pip install 'dask', or all of 'gpuexplore[dask]'"),
+        (ModuleNotFoundError(name="x.y"), "x is not installed: pip install 'x'"),
+        (ModuleNotFoundError(name="dask"), "dask is not installed: pip install 'gpuexplore[dask]'"),
     ],
 )
 def test_words_that_nobody_could_store_are_made_readable(error, reason):

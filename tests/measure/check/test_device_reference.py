@@ -77,6 +77,20 @@ def test_device_and_host_draw_the_same_bits(dtype, data):
         assert device_arrays.holds(array, source)
 
 
+@pytest.mark.parametrize("leading", [(), (3,)])
+def test_a_matrix_is_drawn_by_columns_where_it_lies(monkeypatch, leading):
+    monkeypatch.setattr(large, "BLOCK_ELEMENTS", 64)
+    dtype = DTYPES["fp32"]
+    (source, _) = inputs_of(dtype)
+    source = replace(source, shape=(*leading, 11, 7))
+    array = numpy_backend.empty((*leading, 7, 11), dtype, "cpu")
+    device_arrays.fill(array, source, by_columns=True)
+
+    np.testing.assert_array_equal(array.swapaxes(-1, -2), on_host(source))
+    assert device_arrays.holds(array, source, by_columns=True)
+    assert not device_arrays.holds(array, source)
+
+
 @EACH_DTYPE
 def test_one_other_bit_is_another_input(dtype):
     (source, other) = inputs_of(dtype)

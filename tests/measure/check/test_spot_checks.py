@@ -1,6 +1,8 @@
 """Calls on other values and over a poisoned output tell what computes from what only looks right."""
 
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +43,39 @@ def test_honest_call_passes_and_leaves_the_timed_values_and_a_poisoned_output(ca
 
     assert candidate.holds(group.timed_reference.inputs)
     assert np.isnan(candidate.output()).all()
+
+
+def test_a_thread_that_ends_before_a_busy_machine_runs_its_caller_again_is_found(candidate, group):
+    pool, ended = ThreadPoolExecutor(1), []
+
+    def put_off():
+        pool.submit(lambda: ended.append(np.add(*candidate.inputs, out=candidate.out)))
+        until = time.perf_counter() + 0.03  # the caller is not run: the interpreter would turn to the thread meanwhile
+        while time.perf_counter() < until:
+            pass
+
+    pool.submit(int).result()
+    put_off()
+    assert ended
+    usual_s = sys.getswitchinterval()
+    with pytest.raises(IncorrectOutput, match="still written after its calls had returned"):
+        check_single_calls(replace(candidate, run=put_off), group)
+    assert sys.getswitchinterval() == usual_s
+
+
+def test_a_call_that_waits_for_its_threads_passes(candidate, group):
+    with ThreadPoolExecutor(2) as pool:
+
+        def in_halves():
+            halves = [
+                pool.submit(np.add, *(array[part] for array in candidate.inputs), out=candidate.out[part])
+                for part in (slice(0, 50), slice(50, None))
+            ]
+            for half in halves:
+                half.result()
+
+        check_single_calls(replace(candidate, run=in_halves), group)
+        assert candidate.holds(group.timed_reference.inputs)
 
 
 def test_the_same_bits_are_judged_once_and_others_each_time(candidate, group, monkeypatch):

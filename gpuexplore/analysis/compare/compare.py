@@ -1,0 +1,229 @@
+"""Matches the cases of two runs and concludes on each: one ratio with its interval, and what follows from it.
+
+The interval of a ratio holds what samples vary by, what disturbed them, and by how much times vary from one process to
+the next on that machine: two runs are two processes. Where a result does not say the last, what is assumed of a shared
+machine counts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, fsum, log
+from types import MappingProxyType
+from typing import Literal
+
+from gpuexplore.analysis.compare.differences import Difference, differences
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.analysis.verdict import Estimate, Words, compare, ratio_of
+from gpuexplore.devices.identity import same_device
+from gpuexplore.measure.conditions.spread_prior import length_of, prior
+from gpuexplore.model import Case, Result
+from gpuexplore.units import format_percent, format_ratio
+
+Told = Literal["faster", "slower", "same", "broken", "mended"]
+CAREFUL = 1.06  # times the half width of a ratio, in logarithms: 4 % of false alarms instead of 5
+SAME = 1.05  # a ratio whose whole interval lies within this factor of 1
+COUNTED: Mapping[Told | None, str] = MappingProxyType(
+    {
+        "faster": "faster",
+        "slower": "slower",
+        "same": "the same",
+        "broken": "no longer measured",
+        "mended": "measured only now",
+        None: "cannot be told",
+    }
+)
+WORDS = Words(below="faster", above="slower", question="whether it changed")
+ALIKE = Words(within="the same", question="whether it changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two runs.
+
+    Attributes:
+        title: what it is called.
+        results: of its cases.
+        source: a run's id, or the name of a file.
+        when: UTC in ISO 8601; None is unknown.
+    """
+
+    title: str
+    results: tuple[Result, ...]
+    source: str = ""
+    when: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCase:
+    """One case in both runs.
+
+    Attributes:
+        before, after: its results.
+        ratio: of the times, after over before: above 1 is slower; None without both measurements.
+        told: what follows; None: it cannot be told. `broken` was measured before and not now, `mended` the reverse.
+        statement: the answer with its certainty, or what is known instead, without a full stop.
+    """
+
+    before: Result
+    after: Result
+    ratio: Estimate | None
+    told: Told | None
+    statement: str
+
+    @property
+    def case(self) -> Case:
+        """What was measured, as the second run calls it."""
+        return self.after.case
+
+    @property
+    def label(self) -> str:
+        """How a sentence names it: ``torch in fp32, 64 × 64 × 64``."""
+        return f"{self.case.implementation} in {self.case.dtype}, {shape_label(self.case.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """What follows from two runs.
+
+    Attributes:
+        before, after: the runs.
+        cases: that both have, in the order of the second.
+        only_before, only_after: cases that one alone has.
+        differences: what else is not the same, and could explain it.
+        mean: geometric mean of the ratios of what can be told, with the same mean of their intervals; None of nothing.
+    """
+
+    before: Side
+    after: Side
+    cases: tuple[ComparedCase, ...]
+    only_before: tuple[Case, ...]
+    only_after: tuple[Case, ...]
+    differences: tuple[Difference, ...] = ()
+    mean: Estimate | None = None
+    counts: Mapping[Told | None, int] = field(default_factory=dict, hash=False)
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        if not self.cases:
+            return "The two runs have no case in common."
+        parts = [f"{self.counts[told]} {words}" for told, words in COUNTED.items() if self.counts.get(told)]
+        told = sum(count for told, count in self.counts.items() if told)
+        most = 2 * told >= len(self.cases)  # a mean over the few that stand out would stand for all
+        mean = f"; those told, on geometric average: {_change(self.mean)}" if self.mean and most else ""
+        what = "case" if len(self.cases) == 1 else "cases"
+        return f"Of {len(self.cases)} {what}: {', '.join(parts)}{mean}."
+
+
+def compare_runs(before: Side, after: Side) -> RunComparison:
+    """Return what follows from two runs, matched by case.
+
+    Where each of them used one device, those are compared with each other, whatever they are called.
+    """
+    one_each = all(len({result.case.device for result in side.results}) == 1 for side in (before, after))
+    earlier = {_key(result.case, one_each): result for result in before.results}
+    later = {_key(result.case, one_each): result for result in after.results}
+    cases = tuple(_compared(earlier[key], result) for key, result in later.items() if key in earlier)
+    counts: dict[Told | None, int] = {}
+    for found in cases:
+        counts[found.told] = counts.get(found.told, 0) + 1
+    pairs = [(found.before, found.after) for found in cases]
+    return RunComparison(
+        before,
+        after,
+        cases,
+        only_before=tuple(result.case for key, result in earlier.items() if key not in later),
+        only_after=tuple(result.case for key, result in later.items() if key not in earlier),
+        differences=differences(pairs),
+        mean=_mean(cases),
+        counts=counts,
+    )
+
+
+def _key(case: Case, one_each: bool) -> object:
+    """Return what two results of the same case share: how long they were sampled decides nothing."""
+    options = case.options
+    return (
+        *(case.operation, case.shape, case.dtype, case.implementation, "" if one_each else case.device),
+        *(options.data, options.block),
+    )
+
+
+def _compared(before: Result, after: Result) -> ComparedCase:
+    if before.measurement is None or after.measurement is None:
+        return _one_sided(before, after)
+    ratio = _careful(ratio_of(*_with_spread(after, before), same_run=False))
+    verdict = compare(ratio, 1.0, words=WORDS)
+    if verdict.told is not None:
+        told: Told = "faster" if verdict.told == "below" else "slower"
+        return ComparedCase(before, after, ratio, told, verdict.statement)
+    alike = compare(ratio, 1 / SAME, SAME, words=ALIKE)
+    return ComparedCase(before, after, ratio, "same" if alike.told == "within" else None, alike.statement)
+
+
+def _careful(ratio: Estimate | None) -> Estimate | None:
+    """Return a ratio with its interval a little wider: one of 95 % is wrong in one case of twenty, and no less."""
+    if ratio is None or ratio.interval is None:
+        return ratio
+    low, high = (ratio.value * (end / ratio.value) ** CAREFUL for end in ratio.interval)
+    return replace(ratio, low=min(low, ratio.value), high=max(high, ratio.value))
+
+
+def _one_sided(before: Result, after: Result) -> ComparedCase:
+    if after.measurement is None and before.measurement is None:
+        return ComparedCase(before, after, None, None, f"not measured in either: {after.reason}")
+    if after.measurement is None:
+        return ComparedCase(before, after, None, "broken", f"{after.status.value}: {after.reason}")
+    return ComparedCase(before, after, None, "mended", f"was {before.status.value}: {before.reason}")
+
+
+def _with_spread(*results: Result) -> tuple[Result, ...]:
+    """Return results that say by how much their times vary from process to process.
+
+    On one device the larger spread counts for both: the first runs of a machine know least of it. Where a result says
+    nothing, what is assumed of a shared machine does.
+    """
+    spreads = [_spread(result) for result in results]
+    devices = [result.environment.device if result.environment else None for result in results]
+    if devices[1] is not None and same_device(devices[0], devices[1]):
+        spreads = [max(spreads)] * len(spreads)
+    return tuple(_saying(result, spread) for result, spread in zip(results, spreads, strict=True))
+
+
+def _spread(result: Result) -> float:
+    measurement = result.measurement
+    if measurement is None or len(measurement.processes) > 1:
+        return 0.0
+    if measurement.between_processes is not None:
+        return measurement.between_processes
+    gpu = result.environment is not None and result.environment.device.kind != "cpu"
+    return prior(None if gpu else "shared", length_of(measurement.median_s), "many").times
+
+
+def _saying(result: Result, spread: float) -> Result:
+    measurement = result.measurement
+    if measurement is None or len(measurement.processes) > 1:  # several processes show their spread themselves
+        return result
+    return replace(result, measurement=replace(measurement, between_processes=spread))
+
+
+def _mean(cases: Sequence[ComparedCase]) -> Estimate | None:
+    """Return the geometric mean of what is told; a slow process slows its cases alike, so its interval is theirs."""
+    known = [found.ratio for found in cases if found.told and found.ratio and found.ratio.interval]
+    if not known:
+        return None
+    value, low, high = (
+        exp(fsum(map(log, ends)) / len(known))
+        for ends in zip(*((ratio.value, *(ratio.interval or ())) for ratio in known), strict=True)
+    )
+    return Estimate(value, min(low, value), max(high, value), "times", f"{len(known)} cases")
+
+
+def _change(mean: Estimate) -> str:
+    """Return ``0.93 times as long (0.90 to 0.97)``, or a percentage where it is small."""
+    share = mean.value - 1
+    if abs(share) < 0.005:
+        return "unchanged"
+    if mean.value > 2 or mean.value < 0.5:
+        return f"{format_ratio(mean.value)} the time"
+    return f"{format_percent(abs(share))} {'slower' if share > 0 else 'faster'}"

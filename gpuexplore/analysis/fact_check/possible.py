@@ -1,0 +1,125 @@
+"""Whether a time that somebody states is possible: the rule of the fact check, for any operation, device and number."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.analysis.prediction.request import Question, predictions
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
+from gpuexplore.dtypes import format_named
+from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING
+from gpuexplore.model import Device, PeakKind, Result
+from gpuexplore.operations import operation_named
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_interval, format_seconds, read_seconds
+
+Verdict = Literal["above the roof", "as good as known", "possible", "unknown"]
+SHORTEST_S, LONGEST_S = 1e-9, 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Possibility:
+    """What is to be thought of a time; true unless it is above a limit of its device.
+
+    Attributes:
+        prediction: how long the same would take by what is known, with its device and interval.
+        time_s: that was stated, seconds.
+        verdict: above the roof: no device of this name can; as good as known: within the interval of the prediction;
+            possible: outside of it, and below every limit that is known; unknown: no limit is.
+        reason: the sentence that shows it, with the source of the limit.
+    """
+
+    prediction: Prediction
+    time_s: float
+    verdict: Verdict
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.verdict != "above the roof"
+
+    @property
+    def flop_per_s(self) -> float:
+        """FLOP/s in the stated time; 0 of what computes nothing."""
+        return _flop_count(self.prediction) / self.time_s
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bytes/s in the stated time, each array moved once."""
+        return _byte_count(self.prediction) / self.time_s
+
+
+def is_possible(
+    question: Question, time: float | str, here: Iterable[Device], own: Sequence[Result] = ()
+) -> Possibility:
+    """Return what is to be thought of a time.
+
+    Args:
+        question: one operation, shape, dtype and device.
+        time: of a call, seconds or text like ``90us``.
+        here: this machine's devices, a CPU with its ceilings.
+        own: results of this machine to calibrate on.
+
+    Raises:
+        InvalidInput: names what cannot be used and what is accepted.
+    """
+    time_s = _seconds(time)
+    found = predictions(question, here, own)
+    if len(found) > 1:
+        raise InvalidInput(f"{len(found)} cases for one time: give one shape, one dtype and one gpu")
+    (prediction,) = found
+    verdict, reason = _judged(prediction, time_s)
+    return Possibility(prediction, time_s, verdict, reason)
+
+
+def _seconds(time: float | str) -> float:
+    found = read_seconds(time) if isinstance(time, str) else time
+    if found is None or not SHORTEST_S <= found <= LONGEST_S:
+        raise InvalidInput.of("time", time, "1ns to 1000000s, with the unit: 90us, 1.25 ms, 2s")
+    return float(found)
+
+
+def _judged(prediction: Prediction, time_s: float) -> tuple[Verdict, str]:
+    limits = list(_limits(prediction))
+    for limit, source, kind in limits:
+        longer = FAR_ABOVE_A_CEILING / FAR_ABOVE if PEAK_SOURCES[kind].basis == "measured" else 1.0
+        if above := exceeded_limit(_flop_count(prediction), _byte_count(prediction), time_s * longer, limit):
+            return "above the roof", f"{prediction.device.title}: {above} ({source})"
+    known = prediction.interval_s
+    if known is None:  # without a peak for its arithmetic
+        why = f": {prediction.reason}" if prediction.reason else ""
+        return "unknown", f"no limit of its arithmetic is known, and nothing is predicted{why}"
+    interval = f"nine in ten are predicted to take {format_interval(known, format_seconds)}"
+    if not limits:
+        return "unknown", f"no limit of {prediction.device.title} is known; {interval}"
+    if time_s < known[0] and prediction.device.cache_bytes is None:
+        return "unknown", f"its cache is unknown, so its memory's bandwidth was not compared; {interval}"
+    if time_s < known[0]:
+        return "possible", f"faster than is known, and below every limit: {interval}"
+    return ("as good as known" if time_s <= known[1] else "possible"), interval
+
+
+def _limits(prediction: Prediction) -> Iterator[tuple[Limits, str, PeakKind]]:
+    """Yield each limit that is known, where it is from, and its kind: what was measured is no upper limit."""
+    peak, device = prediction.peak, prediction.device
+    if peak is not None:
+        yield Limits(peak.flop_per_s, None, None), f"{peak.dtype}, {peak.source}", peak.kind
+    memory = device.bandwidth
+    if memory is not None and device.cache_bytes is not None:  # caches may have delivered what they hold
+        yield Limits(None, memory.bytes_per_s, device.cache_bytes), f"memory, {memory.source}", memory.kind
+
+
+def _flop_count(prediction: Prediction) -> int:
+    return operation_named(prediction.case.operation).flop_count(prediction.case.shape)
+
+
+def _byte_count(prediction: Prediction) -> int:
+    dtype = format_named(prediction.case.dtype)
+    return operation_named(prediction.case.operation).byte_count(prediction.case.shape, dtype)
+
+
+def rate_words(found: Possibility) -> str:
+    """Return the rates in the stated time, in words."""
+    moved = format_bytes_per_s(found.bytes_per_s)
+    return f"{format_flop_per_s(found.flop_per_s)} and {moved}" if found.flop_per_s else moved

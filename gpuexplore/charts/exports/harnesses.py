@@ -1,0 +1,111 @@
+"""Results as other harnesses write theirs, as far as these map: pyperf's JSON and pytest-benchmark's.
+
+What they do not know is left out: first passes, cases without a time, flags, checks and peaks. What pyperf calls a run
+is a process of ours. Times are seconds per call.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.charts.exports.exported import Exported
+from gpuexplore.model import Environment, Measurement
+from gpuexplore.statistics import quantile
+
+PYPERF_VERSION, PYTEST_BENCHMARK_VERSION = "1.0", "5.2.3"
+
+
+def pyperf(exported: Exported) -> bytes:
+    """Return what `pyperf compare_to` and `pyperf show` read: one benchmark a case, one run a process."""
+    found = [
+        {"metadata": {"name": _name(analyzed), "unit": "second"}, "runs": _runs(analyzed, analyzed.measurement)}
+        for analyzed in exported.analysis.results
+        if analyzed.measurement
+    ]
+    metadata = {"perf_version": PYPERF_VERSION, **_machine(exported.environment)}
+    return _json({"version": PYPERF_VERSION, "metadata": metadata, "benchmarks": found})
+
+
+def pytest_benchmark(exported: Exported) -> bytes:
+    """Return what `pytest-benchmark compare` reads: one benchmark a case, grouped by size and dtype."""
+    environment = exported.environment
+    found = [
+        {
+            "group": f"{analyzed.case.shape} {analyzed.case.dtype}",
+            "name": _name(analyzed),
+            "fullname": f"gpuexplore::{_name(analyzed)}",
+            "params": {"shape": str(analyzed.case.shape), "dtype": analyzed.case.dtype},
+            "param": f"{analyzed.case.shape}-{analyzed.case.dtype}",
+            "extra_info": {"flags": [flag.name for flag in analyzed.result.flags], "mfu": analyzed.mfu},
+            "options": {"disable_gc": True, "timer": "gpuexplore", "warmup": True},
+            "stats": _stats(analyzed.measurement),
+        }
+        for analyzed in exported.analysis.results
+        if analyzed.measurement
+    ]
+    return _json(
+        {
+            "machine_info": _machine(environment),
+            "commit_info": {"id": environment.commit if environment else None, "dirty": False},
+            "benchmarks": found,
+            "datetime": environment.started_utc if environment else None,
+            "version": PYTEST_BENCHMARK_VERSION,
+        }
+    )
+
+
+def _runs(analyzed: AnalyzedResult, measurement: Measurement) -> list[dict[str, Any]]:
+    environment = analyzed.result.environment
+    about = {"date": environment.started_utc[:19].replace("T", " ")} if environment else {}
+    return [{"metadata": about, "values": list(samples)} for samples in measurement.by_process()]
+
+
+def _stats(measurement: Measurement) -> dict[str, Any]:
+    samples = sorted(measurement.samples_s)
+    middle, low, high = measurement.median_s, quantile(samples, 0.25), quantile(samples, 0.75)
+    average, deviation = fmean(samples), stdev(samples) if len(samples) > 1 else 0.0
+    inside = [seconds for seconds in samples if low - 1.5 * (high - low) <= seconds <= high + 1.5 * (high - low)]
+    outliers = sum(abs(seconds - average) > deviation for seconds in samples)
+    return {
+        "min": samples[0],
+        "max": samples[-1],
+        "mean": average,
+        "stddev": deviation,
+        "rounds": len(samples),
+        "median": middle,
+        "iqr": high - low,
+        "q1": low,
+        "q3": high,
+        "iqr_outliers": len(samples) - len(inside),
+        "stddev_outliers": outliers,
+        "outliers": f"{outliers};{len(samples) - len(inside)}",
+        "ld15iqr": inside[0],
+        "hd15iqr": inside[-1],
+        "ops": 1 / average,
+        "total": sum(samples),
+        "data": list(measurement.samples_s),
+        "iterations": measurement.batch,
+    }
+
+
+def _name(analyzed: AnalyzedResult) -> str:
+    case = analyzed.case
+    return f"{case.operation}[{case.shape}-{case.dtype}-{case.implementation}-{case.device}]"
+
+
+def _machine(environment: Environment | None) -> Mapping[str, Any]:
+    if environment is None:
+        return {}
+    return {
+        "cpu_model_name": environment.device.title,
+        "platform": environment.platform,
+        "python_version": environment.python,
+        "gpuexplore_version": environment.app_version,
+        **{f"{name}_version": version for name, version in environment.libraries.items()},
+    }
+
+
+def _json(value: Mapping[str, Any] | Sequence[Any]) -> bytes:
+    return bytes(json.dumps(value, indent=1, allow_nan=False), "utf8")

@@ -1,0 +1,115 @@
+"""Charts as pictures, SVG and PNG, with title, device, date and run id inside.
+
+Vega is run by a process of its own, which goes when it has answered: it takes 100 MB, and the web process none.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import altair as alt
+
+from gpuexplore.errors import GpuExploreError
+
+PictureType = Literal["svg", "png"]
+WIDTH, HEIGHT = 820, 400
+PANEL_WIDTH = 300
+LIMIT_S = 60.0
+PROCESS = "gpuexplore.charts.exports.picture_process"
+FONT = "Source Sans 3, Source Sans Pro, Segoe UI, Helvetica, Arial, sans-serif"
+CATEGORIES = ("#0d36a7", "#c6871c", "#00816e", "#773b6c", "#1d96d6", "#791906", "#7b52c8")  # of the light theme
+CONFIG: Mapping[str, Any] = {
+    "font": FONT,
+    "background": "#ffffff",
+    "view": {"stroke": None},
+    "axis": {"domain": False, "ticks": False, "gridColor": "#e3e7ec", "labelColor": "#4c5665", "titleColor": "#4c5665"},
+    "legend": {"labelColor": "#4c5665", "labelFontSize": 12},
+    "title": {"anchor": "start", "fontSize": 16, "subtitleFontSize": 12, "subtitleColor": "#4c5665", "offset": 14},
+    "range": {"category": list(CATEGORIES)},
+    "axisX": {"grid": False},
+}
+
+
+class NotDrawn(GpuExploreError):
+    """A chart could not be made a picture; says why."""
+
+
+def pictures(charts: Sequence[Mapping[str, Any]], kind: PictureType) -> list[bytes]:
+    """Return each chart as a picture, in one process.
+
+    Args:
+        charts: Vega-Lite, as `specification` returns it.
+        kind: of the pictures.
+
+    Raises:
+        NotDrawn: the process failed or took too long.
+    """
+    request = json.dumps({"kind": kind, "charts": charts}).encode()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", PROCESS], input=request, capture_output=True, check=False, timeout=LIMIT_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise NotDrawn(f"the picture was not drawn within {LIMIT_S:.0f} s") from error
+    if done.returncode:
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        raise NotDrawn(f"the picture was not drawn: {last[:200]}")
+    found: list[bytes] = []
+    rest = done.stdout
+    while rest:
+        length, _, rest = rest.partition(b"\n")
+        found.append(rest[: int(length)])
+        rest = rest[int(length) :]
+    return found
+
+
+def specification(
+    panels: Mapping[str | None, alt.LayerChart], title: str, subtitle: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a chart, or its panels side by side, as Vega-Lite of a fixed size with a title inside.
+
+    Args:
+        panels: charts by the dtype they show; None is the whole.
+        title: of the picture.
+        subtitle: lines below it, e.g. device, date and run id.
+    """
+    made = {panel: _sized(chart, panel, len(panels)) for panel, chart in panels.items()}
+    heading = {"text": title, "subtitle": list(subtitle)}
+    if len(made) == 1:
+        (spec,) = made.values()
+        return {**spec, "title": heading, "config": CONFIG}
+    return {"hconcat": list(made.values()), "title": heading, "config": CONFIG, "spacing": 24}
+
+
+def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, Any]:
+    with alt.data_transformers.enable("default", consolidate_datasets=False):
+        spec: dict[str, Any] = chart.to_dict(validate=False)
+    for name in ("config", "$schema", "params"):
+        spec.pop(name, None)
+    width = WIDTH if count == 1 else PANEL_WIDTH
+    for layer in spec.get("layer", ()):
+        for name in ("params", "name"):  # panels side by side share the data of layers of one name
+            layer.pop(name, None)
+        encoding = layer.get("encoding", {})
+        for name, channel in encoding.items():
+            _measure_room(channel, width)
+            encoding[name] = _as_if_picked(channel)
+    spec |= {"width": width, "height": min(int(spec.get("height", HEIGHT)), 520)}
+    return spec | ({"title": panel} if panel else {})
+
+
+def _as_if_picked(channel: Any) -> Any:
+    """Return a channel as it is where nobody clicked a legend: in a picture nobody can."""
+    conditions = channel.get("condition") if isinstance(channel, dict) else None
+    of_legend = [each for each in conditions if "param" in each] if isinstance(conditions, list) else []
+    return {"value": of_legend[0]["value"]} if of_legend else channel
+
+
+def _measure_room(channel: Any, width: int) -> None:
+    """State in pixels where an axis ends that leaves room for names: no panel beside another knows its width."""
+    scale = channel.get("scale") if isinstance(channel, dict) else None
+    end = scale.get("rangeMax") if scale else None
+    if scale and isinstance(end, dict):
+        scale["rangeMax"] = width - int(str(end["expr"]).rpartition(" ")[2])

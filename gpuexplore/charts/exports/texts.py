@@ -1,0 +1,91 @@
+"""Results as Markdown and as LaTeX: the headline, where and when it was measured, and a table of every case."""
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from gpuexplore.analysis.model import AnalyzedResult
+from gpuexplore.analysis.utilization.rates import shape_label
+from gpuexplore.charts.exports.exported import Exported
+from gpuexplore.request import as_command, from_experiment
+from gpuexplore.units import UNKNOWN, format_interval, format_percent, format_ratio, format_seconds, format_work_rate
+
+HEADING = ("size", "dtype", "implementation", "device", "time", "95 % interval", "speedup", "rate", "MFU", "status")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~$])")
+_LATEX: Mapping[str, str] = MappingProxyType(
+    {
+        "\\": r"\textbackslash{}",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "×": r"$\times$",
+        "µ": r"\textmu{}",
+        "—": "---",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+    }
+)
+
+
+def markdown(exported: Exported) -> bytes:
+    """Return the results as Markdown; names are shown as they are."""
+    lines = [f"## {_plain(exported.title)}", "", f"**{_plain(exported.analysis.summary.headline)}**", ""]
+    lines += [f"{' · '.join(map(_plain, exported.facts))}", ""] if exported.facts else []
+    lines += [_row(HEADING), _row(["---"] * len(HEADING))]
+    lines += [_row([_plain(cell) for cell in table_row(analyzed)]) for analyzed in exported.analysis.results]
+    if exported.analysis.summary.details:
+        lines += ["", *(f"- {_plain(sentence)}" for sentence in exported.analysis.summary.details)]
+    lines += ["", "```sh", as_command(from_experiment(exported.experiment)), "```"]
+    return bytes("\n".join(lines) + "\n", "utf8")
+
+
+def latex(exported: Exported) -> bytes:
+    """Return the results as a table in LaTeX, for which a document loads booktabs and textcomp."""
+    rows = [_latex_row(HEADING), r"\midrule", *(_latex_row(table_row(each)) for each in exported.analysis.results)]
+    caption = ". ".join((exported.title, exported.analysis.summary.headline.rstrip("."), *exported.facts)) + "."
+    lines = [
+        f"% {' '.join(as_command(from_experiment(exported.experiment)).split())}",
+        r"\begin{table}",
+        f"\\caption{{{_latex(caption)}}}",
+        f"\\begin{{tabular}}{{{'l' * len(HEADING)}}}",
+        r"\toprule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return bytes("\n".join(lines) + "\n", "utf8")
+
+
+def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
+    """Return a case as words, in the order of HEADING."""
+    result = analyzed.result
+    marks = " ".join((result.status.value, *analyzed.marks))
+    return (
+        shape_label(analyzed.case.shape),
+        analyzed.case.dtype,
+        analyzed.case.implementation,
+        analyzed.case.device,
+        format_seconds(analyzed.median_s),
+        format_interval(analyzed.ci95_s, format_seconds) if analyzed.ci95_s else UNKNOWN,
+        format_ratio(analyzed.speedup.ratio) if analyzed.speedup else UNKNOWN,
+        format_work_rate(analyzed.flop_per_s, analyzed.bytes_per_s),
+        format_percent(analyzed.mfu),
+        marks if result.measurement else f"{result.status.value}: {result.reason}",
+    )
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    return " & ".join(map(_latex, cells)) + r" \\"
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in " ".join(text.split()))

@@ -1,0 +1,115 @@
+"""Share of the limit against size: MFU, or where memory bounds the operation the fraction of the bandwidth."""
+
+from dataclasses import dataclass
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.charts.alt_text import alt_text
+from gpuexplore.charts.frame import Source, analysis_of
+from gpuexplore.charts.left_out import left_out
+from gpuexplore.charts.lines import lines
+from gpuexplore.charts.points import Lines, Spread, at_rate, in_panel, points
+from gpuexplore.charts.reference_lines import rule
+from gpuexplore.model import Measurement
+from gpuexplore.units import format_percent
+
+NEAR_FULL = 0.7  # from here up the line at 100 % says something and costs little room
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Which limit a share is of.
+
+    Attributes:
+        title: of the axis.
+        by_memory: whether it is the memory's bandwidth, and not a compute peak.
+    """
+
+    title: str
+    by_memory: bool
+
+    def fraction(self, analyzed: AnalyzedResult) -> float | None:
+        """Return what fraction of the limit a result reached; None is unknown."""
+        return analyzed.bandwidth_utilization if self.by_memory else analyzed.mfu
+
+    def label(self, analyzed: AnalyzedResult) -> str:
+        """Return what the limit of a result is called."""
+        if self.by_memory:
+            return PEAK_SOURCES[analyzed.bandwidth.kind].bandwidth_label
+        return PEAK_SOURCES[analyzed.peak.kind].label
+
+
+COMPUTE, MEMORY = Limit("MFU", by_memory=False), Limit("Memory rate", by_memory=True)
+
+
+def share(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return the fraction of the limit that each case reached, with the kinds of peak in the axis title."""
+    analysis = analysis_of(source)
+    return share_of(analysis, _limit(analysis), panel)
+
+
+def share_of(analysis: RunAnalysis, limit: Limit, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return the chart of one limit; cases whose peak is unknown, or that a cache served, are left out."""
+    drawn = share_points(analysis, limit)
+    highest = max(drawn["high"], default=1.0)
+    full = highest >= NEAR_FULL
+    scale = alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False)
+    axis = alt.Axis(format=".2~%", tickCount=6)
+    y = alt.Y("value:Q", title=f"{limit.title}, % of the {_kinds(analysis, limit)}", axis=axis, scale=scale)
+    description = describe_share_of(analysis, limit)
+    rules = [rule(1.0)] if full else []
+    return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=rules)
+
+
+def has_share(source: Source) -> bool:
+    """Return whether a share of the limit is known of any result."""
+    analysis = analysis_of(source)
+    return any(_limit(analysis).fraction(analyzed) is not None for analyzed in analysis.shown)
+
+
+def describe_share(source: Source) -> str:
+    """Return the alternative text of the chart of shares."""
+    analysis = analysis_of(source)
+    return describe_share_of(analysis, _limit(analysis))
+
+
+def describe_share_of(analysis: RunAnalysis, limit: Limit) -> str:
+    """Return the alternative text of the chart of one limit."""
+    return alt_text(limit.title, share_points(analysis, limit), analysis, format_percent)
+
+
+def share_left_out(source: Source) -> str | None:
+    """Return what the chart of shares does not show."""
+    analysis = analysis_of(source)
+    return share_of_left_out(analysis, _limit(analysis))
+
+
+def share_of_left_out(analysis: RunAnalysis, limit: Limit) -> str | None:
+    """Return what the chart of one limit does not show."""
+    drawn = share_points(analysis, limit)
+    why = "without a known peak" if any(analyzed.flop_count for analyzed in analysis.results) else "without FLOPs"
+    if limit.by_memory:
+        why = "served by a cache, or without a known bandwidth"
+    return left_out(analysis.results, drawn[drawn["origin"] == analysis.context.origin.value], why)
+
+
+def share_points(analysis: RunAnalysis, limit: Limit) -> pd.DataFrame:
+    """Return the points of the chart of one limit."""
+
+    def fraction(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
+        return at_rate(limit.fraction(analyzed), measurement)
+
+    return points(analysis, fraction)
+
+
+def _limit(analysis: RunAnalysis) -> Limit:
+    return MEMORY if is_memory_bound(analysis) else COMPUTE
+
+
+def _kinds(analysis: RunAnalysis, limit: Limit) -> str:
+    labels = {limit.label(analyzed) for analyzed in analysis.shown if limit.fraction(analyzed) is not None}
+    return next(iter(labels)) if len(labels) == 1 else "peak"

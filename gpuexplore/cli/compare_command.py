@@ -1,0 +1,55 @@
+"""`gpuexplore compare`: two runs beside each other, for a reader, a pull request or a CI job."""
+
+import argparse
+
+from gpuexplore.analysis.compare import RunComparison, as_json, as_markdown, compare_runs
+from gpuexplore.analysis.compare.texts import HEADING, table_row
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.streams import say
+from gpuexplore.jobs.run_sources import side_named
+from gpuexplore.store import open_store
+
+FAILS = {"slower": ("slower", "broken"), "different": ("slower", "faster", "broken", "mended")}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `compare`."""
+    parser.add_argument("before", metavar="A", help="a run's id, a recorded run's, or a recording's file")
+    parser.add_argument("after", metavar="B", help="what is compared with it")
+    parser.add_argument(
+        "--fail-if", choices=FAILS, help="exit with 1 where a case is slower, or not measured any more; or different"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Compare two runs, print what follows and return the exit code."""
+    with open_store() as store:
+        found = compare_runs(side_named(store, arguments.before), side_named(store, arguments.after))
+    if arguments.json:
+        print_json(as_json(found))
+    elif arguments.markdown:
+        print(as_markdown(found), end="")
+    else:
+        _print(found)
+    if not found.cases:
+        say("gpuexplore: nothing can be compared")
+        return EXIT_UNUSABLE
+    failing = [case for case in found.cases if case.told in FAILS.get(arguments.fail_if, ())]
+    return EXIT_FAILED if failing else EXIT_OK
+
+
+def _print(found: RunComparison) -> None:
+    print(f"before: {found.before.title} ({found.before.source})")
+    print(f"after:  {found.after.title} ({found.after.source})\n")
+    if found.cases:
+        print_columns([HEADING, *(table_row(case) for case in found.cases)])
+        print()
+    print(found.headline)
+    for words, cases in (("before", found.only_before), ("after", found.only_after)):
+        if cases:
+            print(f"Only {words}: {len(cases)} {'case' if len(cases) == 1 else 'cases'}.")
+    for each in found.differences:
+        print(f"- {each.what}: {each.before} -> {each.after}")

@@ -1,0 +1,43 @@
+"""`gpuexplore import`: runs from files of other machines; nothing of them counts for a device of this one."""
+
+import argparse
+from pathlib import Path
+
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.run_command import OWNER
+from gpuexplore.cli.streams import say
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.importing import import_runs
+from gpuexplore.recorded.files import MOST_BYTES, SUFFIXES
+from gpuexplore.store import open_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `import`."""
+    parser.add_argument(
+        "file", nargs="+", type=Path, metavar="FILE", help=f"exported runs or recordings: {', '.join(SUFFIXES)}"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Keep the runs of each file, say where they are, and return the exit code; a file that is refused is named."""
+    code = EXIT_OK
+    with open_store() as store:
+        for path in arguments.file:
+            try:
+                for run in import_runs(store, path.name, _content(path), OWNER):
+                    print(f"{run.id}  {run.title}  ({run.origin})")
+            except InvalidInput as error:
+                code = EXIT_FAILED
+                for line in str(error).splitlines():
+                    say(f"gpuexplore: {line}")
+    return code
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file, no more of it than is accepted and one byte."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise InvalidInput.of("file", path.name, f"those that can be read; this one: {error.strerror}") from error

@@ -1,0 +1,165 @@
+"""`gpuexplore runs`: what was measured before, listed, shown, named, deleted and written to files."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from gpuexplore.analysis.model import RunAnalysis
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import check_writable, print_columns, print_json
+from gpuexplore.cli.run_command import FILE_TYPES, OWNER
+from gpuexplore.cli.streams import say
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.summaries import listed_with_summaries, row_of
+from gpuexplore.model import Run, RunSummary
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.store import Description, ListedRun, Store, Wanted, open_store
+from gpuexplore.store.listing import MOST_LISTED
+from gpuexplore.units import format_percent, format_si
+
+HEADING = ("run", "title", "device", "when (UTC)", "best rate", "of its peak", "quality", "tags")
+LONGEST_CELL = 44
+Action = Callable[[Store, argparse.Namespace], int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `runs`."""
+    parser.add_argument("--search", default="", metavar="TEXT", help="words of title, tags, note, device or id")
+    parser.add_argument("--operation", metavar="NAME", help="only runs of this operation")
+    parser.add_argument("--device", metavar="NAME", help="words of the name of the device it was measured on")
+    parser.add_argument("--tag", metavar="TAG", help="only runs with this tag")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="of runs (default: %(default)s)")
+    parser.add_argument("--before", type=int, metavar="NUMBER", help="the next page, as the last line of a list says")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on runs, instead of a list")
+    show = actions.add_parser("show", help="print a run's table and what it means")
+    show.add_argument("run", metavar="RUN")
+    show.add_argument("--json", action="store_true", help="print one JSON object")
+    for name, text, about in (
+        ("name", "TITLE", "give a run a title; an empty one stands for the default"),
+        ("note", "TEXT", "write a note on a run"),
+        ("tag", "TAGS", "give a run tags, with commas between them, instead of those it has"),
+    ):
+        changed = actions.add_parser(name, help=about, description=about)
+        changed.add_argument("run", metavar="RUN")
+        changed.add_argument("text", metavar=text)
+        _add_admin(changed)
+    for name, about in (("delete", "take runs off every list, for 30 days"), ("restore", "bring deleted runs back")):
+        several = actions.add_parser(name, help=about, description=about)
+        several.add_argument("run", nargs="+", metavar="RUN")
+        _add_admin(several)
+    export = actions.add_parser("export", help="write a run to a file")
+    export.add_argument("run", metavar="RUN")
+    export.add_argument("file", type=Path, metavar="FILE", help=f"ends in {', '.join(FILE_TYPES)}")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """List runs, or do what is asked with them, and return the exit code."""
+    if arguments.operation is not None and arguments.operation not in OPERATIONS:
+        raise InvalidInput.of("operation", arguments.operation, OPERATIONS)
+    with open_store() as store:
+        return ACTIONS[arguments.action or "list"](store, arguments)
+
+
+def _add_admin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--admin", action="store_true", help="also what a browser measured, not the command line")
+
+
+def _list(store: Store, arguments: argparse.Namespace) -> int:
+    wanted = Wanted(None, arguments.operation, arguments.device, arguments.tag, arguments.search)
+    found = listed_with_summaries(store, wanted, before=arguments.before, limit=arguments.limit)
+    if arguments.json:
+        print_json([row_of(run) for run in found])
+        return EXIT_OK
+    if not found:
+        say("gpuexplore: no run is like that")
+        return EXIT_OK
+    print_columns([HEADING, *(_line(run) for run in found)])
+    if len(found) == arguments.limit <= MOST_LISTED:
+        say(f"gpuexplore: the next ones: --before {found[-1].number}")
+    return EXIT_OK
+
+
+def _line(run: ListedRun) -> tuple[str, ...]:
+    summary = run.summary or RunSummary()
+    how = "imported" if run.origin else summary.quality or run.state.value
+    return (
+        run.id,
+        _cut(run.title),
+        _cut(run.device_names or ", ".join(run.devices)),
+        run.created_utc[:16].replace("T", " "),
+        format_si(summary.rate, summary.unit or ""),
+        format_percent(summary.share),
+        how,
+        " ".join(run.tags),
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 2]} …"
+
+
+def _show(store: Store, arguments: argparse.Namespace) -> int:
+    from gpuexplore.cli import run_report
+
+    run, analysis = _loaded(store, arguments.run)
+    if not arguments.json:
+        print(f"{run.title}  ({run.id}, {(run.created_utc or '')[:16].replace('T', ' ')} UTC)")
+        for text in filter(None, (run.note, " ".join(f"#{tag}" for tag in run.tags), run.origin)):
+            print(text)
+        print()
+    run_report.show(run.experiment, analysis, as_json=arguments.json)
+    return EXIT_OK
+
+
+def _loaded(store: Store, run_id: str) -> tuple[Run, RunAnalysis]:
+    run = store.load(run_id)
+    return run, analyze(run.results, running=run.active)
+
+
+def _change(store: Store, arguments: argparse.Namespace) -> int:
+    field = {"name": "title", "note": "note", "tag": "tags"}[arguments.action]
+    run = store.describe(arguments.run, OWNER, Description(**{field: arguments.text}), admin=arguments.admin)
+    print(f"{run.id}  {run.title}{''.join(f'  #{tag}' for tag in run.tags)}")
+    return EXIT_OK
+
+
+def _delete(store: Store, arguments: argparse.Namespace) -> int:
+    for run_id in arguments.run:
+        store.delete_run(run_id, OWNER, admin=arguments.admin)
+        print(f"{run_id} is deleted; for 30 days it comes back with: gpuexplore runs restore {run_id}")
+    return EXIT_OK
+
+
+def _restore(store: Store, arguments: argparse.Namespace) -> int:
+    for run_id in arguments.run:
+        store.restore_run(run_id, OWNER, admin=arguments.admin)
+        print(f"{run_id} is back: {store.listed_run(run_id).title}")
+    return EXIT_OK
+
+
+def _export(store: Store, arguments: argparse.Namespace) -> int:
+    from gpuexplore.charts.exports import EXPORTS, Exported, export, format_of
+
+    suffix = format_of(arguments.file)
+    check_writable(arguments.file, EXPORTS)
+    run, analysis = _loaded(store, arguments.run)
+    arguments.file.write_bytes(export(suffix, Exported(run.experiment, analysis, run)))
+    say(f"Written: {arguments.file}")
+    return EXIT_OK
+
+
+ACTIONS: Mapping[str, Action] = MappingProxyType(
+    {
+        "list": _list,
+        "show": _show,
+        "name": _change,
+        "note": _change,
+        "tag": _change,
+        "delete": _delete,
+        "restore": _restore,
+        "export": _export,
+    }
+)

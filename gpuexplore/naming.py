@@ -1,0 +1,69 @@
+"""What a run is called: a title from what it measures, or its owner's own, with a note and tags."""
+
+from collections.abc import Iterable
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Experiment, Shape
+from gpuexplore.typed_text import check_characters
+
+LONGEST_TITLE = 120  # characters
+LONGEST_NOTE = 2000
+LONGEST_TAG = 30
+MOST_TAGS = 10
+
+
+def default_title(experiment: Experiment) -> str:
+    """Return what a run is called that nobody named, e.g. ``matmul 64 to 384, fp32 bf16 fp16``."""
+    layout = "" if experiment.options.layout == "NN" else f" {experiment.options.layout}"
+    title = f"{experiment.operation}{layout} {_sizes(experiment.shapes)}, {' '.join(experiment.dtypes)}"
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 2]} …"
+
+
+def checked_title(text: str) -> str:
+    """Return a title as it is kept, on one line; empty for the default one.
+
+    Raises:
+        InvalidInput: too long, or of characters that cannot be shown.
+    """
+    return _checked("title", " ".join(text.split()), LONGEST_TITLE)
+
+
+def checked_note(text: str) -> str:
+    """Return a note as it is kept.
+
+    Raises:
+        InvalidInput: too long, or of characters that cannot be shown.
+    """
+    return _checked("note", text.strip(), LONGEST_NOTE)
+
+
+def checked_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
+    """Return tags as they are kept: each once, in lower case, in the order of the alphabet.
+
+    Args:
+        tags: a list, or text with commas between them.
+
+    Raises:
+        InvalidInput: too many, or one is too long or of characters that cannot be shown.
+    """
+    words = tags.split(",") if isinstance(tags, str) else list(tags)
+    found = sorted({" ".join(_checked("tag", word, LONGEST_TAG).lower().split()) for word in words} - {""})
+    if len(found) > MOST_TAGS:
+        raise InvalidInput.of("tags", f"{len(found)} of them", f"at most {MOST_TAGS}")
+    if commas := [tag for tag in found if "," in tag]:
+        raise InvalidInput.of("tag", commas[0], "words without a comma")
+    return tuple(found)
+
+
+def _sizes(shapes: tuple[Shape, ...]) -> str:
+    ends = [shapes[0], shapes[-1]] if len(shapes) > 1 else [shapes[0]]
+    if all(len(set(shape)) == 1 for shape in shapes):
+        return " to ".join(str(next(iter(shape))) for shape in ends)
+    return str(shapes[0]) if len(shapes) == 1 else f"{len(shapes)} shapes"
+
+
+def _checked(what: str, text: str, longest: int) -> str:
+    if len(text) > longest:
+        raise InvalidInput.of(what, f"{len(text):,} characters", f"at most {longest:,}")
+    check_characters(what, text)
+    return text

@@ -1,0 +1,205 @@
+"""Runs in files from other machines: exported reports and recordings, read strictly, or refused with reasons.
+
+A file is taken whole or not at all: with a row that cannot be believed the others say less than they seem to.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Result
+from gpuexplore.naming import LONGEST_TITLE, default_title
+from gpuexplore.recorded.figures import check_device, check_names, check_result
+from gpuexplore.recorded.validation import finite, named, validate, whole
+from gpuexplore.serialization import decode_strictly
+from gpuexplore.typed_text import check_characters
+
+MOST_BYTES = 20_000_000
+MOST_ROWS = 5000
+MOST_NAMED = 5  # refused rows in a message
+SUFFIXES = (".json", ".jsonl")
+LONGEST_NAME = 60  # characters of a file's name that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """A run that a file holds.
+
+    Attributes:
+        origin: the file, and where it was measured.
+    """
+
+    title: str
+    experiment: Experiment
+    results: tuple[Result, ...]
+    origin: str
+
+
+def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
+    """Return the runs that a file holds: one of an exported report, one an operation of a recording.
+
+    Args:
+        name: of the file, which ends in one of SUFFIXES.
+        content: of it.
+
+    Raises:
+        InvalidInput: it is too large, of another type or schema, or holds what cannot be; a sentence for each row.
+    """
+    check_characters("file", name)
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InvalidInput.of("file type", suffix or name[:LONGEST_NAME], SUFFIXES)
+    if len(content) > MOST_BYTES:
+        raise InvalidInput.of("file", f"{len(content):,} bytes", f"at most {MOST_BYTES:,}")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
+    return _of_recording(name, text) if suffix == ".jsonl" else (_of_report(name, text),)
+
+
+def _of_recording(name: str, text: str) -> tuple[ReadRun, ...]:
+    if text.count("\n") > MOST_ROWS:
+        raise InvalidInput.of("file", f"{text.count(chr(10)):,} rows", f"at most {MOST_ROWS:,}")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "recording.jsonl"
+        path.write_text(text, encoding="utf-8")
+        try:
+            recording = validate(path)
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(path.name, name[:LONGEST_NAME])) from error
+    return tuple(
+        ReadRun(default_title(run.experiment), run.experiment, run.results, _origin(name, run.results))
+        for run in recording.as_runs()
+    )
+
+
+def _of_report(name: str, text: str) -> ReadRun:
+    data = _parsed(name, text)
+    if data.get("schema_version") is True or data.get("schema_version") != SCHEMA_VERSION:
+        raise InvalidInput.of(f"schema_version of {name}", data.get("schema_version"), [SCHEMA_VERSION])
+    with named(name):
+        experiment = decode_strictly(Experiment, _with_shapes(data["experiment"]))
+        check_names(experiment)
+        shared, devices = _environment(data.get("environment"))
+        rows = _list("results", data["results"])
+    if len(rows) > MOST_ROWS:
+        raise InvalidInput.of("file", f"{len(rows):,} rows", f"at most {MOST_ROWS:,}")
+    results, refused = _results(rows, experiment, shared, devices)
+    if refused:
+        more = f"\n{len(refused) - MOST_NAMED} more rows are refused" if len(refused) > MOST_NAMED else ""
+        raise InvalidInput("\n".join(f"{name}: {reason}" for reason in refused[:MOST_NAMED]) + more)
+    if not results:
+        raise InvalidInput(f"{name} holds no results")
+    return ReadRun(_title(data, experiment), experiment, tuple(results.values()), _origin(name, [*results.values()]))
+
+
+def _results(
+    rows: Sequence[Any], experiment: Experiment, shared: Mapping[str, Any], devices: Mapping[str, Any]
+) -> tuple[Mapping[Case, Result], Sequence[str]]:
+    """Return the results, and a reason for each row that holds none."""
+    asked, found, refused = set(experiment.cases()), dict[Case, Result](), list[str]()
+    for number, row in enumerate(rows, start=1):
+        try:
+            result = _result(row, shared, devices)
+            if result.case not in asked:
+                raise InvalidInput("its case is not in the experiment of the file")
+            if result.case in found:
+                raise InvalidInput("its case stands there twice")
+            check_result(result)
+            found[result.case] = result
+        except KeyError as error:
+            refused.append(f"result {number}: no {error}")
+        except (GpuExploreError, AttributeError, TypeError, ValueError) as error:
+            refused.append(f"result {number}: {error}")
+    return found, refused
+
+
+def _result(row: Any, shared: Mapping[str, Any], devices: Mapping[str, Any]) -> Result:
+    row = _object("result", row)
+    case = _object("case", row["case"])
+    case = {**case, "shape": _shape(case["shape"])}
+    telemetry = _object("telemetry", row.get("telemetry") or {})
+    environment = None
+    if shared:
+        environment = {**shared, **telemetry, "device": devices[case["device"]]}
+    measurement = row.get("measurement")
+    if measurement is not None:
+        names = {field.name for field in fields(Measurement)}
+        measurement = {name: value for name, value in _object("measurement", measurement).items() if name in names}
+    accuracy = row.get("accuracy")
+    kept = {name: row.get(name) for name in ("status", "reason", "flags", "seed")}
+    whole_row = {**kept, "case": case, "measurement": measurement, "accuracy": accuracy, "environment": environment}
+    return decode_strictly(Result, {name: value for name, value in whole_row.items() if value is not None})
+
+
+def _environment(data: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what all results share of their environments, and the devices by id; nothing where none is known."""
+    if data is None:
+        return {}, {}
+    shared = _object("environment", data)
+    devices = {str(device["id"]): device for device in _list("devices", shared["devices"])}
+    names = {field.name for field in fields(Environment)}
+    kept = {name: value for name, value in shared.items() if name in names and value is not None}
+    decoded = [decode_strictly(Environment, {"commit": None, **kept, "device": device}) for device in devices.values()]
+    for environment in decoded:
+        check_device(environment.device)
+    return {"commit": None, **kept}, devices
+
+
+def _with_shapes(data: Any) -> Mapping[str, Any]:
+    experiment = _object("experiment", data)
+    return {**experiment, "shapes": [_shape(shape) for shape in _list("shapes", experiment["shapes"])]}
+
+
+def _shape(data: Any) -> Mapping[str, Any]:
+    return {"axes": [[name, length] for name, length in _object("shape", data).items()]}
+
+
+def _title(data: Mapping[str, Any], experiment: Experiment) -> str:
+    """Return the title that the file gives the run, where it can be one."""
+    about = data.get("run")
+    title = about.get("title") if isinstance(about, Mapping) else None
+    if not isinstance(title, str) or not title.strip() or len(title) > LONGEST_TITLE:
+        return default_title(experiment)
+    try:
+        check_characters("title", title)
+    except InvalidInput:
+        return default_title(experiment)
+    return " ".join(title.split())
+
+
+def _origin(name: str, results: Sequence[Result]) -> str:
+    devices = dict.fromkeys(result.environment.device.title for result in results if result.environment)
+    where = f", measured on {', '.join(devices)}" if devices else ""
+    return f"{Path(name).name[:LONGEST_NAME]}{where}"
+
+
+def _parsed(name: str, text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=finite, parse_float=finite, parse_int=whole)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"{name}: no JSON from line {error.lineno} on: {error.msg}") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{name}: brackets are nested too deep to be a report") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from error
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name}: this is no JSON object")
+    return value
+
+
+def _object(what: str, data: Any) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise InvalidInput.of(what, type(data).__name__, "objects")
+    return data
+
+
+def _list(what: str, data: Any) -> Sequence[Any]:
+    if not isinstance(data, list):
+        raise InvalidInput.of(what, type(data).__name__, "lists")
+    return data

@@ -1,0 +1,17 @@
+"""Where what the web server serves lies: beside the package in a checkout, inside it where a wheel was installed."""
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+CARRIED = PACKAGE / "_served"  # a wheel's, see hatch_build.py; a checkout has none
+
+
+def is_installed_from_wheel() -> bool:
+    """Return whether this is an installed package, and no checkout."""
+    return CARRIED.is_dir()
+
+
+ROOT = CARRIED if is_installed_from_wheel() else PACKAGE.parent
+LAUNCHER = ROOT / "app.py"
+PAGES = ROOT / "pages"
+GLOSSARY = ROOT / "docs" / "glossary.md"

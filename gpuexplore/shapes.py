@@ -1,0 +1,139 @@
+"""Sizes and shapes as a user types them: lists, ranges, exact axes, names of presets."""
+
+from collections.abc import Iterable
+from itertools import product, takewhile
+from math import prod
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Shape
+from gpuexplore.operations.contract import Operation
+from gpuexplore.units import read_whole
+
+MOST_SHAPES = 64
+MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Return the comma-separated words of `text`, each once, in order."""
+    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Return the sizes that a list or a range stands for, ascending, each once.
+
+    Raises:
+        InvalidInput: names the part that is no size.
+    """
+    found: set[int] = set()
+    for word in split(text):
+        found.update(_range(word) if ":" in word else (whole_number("size", word),))
+        if len(found) > MOST_SHAPES:
+            raise InvalidInput.of("sizes", text, f"at most {MOST_SHAPES} of them")
+    if not found:
+        raise InvalidInput("no size: give at least one, like 64,128,256 or 256:8192:x2")
+    return tuple(sorted(found))
+
+
+def exact_shapes(text: str, operation: Operation) -> tuple[Shape, ...]:
+    """Return the shapes that a list with ``;`` between them stands for, each once.
+
+    Raises:
+        InvalidInput: names the part that is no shape of `operation`, or beyond its limits.
+    """
+    texts = [word for word in text.split(";") if word.strip()]
+    if not texts:
+        raise InvalidInput(f"no shape of {operation.name}: give at least one {_accepted_shapes(operation)}")
+    if len(texts) > MOST_EXACT_SHAPES:
+        raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
+    shapes = [shape for each in texts for shape in _shapes(each, operation)]
+    if len(shapes) > MOST_EXACT_SHAPES:
+        raise InvalidInput.of("shapes", f"{len(shapes)} of them", f"at most {MOST_EXACT_SHAPES}")
+    for shape in shapes:
+        check_limits(shape, operation)
+    return tuple(dict.fromkeys(shapes))
+
+
+def parse_shape(text: str, operation: Operation) -> Shape:
+    """Return the shape that a size, a preset's name or ``m=512,k=64,n=512`` stands for.
+
+    Raises:
+        InvalidInput: it is none of them, or beyond the operation's limits.
+    """
+    size = read_whole(text)
+    shape = operation.shape_of_size(size) if size else _shape(text, operation)
+    check_limits(shape, operation)
+    return shape
+
+
+def _shape(text: str, operation: Operation) -> Shape:
+    for preset in operation.presets:
+        if text.strip() == preset.name:
+            return preset.shape
+    wanted = _accepted_shapes(operation)
+    given = {}
+    for word in split(text):
+        axis, equals, length = (part.strip() for part in word.partition("="))
+        if not equals or axis not in operation.axes or axis in given:
+            raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
+        given[axis] = whole_number(f"axis {axis}", length)
+    if set(given) != set(operation.axes):
+        raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
+    return Shape(tuple((axis, given[axis]) for axis in operation.axes))
+
+
+def _shapes(text: str, operation: Operation) -> list[Shape]:
+    """Return the shape that a text stands for; where lengths are ranges, ``m=64:512:x2,k=64,n=64:512:x2``, all of them.
+
+    Small ones come first.
+
+    Raises:
+        InvalidInput: it is none of the operation, or more than MOST_EXACT_SHAPES.
+    """
+    if ":" not in text:
+        return [_shape(text, operation)]
+    words = [[part.strip() for part in word.partition("=")] for word in split(text)]
+    lengths = [tuple(map(str, _range(length))) if ":" in length else (length,) for _, _, length in words]
+    if prod(map(len, lengths)) > MOST_EXACT_SHAPES:
+        raise InvalidInput.of("shapes", f"{prod(map(len, lengths))} of them", f"at most {MOST_EXACT_SHAPES}")
+    axes = [axis for axis, _, _ in words]
+    found = (zip(axes, each, strict=True) for each in product(*lengths))
+    texts = [",".join(f"{axis}={length}" for axis, length in pairs) for pairs in found]
+    return sorted((_shape(each, operation) for each in texts), key=prod)
+
+
+def _accepted_shapes(operation: Operation) -> str:
+    return ", ".join([f"like {operation.shape_of_size(128)}", *(preset.name for preset in operation.presets)])
+
+
+def check_limits(shape: Shape, operation: Operation) -> None:
+    """Raise InvalidInput when a shape is beyond the limits of its operation."""
+    for axis, length in shape.axes:
+        if length > operation.limits[axis]:
+            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {operation.limits[axis]}")
+    if problem := operation.problem(shape):
+        raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
+
+
+def _range(word: str) -> Iterable[int]:
+    """Return the sizes of ``start:stop:xF`` or ``start:stop:+S``, both ends included."""
+    wanted = "start:stop:x2 or start:stop:+256"
+    parts = [part.strip() for part in word.split(":")]
+    if len(parts) != 3 or parts[2][:1] not in ("x", "+"):
+        raise InvalidInput.of("range", word, wanted)
+    start, stop, step = (whole_number("range", part) for part in (*parts[:2], parts[2][1:]))
+    if start > stop or (parts[2][0] == "x" and step == 1):
+        raise InvalidInput.of("range", word, f"{wanted}, ascending")
+    grown = (start * step**i if parts[2][0] == "x" else start + step * i for i in range(MOST_SHAPES + 1))
+    return takewhile(lambda size: size <= stop, grown)
+
+
+def whole_number(what: str, text: str) -> int:
+    """Return a whole number from 1.
+
+    Raises:
+        InvalidInput: it is none; `what` names it.
+    """
+    number = read_whole(text)
+    if not number:
+        raise InvalidInput.of(what, text, "whole numbers from 1")
+    return number

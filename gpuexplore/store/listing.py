@@ -1,0 +1,292 @@
+"""Lists of runs, newest first, a page at a time: what is in them, and what their owners write on them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, insert, select, update
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.model import RunState, RunSummary
+from gpuexplore.naming import checked_note, checked_tags, checked_title, default_title
+from gpuexplore.serialization import decode, encode
+from gpuexplore.store.database import Database
+from gpuexplore.store.run_rows import ACTIVE, run_row, searched
+from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, RUN_TAGS, RUNS
+from gpuexplore.store.tolerant_decode import DECODE_ERRORS, experiment_of
+
+MOST_LISTED = 200
+LISTED = (RUNS.c.kind == EXPERIMENT, RUNS.c.deleted_utc.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which runs a list shows; None and empty are all.
+
+    Attributes:
+        owner: whose.
+        operation: by its name.
+        device: words of its device's name.
+        tag: one of theirs.
+        text: words that title, tags, note, devices and id are searched for; each must be there.
+    """
+
+    owner: str | None = None
+    operation: str | None = None
+    device: str | None = None
+    tag: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A line of a list; times are UTC in ISO 8601.
+
+    Attributes:
+        number: its place in the order of submission: what the next page begins below.
+        devices: the ids it asked for.
+        device_names: of those it was measured on, with commas between them; empty before it was.
+        summary: None before it has ended, and where nobody has worked it out yet.
+        origin: where it was measured, when not by this server or on its machine.
+    """
+
+    number: int
+    id: str
+    owner: str
+    title: str
+    note: str
+    tags: tuple[str, ...]
+    operation: str | None
+    devices: tuple[str, ...]
+    device_names: str
+    state: RunState
+    created_utc: str
+    summary: RunSummary | None
+    origin: str | None
+
+    @property
+    def active(self) -> bool:
+        """Whether the run still waits or measures."""
+        return self.state in ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an owner writes on a run; None leaves what is there.
+
+    Attributes:
+        title: empty for the default one.
+        note: empty for none.
+        tags: all that it has from now on, as a list or with commas between them.
+    """
+
+    title: str | None = None
+    note: str | None = None
+    tags: str | Iterable[str] | None = None
+
+
+NAMES = tuple(field.name for field in fields(ListedRun) if field.name != "tags")  # of columns of RUNS
+
+
+def listed(
+    database: Database, wanted: Wanted = Wanted(), *, before: int | None = None, limit: int = 50
+) -> tuple[ListedRun, ...]:
+    """Return runs, newest first, without those that were deleted.
+
+    Args:
+        database: where they are.
+        wanted: which.
+        before: only runs submitted before the one of this number, which a list names: the next page.
+        limit: of runs, MOST_LISTED at most.
+
+    Raises:
+        InvalidInput: a limit below 1 or above that.
+    """
+    if not 1 <= limit <= MOST_LISTED:
+        raise InvalidInput.of("limit", limit, f"1 to {MOST_LISTED}")
+    numbers = _numbers(wanted)
+    if before is not None:
+        numbers = numbers.where(_place(wanted) < before)
+    page = numbers.order_by(_place(wanted).desc()).limit(limit).subquery()
+    query = (
+        select(*(RUNS.c[name] for name in NAMES))
+        .where(RUNS.c.number.in_(select(page.c.number)))
+        .order_by(RUNS.c.number.desc())
+    )
+    with database.reading() as connection:
+        rows = connection.execute(query).all()
+        tags = _tags(connection, [row.number for row in rows])
+    return tuple(_listed(row, tags.get(row.number, ())) for row in rows)
+
+
+def listed_run(database: Database, run_id: str) -> ListedRun:
+    """Return the line of one run, which a list would show.
+
+    Raises:
+        NotFound: no run has this id, or it was deleted.
+    """
+    with database.reading() as connection:
+        row = run_row(connection, run_id)
+        return _listed(row, _tags(connection, [row.number]).get(row.number, ()))
+
+
+def tags_in_use(database: Database, owner: str | None = None, *, limit: int = 100) -> tuple[str, ...]:
+    """Return the tags of the runs that a list shows, of `owner` or of all, in the order of the alphabet."""
+    query = select(RUN_TAGS.c.tag).distinct().order_by(RUN_TAGS.c.tag).limit(limit)
+    if owner is not None:
+        query = query.join(RUNS, RUNS.c.number == RUN_TAGS.c.number).where(RUNS.c.owner == owner, *LISTED)
+    with database.reading() as connection:
+        return tuple(connection.scalars(query))
+
+
+def device_names(database: Database, *, limit: int = 100) -> tuple[str, ...]:
+    """Return the names of the devices that something was measured on, in the order of the alphabet."""
+    query = select(ENVIRONMENTS.c.device_name).distinct().order_by(ENVIRONMENTS.c.device_name).limit(limit)
+    with database.reading() as connection:
+        return tuple(connection.scalars(query))
+
+
+def describe(
+    database: Database, run_id: str, owner: str, description: Description, *, admin: bool = False
+) -> ListedRun:
+    """Change what a run's owner wrote on it; return its line of a list.
+
+    Args:
+        database: where it is.
+        run_id: of the run.
+        owner: who asks.
+        description: what changes.
+        admin: whether who asks may change anybody's.
+
+    Raises:
+        NotFound: no run has this id, or it was deleted.
+        InvalidInput: the run is another user's, or something is too long.
+    """
+    given = description
+    values = {
+        "title": None if given.title is None else checked_title(given.title),
+        "note": None if given.note is None else checked_note(given.note),
+    }
+    tags = None if given.tags is None else checked_tags(given.tags)
+    with database.writing(durable=True) as connection:
+        row = run_row(connection, run_id)
+        _check_own(row, owner, "change", admin=admin)
+        if values["title"] == "":
+            values["title"] = default_title(experiment_of(run_id, row.experiment))
+        changes = {name: value for name, value in values.items() if value is not None}
+        if tags is not None:
+            connection.execute(delete(RUN_TAGS).where(RUN_TAGS.c.number == row.number))
+        if tags:
+            connection.execute(insert(RUN_TAGS), [{"tag": tag, "number": row.number} for tag in tags])
+        if changes:
+            connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(**changes))
+        _renew_words(connection, row.number)
+    return listed_run(database, run_id)
+
+
+def set_summary(database: Database, run_id: str, summary: RunSummary) -> None:
+    """Keep what a list says of a run that has ended."""
+    with database.writing() as connection:
+        connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(summary=encode(summary)))
+
+
+def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = False) -> None:
+    """Take a run off every list and page; `restore_run` brings it back until it is purged.
+
+    Args:
+        database: where it is.
+        run_id: of the run.
+        owner: who asks.
+        admin: whether who asks may delete anybody's.
+
+    Raises:
+        NotFound: no run has this id.
+        InvalidInput: the run is another user's, or has not ended.
+    """
+    with database.writing(durable=True) as connection:
+        row = run_row(connection, run_id)
+        _check_own(row, owner, "delete", admin=admin)
+        if row.state in ACTIVE:
+            raise InvalidInput(f"run {run_id} has not ended: cancel it before it is deleted")
+        connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=database.now()))
+
+
+def restore_run(database: Database, run_id: str, owner: str, *, admin: bool = False) -> None:
+    """Bring back a run that was deleted; one that was not stays as it is.
+
+    Raises:
+        NotFound: no run has this id, or it was purged.
+        InvalidInput: the run is another user's.
+    """
+    with database.writing(durable=True) as connection:
+        row = run_row(connection, run_id, deleted=True)
+        _check_own(row, owner, "restore", admin=admin)
+        connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=None))
+
+
+def purge_deleted(database: Database, before_utc: str) -> int:
+    """Erase the runs that were deleted before then, with their results; return how many."""
+    with database.writing() as connection:
+        return connection.execute(delete(RUNS).where(RUNS.c.deleted_utc < before_utc)).rowcount
+
+
+def tags_of(connection: Connection, number: int) -> tuple[str, ...]:
+    """Return the tags of the run of this number."""
+    return _tags(connection, [number]).get(number, ())
+
+
+def summary_of_row(payload: Any) -> RunSummary | None:
+    """Return what a row says of its run; None where another version wrote what this one cannot read."""
+    try:
+        return None if payload is None else decode(RunSummary, payload)
+    except DECODE_ERRORS:
+        return None
+
+
+def _place(wanted: Wanted) -> ColumnElement[int]:
+    """Return the column that orders the list: where a tag is asked for, that of the tags, whose index has the order."""
+    return RUN_TAGS.c.number if wanted.tag else RUNS.c.number
+
+
+def _numbers(wanted: Wanted) -> Select[Any]:
+    query = select(_place(wanted).label("number"))
+    if wanted.tag:
+        query = query.join_from(RUN_TAGS, RUNS, RUNS.c.number == RUN_TAGS.c.number).where(
+            RUN_TAGS.c.tag == wanted.tag.strip().lower()
+        )
+    conditions = list(LISTED)
+    if wanted.owner is not None:
+        conditions.append(RUNS.c.owner == wanted.owner)
+    if wanted.operation:
+        conditions.append(RUNS.c.operation == wanted.operation)
+    words = f"{wanted.text} {wanted.device or ''}".lower().split()
+    conditions += [RUNS.c.words.contains(word, autoescape=True) for word in words]
+    return query.where(and_(*conditions))
+
+
+def _tags(connection: Connection, numbers: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    query = select(RUN_TAGS.c.number, RUN_TAGS.c.tag).where(RUN_TAGS.c.number.in_(numbers)).order_by(RUN_TAGS.c.tag)
+    for number, tag in connection.execute(query):
+        found[number].append(tag)
+    return {number: tuple(tags) for number, tags in found.items()}
+
+
+def _listed(row: Row[Any], tags: tuple[str, ...]) -> ListedRun:
+    given = {name: getattr(row, name) for name in NAMES}
+    given |= {"devices": tuple(row.devices.split(",")), "state": RunState(row.state)}
+    return ListedRun(**given | {"summary": summary_of_row(row.summary), "tags": tags})
+
+
+def _check_own(row: Row[Any], owner: str, verb: str, *, admin: bool) -> None:
+    if row.owner != owner and not admin:
+        raise InvalidInput(f"run {row.id} belongs to somebody else: only its owner can {verb} it")
+    if row.kind != EXPERIMENT:
+        raise NotFound(f"{row.id!r} is an activity and no run: it has no title")
+
+
+def _renew_words(connection: Connection, number: int) -> None:
+    row = connection.execute(select(RUNS).where(RUNS.c.number == number)).one()
+    words = searched(row.title, *tags_of(connection, number), row.id, row.device_names, row.note)
+    connection.execute(update(RUNS).where(RUNS.c.number == number).values(words=words))

@@ -1,0 +1,107 @@
+"""What is asked for above a run: the whole form, or where its run is shown one line that says it."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from gpuexplore.analysis.run.estimate import check_limits, estimate
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device, Experiment
+from gpuexplore.request import Request, from_experiment, resolve, with_defaults
+from gpuexplore.ui.benchmark import settings
+from gpuexplore.ui.benchmark.form import experiment_form
+from gpuexplore.ui.benchmark.slow import measured_on, offer_to_leave_out
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.submit import start
+from gpuexplore.ui.url_widgets import operation_title
+from gpuexplore.units import format_bytes, format_seconds
+
+OPEN = "form.open"  # the session's key of the run above which the form stands open
+
+
+def ask(devices: Sequence[Device], shown: Request, run_id: str | None) -> Request:
+    """Draw what is asked for, with a button that measures it, and return it.
+
+    Args:
+        devices: what can be measured on.
+        shown: the settings of the run that is shown, or of a first visit.
+        run_id: the run that is shown; None for none.
+    """
+    ids = [device.id for device in devices]
+    as_linked = settings.current()
+    if run_id and st.session_state.get(OPEN) != run_id and as_linked == with_defaults(shown, ids):
+        return _folded(devices, as_linked, run_id)
+    request = experiment_form(devices)
+    settings.write(request, ids)
+    return _with_button(devices, request)
+
+
+def _folded(devices: Sequence[Device], request: Request, run_id: str) -> Request:
+    """Draw the request in one line; where it can be measured here, with a button that does so again."""
+    experiment, problem = None, ""
+    try:
+        experiment = _checked(devices, request)
+    except InvalidInput as error:
+        problem = str(error)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f":small[{plain(_in_a_line(request))}]", width="stretch")
+        if st.button("Edit", icon=":material/tune:"):
+            st.session_state[OPEN] = run_id
+            st.rerun()
+        if experiment is None:
+            st.button("Run again", icon=":material/play_arrow:", disabled=True, help=plain(problem))
+        elif st.button("Run again", icon=":material/play_arrow:"):
+            start([experiment], devices, "run")
+    return request
+
+
+def _in_a_line(request: Request) -> str:
+    """Return ``Matrix multiplication, 4 sizes, 3 dtypes, 3 implementations, cpu``."""
+    shapes = request.shapes.split(";") if request.shapes else request.sizes.split(",")
+    what = "shape" if request.shapes else "size"
+    parts = [
+        operation_title(request.operation),
+        _counted(shapes, what),
+        _counted(request.dtypes.split(","), "dtype"),
+        _counted(request.implementations.split(","), "implementation"),
+        request.devices.replace(",", ", "),
+        *([f"layout {request.layout}"] if request.layout != Request().layout else []),
+    ]
+    return ", ".join(parts)
+
+
+def _counted(words: Sequence[str], what: str) -> str:
+    """Return one word as it is, and how many there are of several."""
+    if len(words) == 1:
+        return f"{what} {words[0].strip()}" if what in ("size", "shape") else words[0].strip()
+    return f"{len(words)} {what}s"
+
+
+def _checked(devices: Sequence[Device], request: Request) -> Experiment:
+    experiment = resolve(request, [device.id for device in devices])
+    check_limits(experiment, devices)
+    return experiment
+
+
+def _with_button(devices: Sequence[Device], request: Request) -> Request:
+    """Draw the button that measures what the form holds, with how long that takes, or why it cannot be measured."""
+    try:
+        experiment = _checked(devices, request)
+    except InvalidInput as error:
+        for line in str(error).splitlines():
+            st.error(plain(line), icon=":material/error:")
+        st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
+        return request
+    earlier = [result for device in devices if device.id in experiment.devices for result in measured_on(device)]
+    expected = estimate(experiment, devices, earlier)
+    points = "1 point" if expected.cases == 1 else f"{expected.cases} points"
+    button, words = st.columns([1, 4], vertical_alignment="center")
+    with button:
+        if st.button(f"Run {points}", type="primary", icon=":material/play_arrow:", width="stretch"):
+            start([experiment], devices, "run")
+    words.caption(
+        f"{points}, about {format_seconds(expected.seconds)}, usually {format_seconds(expected.seconds_low)} to "
+        f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."
+    )
+    offer_to_leave_out(expected, experiment)
+    return with_defaults(from_experiment(experiment), [device.id for device in devices])

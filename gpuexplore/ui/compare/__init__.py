@@ -1,0 +1,1 @@
+"""The page Compare: two runs beside each other."""

@@ -1,0 +1,1 @@
+"""A run on a projector: one chart a screen, large type, lines revealed one by one."""

@@ -1,0 +1,162 @@
+"""A run on a projector: arrow keys lead from step to step, and each step has a link of its own."""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from types import MappingProxyType
+from typing import Any
+
+import altair as alt
+import segno
+import streamlit as st
+
+from gpuexplore import charts
+from gpuexplore.analysis.model import RunAnalysis
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.run.run_summary import is_memory_bound
+from gpuexplore.charts.points import Lines
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Run
+from gpuexplore.ui import link
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.present.steps import Step, steps_of
+from gpuexplore.ui.run_head.head import facts_of, title_of
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import show_spec, spec_of
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import read_whole
+
+VIEW, PRESENT, SLIDE = "view", "present", "slide"
+HEIGHT = 700  # pixels of a chart: a screen of 900 less its heading
+TITLES: Mapping[str, str] = MappingProxyType(
+    {"time": "Time per call", "speedup": "Speedup", "share": "Share of the limit", "rate": "Rate"}
+)
+STYLE = """<style>
+[data-testid="stMainBlockContainer"] { padding-top: 4.5rem; max-width: none; }
+[data-testid="stMarkdownContainer"] p, [data-testid="stMarkdownContainer"] li { font-size: 24px; line-height: 1.4; }
+[data-testid="stHeading"] h1 { font-size: 44px; }
+</style>"""
+ANALYSES: Shared[RunAnalysis] = Shared(50)
+Build = Callable[[RunAnalysis, Lines | None], alt.LayerChart]
+
+
+def is_presented() -> bool:
+    """Return whether the link asks for a presentation."""
+    return st.query_params.get(VIEW) == PRESENT and "run" in st.query_params
+
+
+def show_presentation(run: Run) -> None:
+    """Show the step of a run that the URL names, with ways to the next one and the one before."""
+    st.html(STYLE)
+    st.set_page_config(page_title=f"{title_of(run)} · gpuexplore")
+    key = (run.id, run.title, run.progress.done, run.progress.provisional)
+    analysis = ANALYSES.get(key, lambda: analyze(run.results, running=run.active))
+    steps = steps_of(analysis)
+    at = _step(len(steps))
+    step = steps[at - 1]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.title(plain(title_of(run)) if step.chart is None else _heading(step), anchor=False, width="stretch")
+        _show_ways(at, len(steps), run)
+    if step.chart is None:
+        _show_title(run, analysis)
+    else:
+        _show_chart(run, analysis, step)
+
+
+def _heading(step: Step) -> str:
+    return f"{TITLES[step.chart or 'time']}{f', {step.panel}' if step.panel else ''}"
+
+
+def _step(count: int) -> int:
+    """Return the number of the step that the URL names, from 1; the first where it names none there is."""
+    given = st.query_params.get(SLIDE, "1")
+    number = read_whole(given)
+    if number is None or not 1 <= number <= count:
+        show_problem(InvalidInput.of(SLIDE, given, f"whole numbers from 1 to {count}"))
+        return 1
+    return number
+
+
+def _show_title(run: Run, analysis: RunAnalysis) -> None:
+    words, code = st.columns([3, 1], gap="large")
+    with words:
+        st.markdown(" · ".join(facts_of(run)))
+        st.markdown(f"**{analysis.summary.headline}**")
+        st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details[:3]))
+    with code:
+        st.image(_qr_code(_address(run)), width="stretch", caption="The run, on your own screen")
+
+
+def _show_chart(run: Run, analysis: RunAnalysis, step: Step) -> None:
+    chart = step.chart or "time"
+    spec = spec_of(lambda: _build(chart, analysis)(analysis, step.lines))
+    show_spec(for_the_back_row(spec), key=f"present.{run.id}.{chart}.{step.panel}.{len(step.lines)}")
+
+
+def _build(chart: str, analysis: RunAnalysis) -> Build:
+    rate = charts.bandwidth if is_memory_bound(analysis) else charts.throughput
+    builds: Mapping[str, Build] = {
+        "time": charts.time,
+        "speedup": charts.speedup,
+        "share": charts.share,
+        "rate": rate,
+    }
+    return builds[chart]
+
+
+def for_the_back_row(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a chart whose type, lines and points can be seen from the back row."""
+    found = deepcopy(dict(spec)) | {"height": HEIGHT}
+    for layer in found.get("layer", ()):
+        mark = layer.get("mark", {})
+        if mark.get("type") == "text":
+            mark |= {"fontSize": 22, "fontWeight": 600} | ({"dx": 18} if mark.get("align") == "left" else {})
+        if mark.get("type") == "line":
+            mark["strokeWidth"] = 4
+        if mark.get("type") == "point":
+            mark["size"] = 220
+        for channel in layer.get("encoding", {}).values():
+            _enlarge(channel)
+    return found
+
+
+def _enlarge(channel: Any) -> None:
+    """Enlarge the axis and the legend of a channel, and the room that names of lines have at its end."""
+    if not isinstance(channel, dict):
+        return
+    if isinstance(axis := channel.get("axis"), dict):
+        axis |= {"labelFontSize": 22, "titleFontSize": 24, "labelLimit": 400}
+    if isinstance(legend := channel.get("legend"), dict):
+        legend |= {"labelFontSize": 22, "symbolSize": 260, "labelLimit": 600}
+    end = (channel.get("scale") or {}).get("rangeMax")
+    if isinstance(end, dict):
+        room = int(str(end["expr"]).rpartition(" ")[2])
+        channel["scale"]["rangeMax"] = {"expr": f"width - {2 * room}"}
+
+
+def _show_ways(at: int, count: int, run: Run) -> None:
+    back, forward = (at - 1,), (at + 1,)
+    is_last = at == count
+    st.button("Back", icon=":material/arrow_back:", shortcut="Left", disabled=at == 1, on_click=_go, args=back)
+    st.markdown(f"{at} of {count}", width="content")
+    st.button("Next", icon=":material/arrow_forward:", shortcut="Right", disabled=is_last, on_click=_go, args=forward)
+    st.button("End", icon=":material/close:", shortcut="Escape", on_click=_end, key=f"present.end.{run.id}")
+
+
+def _go(number: int) -> None:
+    link.write(SLIDE, str(number) if number > 1 else None)
+
+
+def _end() -> None:
+    link.write(VIEW, None)
+    link.write(SLIDE, None)
+
+
+def _address(run: Run) -> str:
+    """Return the address of the run as visitors reach it."""
+    base = (st.context.url or "").partition("?")[0]
+    return f"{base}?run={run.id}"
+
+
+def _qr_code(address: str) -> str:
+    """Return a QR code as an SVG."""
+    return str(segno.make(address, error="m").svg_inline(scale=8, border=2, dark="#0f151d", light="#ffffff"))

@@ -1,0 +1,133 @@
+"""The head of a run: title, where and when it was measured, how far its times can be trusted, and what can be done."""
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.model import Run
+from gpuexplore.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
+from gpuexplore.recorded import recording_of_run
+from gpuexplore.served import PAGES
+from gpuexplore.store import Description
+from gpuexplore.ui import link
+from gpuexplore.ui.identity import is_admin, owner
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
+from gpuexplore.ui.run.state import changed
+from gpuexplore.ui.run_head.badge import show_badge_of
+from gpuexplore.ui.run_head.files import offer_files
+from gpuexplore.ui.session import store
+
+BENCHMARK = PAGES / "benchmark.py"
+COMPARE = BENCHMARK.with_name("compare.py")
+
+
+def title_of(run: Run) -> str:
+    """Return what a run is called: its title, or for one that the store does not hold what it measures."""
+    return run.title or default_title(run.experiment)
+
+
+def show_head(run: Run, place: DeltaGenerator) -> None:
+    """Draw the head of a run at `place`, and call the browser's tab as it is called."""
+    title = title_of(run)
+    st.set_page_config(page_title=f"{title} · gpuexplore")
+    with place:
+        _draw(run, title)
+
+
+def show_small_head(run: Run) -> None:
+    """Draw the head of a run in a line on a page of something else, with the way to its own."""
+    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{plain(title_of(run))}**", width="content")
+        _draw_facts(run)
+        st.space("stretch")
+        if st.button("Open", icon=":material/visibility:", help="Its own page: rename, present, export"):
+            st.switch_page(BENCHMARK, query_params={"run": run.id})
+        if _is_whole(run):
+            _offer_comparison(run)
+
+
+def _draw(run: Run, title: str) -> None:
+    st.title(plain(title), anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if recording_of_run(run.id) is None:
+            _draw_facts(run)
+        for tag in run.tags:
+            st.badge(plain(tag), color="gray")
+        st.space("stretch")
+        _draw_actions(run)
+    show_badge(run)
+    if run.note:
+        st.markdown(plain(run.note))
+
+
+def _draw_facts(run: Run) -> None:
+    recording = recording_of_run(run.id)
+    if recording is None:
+        show_badge_of(run)
+        st.caption(" · ".join(facts_of(run)), width="content")
+    else:
+        st.badge("recorded", icon=ICON, color="violet", help=RECORDED)
+        st.markdown(origin_words(recording, run), width="content")
+
+
+def _draw_actions(run: Run) -> None:
+    if run.title and (run.owner == owner() or is_admin()):
+        _rename(run)
+    with st.popover("Copy link", icon=":material/link:"):
+        st.caption("This page as it is: the run, what it is compared with, and the chart that is shown.")
+        st.code(st.context.url, language=None, wrap_lines=True)
+    if not _is_whole(run):
+        return
+    _offer_comparison(run)
+    st.button("Present", icon=":material/slideshow:", on_click=_present)
+    with st.popover("Export", icon=":material/download:"):
+        offer_files(run)
+
+
+def _is_whole(run: Run) -> bool:
+    """Return whether a run has ended with something measured."""
+    return not run.active and any(result.measurement for result in run.results)
+
+
+def _offer_comparison(run: Run) -> None:
+    if st.button("Compare with …", icon=":material/balance:"):
+        st.switch_page(COMPARE, query_params={"b": run.id})
+
+
+def _present() -> None:
+    link.write("view", "present")
+
+
+def facts_of(run: Run) -> list[str]:
+    """Return where and when a run was measured, as Markdown."""
+    devices = dict.fromkeys(
+        result.environment.device.title for result in run.results if result.measurement and result.environment
+    )
+    where = ", ".join(devices) or ", ".join(run.experiment.devices)
+    when = run.created_utc or next((at.started_utc for result in run.results if (at := result.environment)), "")
+    return [plain(fact) for fact in (where, f"{when[:16].replace('T', ' ')} UTC" if when else "") if fact]
+
+
+def _rename(run: Run) -> None:
+    with st.popover("Rename", icon=":material/edit:"):
+        st.text_input("Title", run.title, key=f"head.title.{run.id}", max_chars=LONGEST_TITLE)
+        st.text_input(
+            "Tags",
+            ", ".join(run.tags),
+            key=f"head.tags.{run.id}",
+            placeholder="lab, monday",
+            help="Words with commas between them, by which the page Runs finds it",
+        )
+        st.text_area("Note", run.note, key=f"head.note.{run.id}", max_chars=LONGEST_NOTE)
+        st.button("Save", type="primary", key=f"head.save.{run.id}", on_click=_save, args=(run.id,))
+
+
+def _save(run_id: str) -> None:
+    given = {name: str(st.session_state.get(f"head.{name}.{run_id}", "")) for name in ("title", "tags", "note")}
+    try:
+        store().describe(run_id, owner(), Description(**given), admin=is_admin())
+    except GpuExploreError as error:
+        st.toast(plain(str(error)), icon=":material/error:", duration="long")
+        return
+    changed()

@@ -1,0 +1,1 @@
+"""The page Runs: what was measured before, found, named and deleted."""

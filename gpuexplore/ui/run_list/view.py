@@ -1,0 +1,244 @@
+"""The list of runs on a page: titles and tags are changed in place, ticked runs are opened, compared and deleted."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import streamlit as st
+
+from gpuexplore.errors import GpuExploreError, NotFound
+from gpuexplore.jobs.summaries import listed_with_summaries
+from gpuexplore.model import RunSummary
+from gpuexplore.naming import LONGEST_TITLE
+from gpuexplore.served import PAGES
+from gpuexplore.store import Description, ListedRun
+from gpuexplore.ui.identity import is_admin, owner
+from gpuexplore.ui.link import write
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.state import changed
+from gpuexplore.ui.run_list.filters import BEFORE, DEVICES, TAGS, Asked, choose_runs
+from gpuexplore.ui.run_list.importing import offer_import
+from gpuexplore.ui.session import store
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import UNKNOWN, format_si
+
+BENCHMARK = PAGES / "benchmark.py"
+COMPARE = BENCHMARK.with_name("compare.py")
+PER_PAGE = 50
+TICKED = "runs.ticked"  # the session's key of the ids of the ticked runs
+DELETED = "runs.deleted"  # and of those that were deleted last
+DRAWN = "runs.drawn"  # and of how often the table was begun anew: its edits are then forgotten
+BEGUN = "runs.begun"  # and of the ticks that the table which stands began with
+TICK, TITLE, TAGS_COLUMN = "Tick", "Title", "Tags"
+QUALITY = (
+    "clean: hardly any measurement was disturbed; noisy: times varied; contended: other work ran at the same time; "
+    "imported: measured elsewhere"
+)
+
+
+def show_runs() -> None:
+    """Show the list of runs with its search, and what can be done with the ticked ones."""
+    asked = choose_runs()
+    offer_import()
+    _offer_undo()
+    runs = listed_with_summaries(store(), asked.wanted, before=asked.before, limit=PER_PAGE)
+    if not runs and not asked.is_narrow:
+        _show_none()
+        return
+    _show_actions(_ticked_runs(runs))
+    if not runs:
+        st.info("No run is like that. Try fewer words or filters.", icon=":material/search_off:")
+        return
+    _show_table(runs)
+    _show_paging(runs, asked)
+
+
+def _show_none() -> None:
+    st.info("Nothing was measured yet.", icon=":material/insights:")
+    if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
+        st.switch_page(BENCHMARK)
+
+
+def _show_table(runs: Sequence[ListedRun]) -> None:
+    key = f"runs.table.{hash(tuple(runs))}.{st.session_state.get(DRAWN, 0)}"
+    columns = _columns(runs, _begin(key))
+    st.data_editor(
+        pa.table(columns),
+        key=key,
+        hide_index=True,
+        num_rows="fixed",
+        disabled=[name for name in columns if name not in (TICK, TITLE, TAGS_COLUMN)],
+        column_config=_config(runs),
+        on_change=_take_edits,
+        args=(key, tuple(runs)),
+        placeholder=UNKNOWN,
+        alt=f"Table of {len(runs)} runs with title, operation, device, time, best rate, share of its peak and quality",
+    )
+    st.caption("Double-click a title or tags of your own to change them. Times are UTC.")
+
+
+def _begin(key: str) -> frozenset[str]:
+    """Return the ticks that a table began with.
+
+    A table whose data change under it forgets its edits and reruns the page a moment later, which undoes what the
+    visitor clicks meanwhile: the data of one key stay as they are.
+    """
+    if key not in st.session_state:
+        st.session_state[BEGUN] = frozenset(_ticked())
+    begun: frozenset[str] = st.session_state[BEGUN]
+    return begun
+
+
+def _columns(runs: Sequence[ListedRun], ticked: Collection[str]) -> dict[str, Any]:
+    summaries = [run.summary or RunSummary() for run in runs]
+    return {
+        TICK: [run.id in ticked for run in runs],
+        TITLE: [run.title for run in runs],
+        "Operation": [run.operation or UNKNOWN for run in runs],
+        "Device": [run.device_names or ", ".join(run.devices) for run in runs],
+        "When": [run.created_utc[:16].replace("T", " ") for run in runs],
+        "Best rate": [format_si(summary.rate, summary.unit or "") for summary in summaries],
+        "Of its peak": [None if summary.share is None else 100 * summary.share for summary in summaries],
+        "Quality": [quality_of(run) for run in runs],
+        "Owner": ["me" if run.owner == owner() else "other" for run in runs],
+        TAGS_COLUMN: pa.array([list(run.tags) for run in runs], pa.list_(pa.string())),
+    }
+
+
+def _config(runs: Sequence[ListedRun]) -> Mapping[str, Any]:
+    tags = sorted({tag for run in runs for tag in run.tags})
+    return {
+        TICK: st.column_config.CheckboxColumn("", width=36),
+        TITLE: st.column_config.TextColumn(width=235, max_chars=LONGEST_TITLE),
+        "Operation": st.column_config.TextColumn(width=90),
+        "Device": st.column_config.TextColumn(width=130),
+        "When": st.column_config.TextColumn(width=122),
+        "Best rate": st.column_config.TextColumn(
+            width=96, help="The highest of the run; bytes per second where memory bounds it"
+        ),
+        "Of its peak": st.column_config.NumberColumn(
+            help="Share of the rated or measured peak that this is", format="%.3g %%", width=82
+        ),
+        "Quality": st.column_config.TextColumn(help=QUALITY, width=84),
+        "Owner": st.column_config.TextColumn(width=58),
+        TAGS_COLUMN: st.column_config.MultiselectColumn(options=tags, accept_new_options=True, width=110),
+    }
+
+
+def quality_of(run: ListedRun) -> str:
+    """Return how far a run's times can be trusted, or why nothing is known of that."""
+    if run.origin:
+        return "imported"
+    return (run.summary.quality if run.summary else None) or run.state.value
+
+
+def _take_edits(key: str, runs: Sequence[ListedRun]) -> None:
+    take_edits(runs, st.session_state[key]["edited_rows"])
+
+
+def take_edits(runs: Sequence[ListedRun], edited: Mapping[int, Mapping[str, Any]]) -> None:
+    """Keep what was ticked, and write down what was renamed and tagged; what is refused is said, and undone.
+
+    Args:
+        runs: the rows of the table.
+        edited: the cells that differ from what was drawn, by row, then by column.
+    """
+    for row, edits in edited.items():
+        run = runs[row]
+        if TICK in edits:
+            (_ticked().add if edits[TICK] else _ticked().discard)(run.id)
+        changes = {name: edits[column] for column, name in ((TITLE, "title"), (TAGS_COLUMN, "tags")) if column in edits}
+        if changes and not _describe(run, changes):
+            st.session_state[DRAWN] = st.session_state.get(DRAWN, 0) + 1
+
+
+def _describe(run: ListedRun, changes: Mapping[str, Any]) -> bool:
+    given = {name: value or "" for name, value in changes.items()}
+    try:
+        store().describe(run.id, owner(), Description(**given), admin=is_admin())
+    except GpuExploreError as error:
+        st.toast(plain(str(error)), icon=":material/error:", duration="long")
+        return False
+    changed()
+    TAGS.forget()
+    return True
+
+
+def _ticked_runs(listed: Sequence[ListedRun]) -> list[ListedRun]:
+    """Return the ticked runs: those of this page and of others; who was deleted meanwhile is ticked no longer."""
+    here = {run.id: run for run in listed}
+    found = []
+    for run_id in sorted(_ticked()):
+        try:
+            found.append(here.get(run_id) or store().listed_run(run_id))
+        except NotFound:
+            _ticked().discard(run_id)
+    return found
+
+
+def _ticked() -> set[str]:
+    found: set[str] = st.session_state.setdefault(TICKED, set())
+    return found
+
+
+def _show_actions(ticked: Sequence[ListedRun]) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Open", icon=":material/visibility:", disabled=len(ticked) != 1):
+            st.switch_page(BENCHMARK, query_params={"run": ticked[0].id})
+        if st.button("Compare", icon=":material/balance:", disabled=len(ticked) != 2):
+            older, newer = sorted(ticked, key=lambda run: run.number)
+            st.switch_page(COMPARE, query_params={"a": older.id, "b": newer.id})
+        own = bool(ticked) and all(run.owner == owner() or is_admin() for run in ticked)
+        st.button("Delete", icon=":material/delete:", disabled=not own, on_click=_delete, args=(tuple(ticked),))
+        st.caption(_ticked_words(ticked, own), width="content")
+
+
+def _ticked_words(ticked: Sequence[ListedRun], own: bool) -> str:
+    if not ticked:
+        return "Tick a run to open it, two to compare them."
+    count = "1 run" if len(ticked) == 1 else f"{len(ticked)} runs"
+    return f"{count} ticked{'' if own else '; only their owner can delete them'}."
+
+
+def _delete(runs: Sequence[ListedRun]) -> None:
+    deleted = []
+    for run in runs:
+        try:
+            store().delete_run(run.id, owner(), admin=is_admin())
+        except GpuExploreError as error:
+            st.toast(plain(str(error)), icon=":material/error:", duration="long")
+        else:
+            deleted.append(run)
+            _ticked().discard(run.id)
+    st.session_state[DELETED] = deleted
+    changed()
+    DEVICES.forget()
+
+
+def _offer_undo() -> None:
+    deleted: Sequence[ListedRun] = st.session_state.get(DELETED, ())
+    if not deleted:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        what = f"“{plain(deleted[0].title)}” is" if len(deleted) == 1 else f"{len(deleted)} runs are"
+        st.markdown(f":material/delete: {what} deleted, and erased in 30 days.", width="content")
+        st.button("Undo", icon=":material/undo:", on_click=_restore, args=(tuple(deleted),))
+
+
+def _restore(runs: Sequence[ListedRun]) -> None:
+    for run in runs:
+        try:
+            store().restore_run(run.id, owner(), admin=is_admin())
+        except GpuExploreError as error:
+            show_problem(error)
+    st.session_state[DELETED] = ()
+    changed()
+
+
+def _show_paging(runs: Sequence[ListedRun], asked: Asked) -> None:
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if asked.before is not None:
+            st.button("Newest", icon=":material/first_page:", on_click=write, args=(BEFORE, None))
+        if len(runs) == PER_PAGE:
+            older = (BEFORE, str(runs[-1].number))
+            st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)

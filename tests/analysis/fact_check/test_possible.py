@@ -1,0 +1,94 @@
+"""A stated time against the roofs and the prediction of its device: an H100 computes 989 TFLOP/s in bf16 at most."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.analysis.fact_check.possible import is_possible, rate_words
+from gpuexplore.analysis.prediction.request import Question
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device, Peak
+
+H100 = "NVIDIA H100 80GB HBM3"
+PRODUCT = Question("matmul", H100, sizes="4096", dtypes="bf16")  # 137 GFLOP: 139 µs at the peak
+ADDITION = Question("vector_add", H100, sizes="100000000", dtypes="fp32")  # 1.2 GB: 358 µs at 3.35 TB/s
+
+
+@pytest.mark.parametrize(
+    ("question", "time", "verdict", "reason"),
+    [
+        (PRODUCT, "90us", "above the roof", "it computes at most 989 TFLOP/s (bf16, dense, matrix units"),
+        (PRODUCT, 160e-6, "as good as known", "nine in ten are predicted to take"),
+        (PRODUCT, "10 ms", "possible", "nine in ten are predicted to take"),
+        (ADDITION, "100us", "above the roof", "its memory gives at most 3.35 TB/s (memory, https"),
+        (ADDITION, "0.4ms", "as good as known", "nine in ten are predicted to take"),
+    ],
+)
+def test_a_time_is_judged_by_the_roofs_and_by_what_is_known(question, time, verdict, reason):
+    found = is_possible(question, time, ())
+
+    assert (found.verdict, bool(found)) == (verdict, verdict != "above the roof")
+    assert reason in found.reason
+
+
+def test_what_is_faster_than_known_and_below_the_roof_is_possible():
+    found = is_possible(Question("matmul", "Tesla T4", sizes="4096", dtypes="fp16"), "2.2ms", ())
+
+    assert 137e9 / 65e12 < found.time_s < found.prediction.low_s
+
+    assert found.verdict == "possible"
+    assert found.reason.startswith("faster than is known, and below every limit")
+
+
+def test_rates_are_those_of_the_stated_time():
+    product, addition = is_possible(PRODUCT, 1e-3, ()), is_possible(ADDITION, 1e-3, ())
+
+    assert product.flop_per_s == 2 * 4096**3 / 1e-3
+    assert rate_words(product) == "137 TFLOP/s and 101 GB/s"
+    assert addition.bytes_per_s == pytest.approx(1.2e12)
+
+
+def test_where_no_limit_is_known_nothing_is_told():
+    bare = Device("cuda:0", "cuda", "a GPU of no table")
+
+    found = is_possible(Question("matmul", "cuda:0", sizes="64", dtypes="fp32"), "1ns", [bare])
+
+    assert (found.verdict, bool(found)) == ("unknown", True)
+
+
+def test_a_ceiling_that_was_measured_is_not_the_most_there_is():
+    peak = Peak("fp32", "matrix", 1e12, "measured_ceiling", "a loop")
+    here = Device("cpu", "cpu", "a CPU", peaks=(peak,), cache_bytes=10**9)
+    rated = replace(here, peaks=(replace(peak, kind="datasheet"),))
+    question = Question("matmul", "cpu", sizes="1000", dtypes="fp32")  # 2 ms at the ceiling
+
+    assert is_possible(question, "1.63ms", [here])
+    assert not is_possible(question, "1.63ms", [rated])
+    assert not is_possible(question, "0.5ms", [here])
+
+
+def test_nothing_is_said_of_a_dtype_that_a_device_has_no_units_for():
+    found = is_possible(Question("matmul", "Tesla T4", sizes="4096", dtypes="fp8"), "1ms", ())
+
+    assert (found.verdict, bool(found)) == ("unknown", True)
+    assert "Tesla T4 has none for it" in found.reason
+
+
+def test_nothing_is_said_of_what_caches_of_unknown_size_may_have_given():
+    found = is_possible(Question("vector_add", "Apple M1", sizes="1000000000", dtypes="fp32"), "2ms", ())
+
+    assert (found.verdict, bool(found)) == ("unknown", True)
+    assert "its cache is unknown" in found.reason
+
+
+@pytest.mark.parametrize(
+    "time", ["", "90", "us", "-1us", "0s", "nan s", "1e99s", "0.5ns", 0.0, 10**400, float("inf"), float("nan")]
+)
+def test_what_is_no_time_is_named(time):
+    with pytest.raises(InvalidInput, match="accepted are 1ns to 1000000s, with the unit: 90us"):
+        is_possible(PRODUCT, time, ())
+
+
+def test_one_time_is_of_one_case():
+    with pytest.raises(InvalidInput, match="2 cases for one time: give one shape, one dtype and one gpu"):
+        is_possible(Question("matmul", H100, sizes="64,128", dtypes="bf16"), "1ms", ())

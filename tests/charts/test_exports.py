@@ -1,0 +1,219 @@
+"""Results as files: tables, text, a page to send, pictures, and what other harnesses read."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.charts.exports import EXPORTS, Exported, export, format_of
+from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Experiment, Options, Progress, Run, RunState, Shape
+from tests.analysis.made import failed, ok
+
+HOSTILE = 'a|b <script>alert(1)</script> [x](http://y) `c` & 50% $z_1$ \\end{table} "q"'
+RESULTS = (
+    ok(1e-3, size=64),
+    ok(2e-3, size=64, implementation="numpy"),
+    ok(4e-3, size=128),
+    failed(reason="too | slow <b>", size=128, implementation="numpy"),
+)
+
+
+@pytest.fixture
+def exported():
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in (64, 128))
+    asked = Experiment("matmul", shapes, ("fp32",), ("numpy", "torch"))
+    about = {"title": HOSTILE, "note": HOSTILE, "tags": ("<i>",), "created_utc": "2026-01-02T03:04:05+00:00"}
+    run = Run("abcdefghij", "ada", asked, RunState.DONE, Progress(4, 4), RESULTS, **about)
+    return Exported(asked, analyze(RESULTS), run)
+
+
+def test_a_name_asks_for_the_longest_type_it_ends_in():
+    assert format_of(Path("run.pyperf.json")) == ".pyperf.json"
+    assert format_of(Path("run.json")) == ".json"
+    with pytest.raises(InvalidInput, match=r"file type '.exe': accepted are .html, .json"):
+        format_of(Path("run.exe"))
+
+
+def test_tables_name_the_run_and_the_version(exported):
+    report = json.loads(export(".json", exported))
+    rows = list(csv.DictReader(StringIO(export(".csv", exported).decode())))
+
+    assert report["run"] == {
+        "id": "abcdefghij",
+        "title": HOSTILE,
+        "note": HOSTILE,
+        "tags": ["<i>"],
+        "created_utc": "2026-01-02T03:04:05+00:00",
+        "origin": None,
+    }
+    assert report["environment"]["app_version"] == "1"
+    assert {(row["run_id"], row["title"], row["app_version"]) for row in rows} == {("abcdefghij", HOSTILE, "1")}
+    assert json.loads(export(".json", replace(exported, run=None)))["run"] is None
+
+
+def test_markdown_shows_names_as_they_are_in_a_table_that_holds(exported):
+    text = export(".md", exported).decode()
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+
+    assert len(rows) == 2 + 4
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {11}
+    assert r"a\|b \<script\>" in text
+    assert r"skipped: too \| slow \<b\>" in text
+    assert "gpuexplore run matmul" in text
+    assert "run abcdefghij" in text
+
+
+def test_latex_is_escaped_and_balanced(exported):
+    text = export(".tex", exported).decode()
+
+    assert text.count(r"\begin{") == text.count(r"\end{") == 2
+    assert r"\textbackslash{}end\{table\}" in text
+    assert r"50\% \$z\_1\$" in text
+    body = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {9}
+    assert all(sign.isascii() for sign in text)
+
+
+def test_pyperf_reads_its_own_format(exported, tmp_path):
+    pyperf = pytest.importorskip("pyperf")
+    (tmp_path / "run.json").write_bytes(export(".pyperf.json", exported))
+    suite = pyperf.BenchmarkSuite.load(str(tmp_path / "run.json"))
+
+    assert suite.get_benchmark_names() == [
+        "matmul[m=64,k=64,n=64-fp32-torch-cpu]",
+        "matmul[m=64,k=64,n=64-fp32-numpy-cpu]",
+        "matmul[m=128,k=128,n=128-fp32-torch-cpu]",
+    ]
+    assert suite.get_benchmarks()[0].median() == pytest.approx(1e-3)
+    assert suite.get_benchmarks()[0].get_unit() == "second"
+
+
+def test_pytest_benchmarks_statistics_are_those_of_the_samples(exported):
+    report = json.loads(export(".pytest-benchmark.json", exported))
+    first = report["benchmarks"][0]
+
+    assert len(report["benchmarks"]) == 3
+    assert first["stats"]["median"] == pytest.approx(1e-3)
+    assert first["stats"]["rounds"] == len(first["stats"]["data"]) == 9
+    assert first["stats"]["min"] < first["stats"]["q1"] < first["stats"]["mean"] < first["stats"]["q3"]
+    assert first["extra_info"]["mfu"] == pytest.approx(2 * 64**3 / 1e-3 / 1e12)
+
+
+class _Page(HTMLParser):
+    """What a page holds: its elements, the text outside of scripts, and everything it would load."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements, self.loaded, self.text = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append(tag)
+        self.loaded += [value for name, value in attributes if name in ("src", "href", "xlink:href") and value]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_a_report_is_one_page_that_loads_nothing_and_shows_everything(exported):
+    page = _Page()
+    content = export(".html", exported).decode()
+    page.feed(content)
+
+    assert page.elements.count("svg") == 4
+    assert "script" not in page.elements
+    assert "b" not in page.elements
+    assert [address for address in page.loaded if not address.startswith("#")] == []
+    assert page.elements.count("tr") >= 1 + 4
+    text = " ".join(page.text)
+    for said in (HOSTILE, "abcdefghij", "2026-01-02 03:04 UTC", "gpuexplore run matmul", "skipped: too | slow <b>"):
+        assert said in text, said
+    assert "url(http" not in content
+
+
+def test_a_report_of_a_run_without_a_time_has_no_pictures(exported):
+    nothing = replace(exported, analysis=analyze(RESULTS[3:]))
+    page = _Page()
+    page.feed(export(".html", nothing).decode())
+
+    assert "svg" not in page.elements
+    assert "skipped: too | slow <b>" in " ".join(page.text)
+
+
+def test_pictures_hold_title_device_date_and_id(exported):
+    from gpuexplore import charts
+
+    spec = specification({None: charts.time(exported.analysis)}, "Time", exported.facts)
+    panels = {panel: charts.time(exported.analysis, panel) for panel in ("fp32", "bf16")}
+    svg, both = (each.decode() for each in pictures([spec, specification(panels, "Both", exported.facts)], "svg"))
+    (png,) = pictures([spec], "png")
+
+    for text in ("Time", "a made-up processor", "2026-01-02 03:04 UTC", "run abcdefghij"):
+        assert text in svg, text
+    assert "Both" in both
+    assert png.startswith(b"\x89PNG")
+
+
+def test_another_layout_stands_beside_device_and_date(exported):
+    turned = replace(exported, experiment=replace(exported.experiment, options=Options(layout="NT")))
+
+    assert "layout NT" in turned.facts
+    assert not [fact for fact in exported.facts if "layout" in fact]
+
+
+def test_panels_side_by_side_each_draw_their_own_lines(exported):
+    from gpuexplore import charts
+    from gpuexplore.charts.panels import panels
+
+    results = [
+        ok(seconds * size, size=size, dtype=dtype, implementation=name, on=on)
+        for size in (64, 128)
+        for name, seconds in (("numpy", 2e-5), ("torch", 1e-5))
+        for dtype in ("fp32", "bf16")
+        for on in ("cpu", "cuda:0")
+    ]
+    analysis = analyze(tuple(results))
+    shown = panels(analysis)
+    spec = specification({panel: charts.time(analysis, lines) for panel, lines in shown.items()}, "Both")
+    (svg,) = (each.decode() for each in pictures([spec], "svg"))
+
+    assert list(shown) == ["fp32", "bf16"]
+    for dtype in shown:
+        assert svg.count(f"Case: numpy · cpu in {dtype}") == 2, dtype
+    assert '"rangeMax": {' not in json.dumps(spec)
+
+
+@pytest.mark.parametrize("dtypes", [("fp32",), ("fp32", "bf16"), ("fp32", "bf16", "fp16")])
+def test_every_chart_of_a_run_of_several_dtypes_is_drawn(exported, dtypes):
+    results = tuple(
+        ok(seconds * size, size=size, dtype=dtype, implementation=name)
+        for size in (64, 128)
+        for name, seconds in (("numpy", 2e-5), ("torch", 1e-5))
+        for dtype in dtypes
+    )
+    shapes, names = exported.experiment.shapes, exported.experiment.implementations
+    asked = Experiment("matmul", shapes, dtypes, names)
+    report = export(".html", Exported(asked, analyze(results), replace(exported.run, results=results))).decode()
+
+    assert report.count("<svg") == 4
+    for dtype in dtypes:
+        assert report.count(f"Case: numpy in {dtype}") >= 6, (
+            dtype
+        )  # two sizes in each chart but that of speedups, whose baseline it is
+
+
+def test_what_cannot_be_drawn_is_said():
+    with pytest.raises(NotDrawn, match="the picture was not drawn"):
+        pictures([{"mark": 3}], "svg")
+
+
+def test_every_type_has_a_button_and_a_content(exported):
+    assert all(export(suffix, exported) for suffix in EXPORTS)
+    assert len({kind.label for kind in EXPORTS.values()}) == len(EXPORTS)

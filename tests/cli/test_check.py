@@ -1,0 +1,48 @@
+"""`gpuexplore check`: a verdict with its reason, and an exit code that a leaderboard can use."""
+
+import pytest
+
+import gpuexplore as gx
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.errors import InvalidInput
+
+PRODUCT = ("check", "matmul", "--size", "4096", "--dtype", "bf16", "--gpu", "NVIDIA H100 80GB HBM3")
+
+
+def test_a_time_above_the_roof_fails_with_the_roof_and_its_source(capsys):
+    assert main((*PRODUCT, "--time", "90us")) == EXIT_FAILED
+    told = capsys.readouterr().out
+    assert "matmul of 4,096 × 4,096 × 4,096 in bf16 on H100 SXM5 80GB in 90.0 µs: above the roof" in told
+    assert "1.53 PFLOP/s" in told
+    assert "989 TFLOP/s" in told
+
+
+def test_json_has_the_verdict_and_the_prediction(answered):
+    code, told = answered(*PRODUCT, "--time", "160us", "--json")
+    assert (code, told["verdict"]) == (EXIT_OK, "as good as known")
+    assert told["time_s"] == pytest.approx(160e-6)
+    assert told["prediction"]["low_s"] < told["time_s"] < told["prediction"]["high_s"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--time", "soon"), "time 'soon': accepted are 1ns to 1000000s"),
+        (("--time", "1ms", "--dtype", "fp32,bf16"), "2 cases for one time"),
+        (("--time", "1ms", "--gpu", "H1"), "gpu 'H1': accepted are"),
+    ],
+)
+def test_what_cannot_be_used_is_named(capsys, arguments, said):
+    assert main((*PRODUCT, *arguments)) == EXIT_UNUSABLE
+    assert said in capsys.readouterr().err
+
+
+def test_python_asks_the_same():
+    found = gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", "90us", sizes=4096, dtypes="bf16")
+
+    assert not found
+    assert found.verdict == "above the roof"
+    with pytest.raises(InvalidInput, match="time 'True': accepted are seconds, or text"):
+        gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", True, sizes=4096)
+    with pytest.raises(TypeError, match=r"is_possible\(\) has no setting 'gpus'"):
+        gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", 1.0, gpus="x")

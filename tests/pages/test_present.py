@@ -1,0 +1,156 @@
+"""A run on a projector."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpuexplore.model import Experiment, Shape
+from gpuexplore.ui.present.steps import steps_of
+from gpuexplore.ui.present.view import for_the_back_row
+from tests.analysis.made import analyzed, failed, ok
+from tests.pages.conftest import OWNER, texts
+
+SIZES = (64, 128)
+
+
+def results():
+    return [
+        ok(size * seconds, size=size, implementation=name)
+        for size in SIZES
+        for name, seconds in (("numpy", 2e-5), ("torch", 1e-5))
+    ]
+
+
+@pytest.fixture
+def run_id(store):
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in SIZES)
+    return store.record(Experiment("matmul", shapes, ("fp32",), ("numpy", "torch")), OWNER, results=results())
+
+
+def button(app, label):
+    return next(each for each in app.button if each.label == label)
+
+
+def drawn(app):
+    return [chart.proto.spec for chart in app.get("vega_lite_chart")]
+
+
+def test_each_chart_reveals_its_lines_one_by_one_the_fastest_last():
+    steps = steps_of(analyzed(*results()))
+
+    assert steps[0].chart is None
+    assert [(step.chart, sorted(name for name, _ in step.lines)) for step in steps[1:]] == [
+        ("time", ["numpy"]),
+        ("time", ["numpy", "torch"]),
+        ("speedup", ["torch"]),
+        ("share", ["numpy"]),
+        ("share", ["numpy", "torch"]),
+        ("rate", ["numpy"]),
+        ("rate", ["numpy", "torch"]),
+    ]
+    assert [step.chart for step in steps_of(analyzed(failed()))] == [None]
+
+
+def test_many_lines_have_a_screen_for_each_dtype():
+    many = [
+        ok(1e-3, size=size, implementation=name, dtype=dtype, on=on)
+        for size in SIZES
+        for name in ("numpy", "torch")
+        for dtype in ("fp32", "bf16")
+        for on in ("cpu", "cuda:0")
+    ]
+    steps = steps_of(analyzed(*many))
+
+    assert [step.panel for step in steps if step.chart == "time"] == ["fp32"] * 4 + ["bf16"] * 4
+
+
+def test_the_first_screen_has_the_headline_and_the_way_to_the_run(page, run_id):
+    app = page("benchmark", run=run_id, view="present")
+
+    assert not app.exception
+    assert [title.value for title in app.title] == ["matmul 64 to 128, fp32"]
+    assert "torch in fp32 is the fastest" in texts(app.markdown)
+    assert "1 of 8" in texts(app.markdown)
+    assert not app.dataframe
+    assert button(app, "Back").disabled
+    assert button(app, "Next").proto.shortcut.lower() == "right"
+
+
+def test_keys_lead_through_the_charts_and_the_link_names_the_step(page, run_id):
+    app = page("benchmark", run=run_id, view="present")
+    button(app, "Next").click().run()
+
+    assert [title.value for title in app.title] == ["Time per call"]
+    assert len(app.get("vega_lite_chart")) == 1
+    assert app.query_params["slide"] in ("2", ["2"])
+    again = page("benchmark", run=run_id, view="present", slide="8")
+    assert [title.value for title in again.title] == ["Rate"]
+    assert button(again, "Next").disabled
+    button(again, "End").click().run()
+    assert "view" not in again.query_params
+    assert "slide" not in again.query_params
+    assert len(again.dataframe) == 1
+
+
+@pytest.mark.parametrize("slide", ["0", "9", "last", "-1"])
+def test_a_step_that_is_not_there_is_named(page, run_id, slide):
+    app = page("benchmark", run=run_id, view="present", slide=slide)
+
+    assert not app.exception
+    assert f"slide '{slide}': accepted are whole numbers from 1 to 8" in texts(app.error)
+    assert "1 of 8" in texts(app.markdown)
+
+
+def test_a_run_that_is_not_there_is_told_as_elsewhere(page):
+    app = page("benchmark", run="gone", view="present")
+
+    assert not app.exception
+    assert "gone" in texts(app.warning)
+
+
+def test_type_and_lines_are_large_enough_for_the_back_row():
+    import gpuexplore.charts as chart
+
+    spec = json.loads(json.dumps(chart.time(analyzed(*results())).to_dict()))
+    large = for_the_back_row(spec)
+
+    marks = {layer["mark"]["type"]: layer["mark"] for layer in large["layer"]}
+    assert marks["text"]["fontSize"] >= 22
+    assert marks["line"]["strokeWidth"] >= 4
+    axes = [layer["encoding"]["x"]["axis"] for layer in large["layer"] if "axis" in layer["encoding"].get("x", {})]
+    assert axes
+    assert all(axis["labelFontSize"] >= 22 for axis in axes)
+    assert spec["layer"][0]["encoding"]["x"]["axis"].get("labelFontSize") is None
+
+
+def test_what_is_hidden_in_charts_is_in_the_link_and_the_rest_is_drawn(page, run_id):
+    app = page("benchmark", run=run_id)
+    app.multiselect(key="benchmark.hide").set_value(["numpy"]).run()
+
+    assert app.query_params["hide"] in ("numpy", ["numpy"])
+    again = page("benchmark", run=run_id, hide="numpy")
+    assert again.multiselect(key="benchmark.hide").value == ["numpy"]
+    assert drawn(again) == drawn(app) != drawn(page("benchmark", run=run_id))
+    nothing = page("benchmark", run=run_id, hide="numpy,torch")
+    assert not nothing.exception
+    bad = page("benchmark", run=run_id, hide="gone")
+    assert "hide 'gone': accepted are numpy, torch, fp32" in texts(bad.error)
+
+
+def test_emulated_formats_can_be_hidden(page, store):
+    from gpuexplore.model import Flag
+
+    emulated = [
+        replace(result, case=replace(result.case, dtype="bf16"), flags=(Flag("emulated", "widened to fp32"),))
+        for result in results()
+    ]
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in SIZES)
+    asked = Experiment("matmul", shapes, ("fp32", "bf16"), ("numpy", "torch"))
+    run_id = store.record(asked, OWNER, results=[*results(), *emulated])
+    app = page("benchmark", run=run_id, hide="emulated formats")
+
+    assert not app.exception
+    assert not app.error
+    assert app.multiselect(key="benchmark.hide").options == ["numpy", "torch", "fp32", "bf16", "emulated formats"]
+    assert drawn(app) == drawn(page("benchmark", run=run_id, hide="bf16"))

@@ -1,0 +1,68 @@
+"""A link to a run restores what was chosen on its page: baseline, peak, chart, hidden lines, step of a presentation."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from tests.pages.conftest import OWNER
+
+CHOICES = {
+    "baseline": ("numpy", "torch", "fp32", "bf16"),
+    "peak": ("", *PEAK_SOURCES),
+    "chart": ("time", "speedup", "share", "rate"),
+}
+HIDDEN = ("numpy", "torch", "fp32", "bf16")
+chosen = st.fixed_dictionaries(
+    {name: st.sampled_from(options) for name, options in CHOICES.items()}
+    | {"hide": st.lists(st.sampled_from(HIDDEN), unique=True, max_size=3)}
+)
+
+
+def held(app):
+    """Return what the widgets of the page hold."""
+    names = {key: app.session_state[f"benchmark.{key}"] for key in CHOICES if f"benchmark.{key}" in app.session_state}
+    return names | {"hide": app.session_state["benchmark.hide"]}
+
+
+def link_of(app):
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+
+
+def drawn(app):
+    return [chart.proto.spec for chart in app.get("vega_lite_chart")]
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(choice=chosen)
+def test_what_is_chosen_is_in_the_link_and_comes_back(page, store, experiment, results, choice):
+    run_id = store.record(experiment, OWNER, results=results)
+    first = page("benchmark", run=run_id)
+    if choice["baseline"] != "numpy":
+        first.selectbox(key="benchmark.baseline").set_value(choice["baseline"])
+    first.selectbox(key="benchmark.peak").set_value(choice["peak"])
+    if choice["chart"] != "time":
+        first.button_group(key="benchmark.chart").select(choice["chart"])
+    first.multiselect(key="benchmark.hide").set_value(choice["hide"])
+    first.run()
+    first.run()
+    again = page("benchmark", **link_of(first))
+
+    assert not again.exception
+    assert not again.warning
+    assert held(again) == held(first) == choice
+    assert drawn(again) == drawn(first)
+    assert [title.value for title in again.title] == [title.value for title in first.title]
+
+
+@pytest.mark.parametrize("slide", range(1, 9))
+def test_each_step_of_a_presentation_comes_back(page, store, experiment, results, slide):
+    run_id = store.record(experiment, OWNER, results=results)
+    walked = page("benchmark", run=run_id, view="present")
+    for _ in range(slide - 1):
+        next(button for button in walked.button if button.label == "Next").click().run()
+    again = page("benchmark", **link_of(walked))
+
+    assert not again.exception
+    assert [title.value for title in again.title] == [title.value for title in walked.title]
+    assert drawn(again) == drawn(walked)

@@ -1,0 +1,168 @@
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gpuexplore.model import Experiment, Shape
+from gpuexplore.store import Description
+from gpuexplore.ui import identity
+from gpuexplore.ui.run_list.view import DELETED, DRAWN, TICKED
+from tests.analysis.made import ok
+from tests.pages.conftest import OWNER, texts
+
+MINE, THEIRS = "matmul 64, fp32", "softmax 64, fp32"
+
+
+@pytest.fixture
+def recorded(store):
+    """Return a function that stores a finished run, and returns its id."""
+
+    def record(owner=OWNER, operation="matmul", size=64):
+        axes = ("m", "k", "n") if operation == "matmul" else ("m", "n")
+        result = ok(1e-3, operation=operation, shape=Shape(tuple((axis, size) for axis in axes)))
+        asked = Experiment(operation, (result.case.shape,), ("fp32",), ("torch",))
+        return store.record(asked, owner, results=[result])
+
+    return record
+
+
+def listed(app):
+    """Return the table of runs."""
+    (table,) = app.dataframe
+    return table.value
+
+
+def edited(edits):
+    """Return a page that takes edits as the table of the newest runs would; AppTest has no hand for its cells."""
+
+    def script():
+        import streamlit as st
+
+        from gpuexplore.ui.run_list.view import take_edits
+        from gpuexplore.ui.session import store
+
+        take_edits(store().listed(), st.session_state["made"])
+
+    app = AppTest.from_function(script, default_timeout=60)
+    app.session_state["made"] = edits
+    return app.run()
+
+
+def test_an_empty_list_offers_to_measure_something(page):
+    app = page("runs")
+
+    assert not app.exception
+    assert "Nothing was measured yet" in texts(app.info)
+    assert [button.label for button in app.button] == ["Measure something"]
+
+
+def test_runs_are_listed_with_what_they_are_and_whose(page, recorded, store):
+    mine, _ = recorded(), recorded(owner="somebody else", operation="softmax")
+    table = listed(page("runs"))
+
+    assert list(table["Title"]) == ["softmax 64, fp32", "matmul 64, fp32"]
+    assert list(table["Operation"]) == ["softmax", "matmul"]
+    assert list(table["Owner"]) == ["other", "me"]
+    assert list(table["Quality"]) == ["clean", "clean"]
+    assert table["Best rate"][1].endswith("FLOP/s")
+    assert store.listed_run(mine).summary is not None
+
+
+def test_the_link_filters(page, recorded, store):
+    mine, _ = recorded(), recorded(owner="somebody else", operation="softmax")
+    store.describe(mine, OWNER, Description(tags="lab"))
+
+    for query in ({"q": "matmul"}, {"op": "matmul"}, {"mine": "yes"}, {"tag": "lab"}, {"before": "2"}):
+        assert list(listed(page("runs", **query))["Title"]) == [MINE], query
+    app = page("runs", q="nothing like it")
+    assert "No run is like that" in texts(app.info)
+    assert list(listed(page("runs", device=ok(1).environment.device.name))["Title"]) == [THEIRS, MINE]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ({"op": "gone"}, "op 'gone': accepted are"),
+        ({"mine": "perhaps"}, "mine 'perhaps': accepted are yes"),
+        ({"tag": "gone"}, "tag 'gone': accepted are"),
+        ({"before": "soon"}, "before 'soon': accepted are whole numbers from 1"),
+    ],
+)
+def test_a_bad_link_is_named_and_the_list_is_shown(page, recorded, query, named):
+    recorded()
+    app = page("runs", **query)
+
+    assert not app.exception
+    assert named in texts(app.error).replace("\\", "")
+    assert list(listed(app)["Title"]) == [MINE]
+
+
+def test_titles_and_tags_are_written_in_place_and_nobody_elses(page, recorded, store):
+    other, mine = recorded(owner="somebody else"), recorded()
+    page("runs")
+
+    app = edited({0: {"Title": "Before the fan", "Tags": ["Lab"]}, 1: {"Title": "mine"}})
+
+    assert not app.exception
+    assert (store.listed_run(mine).title, store.listed_run(mine).tags) == ("Before the fan", ("lab",))
+    assert store.listed_run(other).title == "matmul 64, fp32"
+    assert "only its owner can change it" in texts(app.toast)
+    assert "Before the fan" in list(listed(page("runs", owner="somebody else"))["Title"])
+
+
+def test_what_is_cleared_gets_its_default_back(page, recorded, store):
+    run_id = recorded()
+    store.describe(run_id, OWNER, Description(title="x", tags="lab"))
+    page("runs")
+
+    edited({0: {"Title": None, "Tags": None}})
+
+    assert (store.listed_run(run_id).title, store.listed_run(run_id).tags) == ("matmul 64, fp32", ())
+
+
+def test_ticked_runs_of_ones_own_are_deleted_and_brought_back(page, recorded, store):
+    other, first, second = recorded(owner="somebody else"), recorded(), recorded()
+    app = page("runs")
+    assert button(app, "Delete").disabled
+    assert button(app, "Open").disabled
+
+    app.session_state[TICKED] = {first, second}
+    assert not any(listed(app.run())["Tick"]), "a table whose data change forgets its edits, and reruns the page"
+    app.session_state[DRAWN] = 1
+    assert list(listed(app.run())["Tick"]) == [True, True, False]
+    button(app, "Delete").click().run()
+
+    assert [run.id for run in store.listed()] == [other]
+    assert "2 runs are deleted, and erased in 30 days" in texts(app.markdown)
+    button(app, "Undo").click().run()
+    assert [run.id for run in store.listed()] == [second, first, other]
+    assert DELETED not in app.session_state or not app.session_state[DELETED]
+
+
+def test_others_runs_are_opened_and_not_deleted_but_by_an_administrator(page, recorded, monkeypatch):
+    other = recorded(owner="somebody else")
+    app = page("runs")
+    app.session_state[TICKED] = {other}
+    app.run()
+
+    assert button(app, "Delete").disabled
+    assert not button(app, "Open").disabled
+    monkeypatch.setattr(identity, "admins", lambda: {identity.account()})
+    assert not button(app.run(), "Delete").disabled
+
+
+def test_older_runs_are_a_page_further(page, store, recorded, monkeypatch):
+    monkeypatch.setattr("gpuexplore.ui.run_list.view.PER_PAGE", 2)
+    for size in (8, 16, 32):
+        recorded(size=size)
+    app = page("runs")
+
+    button(app, "Older").click().run()
+    assert list(listed(app)["Title"]) == ["matmul 8, fp32"]
+    assert app.query_params["before"] == "2"
+    button(app, "Newest").click().run()
+    assert list(listed(app)["Title"]) == ["matmul 32, fp32", "matmul 16, fp32"]
+
+
+def button(app, label):
+    """Return the button of this label."""
+    (found,) = [each for each in app.button if each.label == label]
+    return found
