@@ -184,7 +184,7 @@ def _fastest(
 ) -> tuple[AnyReference, float, float]:
     """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one.
 
-    Without what a call's threads waited for cores that others had: a busy neighbour keeps one for milliseconds.
+    The former without what its threads waited for cores that others had: a busy neighbour keeps one for milliseconds.
     """
     scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
     fresh, repeated, unseen = [], [], next(values)
@@ -196,21 +196,22 @@ def _fastest(
         fresh.append(_running_s(candidate, group))
         candidate.load(unseen.inputs)
         candidate.backend.poison(scratch)  # as long as the other one, so that threads and caches are alike
-        repeated.append(_running_s(candidate, group))
+        repeated.append(candidate.first_call_s(group.time.clock))
     return unseen, min(fresh), min(repeated)
 
 
 def _running_s(candidate: Candidate, group: Group) -> float:
     """Return seconds of a call, without those that its thread which waited longest for a core certainly did in it.
 
-    What threads waited for is read before and after: of a wait, as much as the time around the call may lie there.
+    What threads waited for is read before and after: of a wait, as much as the time around the call may lie there. The
+    system counts a wait as it ends: one that is longer than all that lies between both readings began before.
     """
     clock = group.time.clock
     began_ns, waits_s = clock(), group.time.thread_waits()
     call_s = candidate.first_call_s(clock)
     waited_s = longest_wait_s(waits_s, group.time.thread_waits()) or 0.0
     around_s = (clock() - began_ns) * 1e-9 - call_s
-    return min(call_s, call_s - waited_s + around_s)
+    return call_s - max(0.0, waited_s - around_s) if waited_s <= call_s + around_s else call_s
 
 
 def check_inputs(candidate: Candidate, values: Inputs) -> None:

@@ -182,6 +182,28 @@ def test_what_threads_waited_for_before_a_call_is_not_taken_from_it(candidate, g
         check_reuse(replace(candidate, run=run), beside_others, 1e-3)
 
 
+@pytest.mark.parametrize("waited_s", [1.1e-3, 9e-3])
+@pytest.mark.parametrize("wait_counts_in", ["fresh", "repeated"])
+def test_a_wait_that_began_before_a_call_blames_nobody(candidate, group, clock, waited_s, wait_counts_in):
+    """Pool threads that waited since long before get their core in the call, and all of it is counted there."""
+    seen, waits_s = [], [0.0]
+
+    def run():
+        values = candidate.inputs[0].tobytes()
+        if (values in seen) == (wait_counts_in == "repeated"):
+            waits_s[0] += waited_s
+        clock.spend(1e-3 if values in seen else 2.2e-3)  # above the first limit: a pair decides
+        seen.append(values)
+        candidate.run()
+
+    beside_others = replace(group, time=replace(group.time, thread_waits=lambda: {1: waits_s[0]}))
+    if wait_counts_in == "fresh" and waited_s < 2.2e-3:
+        check_reuse(replace(candidate, run=run), beside_others, 1e-3)  # it may have waited as long
+        return
+    with pytest.raises(IncorrectOutput, match=r"takes 2\.20 ms .* and 1\.00 ms where it repeats"):
+        check_reuse(replace(candidate, run=run), beside_others, 1e-3)
+
+
 def test_call_that_computes_nothing_on_values_it_has_not_seen_is_not_taken_for_a_fast_one(candidate, group, clock):
     with pytest.raises(IncorrectOutput, match="the output holds NaN"):
         check_reuse(replace(candidate, run=lambda: clock.spend(1e-9)), group, 1e-3)
