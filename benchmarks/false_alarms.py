@@ -27,7 +27,8 @@ from gpuexplore.measure.check.elements import bound_of, judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.model import Case, DataMode, Options, Shape
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Array, Implementation, Operation
+from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.implementation import Implementation
 
 TAIL = 0.2  # of the shares, the largest ones
 AIM = 1e-6  # false alarms of a case

@@ -14,7 +14,7 @@ from typing import Any
 from gpuexplore.pools import shorten_spinning
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "chart", "compare", "is_possible", "predict", "run", "runs", "specs"]
+__all__ = ["__version__", "chart", "compare", "is_possible", "measure", "operation", "predict", "run", "runs", "specs"]
 
 
 def __getattr__(name: str) -> Any:

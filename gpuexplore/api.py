@@ -22,7 +22,10 @@ from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.sweep import sweep
 from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.naming import default_title
-from gpuexplore.operations import operation_named
+from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.declared import operation_of_arrays, shape_of_arrays
+from gpuexplore.operations.of_users import add_file, add_operation, is_source
 from gpuexplore.request import Request, listed, resolve
 from gpuexplore.shapes import split
 from gpuexplore.typed_text import check_text
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gpuexplore.analysis.compare import RunComparison, Side
+    from gpuexplore.jobs.functions import Function
 
 Words = str | Iterable[object]
 SETTINGS = tuple(field.name for field in fields(Request) if field.name not in ("operation", "sizes", "shapes"))
@@ -87,33 +91,78 @@ class Outcome:
 
 
 def run(
-    operation: str, *, sizes: Words | None = None, shapes: Words | None = None, **settings: Words | float | None
+    operation: str | Operation,
+    *,
+    sizes: Words | None = None,
+    shapes: Words | None = None,
+    **settings: Words | float | None,
 ) -> Outcome:
     """Measure `operation` in this process and return the results.
 
     Args:
-        operation: a name that `gpuexplore list` prints.
+        operation: a name that `gpuexplore list` prints, or what `operation` declared.
         sizes: numbers, or text like ``256:8192:x2``; None for the operation's own sweep.
         shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
         **settings: `dtypes`, `implementations`, `devices` (names or lists of names), `cache`, `data`,
             `threads`, `budget` (seconds of sampling for one case) and `block` (``16,16``, of CUDA kernels).
+            Among `implementations`, functions of your own (`function(*inputs) -> output`) and paths of their files.
             Fresh processes (`repeat`) are for `gpuexplore run` and the app: this one measures in its own.
 
     Raises:
         InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
         TypeError: an unknown setting.
     """
-    given = {name: value for name, value in settings.items() if value is not None}
-    texts = {name: listed(name, text) for name, text in _texts("run", SETTINGS, given).items()}
-    for what, value, separator in (("sizes", sizes, ","), ("shapes", shapes, ";")):
-        if value is not None:
-            texts[what] = listed(what, _text(what, value, separator))
-    name, here = _name("operation", operation), discover()
-    request = Request(operation=name, **{"dtypes": first_dtypes(here, texts.get("devices", ""))} | texts)
-    experiment = resolve(request, [device.id for device in here])
-    check_limits(experiment, here)
-    used = [device for device in here if device.id in experiment.devices]
+    experiment, used = _asked(operation, {**settings, "sizes": sizes, "shapes": shapes})
     return Outcome(experiment, _measure(experiment, used))
+
+
+def measure(
+    function: "Function",
+    inputs: Any = None,
+    *,
+    reference: "Function | None" = None,
+    against: "Sequence[str | Function]" = (),
+    isolated: bool = True,
+    **about: Any,
+) -> Outcome:
+    """Measure a function of your own, beside others, by the rules of `run`: checked first, a wrong one is never timed.
+
+        gx.measure(my_softmax, [x], operation="softmax", against=["torch", "numpy"])
+        gx.measure(f, [x, y], reference=f64, flops=2 * x.size, against=[g])
+
+    Args:
+        function: `function(*inputs) -> output`, of arrays of NumPy, Numba, torch, JAX or CuPy.
+        inputs: its inputs, arrays of one dtype. Calls between and after the timed ones get the same numbers in another
+            order; of an operation that is built in, only their shapes count. None: the sizes of `operation`.
+        reference: the right answer, `reference(*inputs)` on NumPy's float64; None: that of `operation`.
+        against: what it is compared with: other functions, and names of implementations of `operation`.
+        isolated: whether it runs in a process of its own, which alone ends where it crashes or hangs.
+        **about: `flops` of a call, a multiply-add counted as 2 (without it, no rate or MFU is told); `bytes` moved at
+            least (without it, each input is read and the output written once); `operation`, a name that `gpuexplore
+            list` prints or what `operation` declared; `library`, whose arrays it takes, where that cannot be seen; and
+            the settings of `run`: `sizes`, `dtypes`, `devices`, `cache`, `threads`, `budget`.
+
+    Raises:
+        InvalidInput: something asked for does not exist or does not fit; names it and what is accepted.
+        TypeError: an unknown setting.
+    """
+    from gpuexplore.jobs import functions as jobs
+
+    arrays = [] if inputs is None else list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    operation, library = about.pop("operation", None), about.pop("library", "")
+    told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
+    if arrays:
+        about = {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)} | about
+    names = [each for each in against if isinstance(each, str)]
+    own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
+    declared = _operation_of(function, operation, arrays, told)
+    if arrays:
+        about["shapes"] = str(shape_of_arrays(declared, [tuple(array.shape) for array in arrays]))
+    experiment, used = _asked(declared, {**about, "implementations": [*names, *own]})
+    if not isolated:
+        return Outcome(experiment, _measure(experiment, used))
+    is_users = declared.name not in OPERATIONS
+    return Outcome(experiment, jobs.measured_apart(experiment, used, own, declared if is_users else None))
 
 
 def predict(
@@ -224,6 +273,59 @@ def specs(name: str) -> dict[str, Any]:
         InvalidInput: the name is no text.
     """
     return peaks_json(_name("name", name))
+
+
+def _asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Experiment, Sequence[Device]]:
+    """Return the experiment that is asked for, and the devices it uses; functions among it are remembered."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    if "implementations" in given and not isinstance(given["implementations"], str):
+        given["implementations"] = _named(given["implementations"])
+    texts = {name: listed(name, text) for name, text in _texts("run", (*SETTINGS, "sizes", "shapes"), given).items()}
+    name, here = operation.name if isinstance(operation, Operation) else _name("operation", operation), discover()
+    request = Request(operation=name, **{"dtypes": first_dtypes(here, texts.get("devices", ""))} | texts)
+    experiment = resolve(request, [device.id for device in here])
+    check_limits(experiment, here)
+    return experiment, [device for device in here if device.id in experiment.devices]
+
+
+def _named(implementations: Any) -> list[Any]:
+    """Return implementations by name: functions and files of users are remembered and get one."""
+    from gpuexplore.jobs.functions import add_functions
+
+    found: list[Any] = []
+    for each in implementations if isinstance(implementations, Iterable) else [implementations]:
+        if callable(each):
+            found += add_functions([each])
+        else:
+            found.append(add_file(each) if isinstance(each, str) and is_source(each) else each)
+    return found
+
+
+def _operation_of(
+    function: "Function", operation: str | Operation | None, arrays: Sequence[Any], told: Mapping[str, Any]
+) -> Operation:
+    """Return the operation that a function computes.
+
+    Raises:
+        InvalidInput: there is no such, or nothing tells what its right answer is.
+    """
+    if operation is not None:
+        if given := [name for name, value in told.items() if value is not None]:
+            raise InvalidInput(f"{given[0]}: {operation} has its own; leave out one of both")
+        return operation if isinstance(operation, Operation) else operation_named(_name("operation", operation))
+    if not arrays or told["reference"] is None:
+        missing = "inputs" if not arrays else "reference"
+        raise InvalidInput(
+            f"{missing}: none is given, and no operation= that has its own: a wrong kernel is never timed"
+        )
+    from gpuexplore.jobs.functions import widened
+
+    name = getattr(function, "__name__", "function").strip("<>")
+    wide = [widened(array) for array in arrays]
+    counts = {"flop_count": told["flops"], "byte_count": told["bytes"]}
+    made = operation_of_arrays(name, wide, told["reference"], **counts)
+    add_operation(made)
+    return made
 
 
 def _side(what: str, source: "Outcome | str") -> "Side":

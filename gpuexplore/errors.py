@@ -3,6 +3,7 @@
 GpuExploreError
 ├── InvalidInput        what was asked cannot be done: names the bad value and the accepted ones
 ├── Unsupported         this implementation cannot run this case here: becomes Status.UNSUPPORTED
+├── WrongReturn         what a user's function returned is no output: becomes Status.INCORRECT
 ├── TooLarge            memory is not enough: becomes Status.OUT_OF_MEMORY
 ├── TooSlow             the time budget is not enough: becomes Status.SKIPPED
 ├── Cancelled           the user asked to stop: becomes Status.CANCELLED
@@ -60,6 +61,10 @@ def _shown(value: object) -> str:
 
 class Unsupported(GpuExploreError):
     """This implementation cannot run this case on this device; the text says why."""
+
+
+class WrongReturn(GpuExploreError):
+    """What a user's function returned cannot be the output of the case; the text says why."""
 
 
 class TooLarge(GpuExploreError):

@@ -81,6 +81,8 @@ FlagName = Literal[
     "cold",
     "warm",
     "truncated",
+    "fragile",
+    "extra_threads",
     "simulated",
 ]
 DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: little rests on such

@@ -15,7 +15,8 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import check_limits, exact_shapes, parse_sizes, split, whole_number
 from gpuexplore.typed_text import check_text
 from gpuexplore.units import read_number

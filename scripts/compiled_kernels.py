@@ -21,7 +21,8 @@ from gpuexplore.kernels.cuda_compile import toolkit_version
 from gpuexplore.kernels.sass import facts_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.operations.kernel_targets import capabilities_for, compile_for_each
 from scripts.kernel_sources import digest, toolchain
 

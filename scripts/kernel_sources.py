@@ -12,7 +12,8 @@ from pathlib import Path
 
 import gpuexplore
 from gpuexplore.backends import host
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 
 PACKAGE = Path(gpuexplore.__file__).parent
 TOOLCHAIN = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "llvmlite")

@@ -11,7 +11,8 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.support import support_matrix
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 
 FILE = Path(__file__).parents[1] / "docs" / "support.md"
 STAND_IN = "h100-sxm5-80gb"

@@ -12,7 +12,8 @@ from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Case, Device, Flag, FlagName, Measurement, Origin, Peak, PeakKind, Result, Shape
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 
 P = TypeVar("P", Peak, Bandwidth)
 Bound = Literal["compute", "memory", "cache", "overhead"]

@@ -7,7 +7,7 @@ from typing import cast
 from gpuexplore.backends.contract import Backend
 from gpuexplore.errors import InvalidInput
 
-BACKENDS = ("numpy", "numba_cpu", "numba_cuda", "torch", "torch_compile", "triton", "cupy")
+BACKENDS = ("numpy", "numpy_returned", "numba_cpu", "numba_cuda", "torch", "torch_compile", "triton", "cupy")
 
 
 @cache

@@ -8,6 +8,7 @@ operation differ by a distance in CIELAB that the tests hold, and each has a con
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from zlib import crc32
 
 import altair as alt
 
@@ -42,6 +43,8 @@ COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
+OF_USERS = (("#c2185b", "#ff80ab"), ("#00838f", "#4dd0e1"), ("#6d4c41", "#d7a98c"), ("#3949ab", "#9fa8da"))
+
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
 SHADED = 0.4  # of the way to black or white, for each further device of an implementation
 BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no room towards white
@@ -54,11 +57,16 @@ def color_of(implementation: str, place: int = 0) -> alt.ExprRef:
         implementation: its name.
         place: 0 for its first device; each further one has another shade.
     """
-    light, dark = (_channels(color) for color in COLORS[implementation])
+    light, dark = (_channels(color) for color in COLORS.get(implementation) or _of_a_user(implementation))
     red, green, blue = dark
     pale = 0.3 * red + 0.6 * green + 0.1 * blue > PALE  # as bright as an eye sees it
     shaded = _shade(light, BLACK, place), _shade(dark, BLACK if pale else WHITE, place)
     return alt.ExprRef("luminance(background) > 0.5 ? '{}' : '{}'".format(*shaded))
+
+
+def _of_a_user(implementation: str) -> tuple[str, str]:
+    """Return one of few colours, by the name: nobody knows them before they are measured."""
+    return OF_USERS[crc32(implementation.encode()) % len(OF_USERS)]
 
 
 def scale_of(implementations: Sequence[str]) -> alt.Scale:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
+from gpuexplore.operations.of_users import add_file, is_source
 from gpuexplore.request import Request, listed
 
 
@@ -15,7 +16,8 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
     add("--dtype", metavar="LIST", help=f"{', '.join(DTYPES)} (default: three, native ones first)")
-    add("--impl", metavar="LIST", help="names that `list` prints (default: all that run here)")
+    own = "and files of your own: mine.py with build(inputs, out, dtype), mine.py:function that returns its output"
+    add("--impl", metavar="LIST", help=f"names that `list` prints (default: all that run here), {own}")
     add("--device", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
     add(
         "--cache",
@@ -48,7 +50,7 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
         sizes=_listed("sizes", arguments.size),
         shapes=_listed("shapes", ";".join(arguments.shape) if arguments.shape else None),
         dtypes=first_dtypes(devices, arguments.device or "") if arguments.dtype is None else arguments.dtype,
-        implementations=_listed("implementations", arguments.impl),
+        implementations=_with_files(_listed("implementations", arguments.impl)),
         devices=_listed("devices", arguments.device),
         cache=arguments.cache,
         data=arguments.data,
@@ -58,6 +60,11 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
         layout=arguments.layout,
         repeat=arguments.repeat,
     )
+
+
+def _with_files(text: str) -> str:
+    """Return implementations by name: those in files of users are remembered, and get one."""
+    return ",".join(add_file(word.strip()) if is_source(word.strip()) else word for word in text.split(","))
 
 
 def _listed(name: str, text: str | None) -> str:

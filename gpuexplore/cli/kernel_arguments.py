@@ -7,7 +7,8 @@ from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.units import read_whole
 
 DEFAULT_DTYPE = "fp32"

@@ -18,7 +18,15 @@ from gpuexplore.devices.cpu import memory_by_sysconf
 from gpuexplore.devices.cpu_ceiling.cache import ensure_ceiling
 from gpuexplore.devices.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.devices.cpu_ceiling.levels import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
-from gpuexplore.devices.cpu_times import CpuLoss, CpuTimes, cpu_loss, cpu_lost_share, read_cpu_times, thread_waits
+from gpuexplore.devices.cpu_times import (
+    CpuLoss,
+    CpuTimes,
+    cpu_loss,
+    cpu_lost_share,
+    read_cpu_times,
+    thread_runs,
+    thread_waits,
+)
 from gpuexplore.devices.directories import cache_directory, data_directory
 from gpuexplore.devices.discovery import device_named, discover, discover_with
 from gpuexplore.devices.formula import formula_peaks
@@ -61,5 +69,6 @@ __all__ = [
     "row_of",
     "search",
     "target_named",
+    "thread_runs",
     "thread_waits",
 ]

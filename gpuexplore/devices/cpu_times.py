@@ -135,11 +135,20 @@ def thread_waits(root: Path = ROOT) -> dict[int, float]:
 
     Empty where the kernel does not count it.
     """
+    return _of_threads(root, 1)
+
+
+def thread_runs(root: Path = ROOT) -> dict[int, float]:
+    """Return for how many seconds each thread of this process had a core; empty where the kernel does not count it."""
+    return _of_threads(root, 0)
+
+
+def _of_threads(root: Path, place: int) -> dict[int, float]:
     found = {}
     for path in (root / "proc/self/task").glob("[0-9]*/schedstat"):
         fields = (read_line(path) or "").split()
         if len(fields) == 3:
-            found[int(path.parent.name)] = int(fields[1]) * 1e-9
+            found[int(path.parent.name)] = int(fields[place]) * 1e-9
     return found
 
 

@@ -10,9 +10,11 @@ from gpuexplore.measure.check.guard import element_count
 from gpuexplore.measure.conditions.contention import contention
 from gpuexplore.measure.conditions.core_speeds import SLOW_BELOW, Look
 from gpuexplore.model import CacheRoof, Case, Device, Environment, Flag, Measurement
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
+BUSY_ABOVE = 0.3  # cores more than threads: more than the clocks of both are off
 NOISY_ABOVE = 0.10
 LAUNCH_BOUND_BELOW = 3.0
 SLOW_ROUNDS = 0.2  # so few of the rounds hardly move a median
@@ -37,6 +39,8 @@ class Measured:
         looks: at the slowest core, one for each round of samples; none where nothing is known.
         is_restless: whether threads of this process kept a core busy when nothing was asked of them.
         waited_share: of the rounds, in which it waited for a core that others had; None is unknown.
+        weakness: the inputs on which a user's implementation is wrong, beside the timed ones; None: none is known.
+        cores: that its calls kept busy; None is unknown.
     """
 
     case: Case
@@ -48,6 +52,8 @@ class Measured:
     looks: tuple[Look, ...] = ()
     is_restless: bool = False
     waited_share: float | None = None
+    weakness: str | None = None
+    cores: float | None = None
 
 
 def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[Flag, ...]:
@@ -66,8 +72,19 @@ def find_flags(measured: Measured, operation: Operation, dtype: DType) -> tuple[
         _over_physical_peak(measured, operation, dtype),
         _launch_bound(measurement, measured.overhead_s),
         _leaks(measured, element_count(operation, case.shape) * dtype.itemsize_bytes),
+        Flag("fragile", measured.weakness) if measured.weakness else None,
+        _extra_threads(case, measured.cores),
     )
     return tuple(flag for flag in found if flag)
+
+
+def _extra_threads(case: Case, cores: float | None) -> Flag | None:
+    """Return the flag of calls that keep more cores busy than the threads that were asked for."""
+    threads = case.options.threads
+    if threads is None or cores is None or cores <= threads + BUSY_ABOVE:
+        return None
+    asked = "one thread was" if threads == 1 else f"{threads} threads were"
+    return Flag("extra_threads", f"its calls kept {cores:.1f} cores busy where {asked} asked for")
 
 
 def _cache(case: Case, device: Device) -> Flag:

@@ -17,7 +17,7 @@ from random import Random
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.candidates import first_call_cost
-from gpuexplore.measure.candidates.candidate import unsupported
+from gpuexplore.measure.candidates.candidate import Candidate, unsupported
 from gpuexplore.measure.candidates.cuda_context import check_context, is_broken
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.ceiling import with_fair_ceiling
@@ -25,6 +25,7 @@ from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.outputs import checked
 from gpuexplore.measure.check.spot_checks import check_finished, check_reuse, check_single_calls, on_other_values
+from gpuexplore.measure.check.stress import check_often, weakness
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.conditions.spread import with_spread
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
@@ -255,6 +256,7 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
         if sampling.checked_call is None:
             check_reuse(sampling.candidate, group, measurement.median_s)
         check_finished(sampling.candidate, measurement.median_s)
+        weak_on, cores = _stressed(case, sampling.candidate, group, measurement.median_s)
         device = with_fair_ceiling(sampling.candidate, measurement)
         measured = Measured(
             case,
@@ -265,6 +267,8 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
             looks=tuple(sampling.looks),
             grown_bytes=sampling.grown_bytes,
             waited_share=sampling.waited_share,
+            weakness=weak_on,
+            cores=cores,
         )
         if measurement.median_s < SHORT_CALL_S:
             keep = partial(_keep, measured, prepared, group)
@@ -272,6 +276,15 @@ def _finish(case: Case, prepared: Prepared, group: Group, watch: Watch) -> Resul
         return _result(measured, prepared, group)
     except Exception as error:
         return group.failed(case, error)
+
+
+def _stressed(case: Case, candidate: Candidate, group: Group, call_s: float) -> tuple[str | None, float | None]:
+    """Return on which inputs a user's implementation is wrong, and how many cores it uses: ours are tested before."""
+    if not group.operation.implementation_named(case.implementation).of_a_user:
+        return None, None
+    candidate.load(group.timed_reference.inputs)
+    cores = check_often(candidate, group, call_s)
+    return weakness(case, group), cores
 
 
 def _keep(measured: Measured, prepared: Prepared, group: Group) -> None:

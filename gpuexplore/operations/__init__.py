@@ -1,12 +1,14 @@
 """Every operation gpuexplore measures: one folder each, listed here in the order users see."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations.of_users import Build, build_of_user, operation_of_user
 
 NAMES = (
     "matmul",
@@ -37,16 +39,16 @@ def _contract_of(name: str) -> Operation:
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType({name: _contract_of(name) for name in NAMES})
 
-Build = Callable[..., Callable[[], object]]
-
 
 def operation_named(name: str) -> Operation:
-    """Return the operation called `name`.
+    """Return the operation called `name`: one of `OPERATIONS`, or one that a user declared in this process.
 
     Raises:
         InvalidInput: no such operation.
     """
     if name not in OPERATIONS:
+        if found := operation_of_user(name):
+            return found
         raise InvalidInput.of("operation", name, OPERATIONS)
     return OPERATIONS[name]
 
@@ -62,7 +64,12 @@ def load_build(operation: Operation, implementation: Implementation) -> Build:
     """Return `build(inputs, out, dtype) -> run` of one implementation; this imports its library.
 
     `run()` computes into `out`; it neither allocates nor copies nor waits for a device.
+
+    Raises:
+        Unsupported: it is a user's, and nobody told this process where it is.
     """
+    if implementation.of_a_user:
+        return build_of_user(implementation.name)
     module: Any = import_module(f"gpuexplore.operations.{operation.name}.{implementation.module}")
     build: Build = module.build
     return build

@@ -3,133 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DTYPES, DType
 from gpuexplore.errors import InvalidInput
-from gpuexplore.kernels.geometry import Geometry, Lengths
-from gpuexplore.model import LAYOUTS, Device, Layout, Peak, PhaseName, Shape, Unit
-from gpuexplore.operations.growth import AS_SUMMED, Growth
+from gpuexplore.kernels.geometry import Lengths
+from gpuexplore.model import LAYOUTS, Layout, PhaseName, Shape
+from gpuexplore.operations.implementation import OF_USERS, Implementation, row_of_user
 
 Array = npt.NDArray[np.float64]
 Arrays = tuple[Array, ...]
-
-LAID_OUT_BY_ROWS = ("numba_cuda", "triton")  # backends whose kernels read contiguous rows
-HAND_WRITTEN = ("numba_cpu", "numba_cuda")  # backends whose kernels are in the operations' folders
-WIDENED: Mapping[str, str] = MappingProxyType({"bf16": "fp32", "fp16": "fp32"})
-
-
-@dataclass(frozen=True, slots=True)
-class Implementation:
-    """One way to compute an operation.
-
-    Attributes:
-        name: what users type, e.g. `numba-cuda`.
-        module: its file in the operation's folder; imported on demand, exports `build`.
-        backend: its library's file in `gpuexplore.backends`.
-        unit: the units it computes on, which decides the peak it is compared with.
-        about: one sentence for a reader; of a rung: what it changed, and why that helps.
-        arithmetic: dtypes it stores but computes in another one, e.g. bf16 -> fp32.
-        native: dtypes of `arithmetic` it computes in their own units where the device has them.
-        on_matrix_units: dtypes it computes on matrix units although `unit` says vector.
-        dtypes: the only ones it has code for; empty: all that its library can.
-        compute_capability: the least a CUDA device needs for `on_matrix_units`, e.g. `8.0`; None: any.
-        otherwise: the implementation to use below `compute_capability`, or above it with `one_generation`.
-        one_generation: whether other GPUs than those of `compute_capability` have no such instructions.
-        device_kinds: the only devices it differs on from another implementation; empty: all that its library knows.
-        vendor_library: it calls the library of the device's vendor, which predictions stand for; one of an operation.
-        rung: a step of a kernel ladder, measured when asked for by name and not by default.
-        best_rung: it is one of the operation's rungs again, by the dtype or always the same, under its usual name.
-        optional: its library is an extra: measured when asked for by name and not by default.
-        geometry: how a CUDA kernel of ours covers its output; None for everything else.
-        one_thread: dtypes in which it uses one thread of a CPU, however many there are.
-        one_thread_up_to: elements of its largest array up to which its library stays on one thread in every dtype.
-        streaming_stores: whether it writes large arrays past the caches of a CPU; ordinary stores read each line first.
-        growth: by how much roundings of its sums may be larger than where terms are added one by one, by shape, dtype
-            and device, for a library that may choose a fast algorithm.
-    """
-
-    name: str
-    module: str
-    backend: str
-    unit: Unit
-    about: str
-    arithmetic: Mapping[str, str] = field(default_factory=dict)
-    native: tuple[str, ...] = ()
-    on_matrix_units: tuple[str, ...] = ()
-    dtypes: tuple[str, ...] = ()
-    compute_capability: str | None = None
-    otherwise: str | None = None
-    one_generation: bool = False
-    device_kinds: tuple[str, ...] = ()
-    vendor_library: bool = False
-    rung: bool = False
-    best_rung: bool = False
-    optional: bool = False
-    geometry: Geometry | None = None
-    one_thread: tuple[str, ...] = ()
-    one_thread_up_to: int = 0
-    streaming_stores: bool = False
-    growth: Callable[[Shape, DType, Device], Growth] = lambda *_: AS_SUMMED
-
-    @property
-    def hand_written(self) -> bool:
-        """Whether it is a Numba kernel of ours; the others call a library."""
-        return self.backend in HAND_WRITTEN
-
-    @property
-    def runs_on_kinds(self) -> tuple[str, ...]:
-        """The kinds of devices it runs on."""
-        return self.device_kinds or load_backend(self.backend).DEVICE_KINDS
-
-    def runs_on(self, device: Device) -> bool:
-        """Return whether it runs on devices of this kind; a row of the table of accelerators is a GPU."""
-        return ("cuda" if device.is_hypothetical else device.kind) in self.runs_on_kinds
-
-    def computes_in(self, dtype: str, device: Device | None) -> tuple[str, Unit]:
-        """Return the dtype and the units of the arithmetic on `device` when arrays are in `dtype`."""
-        own = dtype in self.on_matrix_units or (dtype in self.native and device is not None and dtype in device.native)
-        return (
-            dtype if own else self.arithmetic.get(dtype, dtype),
-            "matrix" if dtype in self.on_matrix_units else self.unit,
-        )
-
-    def peak(self, device: Device, dtype: str) -> Peak | None:
-        """Return the compute peak this implementation is compared with, or None when it is unknown."""
-        return device.peak(*self.computes_in(dtype, device))
-
-    def uses_one_thread(self, dtype: str, elements: int) -> bool:
-        """Return whether a CPU computes it on one thread when arrays are in `dtype`, the largest of `elements`."""
-        return dtype in self.one_thread or elements <= self.one_thread_up_to
-
-    def lacks_layout(self, layout: Layout) -> str | None:
-        """Return why it cannot take matrices in `layout`, or None when it can."""
-        by_rows = layout == "NN" or self.backend not in LAID_OUT_BY_ROWS
-        return None if by_rows else f"{self.name} reads contiguous rows: it has code for layout NN only"
-
-    def unsupported(self, dtype: DType, device: Device) -> str | None:
-        """Return why it has no code for `dtype` on `device`, or None when it has."""
-        if not self.runs_on(device):
-            return f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, and {device.id} is none"
-        if self.dtypes and dtype.name not in self.dtypes:
-            return f"{self.name} has code for {', '.join(self.dtypes)} only"
-        if device.kind != "cuda" or (self.geometry is None and self.compute_capability is None):
-            return None
-        if dtype.matrix_only and dtype.name not in self.on_matrix_units:
-            return f"{dtype.name} exists only inside tensor cores, which {self.name} does not use"
-        least = self.compute_capability if dtype.name in self.on_matrix_units else None
-        found = device.compute_capability
-        other = self.one_generation and found != least
-        if least and found and (other or _capability(found) < _capability(least)):
-            only = ", and no other" if self.one_generation else ""
-            reason = f"{self.name} needs compute capability {least}{only}; {device.name} has {found}"
-            return f"{reason}; use {self.otherwise}" if self.otherwise and not dtype.matrix_only else reason
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +136,7 @@ class Operation:
         has_layouts: whether its first two inputs are matrices that may lie in memory by rows or by columns.
         multiply_adds: whether multiplications and additions come in pairs, as peaks count them; alone, they can reach
             half of a peak.
+        bytes_moved: bytes moved at least, of a shape in a dtype; None: each input read once, each output written once.
     """
 
     name: str
@@ -286,6 +173,7 @@ class Operation:
     nominal_flops: Callable[[Shape], bool] = lambda _: False
     has_layouts: bool = False
     multiply_adds: bool = True
+    bytes_moved: Callable[[Shape, DType], int] | None = None
 
     @property
     def vendor_library(self) -> Implementation:
@@ -308,6 +196,8 @@ class Operation:
 
     def byte_count(self, shape: Shape, dtype: DType) -> int:
         """Return the bytes moved at least: each input read once, each output written once."""
+        if self.bytes_moved is not None:
+            return self.bytes_moved(shape, dtype)
         elements = sum(prod(array) for array in (*self.inputs(shape), self.output(shape)))
         return elements * dtype.itemsize_bytes
 
@@ -329,11 +219,13 @@ class Operation:
         return next((size for size in shape if self.shape_of_size(size) == shape), None)
 
     def implementation_named(self, name: str) -> Implementation:
-        """Return the implementation called `name`.
+        """Return the implementation called `name`: one of `implementations`, or what is known of a user's.
 
         Raises:
             InvalidInput: this operation has no such implementation.
         """
+        if OF_USERS in name:
+            return row_of_user(name, self.name, self.implementations, is_product=self.is_matrix_product)
         for implementation in self.implementations:
             if implementation.name == name:
                 return implementation
@@ -356,7 +248,3 @@ class Operation:
     def dtypes(self) -> tuple[str, ...]:
         """Names of the dtypes this operation has a meaning in."""
         return tuple(name for name, row in DTYPES.items() if self.unsupported(row) is None)
-
-
-def _capability(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split("."))

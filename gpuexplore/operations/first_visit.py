@@ -6,7 +6,8 @@ from itertools import product
 from gpuexplore.devices.first_dtypes import USUAL_DTYPES, first_dtypes
 from gpuexplore.model import Device
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 
 
 def first_kernels(device: Device) -> Iterator[tuple[Operation, Implementation, str]]:

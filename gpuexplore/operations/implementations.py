@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.kernels.geometry import Geometry
-from gpuexplore.operations.contract import WIDENED, Implementation
+from gpuexplore.operations.implementation import WIDENED, Implementation
 
 EVERY_DTYPE = tuple(DTYPES)
 TORCH_GRAIN = 32768  # elements that one thread takes at least, at::internal::GRAIN_SIZE of ATen/Parallel.h

@@ -10,7 +10,8 @@ from gpuexplore.kernels.cuda_compile import array_type, compile_kernels
 from gpuexplore.kernels.cuda_kernel import CudaKernel
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.model import Device
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 
 # of all GPUs in the table that the CUDA toolkit compiles for
 COMPUTE_CAPABILITIES = ("7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3", "11.0", "12.0", "12.1")

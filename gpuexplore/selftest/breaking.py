@@ -9,7 +9,7 @@ from typing import Any
 import gpuexplore.operations
 from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import DType
-from gpuexplore.operations.contract import Implementation
+from gpuexplore.operations.implementation import Implementation
 
 OPERATION = "vector_add"
 FAR_ELEMENTS = 2**44  # 64 TiB behind an array: no GPU has that much

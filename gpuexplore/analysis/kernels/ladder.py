@@ -12,7 +12,8 @@ from importlib.resources import files
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
 from gpuexplore.model import Experiment, Result, Shape
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.serialization import decode
 
 

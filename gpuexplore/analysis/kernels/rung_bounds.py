@@ -10,7 +10,8 @@ from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.model import Shape
 from gpuexplore.operations.compiled import Recorded, recorded
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 
 
 @dataclass(frozen=True, slots=True)

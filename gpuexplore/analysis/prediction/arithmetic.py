@@ -7,7 +7,7 @@ from gpuexplore.devices.capabilities import CAPABILITIES
 from gpuexplore.dtypes import DType, format_named
 from gpuexplore.model import Case, Device, Peak, Unit
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Implementation
+from gpuexplore.operations.implementation import Implementation
 
 Support = Literal["native", "emulated", "unsupported"]
 

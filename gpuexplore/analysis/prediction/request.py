@@ -9,7 +9,8 @@ from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.request import Request, shapes_of
 from gpuexplore.shapes import split
 

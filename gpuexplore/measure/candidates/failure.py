@@ -1,6 +1,6 @@
 """From an exception to the status of a result: only here and in the worker."""
 
-from gpuexplore.errors import Cancelled, GpuExploreError, TooLarge, TooSlow, Unsupported, not_installed
+from gpuexplore.errors import Cancelled, GpuExploreError, TooLarge, TooSlow, Unsupported, WrongReturn, not_installed
 from gpuexplore.model import Accuracy, Case, Environment, Result, Status
 from gpuexplore.typed_text import LONGEST_REASON, readable
 
@@ -21,6 +21,7 @@ _STATUS: tuple[tuple[type[Exception], Status], ...] = (
     (MemoryError, Status.OUT_OF_MEMORY),
     (Cancelled, Status.CANCELLED),
     (IncorrectOutput, Status.INCORRECT),
+    (WrongReturn, Status.INCORRECT),
 )
 
 

@@ -125,10 +125,10 @@ def check_duration(case: Case, call_s: float) -> None:
 
 
 def probe_shapes(operation: Operation, shape: Shape) -> list[Shape]:
-    """Return smaller shapes of the same proportions, the cheapest first; none when `shape` is cheap."""
+    """Return smaller shapes of the same proportions, the cheapest first; none when `shape` is cheap or the only one."""
     shapes: list[Shape] = []
-    while work(operation, shape) > CHEAP_WORK:
-        shape = operation.halved(shape)
+    while work(operation, shape) > CHEAP_WORK and (smaller := operation.halved(shape)) != shape:
+        shape = smaller
         shapes.append(shape)
     return shapes[::-1]
 

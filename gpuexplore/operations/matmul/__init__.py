@@ -12,7 +12,8 @@ import numpy as np
 
 from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 from gpuexplore.model import Shape
-from gpuexplore.operations.contract import Cut, Example, Implementation, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.operations.implementations import (
     by_cupy,
     by_numba_cpu,

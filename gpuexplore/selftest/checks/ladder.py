@@ -6,7 +6,8 @@ from gpuexplore.dtypes import dtype_named
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import Case, Result, Status
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.check import Check
 from gpuexplore.selftest.contract import FRACTION, Figure, Finding, judged, skipped

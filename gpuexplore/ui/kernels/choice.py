@@ -13,7 +13,8 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block, Launch
 from gpuexplore.model import Device, Shape
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.units import read_whole

@@ -6,7 +6,8 @@ from importlib.resources import files
 import streamlit as st
 
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.facts import compile_choice
 from gpuexplore.ui.markdown import plain

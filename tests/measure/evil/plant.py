@@ -9,7 +9,7 @@ from typing import Any
 import gpuexplore.operations
 from gpuexplore.model import Shape, Status
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Implementation
+from gpuexplore.operations.implementation import Implementation
 
 ROUTES = ("cli", "queue")
 SIZE = Shape.of(n=2**18)

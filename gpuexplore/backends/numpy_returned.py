@@ -1,0 +1,77 @@
+"""NumPy's arrays for functions that return a new one: the output is a holder of what the last call returned.
+
+Such functions are users'. What they compute with, Numba or a library of their own, is not asked.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.backends import host
+from gpuexplore.backends import numpy as plain
+from gpuexplore.dtypes import DType, Stored
+
+INSTALL = plain.INSTALL
+DEVICE_KINDS = plain.DEVICE_KINDS
+
+is_available = plain.is_available
+unsupported = plain.unsupported
+to_device = plain.to_device
+driver_facts = host.driver_facts
+synchronize = host.synchronize
+timer = host.timer
+flusher = host.flusher
+capture = host.capture
+slow_product = host.slow_product
+
+
+@dataclass(slots=True)
+class Holder:
+    """The output that is current."""
+
+    array: npt.NDArray[Any]
+
+
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Holder:
+    """Return a holder of an uninitialised array."""
+    return Holder(plain.empty(shape, dtype, device))
+
+
+def poison(array: Holder) -> None:
+    """Fill what was returned last with NaN, in place: whoever still writes there is seen."""
+    if not array.array.flags.writeable:
+        array.array = np.empty_like(array.array)
+    array.array.fill(np.nan)
+
+
+def load(array: npt.NDArray[Any] | Holder, values: Stored) -> None:
+    """Overwrite an input, or what a holder has, with `values`."""
+    host.load(array.array if isinstance(array, Holder) else array, values)
+
+
+def stored(array: npt.NDArray[Any] | Holder, dtype: DType) -> Stored:
+    """Return what an input or a holder has, in the storage of `dtype`: the same memory where it is contiguous."""
+    held = array.array if isinstance(array, Holder) else array
+    return np.ascontiguousarray(held).view(dtype.storage)
+
+
+def set_threads(count: int) -> None:
+    """Pin the threads of NumPy's BLAS, and of Numba where a function may use it.
+
+    Raises:
+        Unsupported: one of both cannot.
+    """
+    plain.set_threads(count)
+    if host.is_installed("numba"):
+        from gpuexplore.backends import numba_cpu
+
+        numba_cpu.set_threads(count)
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of NumPy, and of Numba where it is there."""
+    found = {name: host.version_of(name) for name in ("numba", "llvmlite")}
+    return {**plain.versions(), **{name: version for name, version in found.items() if version}}

@@ -1,0 +1,157 @@
+"""Measures functions of users, given in Python: in this process, or sent to a worker that a crash or a hang may end."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.engines import batches_of
+from gpuexplore.jobs.engines.local import LocalEngine
+from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import OF_USERS
+from gpuexplore.operations.of_users import (
+    PICKLED,
+    WITH_FUNCTIONS,
+    add_function,
+    add_source,
+    label_of,
+    remove_source,
+)
+
+Function = Callable[..., Any]
+MODULES = {"cupy": "cupy", "jax": "jax", "jaxlib": "jax", "torch": "torch", "numba": "numba", "numpy": "numpy"}
+
+
+def add_functions(functions: Sequence[Function], library: str = "", arrays: Sequence[Any] = ()) -> dict[str, Function]:
+    """Remember functions for this process; return them by the names of their implementations, `torch:mine`.
+
+    Args:
+        functions: each `function(*inputs) -> output`.
+        library: whose arrays they take; empty: what the arrays, or the functions themselves, tell.
+        arrays: inputs, where there are some.
+
+    Raises:
+        InvalidInput: one is no function.
+    """
+    found: dict[str, Function] = {}
+    for function in functions:
+        label = label_of(_title_of(function))
+        name = f"{library or _library_of(function, arrays)}{OF_USERS}{label}"
+        number = sum(known.startswith(name) for known in found)
+        found[f"{name}-{number + 1}" if number else name] = function
+    for name, function in found.items():
+        add_function(name, function)
+    return found
+
+
+def measured_apart(
+    experiment: Experiment, devices: Sequence[Device], functions: Mapping[str, Function], operation: Operation | None
+) -> tuple[Result, ...]:
+    """Return the results of every case, measured in a worker of its device: a crash or a hang ends that, not this.
+
+    Args:
+        experiment: what is measured.
+        devices: those it is measured on.
+        functions: of users in it, by the names of their implementations.
+        operation: of it, where it is a user's.
+
+    Raises:
+        InvalidInput: a function cannot be sent to another process.
+    """
+    results: dict[Case, Result] = {}
+
+    def keep(event: Case | Result) -> None:
+        if isinstance(event, Result):
+            results[event.case] = event
+
+    with _sent({**functions, **({operation.name: operation} if operation else {})}):
+        engine = LocalEngine(devices)
+        try:
+            for batch in batches_of(experiment.cases()):
+                engine.measure(batch, keep, lambda: False)
+        finally:
+            engine.close()
+    return tuple(results[case] for case in experiment.cases())
+
+
+def dtype_of(arrays: Sequence[Any]) -> str:
+    """Return the name of the dtype that all arrays have.
+
+    Raises:
+        InvalidInput: they have several, or one that is not measured.
+    """
+    names = sorted({str(array.dtype).rpartition(".")[2] for array in arrays})
+    known = {row.array_name: row.name for row in DTYPES.values() if not row.matrix_only}
+    if len(names) > 1 or names[0] not in known:
+        accepted = f"arrays of one of {', '.join(known)}; let the function hold what has another dtype"
+        raise InvalidInput.of("dtype of the inputs", ", ".join(names), accepted)
+    return known[names[0]]
+
+
+def device_of(arrays: Sequence[Any]) -> str:
+    """Return the id of the device that arrays are on."""
+    found = str(getattr(arrays[0], "device", "cpu"))
+    return f"cuda:{found.partition(':')[2] or 0}" if "cuda" in found.lower() else "cpu"
+
+
+def widened(array: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return an array of any library in float64, in host memory."""
+    if hasattr(array, "detach"):
+        return np.asarray(array.detach().cpu().double().numpy())
+    return np.asarray(array.get() if hasattr(array, "get") else array).astype(np.float64)
+
+
+@contextmanager
+def _sent(values: Mapping[str, Any]) -> Iterator[None]:
+    """Inside, workers that are started find `values` by name."""
+    import cloudpickle
+
+    with TemporaryDirectory(prefix="gpuexplore-own-") as directory:
+        try:
+            for number, (name, value) in enumerate(values.items()):
+                path = Path(directory) / f"{number}{PICKLED}"
+                try:
+                    path.write_bytes(cloudpickle.dumps(value))
+                except Exception as error:
+                    reason = f"{name} cannot be sent to a process of its own ({error})"
+                    raise InvalidInput(f"{reason}: isolated=False measures it in this one") from error
+                add_source(name, str(path))
+            yield
+        finally:
+            for name in values:
+                remove_source(name)
+
+
+def _title_of(function: Function) -> str:
+    if not callable(function):
+        raise InvalidInput.of("implementation", function, "names that `gpuexplore list` prints, and functions")
+    inner = getattr(function, "py_func", None) or getattr(function, "_torchdynamo_orig_callable", None) or function
+    return str(getattr(inner, "__name__", None) or type(inner).__name__).strip("<>")
+
+
+def _library_of(function: Function, arrays: Sequence[Any]) -> str:
+    """Return whose arrays a function takes: those it is given, else its own library's, else of what it calls.
+
+    What calls nothing of a library takes any arrays: it gets NumPy's.
+    """
+    for value in (*arrays[:1], function, getattr(function, "_torchdynamo_orig_callable", None)):
+        roots = [str(getattr(value, "__module__", "") or ""), type(value).__module__]
+        for root in (text.partition(".")[0] for text in roots):
+            if root in MODULES and value is not None:
+                return MODULES[root] if value is function or root != "numpy" else _of_numpy(function)
+    if getattr(sys.modules.get("torch"), getattr(function, "__name__", ""), None) is function:
+        return "torch"
+    code, names = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+    used = {getattr(names.get(name), "__name__", "").partition(".")[0] for name in getattr(code, "co_names", ())}
+    return next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
+
+
+def _of_numpy(function: Function) -> str:
+    return "numba" if type(function).__module__.startswith("numba") else "numpy"

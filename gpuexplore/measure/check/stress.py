@@ -1,0 +1,198 @@
+"""What breaks kernels that are right for usual inputs: a short list for every operation, outside what is timed.
+
+Softmax without the maximum taken off, a variance in one pass, a clamp, a kernel for square shapes or aligned arrays
+are right on normal numbers at the shape that is timed. A kernel that is wrong on one of these is fragile. Further
+calls at the timed shape tell a race, or what is wrong now and then, and how many cores they use.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.devices import thread_runs
+from gpuexplore.dtypes import DTYPES, DType
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.measure.arrays.large import is_large
+from gpuexplore.measure.candidates.candidate import Candidate
+from gpuexplore.measure.candidates.failure import describe_error
+from gpuexplore.measure.check.correctness import describe
+from gpuexplore.measure.check.elements import judge
+from gpuexplore.measure.check.group import Group
+from gpuexplore.measure.check.inputs import Reference, make_inputs
+from gpuexplore.measure.check.outputs import checked
+from gpuexplore.model import Case, Shape
+from gpuexplore.operations import load_build
+from gpuexplore.operations.awkward import AWKWARD, shapes_of
+from gpuexplore.operations.contract import Operation
+
+CALLS = 25  # of the timed shape: what is wrong in one of two calls gets through all of them once in 30 million runs
+CALLS_S = 0.25
+LEAST_CPU_S = 80e-3  # of calls by which the cores that they use are told: Linux counts a thread's time by ticks of 4 ms
+LARGEST_ELEMENTS = 2**20  # of arrays that are tried beside the timed ones
+FACTOR = 1000.0  # of inputs, and what is added to them
+NARROW_BITS, NARROW = 16, 30.0  # of formats whose numbers end early, or have few digits
+STRESSED = 3  # added to the seed, so that no inputs were met before
+
+Change = Callable[[Any], Any]
+UNCHANGED: Change = lambda array: array  # noqa: E731
+
+
+@dataclass(frozen=True, slots=True)
+class Stress:
+    """Inputs that a right kernel takes as well as any others.
+
+    Attributes:
+        name: after "wrong on".
+        shape: of the operation.
+        change: what becomes of normal numbers before they are rounded.
+        placed: how the inputs lie in memory: as usual, at an odd element, or as every second one.
+    """
+
+    name: str
+    shape: Shape
+    change: Change = UNCHANGED
+    placed: str = ""
+
+
+def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function: bool) -> Iterator[Stress]:
+    """Yield what an implementation of `operation` is tried on.
+
+    Args:
+        shape: of the case that is timed; beside it smaller ones are tried, of other proportions.
+        of_a_function: whether it takes whatever arrays it is given, not those alone that a contract describes.
+    """
+    awkward = operation.awkward or AWKWARD.get(len(operation.axes), ())
+    shapes = shapes_of(operation, awkward, "awkward") if awkward else []
+    for each in shapes:
+        yield Stress(f"the shape {each}", each)
+    some = min((shape, *shapes), key=lambda found: abs(operation.largest_array(found) - 2**14))
+    if operation.phases:  # whose weights are scaled to their layers
+        return
+    most = NARROW if dtype.bits <= NARROW_BITS else FACTOR
+    yield Stress(f"inputs {most:,.0f} times as large", some, lambda array: array * most)
+    yield Stress(f"inputs around {most:,.0f}", some, lambda array: array + most)
+    if of_a_function:
+        yield Stress("arrays that begin at an odd element", some, placed="odd")
+        yield Stress("strided views", some, placed="strided")
+
+
+def weakness(case: Case, group: Group) -> str | None:
+    """Return on what an implementation is wrong, and how; None where it is right on everything.
+
+    Values are left out that the dtype cannot hold, or on which the reference, in the precision of the arithmetic, is
+    further off than rounding explains.
+    """
+    of_a_function = group.operation.implementation_named(case.implementation).of_a_user
+    for stress in stresses(group.operation, case.shape, group.dtype, of_a_function=of_a_function):
+        if group.operation.largest_array(stress.shape) > LARGEST_ELEMENTS or is_large(group.operation, stress.shape):
+            continue
+        if found := _weakness_on(stress, case, group):
+            return f"wrong on {stress.name}: {found}"
+    return None
+
+
+def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
+    reference = _reference(stress, group)
+    if stress.change is not UNCHANGED and not _can_be_expected(reference, stress.shape):
+        return None
+    try:
+        candidate = group.build(case, stress.shape, reference.inputs)
+        if stress.placed:
+            candidate = _placed(candidate, stress, case, group)
+        candidate.poison()
+        candidate.run()
+        candidate.backend.synchronize(case.device)
+        growth = group.operation.implementation_named(case.implementation).growth
+        accuracy = judge(candidate.output(), reference, stress.shape, growth(stress.shape, group.dtype, group.device))
+        return None if accuracy.within else describe(accuracy)
+    except (
+        GpuExploreError,
+        ArithmeticError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        AssertionError,
+    ) as error:
+        return describe_error(error)
+    finally:
+        group.untouched.check()
+
+
+def _reference(stress: Stress, group: Group) -> Reference:
+    operation, dtype = group.operation, group.dtype
+
+    changed = replace(operation, prepared=lambda arrays: tuple(map(stress.change, operation.prepared(arrays))))
+    inputs = make_inputs(changed, stress.shape, dtype, "normal", seed=group.seed + STRESSED)
+    return Reference(operation, dtype, inputs, group.seed + STRESSED)
+
+
+def _can_be_expected(reference: Reference, shape: Shape) -> bool:
+    """Return whether the dtype holds all numbers, and the reference in the precision of the arithmetic is right."""
+    operation, dtype = reference.operation, reference.dtype
+    most = (dtype.largest or float(np.finfo(np.float32).max)) / 4
+    with np.errstate(all="ignore"):
+        inputs = [dtype.widen(array) for array in reference.inputs]
+        numbers: list[Any] = [*inputs, *(expected for _, expected in reference.parts), *reference.scales]
+        if not all(bool((np.abs(array) < most).all()) for array in numbers):
+            return False
+        narrow = operation.reference(*(array.astype(DTYPES[dtype.accumulate].storage) for array in inputs))
+        return judge(narrow.astype(np.float64), reference, shape).within
+
+
+def check_often(candidate: Candidate, group: Group, call_s: float) -> float | None:
+    """Check call after call on the timed values; return how many cores they used, None where nobody set threads.
+
+    Args:
+        candidate: built and warm, with the values in place that are timed.
+        group: of its case.
+        call_s: seconds of a call, as it was timed.
+
+    Raises:
+        IncorrectOutput: an output is wrong.
+    """
+    calls = max(1, min(CALLS, int(CALLS_S / max(call_s, 1e-9))))
+    for _ in range(calls):
+        candidate.poison()
+        candidate.run()
+        candidate.backend.synchronize(candidate.case.device)
+        checked(candidate, group, group.timed_reference)
+    if candidate.device.kind != "cpu" or candidate.case.options.threads is None or call_s > CALLS_S:
+        return None
+    group.time.wait_for_idle_threads()
+    return _cores(candidate, call_s)
+
+
+def _cores(candidate: Candidate, call_s: float) -> float | None:
+    """Return the CPU seconds of calls for each of the thread that computed longest: others may have the other cores."""
+    before, cpu_s = thread_runs(), time.process_time()
+    for _ in range(max(1, int(LEAST_CPU_S / max(call_s, 1e-7)))):
+        candidate.run()
+    cpu_s, after = time.process_time() - cpu_s, thread_runs()
+    longest_s = max((after[thread] - before.get(thread, 0.0) for thread in after), default=0.0)
+    return cpu_s / longest_s if longest_s else None
+
+
+def _placed(candidate: Candidate, stress: Stress, case: Case, group: Group) -> Candidate:
+    """Return the candidate built again, on inputs that lie otherwise in memory."""
+    implementation = group.operation.implementation_named(case.implementation)
+    arrays = tuple(_view(candidate, array, stress.placed) for array in candidate.inputs)
+    run = load_build(group.operation, implementation)(arrays, candidate.out, group.dtype)
+    return replace(candidate, inputs=arrays, run=run)
+
+
+def _view(candidate: Candidate, array: Any, placed: str) -> Any:
+    """Return a view of other memory that holds the same: from an odd element on, or every second one."""
+    lengths = tuple(array.shape)
+    count = prod(lengths)
+    wanted = (count + 1,) if placed == "odd" else (2 * count,)
+    memory = candidate.backend.to_device(
+        np.zeros(wanted, candidate.dtype.storage), candidate.dtype, candidate.case.device
+    )
+    view = (memory[1:] if placed == "odd" else memory[::2]).reshape(lengths)
+    view[...] = array
+    return view

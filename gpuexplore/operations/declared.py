@@ -1,0 +1,202 @@
+"""Operations of users: of the arrays of one call, or of axes, as those that are built in."""
+
+from collections.abc import Callable, Iterable, Sequence
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Shape
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations.of_users import add_operation
+
+LARGEST = 2**31
+SIZES = (64, 256, 1024)
+TRIED = 3  # the length of the first axis at which a declaration is tried; the others are longer by one each
+
+
+def operation_of_arrays(
+    name: str,
+    arrays: Sequence[Array],
+    reference: Callable[..., Any],
+    *,
+    flop_count: int | None = None,
+    byte_count: int | None = None,
+) -> Operation:
+    """Return the operation that one call on `arrays` is: other inputs hold the same numbers in another order.
+
+    Args:
+        name: for headings.
+        arrays: the inputs, in float64.
+        reference: the right answer in float64 from float64 inputs.
+        flop_count: of a call; None: unknown, so that no rate of arithmetic is told.
+        byte_count: moved at least; None: each input read once, the output written once.
+
+    Raises:
+        InvalidInput: the name is taken, or the reference fails on the inputs.
+    """
+    axes = {
+        f"{letter}{place}": length
+        for letter, array in zip(ascii_lowercase, arrays, strict=False)
+        for place, length in enumerate(array.shape)
+    }
+    ranks = [array.ndim for array in arrays]
+    expected = _expected(name, reference, arrays)
+
+    def inputs(shape: Shape) -> tuple[tuple[int, ...], ...]:
+        lengths = iter(tuple(shape))
+        return tuple(tuple(next(lengths) for _ in range(rank)) for rank in ranks)
+
+    def reordered(normal: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(
+            array.ravel()[np.argsort(order, axis=None) % array.size].reshape(order.shape)
+            for array, order in zip(arrays, normal, strict=True)
+        )
+
+    return _declared(
+        name,
+        axes=tuple(axes),
+        limits=axes,
+        shape_of_size=lambda size: Shape(tuple((axis, size) for axis in axes)),
+        inputs=inputs,
+        output=lambda _: expected.shape,
+        flop_count=lambda _: flop_count or 0,
+        bytes_moved=None if byte_count is None else lambda _, __: byte_count,
+        reference=reference,
+        prepared=reordered,
+        halved=lambda shape: shape,
+    )
+
+
+def shape_of_arrays(operation: Operation, lengths: Sequence[tuple[int, ...]]) -> Shape:
+    """Return the shape of `operation` whose inputs have these array shapes.
+
+    Raises:
+        InvalidInput: it has none.
+    """
+    known = sorted({length for array in lengths for length in array})
+    for shape in _shapes(operation.axes, known):
+        if operation.inputs(shape) == tuple(lengths) and operation.problem(shape) is None:
+            return shape
+    example = ", ".join(map(str, operation.inputs(operation.shape_of_size(operation.default_sizes[0]))))
+    raise InvalidInput.of(f"shapes of the inputs of {operation.name}", ", ".join(map(str, lengths)), f"like {example}")
+
+
+def operation(
+    axes: str,
+    inputs: Callable[..., Iterable[Sequence[int]]],
+    *,
+    output: Callable[..., Sequence[int]] | None = None,
+    flops: Callable[..., int] | None = None,
+    **about: Any,
+) -> Callable[[Callable[..., Any]], Operation]:
+    """Declare an operation of one's own; decorates its reference, in float64 on NumPy arrays.
+
+        @gx.operation("m, n", inputs=lambda m, n: [(m, n)], flops=lambda m, n: m * n)
+        def relu(x):
+            return np.maximum(x, 0)
+
+        gx.run(relu, sizes=[256, 1024], implementations=[my_relu, torch.relu])
+
+    Args:
+        axes: names of the axes of a shape.
+        inputs: the shapes of the inputs, from the lengths of the axes.
+        output: the shape of the output; None: that of the first input.
+        flops: floating-point operations of a call, a multiply-add counted as 2; None: unknown, no rate is told.
+        **about: `sizes` (a sweep that says something within seconds), `terms` (how many terms an element of the output
+            is summed of, from the lengths of the axes; the longest axis where it is left out) and `title`.
+
+    Raises:
+        InvalidInput: no operation is declared so; names what is wrong.
+    """
+    names = tuple(word.strip() for word in axes.split(","))
+    if not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
+        raise InvalidInput.of("axes", axes, "names with commas between them, each once: m, n")
+    if unknown := set(about) - {"sizes", "terms", "title"}:
+        raise InvalidInput.of("what is told of an operation", sorted(unknown)[0], "sizes, terms, title")
+    sizes, terms = tuple(about.get("sizes", SIZES)), about.get("terms")
+
+    def declare(reference: Callable[..., Any]) -> Operation:
+        made = _declared(
+            reference.__name__,
+            title=about.get("title", reference.__name__),
+            axes=names,
+            limits=dict.fromkeys(names, LARGEST),
+            default_sizes=sizes,
+            shape_of_size=lambda size: Shape(tuple((name, size) for name in names)),
+            inputs=lambda shape: tuple(tuple(lengths) for lengths in inputs(**dict(shape.axes))),
+            output=lambda shape: tuple((output or _first_of(inputs))(**dict(shape.axes))),
+            flop_count=lambda shape: flops(**dict(shape.axes)) if flops else 0,
+            reference=reference,
+            reduction_length=lambda shape: terms(**dict(shape.axes)) if terms else max(shape),
+        )
+        _try(made)
+        add_operation(made)
+        return made
+
+    return declare
+
+
+def _declared(name: str, **own: Any) -> Operation:
+    """Return an operation with what is usual where nothing is told.
+
+    Raises:
+        InvalidInput: one that is built in has this name.
+    """
+    if name in OPERATIONS or not name.isidentifier():
+        raise InvalidInput.of("name of an operation", name, f"a name of Python but {', '.join(OPERATIONS)}")
+    usual: dict[str, Any] = {
+        "title": name,
+        "formula": f"{name}: of a user",
+        "about": "Declared by a user: nothing is known of it beside what was told.",
+        "default_sizes": SIZES,
+        "reduction_length": lambda shape: max(shape, default=1),
+        "scale": lambda expected, *_: float(np.abs(expected).max(initial=0.0)),
+        "implementations": (),
+        "examples": (),
+        "nominal_flops": lambda shape: own["flop_count"](shape) == 0,
+    }
+    reference = own.pop("reference")
+    return Operation(name=name, reference=lambda *arrays: np.asarray(reference(*arrays), np.float64), **usual | own)
+
+
+def _first_of(inputs: Callable[..., Iterable[Sequence[int]]]) -> Callable[..., Sequence[int]]:
+    return lambda **lengths: next(iter(inputs(**lengths)))
+
+
+def _try(made: Operation) -> None:
+    """Compute the reference on a small shape, to see that what was told fits together.
+
+    Raises:
+        InvalidInput: it does not.
+    """
+    shape = Shape(tuple((axis, TRIED + place) for place, axis in enumerate(made.axes)))
+    try:
+        arrays = [np.ones(lengths) for lengths in made.inputs(shape)]
+        wanted, flops = made.output(shape), made.flop_count(shape)
+    except Exception as error:
+        raise InvalidInput(f"{made.name}: its shapes cannot be told at {shape}: {error}") from error
+    found = _expected(made.name, made.reference, arrays)
+    if found.shape != wanted:
+        raise InvalidInput.of(f"shape of the output of {made.name} at {shape}", wanted, f"{found.shape}: give output=")
+    if not isinstance(flops, int) or flops < 0:
+        raise InvalidInput.of(f"FLOPs of {made.name} at {shape}", flops, "whole numbers from 0")
+
+
+def _expected(name: str, reference: Callable[..., Any], arrays: Sequence[Array]) -> Array:
+    try:
+        return np.asarray(reference(*(array.copy() for array in arrays)), np.float64)
+    except Exception as error:
+        raise InvalidInput(f"the reference of {name} fails on float64 arrays of NumPy: {error}") from error
+
+
+def _shapes(axes: Sequence[str], known: Sequence[int]) -> Iterable[Shape]:
+    """Yield every shape whose axes have lengths of `known`."""
+    if not axes:
+        yield Shape(())
+        return
+    for length in known:
+        for rest in _shapes(axes[1:], known):
+            yield Shape(((axes[0], length), *rest.axes))

@@ -1,0 +1,101 @@
+"""From a function that returns its result to what is timed: nothing is copied, and what it returns is looked at once.
+
+A call is `function(*inputs)`. Its result becomes the output: NumPy's in a holder, torch's by `take_over`, those of JAX
+and CuPy through DLPack, which hands memory over without moving it (https://dmlc.github.io/dlpack/latest).
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from gpuexplore.backends.torch import take_over
+from gpuexplore.dtypes import DType
+from gpuexplore.errors import Unsupported, WrongReturn
+
+Function = Callable[..., Any]
+Call = Callable[[], object]
+VIEW = "it returns memory of its inputs: no output is made, and its time is not that of making one"
+
+
+def build_of_function(function: Function, library: str) -> Callable[..., Call]:
+    """Return the `build` of an implementation whose call is `function(*inputs)`.
+
+    Args:
+        function: of arrays, (shape of each input) -> (shape of the output).
+        library: whose arrays it takes and returns.
+    """
+    made = {"numpy": _of_numpy, "numba": _of_numpy, "torch": _of_torch}.get(library)
+
+    def build(inputs: Sequence[Any], out: Any, _: DType) -> Call:
+        return made(function, inputs, out) if made else _through_dlpack(function, inputs, out, library)
+
+    return build
+
+
+def _of_numpy(function: Function, inputs: Sequence[Any], out: Any) -> Call:
+    result = function(*inputs)
+    _check(result, np.ndarray, out.array)
+    if any(np.may_share_memory(result, array) for array in inputs):
+        raise WrongReturn(VIEW)
+
+    def run() -> None:
+        out.array = function(*inputs)
+
+    return run
+
+
+def _of_torch(function: Function, inputs: Sequence[Any], out: Any) -> Call:
+    import torch
+
+    result = function(*inputs)
+    _check(result, torch.Tensor, out)
+    places = {array.untyped_storage().data_ptr() for array in inputs if array.numel()}
+    if result.untyped_storage().data_ptr() in places:
+        raise WrongReturn(VIEW)
+    if result.requires_grad:
+        return lambda: take_over(out, function(*inputs).detach())
+    return lambda: take_over(out, function(*inputs))
+
+
+def _through_dlpack(function: Function, inputs: Sequence[Any], out: Any, library: str) -> Call:
+    torch: Any = import_module("torch")
+    taken = [_taken(array, library) for array in inputs]
+    finish: Function = (lambda result: result.block_until_ready()) if library == "jax" else lambda result: result
+    result = finish(function(*taken))
+    if not hasattr(result, "__dlpack__"):
+        raise WrongReturn(f"it returned {_kind(result)}: accepted is one array of {library}")
+    _check(torch.from_dlpack(result), torch.Tensor, out)
+    return lambda: take_over(out, torch.from_dlpack(finish(function(*taken))))
+
+
+def _taken(array: Any, library: str) -> Any:
+    """Return an array of `library` over the memory of a tensor.
+
+    Raises:
+        Unsupported: the library made a copy, which later values would not reach.
+    """
+    made: Any = import_module("jax.dlpack" if library == "jax" else library).from_dlpack(array)
+    place = made.unsafe_buffer_pointer() if library == "jax" else made.data.ptr
+    if place != array.data_ptr():
+        raise Unsupported(f"{library} copies what it gets by DLPack here: it cannot be given the inputs of the others")
+    return made
+
+
+def _check(result: Any, wanted: Any, out: Any) -> None:
+    """Raise where what a function returned is no output.
+
+    Raises:
+        WrongReturn: it is no array of the library, or has another dtype or shape.
+    """
+    if type(result) is not wanted:
+        raise WrongReturn(f"it returned {_kind(result)}: accepted is one array of {wanted.__module__}")
+    if result.dtype != out.dtype:
+        raise WrongReturn(f"it returned {result.dtype} where {out.dtype} is asked for")
+    if tuple(result.shape) != tuple(out.shape):
+        raise WrongReturn(f"it returned the shape {tuple(result.shape)}, expected is {tuple(out.shape)}")
+
+
+def _kind(result: Any) -> str:
+    return "nothing" if result is None else f"a {type(result).__name__}"
