@@ -29,7 +29,7 @@ from tests.architecture.recipes import created, recipes
 from tests.docs.markdown import ALL_TEXT, FILES, PROSE, ROOT, anchors, fenced, links, name_of, words_in_code
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-MEASURING = (ROOT / "docs" / "measuring.md").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_readme_is_short():
     assert len(README.splitlines()) <= MOST_LINES_OF_README
 
 
-@pytest.mark.parametrize("text", [README, MEASURING, GLOSSARY], ids=["README", "measuring", "glossary"])
+@pytest.mark.parametrize("text", [README, REFERENCE, GLOSSARY], ids=["README", "reference", "glossary"])
 def test_every_dtype_is_named(text):
     assert set(DTYPES) <= words_in_code(text)
 
@@ -73,27 +73,27 @@ def test_every_kind_of_device_is_named():
 
 @pytest.mark.parametrize("status", [status.value for status in Status])
 def test_status_has_a_row(status):
-    assert f"| `{status}` |" in MEASURING
+    assert f"| `{status}` |" in REFERENCE
 
 
 @pytest.mark.parametrize("flag", get_args(FlagName))
 def test_flag_has_a_row(flag):
-    assert f"| `{flag}` |" in MEASURING
+    assert f"| `{flag}` |" in REFERENCE
 
 
 @pytest.mark.parametrize("kind", get_args(PeakKind))
 def test_kind_of_peak_has_a_row(kind):
-    assert f"| `{kind}` |" in MEASURING
+    assert f"| `{kind}` |" in REFERENCE
 
 
 @pytest.mark.parametrize("kind", get_args(DiagnosisKind))
 def test_diagnosis_is_named(kind):
-    assert f"`{kind}`" in MEASURING
+    assert f"`{kind}`" in REFERENCE
 
 
 @pytest.mark.parametrize("option", options_of("run"))
 def test_option_of_run_has_a_row(option):
-    assert f"| `{option}` |" in MEASURING
+    assert f"| `{option}` |" in REFERENCE
 
 
 @pytest.mark.parametrize("option", sorted(set(options_of("record")) - set(options_of("run"))))
@@ -165,7 +165,7 @@ def test_page_is_in_the_navigation_tested_and_named(page):
 @pytest.mark.parametrize("page", [page for page, parameters in PARAMETERS.items() if parameters])
 def test_parameters_of_links_are_in_the_row_of_their_page(page):
     title = title_of(ROOT / "pages" / f"{page.replace('-', '_')}.py")
-    (row,) = (line for line in MEASURING.splitlines() if line.startswith(f"| {title} | `"))
+    (row,) = (line for line in REFERENCE.splitlines() if line.startswith(f"| {title} | `"))
 
     assert set(PARAMETERS[page]) <= words_in_code(row)
 
@@ -232,8 +232,8 @@ def test_files_and_modules_that_are_not_there_are_found():
 
 
 def test_recorded_runs_in_links_exist():
-    named = re.findall(r"\?run=(recorded-[\w-]+)", MEASURING)
-    beside = re.findall(r"`with=([\w-]+)`", MEASURING)
+    named = re.findall(r"\?run=(recorded-[\w-]+)", REFERENCE)
+    beside = re.findall(r"`with=([\w-]+)`", REFERENCE)
 
     assert all(recorded_run(name).results for name in named)
     assert {recording.name for recording in recordings()} >= set(beside)

@@ -1,6 +1,6 @@
 """Warm-up, rounds and the stopping rule: how calls become samples.
 
-The contract, in order (see docs/measuring.md): warm up; then all candidates of a group take one round each, in random
+The contract, in order (see docs/statistics.md): warm up; then all candidates of a group take one round each, in random
 order, until each has settled: the 95 % interval of its median is within 1 % of it, not before ten samples, or its
 budget is spent. Every sample of a round that counts is kept.
 
