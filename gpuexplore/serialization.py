@@ -3,7 +3,7 @@
 import types
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -13,27 +13,31 @@ from gpuexplore.typed_text import check_characters
 
 T = TypeVar("T")
 _Decoder = Callable[[Any], Any]
+_SCALARS = frozenset({str, int, float, bool, types.NoneType})
 
 
 def encode(value: Any) -> Any:
     """Return `value` as dicts, lists, strings, numbers and None; bytes as text in base64."""
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value):
-        members = ((field, getattr(value, field.name)) for field in fields(value))
-        return {field.name: encode(member) for field, member in members if not _is_omitted(field, member)}
+    if type(value) in _SCALARS:
+        return value
+    members = _encoded_members(type(value))  # type: ignore[arg-type]  # mypy takes no class for hashable
+    if members is not None:
+        return {name: encode(getattr(value, name)) for name, omitted in members if getattr(value, name) != omitted}
     if isinstance(value, Mapping):
         return {str(key): encode(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [encode(member) for member in value]
     if isinstance(value, bytes):
         return b64encode(value).decode()
-    return value
+    return value.value if isinstance(value, Enum) else value
 
 
-def _is_omitted(field: Field[Any], member: Any) -> bool:
-    """Return whether a field is left out: it has its default, and says so in its metadata."""
-    return "omit_default" in field.metadata and member == field.default
+@cache
+def _encoded_members(kind: Any) -> tuple[tuple[str, Any], ...] | None:
+    """Return the fields of a dataclass, each with the value that is told by leaving it out, or else MISSING."""
+    if not is_dataclass(kind):
+        return None
+    return tuple((field.name, field.default if "omit_default" in field.metadata else MISSING) for field in fields(kind))
 
 
 def decode(kind: type[T], data: Any) -> T:

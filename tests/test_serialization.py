@@ -121,6 +121,12 @@ def test_data_of_another_kind_are_refused(kind, data, error):
         decode(kind, data)
 
 
+def test_what_has_its_default_is_left_out_where_the_field_says_so():
+    assert "layout" not in encode(Options())
+    assert encode(Options(layout="NT"))["layout"] == "NT"
+    assert encode(Options())["repeat"] == 1
+
+
 def test_plain_values_pass_through():
     assert encode({"a": (1, None, "x"), 2: [True]}) == {"a": [1, None, "x"], "2": [True]}
     assert decode(int, 3.0) == 3
