@@ -46,10 +46,9 @@ def hand_over(*files: Path | str) -> Files:
     Raises:
         InvalidInput: one of them is no file.
     """
-    paths = tuple(Path(file).resolve() for file in files)
-    for path in paths:
-        if not path.is_file():
-            raise InvalidInput.of("file", path, "files that are there: did the commands that write it succeed?")
+    if not files:
+        raise InvalidInput.of("files", "", "names of files, one at least")
+    paths = tuple(_checked(file) for file in files)
     here = platform()
     if here == "colab":
         from google.colab import files as downloads
@@ -57,3 +56,21 @@ def hand_over(*files: Path | str) -> Files:
         for path in paths:
             downloads.download(str(path))
     return Files(paths, here)
+
+
+def _checked(file: Path | str) -> Path:
+    """Return the whole path of a file.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if not isinstance(file, Path | str):
+        raise InvalidInput.of("file", file, "names of files, as text")
+    path = Path(file)
+    try:
+        is_there = path.is_file()
+    except (OSError, ValueError):  # too long, or with a sign that no name has
+        is_there = False
+    if not is_there:
+        raise InvalidInput.of("file", file, "files that are there: did the command that writes it succeed?")
+    return path.resolve()

@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuexplore.api import Outcome
@@ -11,6 +11,10 @@ from gpuexplore.cli.streams import say
 from gpuexplore.errors import InvalidInput
 
 NAME = "gpuexplore"
+HOLDING: Mapping[str, str] = {  # commands that would keep the cell until they are interrupted, and what to do instead
+    "app": "in a notebook: from gpuexplore.notebook import show_app; show_app()",
+    "worker": "in a shell, where it may stay",
+}
 
 
 def register(shell: Any) -> None:
@@ -27,10 +31,8 @@ def carry_out(line: str) -> Outcome | None:
     outcomes: list[Outcome] = []
 
     def execute(arguments: argparse.Namespace) -> int:
-        if arguments.command == "app":
-            raise InvalidInput.of(
-                "app", line, "from gpuexplore.notebook import show_app; show_app(), which lets go of the cell"
-            )
+        if arguments.command in HOLDING:
+            raise InvalidInput.of("command", arguments.command, HOLDING[arguments.command])
         if arguments.command != "run" or arguments.json:
             return execute_command(arguments)
         arguments.is_shown = False

@@ -4,19 +4,20 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from gpuexplore.devices.directories import data_directory
 from gpuexplore.errors import InvalidInput, NotStarted
 from gpuexplore.notebook.platform import Platform
 
 START_S = 120  # a cold machine loads for half a minute
 LOOK_S = 0.2
 LARGEST_PORT = 65535
+LOG = "notebook-app.log"  # of the latest one
 LOOPBACK = "127.0.0.1"
 FRAMED_BY: Mapping[Platform, str] = {  # pages that show the app; Colab's outputs are frames of a domain of their own
     "colab": "https://colab.research.google.com,https://*.googleusercontent.com,https://*.prod.colab.dev",
@@ -56,17 +57,19 @@ def served(port: int, here: Platform, address: str) -> subprocess.Popen[bytes]:
     if here == "colab":
         command += ["--behind-proxy", f"{urlsplit(address).hostname}"]
     environment = {"GPUEXPLORE_FRAMED_BY": FRAMED_BY[here], **os.environ}
-    with tempfile.NamedTemporaryFile(prefix="gpuexplore-app-", suffix=".log", delete=False) as log:
+    log = data_directory() / "logs" / LOG
+    log.parent.mkdir(exist_ok=True)
+    with log.open("wb") as said:
         process = subprocess.Popen(
             command,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=said,
+            stderr=said,
             start_new_session=True,  # interrupting a cell does not reach it
         )
     try:
-        _wait_until_served(process, port, Path(log.name))
+        _wait_until_served(process, port, log)
     except BaseException:
         process.terminate()
         process.wait()

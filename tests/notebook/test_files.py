@@ -45,10 +45,15 @@ def test_colab_downloads_them(report, monkeypatch):
     assert downloaded == [str(report)]
 
 
-@pytest.mark.parametrize("name", ["missing.jsonl", "."])
+@pytest.mark.parametrize("name", ["missing.jsonl", ".", "", "x" * 5000, "a\0b", None, 3])
 def test_what_is_no_file_is_named(report, name):
-    with pytest.raises(InvalidInput, match="accepted are files that are there"):
+    with pytest.raises(InvalidInput, match=r"accepted are (files that are there|names of files)"):
         hand_over("report.html", name)
+
+
+def test_no_file_at_all_is_refused(report):
+    with pytest.raises(InvalidInput, match="one at least"):
+        hand_over()
 
 
 def test_each_folder_is_a_new_one(report):

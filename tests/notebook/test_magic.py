@@ -53,6 +53,7 @@ def test_a_line_prints_what_the_command_prints(cell, capsys, command):
         ("specs \\", "No escaped character"),
         ("compare nothing nowhere", "nothing"),
         ("app", "show_app()"),
+        ("worker tcp://127.0.0.1:1", "in a shell"),
         ("app --port x", "invalid int value"),
     ],
 )
