@@ -5,7 +5,8 @@
     run.to_pandas()
     gx.chart.time(run)
 
-Importing this package loads no library: each name below is loaded when it is first used.
+In a notebook, `%load_ext gpuexplore` adds the magic `%gpuexplore`. Importing this package loads no
+library: each name below is loaded when it is first used.
 """
 
 from importlib import import_module
@@ -23,3 +24,9 @@ def __getattr__(name: str) -> Any:
     shorten_spinning()  # before NumPy is loaded, which the next line does
     import_module("gpuexplore.measure").prepare_process()
     return import_module("gpuexplore.charts") if name == "chart" else getattr(import_module("gpuexplore.api"), name)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Add the magic `%gpuexplore` to IPython, which calls this for `%load_ext gpuexplore`."""
+    shorten_spinning()
+    import_module("gpuexplore.notebook.magic").register(shell)

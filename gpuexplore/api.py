@@ -46,10 +46,19 @@ BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
-    """What a run gave: the results, and the ways to look at them."""
+    """What a run gave: the results, and the ways to look at them.
+
+    Attributes:
+        experiment: what was asked for.
+        results: one of every case.
+        baseline: what the results are compared with where nothing else is asked for; empty for the default.
+        peak: the same for MFU and bandwidth utilization.
+    """
 
     experiment: Experiment
     results: tuple[Result, ...]
+    baseline: str = ""
+    peak: str = ""
 
     def analyze(self, baseline: str = "", peak: str = "") -> RunAnalysis:
         """Return everything that follows from the results.
@@ -62,7 +71,8 @@ class Outcome:
             InvalidInput: the run has no such baseline, or there is no such kind of peak.
         """
         _name("baseline", baseline, empty=True), _name("peak", peak, empty=True)
-        return analyze(self.results, comparison_for(self.experiment, baseline, peak))
+        comparison = comparison_for(self.experiment, baseline or self.baseline, peak or self.peak)
+        return analyze(self.results, comparison)
 
     def to_pandas(self, baseline: str = "", peak: str = "") -> "pd.DataFrame":
         """Return one row per case, compared as in `analyze`; SI base units, unknown is missing."""

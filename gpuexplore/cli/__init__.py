@@ -6,7 +6,7 @@ the parser is the standard library's.
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -55,30 +55,38 @@ class Command(Protocol):
         ...
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Namespace], int] | None = None) -> int:
     """Run one command.
+
+    Args:
+        arguments: its words; None for those of this process.
+        execute: what does it once its arguments are understood; None for the command's own module.
 
     Returns:
         0 when all is OK or skipped with a reason, 1 when a case failed, 2 for unusable arguments.
     """
     prepare_streams()
     try:
-        return _run(list(sys.argv[1:] if arguments is None else arguments))
+        return _run(list(sys.argv[1:] if arguments is None else arguments), execute or execute_command)
     except (GpuExploreError, ImportError, OSError, KeyboardInterrupt) as error:
         return _explained(error)
     finally:
         give_up_unwritable()
 
 
-def _run(words: Sequence[str]) -> int:
+def execute_command(chosen: argparse.Namespace) -> int:
+    """Do what the chosen command's module does, and return the exit code."""
+    return _command(chosen.command).execute(chosen)
+
+
+def _run(words: Sequence[str], execute: Callable[[argparse.Namespace], int]) -> int:
     prepare_process()
     parser = _parser(words[0] if words else "")
     for word in words:
         if word.startswith("--") and word.endswith("=--"):  # argparse makes an empty list of it
             parser.error(f"argument {word.removesuffix('=--')}: invalid value: '--': expected a value")
     try:
-        chosen = parser.parse_args(words)
-        return _command(chosen.command).execute(chosen)
+        return execute(parser.parse_args(words))
     finally:
         sys.stdout.flush()  # here, where it can still be told that it was not written
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,9 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from gpuexplore.errors import InvalidInput
 from gpuexplore.served import LAUNCHER
 
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
+ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"  # as gpuexplore/ui/environment.py has it
 SIGNALLED = 128  # and the number of the signal, as a shell has it
 
 
@@ -19,6 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `app`."""
     parser.add_argument("--port", type=int, default=8501, help="default: %(default)s")
     parser.add_argument("--address", default="127.0.0.1", help="default: %(default)s, this machine only")
+    parser.add_argument(
+        "--behind-proxy",
+        default="",
+        metavar="HOST",
+        help="answer under this name too: of the proxy that browsers reach",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -26,8 +36,15 @@ def execute(arguments: argparse.Namespace) -> int:
     if find_spec("streamlit") is None:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
-    command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
+    if proxy := _checked_proxy(arguments.behind_proxy):
+        options += [
+            "--browser.serverAddress",
+            proxy,
+        ]  # whose websockets Streamlit takes, whatever the Host they come with
+        if own := environment.get(ALLOWED_HOSTS, "").strip():
+            environment[ALLOWED_HOSTS] = f"{own},{proxy}"
+    command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
     with _interrupt_ignored():  # by the server while it is loading, which would say so over many lines
         server = subprocess.Popen(command, cwd=LAUNCHER.parent, env=environment)
     before = {number: signal.signal(number, lambda *_: server.terminate()) for number in PASSED_ON}
@@ -41,6 +58,17 @@ def execute(arguments: argparse.Namespace) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _checked_proxy(host: str) -> str:
+    """Return the host name in small letters, as browsers send it; empty where there is no proxy.
+
+    Raises:
+        InvalidInput: it is no name of a host.
+    """
+    if host and not HOST.fullmatch(host):
+        raise InvalidInput.of("--behind-proxy", host, "names of hosts, without scheme, port and path: app.example.org")
+    return host.lower()
 
 
 @contextmanager

@@ -64,10 +64,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(FILE_TYPES)}")
     parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
+    parser.set_defaults(is_shown=True)  # a notebook draws the results itself
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
+    _, results = carry_out(arguments)
+    from gpuexplore.cli.output import exit_code
+
+    return exit_code(results)
+
+
+def carry_out(arguments: argparse.Namespace) -> tuple[Experiment, tuple[Result, ...]]:
+    """Run the experiment, print, write and keep what was asked for, and return it with a result of every case."""
     export = _exporter(arguments.out) if arguments.out else None
     devices = discover()
     experiment = resolve(request_from(arguments, arguments.operation, devices), [device.id for device in devices])
@@ -75,19 +84,20 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         for device in devices:
             engine.start(device)
-        return _carry_out(experiment, engine, arguments=arguments, devices=devices, export=export)
+        results = _carried_out(experiment, engine, arguments=arguments, devices=devices, export=export)
     finally:
         engine.close()
+    return experiment, results
 
 
-def _carry_out(
+def _carried_out(
     experiment: Experiment,
     engine: LocalEngine,
     *,
     arguments: argparse.Namespace,
     devices: Sequence[Device],
     export: "Export | None",
-) -> int:
+) -> tuple[Result, ...]:
     from gpuexplore.cli import run_report
 
     used = [device for device in devices if device.id in experiment.devices]
@@ -102,12 +112,13 @@ def _carry_out(
     try:
         if export:
             arguments.out.write_bytes(export(experiment, analysis))
-        run_report.show(experiment, analysis, as_json=arguments.json)
+        if arguments.is_shown:
+            run_report.show(experiment, analysis, as_json=arguments.json)
         sys.stdout.flush()  # before the run is kept: should the database fail now, the results are printed,
     finally:  # and should nobody read what is printed, they are kept
         if not arguments.no_save:
             save(experiment, results)
-    return run_report.exit_code(results)
+    return results
 
 
 def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngine) -> tuple[Result, ...]:

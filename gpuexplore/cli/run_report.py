@@ -9,12 +9,12 @@ from gpuexplore.analysis.run.estimate import TOLD_FROM_S, check_limits, estimate
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.rates import shape_label
-from gpuexplore.cli.output import exit_code, print_columns, print_json, print_summary
+from gpuexplore.cli.output import print_columns, print_json, print_summary
 from gpuexplore.cli.streams import say
 from gpuexplore.model import Device, Experiment, Result
 from gpuexplore.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
 
-__all__ = ["checked", "concluded", "exit_code", "say_what_takes_long", "show", "table_row"]
+__all__ = ["checked", "concluded", "say_what_takes_long", "show", "table_row"]
 
 
 def checked(experiment: Experiment, devices: Sequence[Device], baseline: str, peak: str) -> Comparison:

@@ -8,6 +8,7 @@ from streamlit import get_option
 ADMINS = "GPUEXPLORE_ADMINS"
 ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"
 TRUSTED_PROXIES = "GPUEXPLORE_TRUSTED_PROXIES"
+FRAMED_BY = "GPUEXPLORE_FRAMED_BY"
 ANY_HOST = "*"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
@@ -26,6 +27,11 @@ def allowed_hosts() -> tuple[str, ...]:
     """Return the names this server answers to: those that were set, else this machine's and the configured address."""
     own = (*LOCAL_HOSTS, socket.gethostname(), get_option("server.address"), get_option("browser.serverAddress"))
     return _listed(ALLOWED_HOSTS) or tuple(dict.fromkeys(name.casefold() for name in own if name))
+
+
+def framed_by() -> tuple[str, ...]:
+    """Return the origins whose pages may show the app in a frame; by default only its own may."""
+    return _listed(FRAMED_BY)
 
 
 def _listed(variable: str) -> tuple[str, ...]:

@@ -219,6 +219,26 @@ def test_app_serves_the_launcher_on_this_machine_only(monkeypatch):
     ]
 
 
+@pytest.mark.parametrize(("own", "allowed"), [("", None), ("lab.example.org", "lab.example.org,app.example.org")])
+def test_app_answers_under_the_name_of_its_proxy_too(monkeypatch, own, allowed):
+    called = {}
+    server = SimpleNamespace(wait=lambda: 0)
+    monkeypatch.setenv("GPUEXPLORE_ALLOWED_HOSTS", own)
+    monkeypatch.setattr(
+        app_command.subprocess, "Popen", lambda command, **options: called.update(options, command=command) or server
+    )
+
+    assert main(["app", "--behind-proxy", "App.example.org"]) == 0
+    assert called["command"][-2:] == ["--browser.serverAddress", "app.example.org"]
+    assert (called["env"]["GPUEXPLORE_ALLOWED_HOSTS"] or None) == allowed
+
+
+@pytest.mark.parametrize("host", ["https://app.example.org", "app.example.org/", "a b", "*.example.org", "-x", "a:80"])
+def test_a_proxy_is_the_name_of_a_host(capsys, host):
+    assert main(["app", f"--behind-proxy={host}"]) == EXIT_UNUSABLE
+    assert f"--behind-proxy {host!r}: accepted are names of hosts" in capsys.readouterr().err
+
+
 def test_app_names_the_extra_that_it_needs(monkeypatch, capsys):
     monkeypatch.setattr(app_command, "find_spec", lambda name: None)
 

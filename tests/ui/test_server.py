@@ -1,6 +1,9 @@
 """What the server answers before any page is drawn, as a browser and as a stranger see it."""
 
 import json
+import os
+import subprocess
+import sys
 from contextlib import closing
 from http.client import HTTPConnection
 from urllib.error import HTTPError
@@ -16,7 +19,7 @@ from gpuexplore import __version__
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import RUNS
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
-from scripts.app_server import database_of, served
+from scripts.app_server import database_of, free_port, served, wait_until_served
 from tests.ui.visitor import visiting
 
 pytestmark = pytest.mark.long
@@ -166,6 +169,33 @@ def test_names_and_proxies_are_settings(tmp_path):
         assert raw(address, "elab.example.org", "/_stcore/health")[0] == 400
         _, headers, _ = got(address, Host="lab.example.org", **{"X-Forwarded-Proto": "https"})
         assert "Secure" in headers["set-cookie"], "the proxy has TLS"
+
+
+PROXY = "8501-gpu-t4-s-1.us-east1-0.prod.colab.dev"
+
+
+@pytest.mark.parametrize("own", ["", "lab.example.org"], ids=["", "with hosts of its own"])
+def test_behind_a_proxy_its_name_is_answered_and_its_pages_may_be_framed(tmp_path, own):
+    home = {"GPUEXPLORE_HOME": str(tmp_path), "GPUEXPLORE_SUPERVISOR": "external", "GPUEXPLORE_ALLOWED_HOSTS": own}
+    frames = {"GPUEXPLORE_FRAMED_BY": "https://colab.research.google.com, https://*.googleusercontent.com"}
+    port = free_port()
+    command = [sys.executable, "-m", "gpuexplore", "app", "--port", str(port), "--behind-proxy", PROXY]
+    address, origin = f"http://127.0.0.1:{port}", {"origin": f"https://{PROXY}"}
+    with subprocess.Popen(command, env=os.environ | home | frames, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until_served(process, port)
+            _, headers, _ = got(address)
+            assert raw(address, PROXY, "/_stcore/health") == (200, "ok")
+            assert raw(address, f"x.{PROXY}", "/_stcore/health")[0] == 400
+            with visiting(address, "devices", origin) as visitor:  # as a proxy that names itself in Origin alone
+                assert visitor.run()
+            with pytest.raises(InvalidStatus), visiting(address, "devices", {"origin": "https://x.prod.colab.dev"}):
+                pass
+        finally:
+            process.terminate()
+    assert "x-frame-options" not in headers
+    policy = "frame-ancestors 'self' https://colab.research.google.com https://*.googleusercontent.com"
+    assert headers["content-security-policy"] == policy
 
 
 @pytest.mark.parametrize(("trusted", "expected"), [("127.0.0.1", "192.0.2.7"), ("192.0.2.1", None)])

@@ -20,11 +20,10 @@ def visiting(address, page="", options=MappingProxyType({}), **headers):
     """
     opened = connect(
         address.replace("http", "ws", 1) + "/_stcore/stream",
-        origin=address,
         subprotocols=["streamlit"],
         additional_headers=headers,
         max_size=None,
-        **options,
+        **{"origin": address, **options},
     )
     with opened as socket:
         yield Visitor(socket, page)

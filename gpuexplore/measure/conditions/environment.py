@@ -14,6 +14,7 @@ from gpuexplore.devices import governor
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.model import Device, Environment
 from gpuexplore.pools import POOL_SETTINGS
+from gpuexplore.served import COMMIT
 
 # variables that change how fast a library runs
 SETTINGS = (
@@ -73,7 +74,9 @@ def _priority() -> dict[str, str]:
 
 @cache
 def git_commit() -> str | None:
-    """Return the commit of the checkout this package runs from, or None outside one."""
+    """Return the commit of the checkout this package runs from, or was built from; else None."""
+    if COMMIT.is_file():
+        return COMMIT.read_text(encoding="ascii").strip()
     root = Path(gpuexplore.__file__).parents[1]
     if not (root / ".git").exists():
         return None

@@ -4,10 +4,10 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gpuexplore.ui.environment import framed_by
+
 HEADERS = {
     "x-content-type-options": "nosniff",
-    "x-frame-options": "SAMEORIGIN",  # Streamlit frames its own components
-    "content-security-policy": "frame-ancestors 'self'",
     "referrer-policy": "same-origin",  # a link names a run, and whoever has it sees the run
 }
 METRICS = "/_stcore/metrics"  # sessions and their memory
@@ -18,15 +18,26 @@ class SafeHeaders:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._headers = {**HEADERS, **frame_headers()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, and add the headers to its answer."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"].endswith("http.response.start"):  # of a refused websocket too
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
         hidden = scope["type"] == "http" and scope["path"].rstrip("/").endswith(METRICS)
         app = PlainTextResponse("Not found\n", status_code=404) if hidden else self._app
         await app(scope, receive, send_with_headers)
+
+
+def frame_headers() -> dict[str, str]:
+    """Return what browsers are told about pages that show this one in a frame: its own, for Streamlit's components.
+
+    Where others may as well, x-frame-options is left out: it can name no other (RFC 7034, 2.1).
+    """
+    others = framed_by()
+    policy = {"content-security-policy": " ".join(("frame-ancestors 'self'", *others))}
+    return policy if others else {**policy, "x-frame-options": "SAMEORIGIN"}

@@ -67,6 +67,13 @@ def test_commit_is_unknown_outside_a_checkout(tmp_path, monkeypatch):
     assert git_commit() is None
 
 
+def test_an_installed_wheel_names_the_commit_it_was_built_from(tmp_path, monkeypatch):
+    (tmp_path / "commit").write_text("0123456789ab\n")
+    monkeypatch.setattr(module, "COMMIT", tmp_path / "commit")
+
+    assert git_commit() == "0123456789ab"
+
+
 @pytest.mark.parametrize("error", [OSError("no git"), subprocess.CalledProcessError(128, "git")])
 def test_commit_is_unknown_when_git_refuses(tmp_path, monkeypatch, error):
     (tmp_path / ".git").mkdir()
