@@ -1,0 +1,185 @@
+"""Which of our operations computes the same as a call of torch, and how it is measured and predicted here."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import MappingProxyType
+
+from gpuexplore.analysis.trace.events import Argument, Call
+from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, numbers
+from gpuexplore.analysis.trace.work.kinds import ATTENTION_FORWARD, PREFIX
+from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Shape
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.request import Request, as_command, to_query
+from gpuexplore.shapes import check_limits
+
+Arguments = Sequence[Argument]
+Found = tuple[str, dict[str, int]] | None  # an operation and the lengths of its axes
+
+
+@dataclass(frozen=True, slots=True)
+class Counterpart:
+    """One of our operations, with the shape and the dtype of a call of torch."""
+
+    operation: str
+    shape: Shape
+    dtype: str
+
+    @property
+    def request(self) -> Request:
+        """What is asked for to measure it."""
+        return Request(operation=self.operation, shapes=str(self.shape), dtypes=self.dtype)
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of a link to the page that measures it."""
+        return to_query(self.request)
+
+    @property
+    def run_command(self) -> str:
+        """The shell command that measures it here."""
+        return as_command(self.request)
+
+    def predict_command(self, gpu: str) -> str:
+        """Return the shell command that predicts it on `gpu`."""
+        words = ("gpuexplore", "predict", self.operation, "--gpu", gpu)
+        return shlex.join((*words, "--shape", str(self.shape), "--dtype", self.dtype))
+
+
+def counterpart(call: Call, dtype: str | None) -> Counterpart | None:
+    """Return what computes the same as a call; None where nothing does, or its shape is beyond our limits.
+
+    Args:
+        call: of torch.
+        dtype: of its arithmetic, by our name.
+    """
+    match = MATCHES.get(call.name)
+    if match is None or call.arguments is None or dtype not in DTYPES:
+        return None
+    try:
+        found = match(call.arguments)
+        if found is None:
+            return None
+        name, axes = found
+        shape = Shape.of(**axes)
+        check_limits(shape, OPERATIONS[name])
+    except (IndexError, TypeError, ValueError, InvalidInput):  # another number of axes, one of length 0, or too long
+        return None
+    return None if OPERATIONS[name].unsupported(DTYPES[dtype]) else Counterpart(name, shape, dtype)
+
+
+def _dims(arguments: Arguments, place: int) -> tuple[int, ...]:
+    found = arguments[place].dims
+    if found is None:
+        raise ValueError(f"argument {place} is no tensor")
+    return found
+
+
+def _matmul(arguments: Arguments) -> Found:
+    (m, k), (_, n) = _dims(arguments, 0), _dims(arguments, 1)
+    return "matmul", {"m": m, "k": k, "n": n}
+
+
+def _addmm(arguments: Arguments) -> Found:
+    (b, d), (_, k) = _dims(arguments, 1), _dims(arguments, 2)
+    return "linear", {"b": b, "d": d, "k": k}
+
+
+def _linear(arguments: Arguments) -> Found:
+    *rows, d = _dims(arguments, 0)
+    return "linear", {"b": prod(rows), "d": d, "k": _dims(arguments, 1)[0]}
+
+
+def _batched(place: int) -> Callable[[Arguments], Found]:
+    def match(arguments: Arguments) -> Found:
+        (batch, m, k), (_, _, n) = _dims(arguments, place), _dims(arguments, place + 1)
+        limits = OPERATIONS["batched_matmul"].limits
+        outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
+        return (
+            "batched_matmul",
+            {"outer": outer, "inner": batch // outer if outer else 0, "m": m, "k": k, "n": n, "right": batch},
+        )
+
+    return match
+
+
+def _attention(arguments: Arguments) -> Found:
+    query, key, value = (_dims(arguments, place) for place in range(3))
+    masked = any(argument.dims is not None for argument in arguments[3:4])
+    causal = any(argument.value == "True" for argument in arguments[3:])
+    return (
+        None if masked or causal or not query == key == value else ("attention", dict(zip("bhsd", query, strict=True)))
+    )
+
+
+def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
+    """Return the shape of both inputs of an operation that is no broadcast, and scales neither."""
+    first, second = _dims(arguments, 0), _dims(arguments, 1)
+    if first != second or any(argument.value not in ("", "1") for argument in arguments[2:3]):
+        raise ValueError("a broadcast, or a factor")
+    return first
+
+
+def _add(arguments: Arguments) -> Found:
+    return "vector_add", {"n": prod(_same_shapes(arguments))}
+
+
+def _multiply(arguments: Arguments) -> Found:
+    *rows, n = _same_shapes(arguments)
+    return "multiply", {"m": prod(rows), "n": n}
+
+
+def _softmax(arguments: Arguments) -> Found:
+    *rows, n = _dims(arguments, 0)
+    (axis,) = numbers(arguments[1])
+    return ("softmax", {"m": prod(rows), "n": n}) if axis in (-1, len(rows)) else None
+
+
+def _layer_norm(arguments: Arguments) -> Found:
+    *rows, n = _dims(arguments, 0)
+    has_both = arguments[2].dims == arguments[3].dims == (n,)
+    return ("layer_norm", {"m": prod(rows), "n": n}) if numbers(arguments[1]) == (n,) and has_both else None
+
+
+def _copy(arguments: Arguments) -> Found:
+    same = arguments[0].kind == arguments[1].kind and arguments[0].strides == arguments[1].strides
+    return ("copy", {"n": prod(_same_shapes(arguments))}) if same else None
+
+
+def _convolution(name: str) -> Callable[[Arguments], Found]:
+    def match(arguments: Arguments) -> Found:
+        (b, c, h, w), (o, per_group, r, s) = _dims(arguments, 0), _dims(arguments, 1)
+        places = CONVOLUTIONS[name]
+        padding, stride = numbers(arguments[places.padding]), numbers(arguments[places.stride])
+        dilation = () if places.dilation is None else numbers(arguments[places.dilation])
+        transposed = places.transposed is not None and arguments[places.transposed].value == "True"
+        keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
+        if r != s or c != per_group or transposed or not keeps_size:
+            return None
+        return "conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r}
+
+    return match
+
+
+MATCHES: Mapping[str, Callable[[Arguments], Found]] = MappingProxyType(
+    {
+        f"{PREFIX}{name}": match
+        for name, match in {
+            "mm": _matmul,
+            "addmm": _addmm,
+            **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
+            "bmm": _batched(0),
+            "baddbmm": _batched(1),
+            **dict.fromkeys(ATTENTION_FORWARD, _attention),
+            **dict.fromkeys(("add", "add_"), _add),
+            **dict.fromkeys(("mul", "mul_"), _multiply),
+            "_softmax": _softmax,
+            "native_layer_norm": _layer_norm,
+            "copy_": _copy,
+            **{name: _convolution(name) for name in CONVOLUTIONS},
+        }.items()
+    }
+)
