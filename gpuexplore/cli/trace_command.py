@@ -9,7 +9,7 @@ from gpuexplore.analysis.trace.file import MOST_BYTES
 from gpuexplore.analysis.trace.report import dtype_words, predict_command, shape_words
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import discover
+from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.errors import InvalidInput
 from gpuexplore.shapes import whole_number
 from gpuexplore.units import format_percent, format_seconds, format_si, format_work_rate
@@ -33,7 +33,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print where the time goes, the rows that took longest, and how they are measured and predicted here."""
     top = whole_number("top", arguments.top)
     trace = read_trace(arguments.file.name, _content(arguments.file))
-    on = traced_on(trace, gpu=arguments.gpu, device=arguments.device, here=discover())
+    here = [ensure_ceiling(device) if device.id == arguments.device else device for device in discover()]
+    on = traced_on(trace, gpu=arguments.gpu, device=arguments.device, here=here)
     table = table_of(trace, on)
     if arguments.json:
         print_json(report(table))

@@ -60,7 +60,7 @@ def test_the_roof_of_this_cpu_is_used_where_the_user_says_so(answered):
     products = [row for row in told["rows"] if row["operation"] == "aten::mm"]
 
     assert all(0 < row["roof_share"] < 1 for row in products)
-    assert "as --device says" in told["notes"][0]
+    assert "as was chosen" in told["notes"][0]
 
 
 def test_without_shapes_it_says_how_to_have_them(tmp_path, capsys):

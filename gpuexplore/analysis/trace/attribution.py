@@ -7,6 +7,7 @@ from gpuexplore.analysis.trace.events import Call, Kernel, Trace
 from gpuexplore.analysis.trace.nesting import Nested
 
 OPERATIONS = ("cpu_op", "user_annotation")
+DEEPEST = 8  # calls of runtime and driver within each other
 
 
 def kernels_by_call(trace: Trace, nested: Nested) -> Mapping[int | None, Sequence[Kernel]]:
@@ -36,9 +37,11 @@ def kernels_by_call(trace: Trace, nested: Nested) -> Mapping[int | None, Sequenc
 
 def _around(index: int | None, calls: Sequence[Call], nested: Nested) -> int | None:
     """Return the innermost operation around a call of the runtime."""
-    while index is not None and calls[index].category not in OPERATIONS:
+    for _ in range(DEEPEST):
+        if index is None or calls[index].category in OPERATIONS:
+            return index
         index = nested.parents[index]
-    return index
+    return None
 
 
 def busy_ns(kernels: Sequence[Kernel]) -> int:

@@ -66,7 +66,13 @@ def counterpart(call: Call, dtype: str | None) -> Counterpart | None:
         name, axes = found
         shape = Shape.of(**axes)
         check_limits(shape, OPERATIONS[name])
-    except (IndexError, TypeError, ValueError, InvalidInput):  # another number of axes, one of length 0, or too long
+    except (
+        ArithmeticError,
+        IndexError,
+        TypeError,
+        ValueError,
+        InvalidInput,
+    ):  # other axes, or beyond limits
         return None
     return None if OPERATIONS[name].unsupported(DTYPES[dtype]) else Counterpart(name, shape, dtype)
 

@@ -18,6 +18,7 @@ HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")  # what take
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 LONGEST_OPERATION = 200  # characters of an operation's name: C++ templates are longer
 LARGEST_LENGTH = 2**62  # of an axis
+MOST_AXES = 64  # of a tensor, as in torch
 LONGEST_S = 1e9  # of an event, and of a trace
 
 
@@ -224,9 +225,9 @@ def _argument(place: int, dims: list[Any], *others: list[Any]) -> Argument:
 
 
 def _lengths(value: Any) -> tuple[int, ...] | None:
-    if not isinstance(value, list) or not all(type(length) is int and 0 <= length < LARGEST_LENGTH for length in value):
+    if not isinstance(value, list) or len(value) > MOST_AXES:
         return None
-    return tuple(value)
+    return tuple(value) if all(type(length) is int and 0 <= length < LARGEST_LENGTH for length in value) else None
 
 
 def _list(value: Any) -> list[Any]:

@@ -87,7 +87,7 @@ def _device(table: TraceTable) -> str | None:
 
 
 def _shapes(table: TraceTable) -> str | None:
-    return None if table.trace.has_shapes else WITHOUT_SHAPES
+    return None if table.has_shapes else WITHOUT_SHAPES
 
 
 def _busy(table: TraceTable) -> str | None:
@@ -121,7 +121,7 @@ def _above(table: TraceTable) -> str | None:
 
 
 def _left_out(table: TraceTable) -> str | None:
-    count = table.trace.left_out
+    count = table.left_out
     return (
         f"{count:,} {'event has' if count == 1 else 'events have'} no name or no time, and are left out."
         if count

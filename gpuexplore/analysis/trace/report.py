@@ -41,14 +41,14 @@ def report(table: TraceTable) -> Mapping[str, Any]:
     """Return what `gpuexplore trace FILE --json` prints: all rows, the one that took longest first."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "file": table.trace.name,
+        "file": table.name,
         "device": {"name": table.on.name, "key": target(table) if table.on.device else None, "source": table.on.source},
         "time_of": "cpu" if table.busy_s is None else "gpu",
         "total_s": table.total_s,
         "self_cpu_s": table.self_cpu_s,
         "busy_s": table.busy_s,
         "span_s": table.span_s,
-        "has_shapes": table.trace.has_shapes,
+        "has_shapes": table.has_shapes,
         "headline": headline(table),
         "notes": list(notes(table)),
         "parts": [

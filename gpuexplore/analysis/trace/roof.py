@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpuexplore.analysis.trace.events import Kernel, Trace
 from gpuexplore.analysis.utilization.utilization import smallest_cache
-from gpuexplore.devices import accelerator_named, as_device, ensure_ceiling, search
+from gpuexplore.devices import accelerator_named, as_device, search
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
 from gpuexplore.errors import InvalidInput
@@ -49,7 +49,7 @@ def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[D
         trace: what was read.
         gpu: the GPU it was taken on by a name of `specs`, where the trace does not say or the user knows better.
         device: `cpu`, where the trace was taken on this machine's CPU.
-        here: this machine's devices.
+        here: this machine's devices, the CPU with its peaks.
 
     Raises:
         InvalidInput: no such device, or none that such a trace can be of.
@@ -63,9 +63,13 @@ def traced_on(trace: Trace, *, gpu: str = "", device: str = "", here: Iterable[D
     if gpu.strip():
         raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no kernels of a GPU; accepted is --device cpu")
     if not device:
-        return TracedOn(None, None, "a trace does not name its CPU, so no roof is known; --device cpu: taken here")
-    cpu = ensure_ceiling(next(each for each in here if each.kind == CPU))
-    return TracedOn(cpu.title, cpu, "this machine's CPU, all of its cores, as --device says")
+        return TracedOn(None, None, "a trace does not name its CPU, so no roof is known unless it was taken here")
+    cpu = next((each for each in here if each.kind == CPU), None)
+    if cpu is None:
+        return TracedOn(None, None, "no CPU of this machine is known")
+    if not cpu.peaks:
+        return TracedOn(cpu.title, cpu, "this machine's CPU, whose peaks nobody has measured yet")
+    return TracedOn(cpu.title, cpu, "this machine's CPU with all of its cores, as was chosen")
 
 
 def _named(gpu: str) -> TracedOn:
@@ -73,13 +77,13 @@ def _named(gpu: str) -> TracedOn:
     if row is None:
         near = ", ".join(row.name for row in search(gpu)[:5])
         raise InvalidInput.of("gpu", gpu, f"names and keys of `specs`{f', near: {near}' if near else ''}")
-    return TracedOn(row.name, as_device(row), "as --gpu says")
+    return TracedOn(row.name, as_device(row), "as was chosen")
 
 
 def _in_trace(trace: Trace) -> TracedOn:
     names = tuple(dict.fromkeys(gpu.name for gpu in trace.gpus))
     if not names:
-        return TracedOn(None, None, "the trace does not name its GPU, so no roof is known; --gpu NAME says which")
+        return TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")
     if len(names) > 1:
         return TracedOn(" and ".join(names), None, "unlike GPUs in one trace have no common roof")
     gpu = trace.gpus[0]
@@ -91,7 +95,7 @@ def _in_trace(trace: Trace) -> TracedOn:
     )
     row, doubt = choose(facts)
     if row is None:
-        return TracedOn(gpu.name, None, f"{doubt}, so no roof is known; --gpu NAME says which")
+        return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
     return TracedOn(row.name, as_device(row), "as the trace says")
 
 

@@ -80,20 +80,25 @@ class TraceTable:
     """What became of a trace.
 
     Attributes:
+        name: of its file.
         rows: the one that took longest first.
         total_s: time of all rows: of the GPU's work where there is any, else of the host.
         self_cpu_s: time of the host.
         busy_s: how long at least one kernel ran; None in a trace without a GPU.
         span_s: from the start of the first event to the end of the last.
+        has_shapes: whether arguments were recorded.
+        left_out: events without a name or a time.
     """
 
-    trace: Trace
+    name: str
     on: TracedOn
     rows: tuple[Row, ...]
     total_s: float
     self_cpu_s: float
     busy_s: float | None
     span_s: float
+    has_shapes: bool
+    left_out: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +144,15 @@ def table_of(trace: Trace, on: TracedOn) -> TraceTable:
     rows = [*(_row(work, calls, times, on) for work, calls in groups.items()), *_of_no_call(times)]
     events: list[Call | Kernel] = [*trace.calls, *trace.kernels]
     return TraceTable(
-        trace=trace,
+        name=trace.name,
         on=on,
         rows=tuple(sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))),
         total_s=total_s,
         self_cpu_s=self_cpu_s,
         busy_s=busy_ns(trace.kernels) * NS if trace.kernels else None,
         span_s=(max(each.end_ns for each in events) - min(each.start_ns for each in events)) * NS,
+        has_shapes=trace.has_shapes,
+        left_out=trace.left_out,
     )
 
 
@@ -161,7 +168,7 @@ def _counted(calls: Sequence[Call], nested: Nested) -> list[tuple[int | None, in
         marks = {"FLOPs"} if flops is not None else set()
         marks |= {kind} if moved is not None and (kind := kind_of(calls[index].name)) else set()
         parent = nested.parents[index]
-        while marks and parent is not None:
+        while parent is not None and not marks <= within[parent]:  # else those around it have them, too
             within[parent] |= marks
             parent = nested.parents[parent]
     return [

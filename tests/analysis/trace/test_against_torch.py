@@ -31,7 +31,7 @@ def test_self_times_are_those_of_key_averages(has_shapes):
 
     assert by_name(found) == pytest.approx(said, rel=TOLERANCE, abs=0.01)
     assert found.total_s * 1e6 == pytest.approx(sum(said.values()), rel=TOLERANCE)
-    assert found.trace.has_shapes == has_shapes
+    assert found.has_shapes == has_shapes
 
 
 @pytest.mark.parametrize("with_stack", [False, True])

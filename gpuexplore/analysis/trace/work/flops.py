@@ -7,6 +7,7 @@ halves nothing there, and so nothing here. The backward of a convolution counts 
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from gpuexplore.analysis.trace.work.kinds import (
 
 Arguments = Sequence[Argument]
 Formula = Callable[[Arguments], int | None]
+LARGEST_WORK = 2**62  # FLOPs or bytes of one call
 
 
 class Places(NamedTuple):
@@ -53,10 +55,16 @@ def flop_count(call: Call) -> int | None:
     formula = FORMULAS.get(call.name)
     if formula is None or call.arguments is None:
         return None
+    return sensible(partial(formula, call.arguments))
+
+
+def sensible(count: Callable[[], int | None]) -> int | None:
+    """Return what `count` returns; None where an argument is missing, has other axes, or makes it more than can be."""
     try:
-        return formula(call.arguments)
-    except (IndexError, TypeError, ValueError):  # an argument is missing, or no tensor of so many axes
+        found = count()
+    except (ArithmeticError, IndexError, TypeError, ValueError):
         return None
+    return found if found is not None and 0 <= found < LARGEST_WORK else None
 
 
 def numbers(argument: Argument) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from math import prod
 from types import MappingProxyType
 
 from gpuexplore.analysis.trace.events import Argument, Call
-from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, convolved
+from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, convolved, sensible
 from gpuexplore.analysis.trace.work.kinds import (
     ATTENTION_FORWARD,
     BROADCAST,
@@ -51,10 +51,10 @@ def byte_count(call: Call) -> int | None:
     tensors = [argument for argument in call.arguments if argument.dims is not None]
     if not tensors or any(argument.kind not in ITEMSIZES for argument in tensors):
         return None
-    try:
-        output = rule(call.arguments)
-    except (IndexError, TypeError, ValueError):  # an argument is missing, or has another number of axes
-        return None
+    return sensible(lambda: _moved(tensors, rule(call.arguments or ())))
+
+
+def _moved(tensors: Sequence[Argument], output: Dims | None) -> int | None:
     if output is None:
         return None
     widest = max(ITEMSIZES[argument.kind] for argument in tensors)  # what types are promoted to
