@@ -13,7 +13,7 @@ from gpuexplore.units import format_percent, format_seconds
 
 MOST_BARS = 12  # the others are one bar
 OTHERS, OF_NO_KIND = "all others", "other"
-BAR_HEIGHT = 30
+BAR_HEIGHT, AROUND = 26, 120  # pixels: of a bar with its gap, and of axis and legend
 NAME_WIDTH = 260  # pixels of an operation's name
 ROOM = 1.15  # right of the longest bar, for its label
 
@@ -35,9 +35,14 @@ def time_by_operation(table: TraceTable) -> alt.LayerChart:
     scale = alt.Scale(domain=[0, ROOM * max((bar.share for bar in bars), default=1.0)], nice=False)
     base = alt.Chart(frame).encode(
         x=alt.X("share:Q", title=_title(table), scale=scale, axis=alt.Axis(format=".0%", tickCount=6)),
-        y=alt.Y("operation:N", title=None, sort=list(frame["operation"]), axis=alt.Axis(labelLimit=NAME_WIDTH)),
+        y=alt.Y(
+            "operation:N",
+            title=None,
+            sort=list(frame["operation"]),
+            axis=alt.Axis(labelLimit=NAME_WIDTH, labelOverlap=False),
+        ),
     )
-    kinds = list(dict.fromkeys(frame["kind"]))
+    kinds = sorted(dict.fromkeys(frame["kind"]), key=lambda kind: kind == OF_NO_KIND)  # the others last
     legend = alt.Legend(title=None, orient="top", columns=3)
     drawn = base.mark_bar(height={"band": 0.6}).encode(
         color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
@@ -50,7 +55,7 @@ def time_by_operation(table: TraceTable) -> alt.LayerChart:
     )
     labels = base.mark_text(align="left", dx=5, fontSize=13, color=NEUTRAL).encode(text=alt.Text("label:N"))
     chart: alt.LayerChart = alt.LayerChart(layer=[drawn, labels]).properties(
-        width="container", height=BAR_HEIGHT * max(len(bars), 2), description=describe_trace(table)
+        width="container", height=BAR_HEIGHT * len(bars) + AROUND, description=describe_trace(table)
     )
     return chart
 

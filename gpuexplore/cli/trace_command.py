@@ -54,7 +54,12 @@ def _content(path: Path) -> bytes:
 
 def _print(table: TraceTable, rows: Sequence[Row]) -> None:
     print(headline(table))
-    for note in notes(table):
+    hint = (
+        None
+        if table.on.device
+        else f"Say where it was taken: {'--device cpu' if table.busy_s is None else '--gpu NAME'}."
+    )
+    for note in filter(None, (*notes(table), hint)):
         print(f"- {note}")
     print()
     print_columns([HEADING, *map(_columns, rows)])

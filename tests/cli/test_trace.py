@@ -41,6 +41,7 @@ def test_top_says_how_many_rows_are_left(capsys):
     told = capsys.readouterr().out
 
     assert "more rows took less" in told
+    assert "- Say where it was taken: --device cpu." in told
     assert len([line for line in told.splitlines() if line.startswith("aten::")]) == 3
 
 

@@ -7,6 +7,7 @@ functions, which `with_stack=True` adds, are no operations: their time is not co
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -142,6 +143,11 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Trace
     )
 
 
+@lru_cache(maxsize=10_000)  # a few hundred names and values stand in a trace again and again
+def _shown(text: str, longest: int) -> str:
+    return readable(text, longest)
+
+
 def _check_span(name: str, timed: Iterable[Call | Kernel]) -> None:
     starts, ends = zip(*((each.start_ns, each.end_ns) for each in timed), strict=True)
     if max(ends) - min(starts) > LONGEST_S * 1e9:
@@ -153,7 +159,7 @@ def _call(event: Mapping[str, Any]) -> Call | None:
     if span is None or not isinstance(name, str) or not name:
         return None
     return Call(
-        name=readable(name, LONGEST_OPERATION),
+        name=_shown(name, LONGEST_OPERATION),
         category=event["cat"],
         thread=f"{event.get('pid')}/{event.get('tid')}",
         start_ns=span[0],
@@ -169,7 +175,7 @@ def _kernel(event: Mapping[str, Any]) -> Kernel | None:
     if span is None or not isinstance(name, str) or not name:
         return None
     return Kernel(
-        name=readable(name, LONGEST_OPERATION),
+        name=_shown(name, LONGEST_OPERATION),
         device=_whole(own.get("device")),
         start_ns=span[0],
         end_ns=span[1],
@@ -215,12 +221,12 @@ def _arguments(own: Mapping[str, Any]) -> tuple[Argument, ...] | None:
 
 def _argument(place: int, dims: list[Any], *others: list[Any]) -> Argument:
     kind, strides, value = (other[place] if place < len(other) else None for other in others)
-    name = readable(kind, LONGEST_NAME) if isinstance(kind, str) else ""
+    name = _shown(kind, LONGEST_NAME) if isinstance(kind, str) else ""
     return Argument(
         dims=_lengths(dims[place]) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
         kind=name,
         strides=_lengths(strides),
-        value=readable(value, LONGEST_OPERATION) if isinstance(value, str) else "",
+        value=_shown(value, LONGEST_OPERATION) if isinstance(value, str) else "",
     )
 
 
@@ -247,7 +253,7 @@ def _gpu(entry: Mapping[str, Any]) -> TracedGpu | None:
     major, minor = _whole(entry.get("computeMajor")), _whole(entry.get("computeMinor"))
     return TracedGpu(
         number=number,
-        name=readable(name, LONGEST_NAME),
+        name=_shown(name, LONGEST_NAME),
         compute_capability=None if major is None or minor is None else f"{major}.{minor}",
         multiprocessors=_whole(entry.get("numSms")),
         memory_bytes=_whole(entry.get("totalGlobalMem")),

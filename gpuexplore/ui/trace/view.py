@@ -22,14 +22,13 @@ UNITS = {
     "Of the roof": "%",
     "CPU time": "s",
 }
-LINKS = {"Measure": "measure here", "Predict": "predict"}  # columns, with what their links are called
+LINKS = {"Measure": "measure", "Predict": "predict"}  # columns, with what their links are called
 
 
 def show_trace(table: TraceTable) -> None:
     """Draw what a trace says, its chart and its table."""
     st.markdown(f"#### {plain(headline(table))}")
-    for note in notes(table):
-        st.caption(plain(note))
+    st.caption(plain(" ".join(notes(table))))
     rows = [row for row in table.rows if row.time_s]
     if not rows:
         return
@@ -58,13 +57,13 @@ def _cells(table: TraceTable, row: Row) -> Cells:
         "Time": row.time_s,
         "Share": row.share,
         "Of the roof": row.roof_share,
+        "Measure": measure_link(row),
+        "Predict": predict_link(table, row),
         "Bound": row.least.bound if row.least else None,
         "FLOPs of a call": row.flop_count,
         "FLOP/s": row.flop_per_s,
         "Bytes/s": row.bytes_per_s,
         "CPU time": row.self_cpu_s if row.gpu_s is not None else None,
-        "Measure": measure_link(row),
-        "Predict": predict_link(table, row),
     }
 
 
@@ -78,7 +77,7 @@ def predict_link(table: TraceTable, row: Row) -> str | None:
     ours = row.counterpart
     if ours is None:
         return None
-    query = {"op": ours.operation, "shape": str(ours.shape), "dtype": ours.dtype, "baseline": ours.dtype}
+    query = {"op": ours.operation, "shape": str(ours.shape), "baseline": ours.dtype}
     device = table.on.device
     return f"./what-if?{urlencode(query | ({'device': target(table) or ''} if device else {}))}"
 

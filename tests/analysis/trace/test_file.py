@@ -2,10 +2,11 @@
 
 import gzip
 import json
+import random
 
 import pytest
 
-from gpuexplore.analysis.trace import read_trace
+from gpuexplore.analysis.trace import headline, notes, read_trace, report, table_of, traced_on
 from gpuexplore.analysis.trace.file import MOST_BYTES
 from gpuexplore.errors import InvalidInput
 from tests.analysis.trace.encoder_layer import DATA
@@ -109,3 +110,41 @@ def test_nonsense_among_the_arguments_is_unknown(name, value):
 
     assert len(trace.calls) == 1
     assert trace.left_out == 0
+
+
+ANYTHING = (None, "", 0, -1, 1, 2**61, 1e300, 1e17, True, [], {}, "x", [[]], [0], "[0, 0]", "True", [2**61] * 5)
+
+
+def damaged(value, chance):
+    """Return `value` with some of what is in it replaced by anything."""
+    if chance.random() < 0.03:
+        return chance.choice(ANYTHING)
+    if isinstance(value, dict):
+        return {name: damaged(each, chance) for name, each in value.items()}
+    return [damaged(each, chance) for each in value] if isinstance(value, list) else value
+
+
+def told(content):
+    """Return what is said of a file: its headline, or why it is refused."""
+    try:
+        read = read_trace("t", content)
+        found = table_of(read, traced_on(read))
+    except InvalidInput as error:
+        return str(error)
+    assert json.dumps(report(found), allow_nan=False)
+    return headline(found) + " ".join(notes(found))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_stands_in_a_trace_it_is_a_table_or_a_sentence(seed):
+    chance = random.Random(seed)
+    real = json.loads(gzip.decompress(DATA.read_bytes()))["traceEvents"]
+
+    assert told(as_bytes(damaged(gpu_trace(), chance)))
+    assert told(as_bytes(damaged({"traceEvents": chance.sample(real, 100)}, chance)))
+
+
+def test_calls_nested_ever_deeper_are_read_in_one_pass():
+    events = [operation("aten::add", at, 1e6 - 2 * at, at + 1, (4,), (4,)) for at in range(30_000)]
+
+    assert "100 % of" in told(as_bytes({"traceEvents": events}))
