@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpuexplore.analysis.trace.counterpart import Counterpart
 from gpuexplore.analysis.trace.headline import headline, notes, parts_of
 from gpuexplore.analysis.trace.roof import CPU
 from gpuexplore.analysis.trace.table import Row, TraceTable
@@ -77,7 +78,12 @@ def _row(table: TraceTable, row: Row) -> Mapping[str, Any]:
         "bytes_per_s": row.bytes_per_s,
         "roof_share": row.roof_share,
         "bound": row.least.bound if row.least else None,
-        "counterpart": ours and {"operation": ours.operation, "shape": dict(ours.shape.axes), "dtype": ours.dtype},
+        "counterpart": ours and _counterpart(ours),
         "run": ours and ours.run_command,
         "predict": predict_command(table, row),
     }
+
+
+def _counterpart(ours: Counterpart) -> Mapping[str, Any]:
+    axes = dict(ours.shape.axes)
+    return {"operation": ours.operation, "shape": axes, "dtype": ours.dtype, "layout": ours.layout}

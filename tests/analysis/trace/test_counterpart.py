@@ -27,6 +27,7 @@ NOT_FOUND = (
     call("add", (8, 4), (8, 4), values=("2",)),
     call("mm", (0, 5), (5, 7)),
     call("mm", (3, 5)),
+    call("mm", (3, 5), (5, 7), strides=[[1, 3], [1, 5]]),
     call("mm", (70_000, 5), (5, 7)),
     call("bmm", (65_537, 3, 5), (65_537, 5, 7)),
     call("_softmax", (2, 3, 4), values=("0", "False")),
@@ -64,6 +65,27 @@ def test_a_layer_norm_maps_where_it_is_over_the_last_axis_with_weights():
 
     assert str(counterpart(replace(made, arguments=(tokens, axis, *rest)), "fp32").shape) == "m=6,n=4"
     assert counterpart(replace(made, arguments=(tokens, replace(axis, value="[3, 4]"), *rest)), "fp32") is None
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "layout"),
+    [
+        (call("mm", (3, 5), (5, 7), strides=[[5, 1], [7, 1]]), "matmul", "NN"),
+        (call("mm", (3, 5), (5, 7), strides=[[5, 1], [1, 5]]), "matmul", "NT"),
+        (call("mm", (3, 5), (5, 7), strides=[[1, 3], [7, 1]]), "matmul", "TN"),
+        (call("bmm", (4, 3, 5), (4, 5, 7), strides=[[15, 5, 1], [35, 1, 5]]), "batched_matmul", "NT"),
+        (call("addmm", (7,), (3, 5), (5, 7), strides=[[1], [5, 1], [7, 1]]), "linear", "NN"),
+        (call("addmm", (7,), (3, 5), (5, 7), strides=[[1], [5, 1], [1, 5]]), "matmul", "NT"),
+        (call("linear", (2, 3, 5), (7, 5)), "matmul", "NT"),
+    ],
+)
+def test_matrices_that_lie_by_columns_are_measured_by_columns(made, name, layout):
+    found = counterpart(made, "fp32")
+
+    assert (found.operation, found.layout) == (name, layout)
+    assert ("--layout" in found.run_command) == (layout != "NN")
+    assert OPERATIONS[name].flop_count(found.shape) == flop_count(made)
+    assert resolve(from_query(found.query), ["cpu"]).options.layout == layout
 
 
 @pytest.mark.parametrize("made", NOT_FOUND, ids=lambda made: made.name)
