@@ -4,8 +4,7 @@ import pytest
 
 from gpuexplore.analysis.trace import read_trace, table_of, traced_on
 from gpuexplore.charts.trace import MOST_BARS, OTHERS, bars_of, time_by_operation
-from tests.analysis.trace.encoder_layer import DATA
-from tests.analysis.trace.made import as_bytes, event, gpu_trace
+from tests.analysis.trace.made import DATA, as_bytes, event, gpu_trace
 
 
 def table(content):

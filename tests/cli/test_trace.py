@@ -3,8 +3,7 @@
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from tests.analysis.trace.encoder_layer import DATA
-from tests.analysis.trace.made import as_bytes, event, gpu_trace
+from tests.analysis.trace.made import DATA, as_bytes, event, gpu_trace
 
 
 @pytest.fixture

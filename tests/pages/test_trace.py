@@ -5,8 +5,7 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 
 from gpuexplore.ui.trace import upload
-from tests.analysis.trace.encoder_layer import DATA
-from tests.analysis.trace.made import as_bytes, event, gpu_trace
+from tests.analysis.trace.made import DATA, as_bytes, event, gpu_trace
 from tests.pages.conftest import texts
 
 

@@ -104,9 +104,8 @@ def _unknown(table: TraceTable) -> str | None:
     share = unknown_s / table.total_s
     if share < 1 - NEARLY_ALL:
         return None
-    return (
-        f"For {format_percent(share)} of the time no roof is known: no formula counts the work, or a cache served it."
-    )
+    why = "the work or its peak is unknown, or its data fit a cache"
+    return f"For {format_percent(share)} of the time no roof is known: {why}."
 
 
 def _above(table: TraceTable) -> str | None:

@@ -60,13 +60,13 @@ def _chosen(name: str, content: bytes) -> TraceTable:
         InvalidInput: it is no trace.
     """
     digest = sha256(content).hexdigest()
-    found, on_gpu = TABLES.get((digest, AS_IT_SAYS), lambda: _read(name, content, AS_IT_SAYS))
+    found, on_gpu = TABLES.get((name, digest, AS_IT_SAYS), lambda: _read(name, content, AS_IT_SAYS))
     options = [AS_IT_SAYS, *(GPUS if on_gpu else (CPU,))]
     chosen = select("Taken on", "device", options, shown=_device_title)
     if chosen == AS_IT_SAYS:
         return found
     here = known_devices() if chosen == CPU else ()
-    return TABLES.get((digest, chosen, here), lambda: _read(name, content, chosen, here))[0]
+    return TABLES.get((name, digest, chosen, here), lambda: _read(name, content, chosen, here))[0]
 
 
 def _device_title(key: str) -> str:

@@ -9,8 +9,6 @@ from tempfile import TemporaryDirectory
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-DATA = Path(__file__).with_name("data") / "encoder_layer.json.gz"
-
 
 def profiled(**options):
     """Return the profile of a step, forward and backward; the first one was not profiled."""

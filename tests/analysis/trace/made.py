@@ -4,7 +4,9 @@ Round numbers: 200 µs of a product, 150 µs of an addition, 50 µs of a copy.
 """
 
 import json
+from pathlib import Path
 
+DATA = Path(__file__).with_name("data") / "encoder_layer.json.gz"  # a real trace of a CPU
 H100 = {
     "id": 0,
     "name": "NVIDIA H100 80GB HBM3",

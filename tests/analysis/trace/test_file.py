@@ -9,8 +9,7 @@ import pytest
 from gpuexplore.analysis.trace import headline, notes, read_trace, report, table_of, traced_on
 from gpuexplore.analysis.trace.file import MOST_BYTES
 from gpuexplore.errors import InvalidInput
-from tests.analysis.trace.encoder_layer import DATA
-from tests.analysis.trace.made import as_bytes, gpu_trace, operation
+from tests.analysis.trace.made import DATA, as_bytes, gpu_trace, operation
 
 GOOD = as_bytes(gpu_trace())
 BAD = {

@@ -11,8 +11,7 @@ from gpuexplore.analysis.trace.table import OF_NO_CALL
 from gpuexplore.devices import accelerator_named, as_device
 from gpuexplore.errors import InvalidInput
 from tests.analysis.made import device
-from tests.analysis.trace.encoder_layer import DATA
-from tests.analysis.trace.made import H100, as_bytes, event, gpu_trace, kernel, launch, operation
+from tests.analysis.trace.made import DATA, H100, as_bytes, event, gpu_trace, kernel, launch, operation
 
 ON_H100 = as_device(accelerator_named("NVIDIA H100 80GB HBM3"))
 
