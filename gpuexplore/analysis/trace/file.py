@@ -4,7 +4,7 @@ import json
 import zlib
 from gzip import BadGzipFile, GzipFile
 from io import BytesIO
-from typing import Any, NoReturn
+from typing import Any
 
 from gpuexplore.errors import InvalidInput
 from gpuexplore.typed_text import check_characters
@@ -47,7 +47,7 @@ def _unpacked(name: str, content: bytes, most_bytes: int) -> bytes:
 
 def _parsed(name: str, text: bytes) -> Any:
     try:
-        return json.loads(text.decode("utf-8"), parse_constant=_refuse)
+        return json.loads(text.decode("utf-8"), parse_constant=_unknown)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
     except json.JSONDecodeError as error:
@@ -56,12 +56,12 @@ def _parsed(name: str, text: bytes) -> Any:
         raise InvalidInput(f"{name}: no JSON from line {error.lineno} on{hint}: {error.msg}") from error
     except RecursionError as error:
         raise InvalidInput(f"{name}: brackets are nested too deep to be a trace") from error
-    except ValueError as error:  # a whole number of thousands of digits, or what `_refuse` names
+    except ValueError as error:  # a whole number of thousands of digits
         raise InvalidInput(f"{name}: a number that cannot be read: {error}") from error
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
+def _unknown(_: str) -> None:
+    """Return None for NaN and Infinity, which are no JSON: profilers write them for rates of what took no time."""
 
 
 def _as_trace(name: str, found: Any) -> dict[str, Any]:

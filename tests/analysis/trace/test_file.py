@@ -26,7 +26,6 @@ BAD = {
     ),
     "cut off": (GOOD[:-20], "no JSON from line 1 on"),
     "cut off in a text": (GOOD[: GOOD.index(b"aten") + 2], "so it may have been cut off"),
-    "no number": (b'{"traceEvents": [{"ts": NaN}]}', "a number that cannot be read: NaN"),
     "digits": (b'{"traceEvents": [' + b"9" * 5000 + b"]}", "a number that cannot be read"),
     "nested": (b"[" * 200_000, "nested too deep"),
     "damaged gzip": (gzip.compress(GOOD)[:-30], "begins as gzip, and cannot be unpacked"),
@@ -57,6 +56,13 @@ def test_what_unpacks_to_more_than_is_accepted_is_refused_before_it_is_unpacked(
     with pytest.raises(InvalidInput, match=f"at most {len(GOOD) - 1:,} bytes"):
         read_trace("trace.json", GOOD, len(GOOD) - 1)
     assert MOST_BYTES == 200_000_000
+
+
+def test_a_rate_that_is_infinite_or_no_number_does_no_harm():
+    events = [*gpu_trace()["traceEvents"], operation("aten::mm", 0.0, float("nan"), 9)]
+    trace = read_trace("t", as_bytes(gpu_trace(bandwidth=float("inf"), traceEvents=events)))
+
+    assert trace.left_out == 1
 
 
 def test_a_name_that_cannot_be_shown_is_refused():
