@@ -23,7 +23,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'gpuexplore' has no attribute {name!r}: it offers {', '.join(__all__)}")
     shorten_spinning()  # before NumPy is loaded, which the next line does
     import_module("gpuexplore.measure").prepare_process()
-    return import_module("gpuexplore.charts") if name == "chart" else getattr(import_module("gpuexplore.api"), name)
+    if name == "chart":
+        return import_module("gpuexplore.charts")
+    return getattr(import_module("gpuexplore.operations.declared" if name == "operation" else "gpuexplore.api"), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

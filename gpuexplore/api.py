@@ -24,8 +24,7 @@ from gpuexplore.model import Case, Device, Experiment, Result
 from gpuexplore.naming import default_title
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.declared import operation_of_arrays, shape_of_arrays
-from gpuexplore.operations.of_users import add_file, add_operation, is_source
+from gpuexplore.operations.declared import shape_of_arrays
 from gpuexplore.request import Request, listed, resolve
 from gpuexplore.shapes import split
 from gpuexplore.typed_text import check_text
@@ -165,7 +164,7 @@ def measure(
         about = {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)} | about
     names = [each for each in against if isinstance(each, str)]
     own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
-    declared = _operation_of(function, operation, arrays, told)
+    declared = jobs.operation_of(function, operation, arrays, told)
     if arrays:
         about["shapes"] = str(shape_of_arrays(declared, [tuple(array.shape) for array in arrays]))
     experiment, used = _asked(declared, {**about, "implementations": [*names, *own]})
@@ -288,54 +287,19 @@ def specs(name: str) -> dict[str, Any]:
 def _asked(operation: str | Operation, settings: Mapping[str, Any]) -> tuple[Experiment, Sequence[Device]]:
     """Return the experiment that is asked for, and the devices it uses; functions among it are remembered."""
     given = {name: value for name, value in settings.items() if value is not None}
-    if "implementations" in given and not isinstance(given["implementations"], str):
-        given["implementations"] = _named(given["implementations"])
-    texts = {name: listed(name, text) for name, text in _texts("run", (*SETTINGS, "sizes", "shapes"), given).items()}
+    if isinstance(given.get("implementations"), list | tuple):
+        from gpuexplore.jobs.functions import named
+
+        given["implementations"] = named(given["implementations"])
+    shapes = given.pop("shapes", None)
+    texts = {name: listed(name, text) for name, text in _texts("run", (*SETTINGS, "sizes"), given).items()}
+    if shapes is not None:
+        texts["shapes"] = listed("shapes", _text("shapes", shapes, ";"))
     name, here = operation.name if isinstance(operation, Operation) else _name("operation", operation), discover()
     request = Request(operation=name, **{"dtypes": first_dtypes(here, texts.get("devices", ""))} | texts)
     experiment = resolve(request, [device.id for device in here])
     check_limits(experiment, here)
     return experiment, [device for device in here if device.id in experiment.devices]
-
-
-def _named(implementations: Any) -> list[Any]:
-    """Return implementations by name: functions and files of users are remembered and get one."""
-    from gpuexplore.jobs.functions import add_functions
-
-    found: list[Any] = []
-    for each in implementations if isinstance(implementations, Iterable) else [implementations]:
-        if callable(each):
-            found += add_functions([each])
-        else:
-            found.append(add_file(each) if isinstance(each, str) and is_source(each) else each)
-    return found
-
-
-def _operation_of(
-    function: "Function", operation: str | Operation | None, arrays: Sequence[Any], told: Mapping[str, Any]
-) -> Operation:
-    """Return the operation that a function computes.
-
-    Raises:
-        InvalidInput: there is no such, or nothing tells what its right answer is.
-    """
-    if operation is not None:
-        if given := [name for name, value in told.items() if value is not None]:
-            raise InvalidInput(f"{given[0]}: {operation} has its own; leave out one of both")
-        return operation if isinstance(operation, Operation) else operation_named(_name("operation", operation))
-    if not arrays or told["reference"] is None:
-        missing = "inputs" if not arrays else "reference"
-        raise InvalidInput(
-            f"{missing}: none is given, and no operation= that has its own: a wrong kernel is never timed"
-        )
-    from gpuexplore.jobs.functions import widened
-
-    name = getattr(function, "__name__", "function").strip("<>")
-    wide = [widened(array) for array in arrays]
-    counts = {"flop_count": told["flops"], "byte_count": told["bytes"]}
-    made = operation_of_arrays(name, wide, told["reference"], **counts)
-    add_operation(made)
-    return made
 
 
 def _side(what: str, source: "Outcome | str") -> "Side":

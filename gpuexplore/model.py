@@ -62,7 +62,6 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
-
 CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
 DataMode = Literal["normal", "zeros", "ones"]

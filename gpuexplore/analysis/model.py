@@ -21,6 +21,8 @@ DiagnosisKind = Literal[
     "not_measured",
     "over_peak",
     "over_bandwidth",
+    "fragile",
+    "extra_threads",
     "emulated",
     "slow_blas",
     "launch_bound",

@@ -1,10 +1,12 @@
 """Measures functions of users, given in Python: in this process, or sent to a worker that a crash or a hang may end."""
 
+import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,18 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result
+from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.declared import operation_of_arrays
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.operations.of_users import (
     PICKLED,
     WITH_FUNCTIONS,
+    add_file,
     add_function,
+    add_operation,
     add_source,
+    is_source,
     label_of,
     remove_source,
 )
@@ -49,6 +56,44 @@ def add_functions(functions: Sequence[Function], library: str = "", arrays: Sequ
     for name, function in found.items():
         add_function(name, function)
     return found
+
+
+def named(implementations: Iterable[Any]) -> list[Any]:
+    """Return implementations by name: functions and files of users are remembered and get one."""
+    found: list[Any] = []
+    for each in implementations:
+        if callable(each):
+            found += add_functions([each])
+        else:
+            found.append(add_file(each) if isinstance(each, str) and is_source(each) else each)
+    return found
+
+
+def operation_of(
+    function: Function, operation: str | Operation | None, arrays: Sequence[Any], told: Mapping[str, Any]
+) -> Operation:
+    """Return the operation that a function computes; one that is made of what is told is remembered.
+
+    Args:
+        function: of a user.
+        operation: the one it computes, or its name; None: what is told.
+        arrays: its inputs.
+        told: `reference`, `flops` and `bytes`, each None where nothing is.
+
+    Raises:
+        InvalidInput: there is no such operation, or nothing tells what its right answer is.
+    """
+    if operation is not None:
+        if given := [name for name, value in told.items() if value is not None]:
+            raise InvalidInput(f"{given[0]}: {operation} has its own; leave out one of both")
+        return operation if isinstance(operation, Operation) else operation_named(operation)
+    if not arrays or told["reference"] is None:
+        missing = "inputs" if not arrays else "reference"
+        raise InvalidInput(f"{missing}: none is given, nor an operation= that has them: a wrong kernel is never timed")
+    counts = {"flop_count": told["flops"], "byte_count": told["bytes"]}
+    made = operation_of_arrays(_title_of(function), [widened(array) for array in arrays], told["reference"], **counts)
+    add_operation(made)
+    return made
 
 
 def measured_apart(
@@ -148,9 +193,17 @@ def _library_of(function: Function, arrays: Sequence[Any]) -> str:
                 return MODULES[root] if value is function or root != "numpy" else _of_numpy(function)
     if getattr(sys.modules.get("torch"), getattr(function, "__name__", ""), None) is function:
         return "torch"
-    code, names = getattr(function, "__code__", None), getattr(function, "__globals__", {})
-    used = {getattr(names.get(name), "__name__", "").partition(".")[0] for name in getattr(code, "co_names", ())}
+    used = {getattr(value, "__name__", "").partition(".")[0] for value in _modules_of(function)}
     return next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
+
+
+def _modules_of(function: Function) -> list[ModuleType]:
+    """Return the modules that the code of a function names."""
+    try:
+        found = inspect.getclosurevars(inspect.unwrap(function))
+    except TypeError:  # it has no code of Python
+        return []
+    return [value for value in (*found.globals.values(), *found.nonlocals.values()) if isinstance(value, ModuleType)]
 
 
 def _of_numpy(function: Function) -> str:

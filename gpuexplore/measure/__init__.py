@@ -4,11 +4,11 @@ import os
 import sys
 from collections.abc import Mapping
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
+import gpuexplore
 from gpuexplore.devices import cache_directory
 from gpuexplore.pools import POOL_SETTINGS
 
@@ -46,7 +46,7 @@ class _Callable(ModuleType):
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
         """Measure a function of a user; see `gpuexplore.api.measure`."""
-        return import_module("gpuexplore.api").measure(*arguments, **settings)
+        return gpuexplore.__getattr__("measure")(*arguments, **settings)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -10,7 +10,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Shape
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Operation
-from gpuexplore.operations.of_users import add_operation
+from gpuexplore.operations.of_users import add_operation, free_name
 
 LARGEST = 2**31
 SIZES = (64, 256, 1024)
@@ -140,7 +140,7 @@ def operation(
 
 
 def _declared(name: str, **own: Any) -> Operation:
-    """Return an operation with what is usual where nothing is told.
+    """Return an operation with what is usual where nothing is told; declared again it gets another name.
 
     Raises:
         InvalidInput: one that is built in has this name.
@@ -159,7 +159,9 @@ def _declared(name: str, **own: Any) -> Operation:
         "nominal_flops": lambda shape: own["flop_count"](shape) == 0,
     }
     reference = own.pop("reference")
-    return Operation(name=name, reference=lambda *arrays: np.asarray(reference(*arrays), np.float64), **usual | own)
+    return Operation(
+        name=free_name(name), reference=lambda *arrays: np.asarray(reference(*arrays), np.float64), **usual | own
+    )
 
 
 def _first_of(inputs: Callable[..., Iterable[Sequence[int]]]) -> Callable[..., Sequence[int]]:

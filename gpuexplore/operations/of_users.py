@@ -51,8 +51,14 @@ def add_function(name: str, function: Callable[..., Any]) -> None:
     FUNCTIONS_OF_USERS[name] = function
 
 
+def free_name(name: str) -> str:
+    """Return a name that no operation of a user has here: results of one that was declared before keep it."""
+    taken = [known for known in OPERATIONS_OF_USERS if known == name or known.rpartition("_")[0] == name]
+    return f"{name}_{len(taken) + 1}" if taken else name
+
+
 def add_operation(operation: Operation) -> None:
-    """Remember an operation for this process; one of that name that was declared before is replaced."""
+    """Remember an operation for this process."""
     OPERATIONS_OF_USERS[operation.name] = operation
 
 

@@ -35,6 +35,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "memory": MEMORY,
+        "trace": ("device",),
         "devices": ("q",),
         "queue": (),
         "lessons": ("lesson", "step", "view"),

@@ -78,6 +78,13 @@ page = st.navigation(
                 help="Results below the roofs of a device: what limits each, and how near it comes.",
             ),
             st.Page(
+                PAGES / "trace.py",
+                title="Trace",
+                icon=":material/flowsheet:",
+                url_path="trace",
+                help="A torch.profiler trace: where its time goes, and how near the roof its operations come.",
+            ),
+            st.Page(
                 PAGES / "memory.py",
                 title="Memory",
                 icon=":material/stacked_bar_chart:",

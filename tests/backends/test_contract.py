@@ -22,7 +22,12 @@ from tests.analysis.made import environment
 from tests.measure.fakes import CPU, GPU, FakeClock
 from tests.turns import in_turns
 
-LIBRARIES = {"numba_cpu": "numba", "numba_cuda": "numba", "torch_compile": "torch"}  # of another name than the backend
+LIBRARIES = {
+    "numba_cpu": "numba",
+    "numba_cuda": "numba",
+    "torch_compile": "torch",
+    "numpy_returned": "numpy",
+}  # of another name than the backend
 OPTIONAL = {  # what a checkout does not install
     name
     for name in BACKENDS
@@ -145,7 +150,7 @@ def test_flusher_overwrites_as_many_bytes_as_it_is_told(monkeypatch, name, size_
 
 def threads_of(name):
     """Return how many CPU threads a library computes with."""
-    if name == "numpy":
+    if name in ("numpy", "numpy_returned"):
         pools = pytest.importorskip("threadpoolctl").threadpool_info()
         return {pool["num_threads"] for pool in pools if "numpy" in pool["filepath"]}
     return {import_module(LIBRARIES.get(name, name)).get_num_threads()}
@@ -270,7 +275,7 @@ def test_numba_cannot_have_more_threads_than_it_started_with():
 
 
 def test_unknown_backend_is_answered_with_the_known_ones():
-    with pytest.raises(InvalidInput, match="backend 'fortran': accepted are numpy, numba_cpu, numba_cuda, torch"):
+    with pytest.raises(InvalidInput, match="backend 'fortran': accepted are numpy, numpy_returned, numba_cpu"):
         load_backend("fortran")
 
 

@@ -18,6 +18,7 @@ from gpuexplore.errors import EXTRAS
 from gpuexplore.model import Experiment, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
 from tests.analysis.made import failed, ok
+from tests.analysis.trace.made import DATA
 
 WITHOUT_EXTRAS = (
     "run matmul --size 8 --dtype fp32 --device cpu",
@@ -25,6 +26,7 @@ WITHOUT_EXTRAS = (
     "check matmul --gpu t4 --size 64 --time 1ms",
     "lesson list",
     "memory vgg-16 --batch 8",
+    f"trace {DATA}",
     "runs",
 )
 RUN = ("run", "matmul", "--size", "100", "--dtype", "fp32", "--impl", "numpy,torch", "--device", "cpu")
@@ -96,6 +98,7 @@ def test_a_home_that_cannot_be_made_is_named_with_the_reason(home, monkeypatch, 
         ["factcheck"],
         ["tensor", "x = 4x4; y = x.t()"],
         ["predict", "matmul", "--gpu", "t4", "--size", "8"],
+        ["trace", str(DATA)],
     ],
     ids=lambda words: words[0],
 )

@@ -17,6 +17,7 @@ from gpuexplore.analysis.diagnosis.limits import (
     one_thread,
 )
 from gpuexplore.analysis.diagnosis.outcome import not_measured
+from gpuexplore.analysis.diagnosis.users import extra_threads, fragile
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
@@ -24,6 +25,8 @@ RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what holds all
     not_measured,
     over_peak,
     over_bandwidth,
+    fragile,
+    extra_threads,
     emulated,
     slow_blas,
     launch_bound,

@@ -70,14 +70,14 @@ def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function:
     for each in shapes:
         yield Stress(f"the shape {each}", each)
     some = min((shape, *shapes), key=lambda found: abs(operation.largest_array(found) - 2**14))
+    if of_a_function:
+        yield Stress("arrays that begin at an odd element", some, placed="odd")
+        yield Stress("strided views", some, placed="strided")
     if operation.phases:  # whose weights are scaled to their layers
         return
     most = NARROW if dtype.bits <= NARROW_BITS else FACTOR
     yield Stress(f"inputs {most:,.0f} times as large", some, lambda array: array * most)
     yield Stress(f"inputs around {most:,.0f}", some, lambda array: array + most)
-    if of_a_function:
-        yield Stress("arrays that begin at an odd element", some, placed="odd")
-        yield Stress("strided views", some, placed="strided")
 
 
 def weakness(case: Case, group: Group) -> str | None:
@@ -164,15 +164,28 @@ def check_often(candidate: Candidate, group: Group, call_s: float) -> float | No
     if candidate.device.kind != "cpu" or candidate.case.options.threads is None or call_s > CALLS_S:
         return None
     group.time.wait_for_idle_threads()
-    return _cores(candidate, call_s)
+    return cores_of(candidate, call_s)
 
 
-def _cores(candidate: Candidate, call_s: float) -> float | None:
-    """Return the CPU seconds of calls for each of the thread that computed longest: others may have the other cores."""
-    before, cpu_s = thread_runs(), time.process_time()
+def cores_of(
+    candidate: Candidate,
+    call_s: float,
+    *,
+    runs: Callable[[], dict[int, float]] = thread_runs,
+    cpu: Callable[[], float] = time.process_time,
+) -> float | None:
+    """Return the CPU seconds of calls for each of the thread that computed longest: others may have the other cores.
+
+    Args:
+        candidate: built and warm.
+        call_s: seconds of a call.
+        runs: tells for how many seconds each thread of this process had a core.
+        cpu: tells for how many all of them had one.
+    """
+    before, cpu_s = runs(), cpu()
     for _ in range(max(1, int(LEAST_CPU_S / max(call_s, 1e-7)))):
         candidate.run()
-    cpu_s, after = time.process_time() - cpu_s, thread_runs()
+    cpu_s, after = cpu() - cpu_s, runs()
     longest_s = max((after[thread] - before.get(thread, 0.0) for thread in after), default=0.0)
     return cpu_s / longest_s if longest_s else None
 

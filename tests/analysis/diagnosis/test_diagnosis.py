@@ -131,6 +131,17 @@ SPEAKS = {
             "the measured peak is too low",
         ),
     ],
+    "fragile": [
+        (
+            ok(flags=[Flag("fragile", f"wrong on {inputs}: relative error 1")]),
+            f"right where it was timed, and wrong on {inputs}",
+        )
+        for inputs in ("strided views", "the shape m=1,n=257", "inputs 1,000 times as large")
+    ],
+    "extra_threads": [
+        (ok(count=count, flags=[Flag("extra_threads", "1.9 cores busy")]), "uses threads of its own")
+        for count in (5, 30, 80)
+    ],
     "emulated": [
         (
             ok(dtype="bf16", flags=[EMULATED]),
@@ -307,6 +318,8 @@ SPEAKS = {
 }
 SILENT = {
     "not_measured": [ok(), ok(flags=[CONTENDED, NOISY]), ok(dtype="fp64")],
+    "fragile": [ok(), ok(flags=[NOISY]), failed()],
+    "extra_threads": [ok(), ok(flags=[CONTENDED]), failed()],
     "over_peak": [ok(5e-4, size=600), ok(1e-4, size=600, dtype="fp64"), failed()],
     "over_bandwidth": [
         ok(1.2e-7, size=30),

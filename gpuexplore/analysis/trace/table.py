@@ -1,0 +1,225 @@
+"""A trace as a table: one row for the calls of an operation with equal shapes and dtype."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from gpuexplore.analysis.trace.attribution import busy_ns, kernels_by_call
+from gpuexplore.analysis.trace.counterpart import Counterpart, counterpart
+from gpuexplore.analysis.trace.events import Call, Kernel, Trace
+from gpuexplore.analysis.trace.nesting import Nested, nest
+from gpuexplore.analysis.trace.roof import LeastTime, TracedOn, arithmetic, least_time
+from gpuexplore.analysis.trace.work.flops import flop_count
+from gpuexplore.analysis.trace.work.kinds import MULTIPLIES, kind_of
+from gpuexplore.analysis.trace.work.moved import byte_count
+
+Dims = tuple[int, ...]
+DTYPES: Mapping[str, str] = MappingProxyType(  # our names of torch's types
+    {"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16", "c10::Float8_e4m3fn": "fp8"}
+)
+OF_NO_CALL = "(kernels of no known operation)"
+NS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The calls of an operation that are alike.
+
+    Attributes:
+        operation: torch's name.
+        kind: that the headline sums it up under; None: it is of none.
+        shapes: of its tensors; None where arguments were not recorded.
+        dtypes: of its tensors, each once.
+        self_cpu_s: time on the host, without that of calls within, of all calls together.
+        gpu_s: time of the work it launched on a GPU; None in a trace without a GPU.
+        time_s: the one of both that the trace is about: the GPU's, where it has one.
+        share: of the time of the whole trace.
+        flop_count: of one call; None where it has none, or they are unknown.
+        byte_count: that one call moves at least.
+        least: the least time of one call on the device.
+        counterpart: which of our operations computes the same.
+    """
+
+    operation: str
+    kind: str | None
+    shapes: tuple[Dims, ...] | None
+    dtypes: tuple[str, ...]
+    calls: int
+    self_cpu_s: float
+    gpu_s: float | None
+    share: float | None
+    flop_count: int | None = None
+    byte_count: int | None = None
+    least: LeastTime | None = None
+    counterpart: Counterpart | None = None
+
+    @property
+    def time_s(self) -> float:
+        """The time of the GPU where the trace has one, else of the host."""
+        return self.self_cpu_s if self.gpu_s is None else self.gpu_s
+
+    @property
+    def roof_share(self) -> float | None:
+        """The fraction of the roof that was reached: the least time of the calls over theirs."""
+        return self.calls * self.least.time_s / self.time_s if self.least and self.time_s else None
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """FLOP/s of its calls."""
+        return self.calls * self.flop_count / self.time_s if self.flop_count and self.time_s else None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Bytes/s of its calls at least."""
+        return self.calls * self.byte_count / self.time_s if self.byte_count and self.time_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTable:
+    """What became of a trace.
+
+    Attributes:
+        name: of its file.
+        rows: the one that took longest first.
+        total_s: time of all rows: of the GPU's work where there is any, else of the host.
+        self_cpu_s: time of the host.
+        busy_s: how long at least one kernel ran; None in a trace without a GPU.
+        span_s: from the start of the first event to the end of the last.
+        has_shapes: whether arguments were recorded.
+        left_out: events without a name or a time.
+    """
+
+    name: str
+    on: TracedOn
+    rows: tuple[Row, ...]
+    total_s: float
+    self_cpu_s: float
+    busy_s: float | None
+    span_s: float
+    has_shapes: bool
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What tells the calls of one row from those of another."""
+
+    operation: str
+    shapes: tuple[Dims, ...] | None
+    dtypes: tuple[str, ...]
+    arithmetic: str | None
+    flop_count: int | None
+    byte_count: int | None
+    counterpart: Counterpart | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """The times of the calls of a trace, by their index: on the host, and of what they launched on a GPU."""
+
+    self_ns: Sequence[int]
+    launched: Mapping[int | None, Sequence[Kernel]]
+    has_gpu: bool
+    total_s: float
+
+    def self_cpu_s(self, calls: Sequence[int]) -> float:
+        return sum(self.self_ns[index] for index in calls) * NS
+
+    def gpu_s(self, calls: Sequence[int | None]) -> float | None:
+        kernels = [kernel for index in calls for kernel in self.launched.get(index, ())]
+        return _total_s(kernels) if self.has_gpu else None
+
+
+def table_of(trace: Trace, on: TracedOn) -> TraceTable:
+    """Return the table of a trace that was taken on `on`."""
+    nested = nest(trace.calls)
+    launched = kernels_by_call(trace, nested)
+    self_cpu_s = sum(nested.self_ns) * NS
+    total_s = _total_s(trace.kernels) if trace.kernels else self_cpu_s
+    times = _Times(nested.self_ns, launched, bool(trace.kernels), total_s)
+    groups: dict[_Work, list[int]] = defaultdict(list)
+    for index, (call, counted) in enumerate(zip(trace.calls, _counted(trace.calls, nested), strict=True)):
+        groups[_work(call, launched.get(index, ()), counted)].append(index)
+    rows = [*(_row(work, calls, times, on) for work, calls in groups.items()), *_of_no_call(times)]
+    events: list[Call | Kernel] = [*trace.calls, *trace.kernels]
+    return TraceTable(
+        name=trace.name,
+        on=on,
+        rows=tuple(sorted(rows, key=lambda row: (-row.time_s, -row.self_cpu_s))),
+        total_s=total_s,
+        self_cpu_s=self_cpu_s,
+        busy_s=busy_ns(trace.kernels) * NS if trace.kernels else None,
+        span_s=(max(each.end_ns for each in events) - min(each.start_ns for each in events)) * NS,
+        has_shapes=trace.has_shapes,
+        left_out=trace.left_out,
+    )
+
+
+def _total_s(kernels: Sequence[Kernel]) -> float:
+    return sum(kernel.time_ns for kernel in kernels) * NS
+
+
+def _counted(calls: Sequence[Call], nested: Nested) -> list[tuple[int | None, int | None]]:
+    """Return FLOPs and bytes of each call, those of an operation that leaves its work to another one with that one."""
+    found = [(flop_count(call), byte_count(call)) for call in calls]
+    within: list[set[str]] = [set() for _ in calls]  # kinds of those within whose work is known
+    for index, (flops, moved) in enumerate(found):
+        marks = {"FLOPs"} if flops is not None else set()
+        marks |= {kind} if moved is not None and (kind := kind_of(calls[index].name)) else set()
+        parent = nested.parents[index]
+        while parent is not None and not marks <= within[parent]:  # else those around it have them, too
+            within[parent] |= marks
+            parent = nested.parents[parent]
+    return [
+        (None, None) if _leaves_work(call, flops, kinds) else (flops, moved)
+        for call, (flops, moved), kinds in zip(calls, found, within, strict=True)
+    ]
+
+
+def _leaves_work(call: Call, flops: int | None, within: set[str]) -> bool:
+    return "FLOPs" in within if flops is not None else kind_of(call.name) in within
+
+
+def _work(call: Call, kernels: Sequence[Kernel], counted: tuple[int | None, int | None]) -> _Work:
+    tensors = [argument for argument in call.arguments or () if argument.dims is not None]
+    dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
+    computes_in = arithmetic(dtypes[0] if dtypes else None, kernels) if call.name in MULTIPLIES else None
+    has_work = counted != (None, None)
+    return _Work(
+        operation=call.name,
+        shapes=None if call.arguments is None else tuple(argument.dims or () for argument in tensors),
+        dtypes=dtypes,
+        arithmetic=computes_in,
+        flop_count=counted[0],
+        byte_count=counted[1],
+        counterpart=counterpart(call, computes_in or (dtypes[0] if len(dtypes) == 1 else None)) if has_work else None,
+    )
+
+
+def _row(work: _Work, calls: Sequence[int], times: _Times, on: TracedOn) -> Row:
+    self_cpu_s, gpu_s = times.self_cpu_s(calls), times.gpu_s(calls)
+    time_s = self_cpu_s if gpu_s is None else gpu_s
+    return Row(
+        operation=work.operation,
+        kind=kind_of(work.operation),
+        shapes=work.shapes,
+        dtypes=work.dtypes,
+        calls=len(calls),
+        self_cpu_s=self_cpu_s,
+        gpu_s=gpu_s,
+        share=time_s / times.total_s if times.total_s else None,
+        flop_count=work.flop_count,
+        byte_count=work.byte_count,
+        least=least_time(on.device, work.arithmetic, work.flop_count, work.byte_count),
+        counterpart=work.counterpart,
+    )
+
+
+def _of_no_call(times: _Times) -> list[Row]:
+    """Return the row of the kernels that no call is known to have launched, if there are any."""
+    kernels, gpu_s = times.launched.get(None, ()), times.gpu_s([None])
+    if not kernels or gpu_s is None:
+        return []
+    share = gpu_s / times.total_s if times.total_s else None
+    return [Row(OF_NO_CALL, None, None, (), len(kernels), 0.0, gpu_s, share)]

@@ -1,0 +1,66 @@
+"""A trace of a GPU that was made by hand after Kineto's format; no GPU wrote it, and its times are made up.
+
+Round numbers: 200 µs of a product, 150 µs of an addition, 50 µs of a copy.
+"""
+
+import json
+from pathlib import Path
+
+DATA = Path(__file__).with_name("data") / "encoder_layer.json.gz"  # a real trace of a CPU
+H100 = {
+    "id": 0,
+    "name": "NVIDIA H100 80GB HBM3",
+    "totalGlobalMem": 84_942_979_072,
+    "computeMajor": 9,
+    "computeMinor": 0,
+    "maxThreadsPerBlock": 1024,
+    "numSms": 132,
+}
+
+
+def event(category, name, start_us, time_us, **args):
+    thread = {"pid": 1, "tid": 1} if category not in ("kernel", "gpu_memcpy") else {"pid": 0, "tid": 7}
+    return {"ph": "X", "cat": category, "name": name, **thread, "ts": start_us, "dur": time_us, "args": args}
+
+
+def operation(name, start_us, time_us, number, *dims, kind="c10::BFloat16", values=()):
+    """Return the event of an operation of torch whose arguments are tensors of `dims`, then `values`."""
+    count, rest = len(dims), len(values)
+    args = {
+        "External id": number,
+        "Input Dims": [*map(list, dims), *[[]] * rest],
+        "Input type": [*[kind] * count, *["Scalar"] * rest],
+        "Concrete Inputs": [*[""] * count, *values],
+    }
+    return event("cpu_op", name, start_us, time_us, **args)
+
+
+def launch(start_us, correlation, number=None):
+    known = {} if number is None else {"External id": number}
+    return event("cuda_runtime", "cudaLaunchKernel", start_us, 2.0, correlation=correlation, **known)
+
+
+def kernel(name, start_us, time_us, correlation, number=None, category="kernel", device=0):
+    known = {} if number is None else {"External id": number}
+    return event(category, name, start_us, time_us, device=device, stream=7, correlation=correlation, **known)
+
+
+def gpu_trace(**changes):
+    """Return a linear layer, an addition and a copy on an H100; the addition's kernel is known by its correlation."""
+    events = [
+        operation("aten::linear", 0.0, 30.0, 1, (4096, 4096), (4096, 4096)),
+        operation("aten::addmm", 5.0, 20.0, 2, (4096,), (4096, 4096), (4096, 4096), values=("1", "1")),
+        launch(10.0, 11, 2),
+        kernel("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n", 40.0, 200.0, 11, 2),
+        operation("aten::add", 50.0, 10.0, 3, (8192, 8192), (8192, 8192), values=("1",)),
+        launch(52.0, 12),
+        kernel("void at::native::vectorized_elementwise_kernel<4>", 240.0, 150.0, 12),
+        event("cpu_op", "aten::copy_", 70.0, 5.0, **{"External id": 4}),
+        kernel("Memcpy HtoD (Pinned -> Device)", 400.0, 50.0, 13, 4, category="gpu_memcpy"),
+        event("gpu_user_annotation", "ProfilerStep#1", 40.0, 500.0),
+    ]
+    return {"schemaVersion": 1, "deviceProperties": [H100], "traceEvents": events} | changes
+
+
+def as_bytes(trace):
+    return json.dumps(trace).encode()

@@ -1,0 +1,181 @@
+"""What is right where it is timed and wrong elsewhere is fragile; what is right everywhere is not, whoever wrote it."""
+
+import numpy as np
+import pytest
+
+from gpuexplore.dtypes import dtype_named
+from gpuexplore.measure.candidates.candidate import unsupported
+from gpuexplore.measure.candidates.failure import IncorrectOutput
+from gpuexplore.measure.check.group import open_group
+from gpuexplore.measure.check.stress import UNCHANGED, check_often, cores_of, stresses, weakness
+from gpuexplore.measure.conditions.idle_threads import Timekeeper
+from gpuexplore.measure.flags import Measured, find_flags
+from gpuexplore.model import Case, Measurement, Options, Shape
+from gpuexplore.operations import OPERATIONS, of_users, operation_named
+from tests.measure.fakes import CPU, FakeClock
+
+ROWS = Shape.of(m=64, n=64)
+SHAPES = {
+    "softmax": ROWS,
+    "layer_norm": ROWS,
+    "matmul": Shape.of(m=64, k=64, n=64),
+    "vector_add": Shape.of(n=4096),
+}
+
+
+def stable_softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def softmax_without_maximum(x):
+    with np.errstate(all="ignore"):
+        e = np.exp(x)
+        return e / e.sum(-1, keepdims=True)
+
+
+def clamped_softmax(x):
+    return stable_softmax(np.clip(x, -20, 20))
+
+
+def layer_norm(x, weight, bias):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + np.float32(1e-5)) * weight + bias
+
+
+def variance_in_one_pass(x, weight, bias):
+    mean = x.mean(-1, keepdims=True)
+    variance = np.maximum((x * x).mean(-1, keepdims=True) - mean * mean, 0)
+    return (x - mean) / np.sqrt(variance + np.float32(1e-5)) * weight + bias
+
+
+def square_product(a, b):
+    n = len(a)
+    return a.ravel()[: n * n].reshape(n, n) @ b.ravel()[: n * n].reshape(n, n)
+
+
+def aligned_sum(a, b):
+    return a + b if a.ctypes.data % 64 == 0 else np.zeros_like(a)
+
+
+def contiguous_sum(a, b):
+    return a + b if a.flags.c_contiguous else a - b
+
+
+FRAGILE = [
+    ("softmax", softmax_without_maximum, "wrong on inputs 1,000 times as large: the output holds NaN"),
+    ("softmax", clamped_softmax, "wrong on inputs 1,000 times as large: relative error"),
+    ("layer_norm", variance_in_one_pass, "wrong on inputs around 1,000: relative error"),
+    ("matmul", square_product, "wrong on the shape m=1,k=257,n=255: it returned the shape (1, 1)"),
+    ("vector_add", aligned_sum, "wrong on arrays that begin at an odd element"),
+    ("vector_add", contiguous_sum, "wrong on strided views"),
+]
+ROBUST = [("softmax", stable_softmax), ("layer_norm", layer_norm), ("matmul", np.matmul), ("vector_add", np.add)]
+
+
+def opened(name, function, monkeypatch, options=None):
+    monkeypatch.setattr(of_users, "FUNCTIONS_OF_USERS", {"numpy:planted": function})
+    case = Case(name, SHAPES[name], "fp32", "numpy:planted", "cpu", options or Options())
+    return case, open_group([case], CPU, Timekeeper(FakeClock(), lambda: None, thread_waits=dict))
+
+
+@pytest.mark.parametrize(("name", "function", "found"), FRAGILE)
+def test_what_is_right_where_it_is_timed_alone_is_fragile(name, function, found, monkeypatch):
+    case, group = opened(name, function, monkeypatch)
+    candidate = group.build(case, case.shape, group.checked_reference.inputs)
+
+    assert check_often(candidate, group, 1e-5) is None
+    assert weakness(case, group).startswith(found)
+
+
+@pytest.mark.parametrize(("name", "function"), ROBUST)
+def test_what_is_right_everywhere_is_not(name, function, monkeypatch):
+    case, group = opened(name, function, monkeypatch)
+
+    assert weakness(case, group) is None
+
+
+def test_what_raises_beside_the_timed_shape_is_fragile_too(monkeypatch):
+    def of_one_shape(a, b):
+        if a.shape != (4096,):
+            raise ValueError("4096 elements alone")
+        return a + b
+
+    case, group = opened("vector_add", of_one_shape, monkeypatch)
+
+    assert weakness(case, group) == "wrong on the shape n=1: ValueError: 4096 elements alone"
+
+
+def test_what_is_wrong_now_and_then_is_incorrect(monkeypatch):
+    calls = []
+
+    def every_seventh(a, b):
+        calls.append(1)
+        return a + b if len(calls) % 7 else a
+
+    case, group = opened("vector_add", every_seventh, monkeypatch)
+    candidate = group.build(case, case.shape, group.checked_reference.inputs)
+
+    with pytest.raises(IncorrectOutput, match="relative error"):
+        check_often(candidate, group, 1e-5)
+
+
+@pytest.mark.parametrize(("longest_s", "flagged"), [(0.08, False), (0.04, True)])
+def test_threads_of_its_own_are_told_by_the_cpu_that_others_than_the_busiest_used(monkeypatch, longest_s, flagged):
+    case, group = opened("vector_add", np.add, monkeypatch, Options(threads=1))
+    candidate = group.build(case, case.shape, group.checked_reference.inputs)
+    runs, cpu_s = iter([{1: 0.0, 2: 0.0}, {1: longest_s, 2: 0.08 - longest_s}]), iter([1.0, 1.08])
+
+    cores = cores_of(candidate, 1e-2, runs=lambda: next(runs), cpu=lambda: next(cpu_s))
+
+    assert cores == pytest.approx(0.08 / longest_s)
+    measured = measurement_of(case, group, cores)
+    names = [flag.name for flag in find_flags(measured, group.operation, group.dtype)]
+    assert ("extra_threads" in names) is flagged
+
+
+def measurement_of(case, group, cores):
+    return Measured(case, Measurement((1e-3,) * 6, 1e-3, (1,) * 6), group.environment, cores=cores)
+
+
+def test_large_values_are_smaller_in_narrow_dtypes():
+    operation, dtype = operation_named("vector_add"), dtype_named("fp16")
+    names = [each.name for each in stresses(operation, Shape.of(n=100), dtype, of_a_function=True)]
+
+    assert names[-4:] == [
+        "arrays that begin at an odd element",
+        "strided views",
+        "inputs 30 times as large",
+        "inputs around 30",
+    ]
+
+
+def test_networks_have_weights_scaled_to_their_layers_and_are_tried_on_no_others():
+    training = operation_named("mlp_step")
+    found = list(stresses(training, training.shape_of_size(8), dtype_named("fp32"), of_a_function=True))
+
+    assert [each.name for each in found if each.change is not UNCHANGED] == []
+
+
+def judged():
+    return [
+        (operation.name, dtype, implementation.name)
+        for operation in OPERATIONS.values()
+        for implementation in operation.implementations
+        if implementation.backend in ("numpy", "torch") and not implementation.rung
+        for dtype in ("fp32", "bf16", "fp16")
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "dtype", "implementation"), judged())
+def test_ours_are_right_on_all_of_it(name, dtype, implementation):
+    operation = operation_named(name)
+    row = operation.implementation_named(implementation)
+    if reason := unsupported(operation, row, dtype_named(dtype), CPU):
+        assert reason
+        return
+    case = Case(name, operation.shape_of_size(min(operation.default_sizes)), dtype, implementation, "cpu")
+    group = open_group([case], CPU, Timekeeper(FakeClock(), lambda: None, thread_waits=dict))
+
+    assert weakness(case, group) is None

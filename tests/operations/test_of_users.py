@@ -1,0 +1,120 @@
+"""Files of users: what they are called, whose arrays they take, and what is said of those that cannot be used."""
+
+import json
+
+import pytest
+
+from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.operations import load_build, of_users, operation_named
+from gpuexplore.operations.of_users import VARIABLE, add_file, build_of_user, is_source, remove_source, split_source
+
+BUILD = "def build(inputs, out, dtype):\n    return lambda: None\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "{}")
+    monkeypatch.setattr(of_users, "FUNCTIONS_OF_USERS", {})
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(name, text):
+        path = tmp_path / name
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "name"),
+    [
+        ("torch_mine.py", BUILD, "torch:mine"),
+        ("numba_cuda_mine.py", BUILD, "numba_cuda:mine"),
+        ("mine.py", f"LIBRARY = 'numba'\n{BUILD}", "numba:mine"),
+        ("mine.py", f"import numpy as np\n{BUILD}", "numpy:mine"),
+        ("mine.py", f"import numpy\nfrom torch import add\n{BUILD}", "torch:mine"),
+        ("naïve kernel.py", f"LIBRARY = 'torch'\n{BUILD}", "torch:na-ve-kernel"),
+    ],
+)
+def test_a_file_is_called_after_its_library_and_its_name(written, file, text, name):
+    assert add_file(written(file, text)) == name
+
+
+@pytest.mark.parametrize(("text", "library"), [("import jax\n", "jax"), ("import cupy\nimport numpy\n", "cupy")])
+def test_a_function_may_take_arrays_that_a_build_does_not(written, text, library):
+    path = written("mine.py", f"{text}def add(a, b):\n    return a + b\n")
+
+    assert add_file(f"{path}:add") == f"{library}:add"
+    with pytest.raises(InvalidInput, match="not there"):
+        add_file(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "function", "said"),
+    [
+        ("mine.py", "def build(:\n", "", "no Python"),
+        ("mine.py", "import numpy\n", "", "build in mine.py 'not there': accepted are file.py with build"),
+        ("mine.py", "import numpy\ndef add(a): ...\n", "sub", "sub in mine.py 'not there'"),
+        (
+            "mine.py",
+            f"LIBRARY = 'tensorflow'\n{BUILD}",
+            "",
+            "LIBRARY in mine.py 'tensorflow': accepted are numpy, numba",
+        ),
+        ("mine.py", f"LIBRARY = 'jax'\n{BUILD}", "", "'jax': accepted are numpy, numba, torch, triton, numba_cuda"),
+        ("mine.py", BUILD, "", "does not say what its arrays are of"),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_anything_runs(written, file, text, function, said):
+    with pytest.raises(InvalidInput, match=said):
+        add_file(written(file, f"{text}") + (f":{function}" if function else ""))
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(InvalidInput, match=r"nowhere/mine\.py: No such file"):
+        add_file("nowhere/mine.py")
+
+
+def test_a_file_is_not_run_before_it_is_built(written):
+    path = written("numpy_mine.py", f"raise RuntimeError('ran')\n{BUILD}")
+
+    name = add_file(path)
+
+    with pytest.raises(RuntimeError, match="ran"):
+        build_of_user(name)
+
+
+def test_who_asks_for_an_implementation_whose_file_is_not_told_hears_so():
+    row = operation_named("matmul").implementation_named("torch:mine")
+
+    assert (row.backend, row.unit, row.of_a_user) == ("torch", "matrix", True)
+    with pytest.raises(Unsupported, match="torch:mine is a user's, and its file is not known here"):
+        load_build(operation_named("matmul"), row)
+
+
+@pytest.mark.parametrize("name", ["tensorflow:mine", "torch:", "torch:a b", ":mine", "torch:<script>"])
+def test_a_name_of_no_library_or_of_nothing_is_refused(name):
+    with pytest.raises(InvalidInput, match="own implementation of matmul"):
+        operation_named("matmul").implementation_named(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "function"),
+    [("a/mine.py", "a/mine.py", ""), ("a/mine.py:add", "a/mine.py", "add"), ("c:/mine.py", "c:/mine.py", "")],
+)
+def test_the_function_stands_after_the_file(text, path, function):
+    found = split_source(text)
+
+    assert (str(found[0]), found[1]) == (path, function)
+    assert is_source(text)
+    assert not is_source("torch:mine")
+
+
+def test_workers_inherit_what_is_told_until_it_is_forgotten(written, monkeypatch):
+    name = add_file(written("numpy_mine.py", BUILD))
+
+    assert name in json.loads(of_users.os.environ[VARIABLE])
+    remove_source(name)
+    assert json.loads(of_users.os.environ[VARIABLE]) == {}

@@ -1,0 +1,246 @@
+"""Functions of users from Python: measured beside ours, in this process or one of their own, and what is refused."""
+
+import numpy as np
+import pytest
+
+import gpuexplore as gx
+from gpuexplore.errors import InvalidInput
+from gpuexplore.jobs.functions import add_functions, device_of, dtype_of
+from gpuexplore.model import Shape
+from gpuexplore.operations import of_users, operation_named
+from gpuexplore.operations.declared import operation_of_arrays, shape_of_arrays
+
+HERE = {"isolated": False, "budget": 0.01, "threads": 1}
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setenv(of_users.VARIABLE, "{}")
+    monkeypatch.setattr(of_users, "FUNCTIONS_OF_USERS", {})
+
+
+def numbers(*lengths):
+    return np.random.default_rng(1).standard_normal(lengths, np.float32)
+
+
+def doubled_sum(a, b):
+    return (a + b) * np.float32(2)
+
+
+def by_status(outcome):
+    return {result.case.implementation: (result.status.value, result.reason) for result in outcome.results}
+
+
+@pytest.mark.long
+def test_a_function_is_measured_beside_ours_on_the_shape_of_its_inputs():
+    outcome = gx.measure(np.matmul, [numbers(24, 16), numbers(16, 40)], operation="matmul", against=["numpy"], **HERE)
+
+    assert by_status(outcome) == {"numpy": ("ok", None), "numpy:matmul": ("ok", None)}
+    assert outcome.experiment.shapes == (Shape.of(m=24, k=16, n=40),)
+    frame = outcome.to_pandas()
+    assert list(frame.flop_count) == [2 * 24 * 16 * 40] * 2
+    assert frame.relative_error.max() < frame.tolerance.min()
+
+
+@pytest.mark.long
+def test_anything_is_measured_with_a_reference_of_its_own():
+    inputs = [numbers(300), numbers(300)]
+    wrong = lambda a, b: a - b  # noqa: E731
+    outcome = gx.measure(
+        doubled_sum, inputs, reference=lambda a, b: 2 * (a + b), flops=600, bytes=3600, against=[wrong], **HERE
+    )
+
+    found = by_status(outcome)
+    assert found["numpy:doubled_sum"] == ("ok", None)
+    assert found["numpy:lambda"][0] == "incorrect"
+    row = outcome.to_pandas().iloc[0]
+    assert (row.flop_count, row.byte_count) == (600, 3600)
+    assert row.operation.startswith("doubled_sum")
+    assert row.flop_per_s == pytest.approx(600 / row.median_s)
+    assert "numpy:doubled_sum" in outcome._repr_html_()
+
+
+@pytest.mark.long
+def test_without_flops_no_rate_of_arithmetic_is_told():
+    outcome = gx.measure(doubled_sum, [numbers(300)] * 2, reference=lambda a, b: 2 * (a + b), **HERE)
+
+    row = outcome.to_pandas().iloc[0]
+    assert row.status == "ok"
+    assert not row.mfu
+    assert row.bytes_per_s > 0
+
+
+@pytest.mark.long
+def test_an_operation_of_ones_own_is_swept_and_checked():
+    @gx.operation("m, n", inputs=lambda m, n: [(m, n)], flops=lambda m, n: m * n)
+    def rectified(x):
+        return np.maximum(x, 0)
+
+    def right(x):
+        return np.maximum(x, 0)
+
+    def negated(x):
+        return np.minimum(x, 0)
+
+    outcome = gx.run(
+        rectified, sizes=[8, 16], dtypes="fp32", implementations=[right, negated], devices="cpu", budget=0.01
+    )
+
+    assert [result.status.value for result in outcome.results] == ["ok", "incorrect", "ok", "incorrect"]
+    assert "rectified" in str(outcome) or "right" in str(outcome)
+
+
+@pytest.mark.slow
+def test_a_crash_and_a_hang_end_the_worker_and_not_this_process(monkeypatch):
+    def crash(a, b):
+        import ctypes
+
+        return ctypes.string_at(0)
+
+    outcome = gx.measure(crash, [numbers(300)] * 2, operation="vector_add", against=["numpy"], budget=0.01)
+
+    assert by_status(outcome)["numpy:crash"] == ("crashed", "the worker was ended by SIGSEGV")
+    assert by_status(outcome)["numpy"] == ("ok", None)
+    assert of_users.os.environ[of_users.VARIABLE] == "{}"
+
+
+@pytest.mark.slow
+def test_an_operation_of_ones_own_reaches_the_worker():
+    outcome = gx.measure(doubled_sum, [numbers(300)] * 2, reference=lambda a, b: 2 * (a + b), budget=0.01)
+
+    assert by_status(outcome) == {"numpy:doubled_sum": ("ok", None)}
+
+
+def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
+    with (tmp_path / "open").open("w") as file:
+
+        def holding(a, b):
+            file.write("")
+            return a + b
+
+        with pytest.raises(
+            InvalidInput, match=r"numpy:holding cannot be sent .*: isolated=False measures it in this one"
+        ):
+            gx.measure(holding, [numbers(8)] * 2, operation="vector_add")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "inputs: none is given"),
+        ({"inputs": [np.ones(4, np.float32)]}, "reference: none is given, .* a wrong kernel is never timed"),
+        (
+            {"inputs": [np.ones(4, np.int64)], "operation": "copy"},
+            "dtype of the inputs 'int64': accepted are arrays of one",
+        ),
+        ({"inputs": [np.ones(4), np.ones(4, np.float32)], "operation": "vector_add"}, "'float32, float64'"),
+        ({"inputs": [np.ones((4, 3)), np.ones((4, 5))], "operation": "matmul"}, "shapes of the inputs of matmul"),
+        ({"inputs": [np.ones(4)] * 2, "operation": "addition"}, "operation 'addition': accepted are"),
+        ({"inputs": [np.ones(4)] * 2, "operation": "vector_add", "flops": 4}, "flops: vector_add has its own"),
+        ({"inputs": [np.ones(4)], "reference": lambda x: x / "a"}, "the reference of doubled_sum fails on float64"),
+        (
+            {"inputs": [np.ones(4)] * 2, "operation": "vector_add", "against": ["cublas"]},
+            "'cublas': accepted are numpy",
+        ),
+        (
+            {"inputs": [np.ones(4)] * 2, "operation": "vector_add", "against": [3]},
+            "implementation '3': accepted are names",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named_with_what_is_accepted(given, said):
+    with pytest.raises(InvalidInput, match=said):
+        gx.measure(doubled_sum, **{"isolated": False, **given})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "about", "said"),
+    [
+        (("m, m", lambda m: [(m,)]), {}, "axes 'm, m'"),
+        (
+            ("m", lambda m: [(m,)]),
+            {"size": [3]},
+            "what is told of an operation 'size': accepted are sizes, terms, title",
+        ),
+        (("m", lambda n: [(n,)]), {}, "its shapes cannot be told at m=3"),
+        (
+            ("m", lambda m: [(m,)]),
+            {"output": lambda m: (m, 1)},
+            r"shape of the output of same at m=3 .*\(3,\): give output=",
+        ),
+        (("m", lambda m: [(m,)]), {"flops": lambda m: 1.5}, "FLOPs of same at m=3 '1.5'"),
+    ],
+)
+def test_an_operation_that_does_not_fit_together_is_refused_as_it_is_declared(arguments, about, said):
+    def same(x):
+        return x
+
+    with pytest.raises(InvalidInput, match=said):
+        gx.operation(*arguments, **about)(same)
+
+
+def test_what_is_declared_again_is_another_operation():
+    def twice(x):
+        return 2 * x
+
+    first, second = (gx.operation("m", lambda m: [(m,)])(twice) for _ in range(2))
+
+    assert second.name == f"{first.name}_2"
+    assert operation_named(first.name) is first
+
+
+def test_an_operation_cannot_take_the_name_of_one_of_ours():
+    def matmul(x):
+        return x
+
+    with pytest.raises(InvalidInput, match="name of an operation 'matmul'"):
+        gx.operation("m", lambda m: [(m,)])(matmul)
+
+
+def test_other_inputs_hold_the_same_numbers_in_another_order():
+    given = [np.arange(1.0, 7.0).reshape(2, 3)]
+    made = operation_of_arrays("logs", given, np.log)
+    order = np.random.default_rng(0).standard_normal((2, 3))
+
+    (other,) = made.prepared((order,))
+
+    assert sorted(other.ravel()) == sorted(given[0].ravel())
+    assert (other != given[0]).any()
+    assert made.halved(Shape.of(a0=2, a1=3)) == Shape.of(a0=2, a1=3)
+
+
+def test_the_shape_of_an_operation_is_found_by_those_of_its_inputs():
+    assert shape_of_arrays(operation_named("layer_norm"), [(4, 7), (7,), (7,)]) == Shape.of(m=4, n=7)
+    assert shape_of_arrays(
+        operation_named("attention"),
+        operation_named("attention").inputs(operation_named("attention").shape_of_size(16)),
+    ) == operation_named("attention").shape_of_size(16)
+
+
+def test_functions_get_names_of_their_own_and_tell_whose_arrays_they_take():
+    torch = pytest.importorskip("torch")
+    twice = [lambda x: x + 1, lambda x: np.add(x, 1)]
+
+    assert list(add_functions(twice)) == ["numpy:lambda", "numpy:lambda-2"]
+    assert list(add_functions([torch.softmax, np.matmul, lambda x: torch.relu(x) + 1])) == [
+        "torch:softmax",
+        "numpy:matmul",
+        "torch:lambda",
+    ]
+    assert list(add_functions([lambda x: x], arrays=[torch.ones(2)])) == ["torch:lambda"]
+    assert list(add_functions([lambda x: x], library="jax")) == ["jax:lambda"]
+    assert (dtype_of([torch.ones(2, dtype=torch.bfloat16)]), device_of([torch.ones(2)])) == ("bf16", "cpu")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("compiled", [False, True])
+def test_tensors_and_modules_are_measured(compiled):
+    torch = pytest.importorskip("torch")
+    layer = torch.nn.Linear(16, 16)
+    weight = layer.weight.detach().double().numpy()
+    bias = layer.bias.detach().double().numpy()
+    function = torch.compile(layer, backend="eager") if compiled else layer
+
+    outcome = gx.measure(function, [torch.randn(8, 16)], reference=lambda x: x @ weight.T + bias, flops=4096, **HERE)
+
+    assert [status for status, _ in by_status(outcome).values()] == ["ok"]
