@@ -43,7 +43,7 @@ COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
-OF_USERS = (("#c2185b", "#ff80ab"), ("#00838f", "#4dd0e1"), ("#6d4c41", "#d7a98c"), ("#3949ab", "#9fa8da"))
+OF_USERS = (("#c2185b", "#ff80ab"), ("#8a6d00", "#e0c34d"), ("#6d4c41", "#d7a98c"))
 
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
 SHADED = 0.4  # of the way to black or white, for each further device of an implementation

@@ -73,9 +73,10 @@ def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series]:
     if not shown:
         return {}
     rows = sorted(shown[0].operation.implementations, key=lambda row: row.rung or row.optional)
+    names = dict.fromkeys([*(row.name for row in rows), *(analyzed.case.implementation for analyzed in shown)])
     asked = {series_of(analyzed) for analyzed in shown}
     devices = dict.fromkeys((analyzed.device_label, analyzed.origin) for analyzed in shown)
-    every = [Series(row.name, *device) for device in devices for row in rows]
+    every = [Series(name, *device) for device in devices for name in names]
     live = [series for series in every if not series.recorded]
     if len({series.device for series in live}) > 1:
         live = [series for series in live if series in asked]

@@ -6,16 +6,18 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
 from gpuexplore.errors import InvalidInput
+from gpuexplore.operations.of_users import FORMS, add_file
 from gpuexplore.served import LAUNCHER
 
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
 ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"  # as gpuexplore/ui/environment.py has it
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SIGNALLED = 128  # and the number of the signal, as a shell has it
 
 
@@ -23,6 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `app`."""
     parser.add_argument("--port", type=int, default=8501, help="default: %(default)s")
     parser.add_argument("--address", default="127.0.0.1", help="default: %(default)s, this machine only")
+    parser.add_argument(
+        "--own",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"offer an implementation of your own: {FORMS}; on this machine only; may be repeated",
+    )
     parser.add_argument(
         "--behind-proxy",
         default="",
@@ -35,6 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Serve until interrupted, or told to end: the server is told as well."""
     if find_spec("streamlit") is None:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
+    _offer(arguments.own, arguments.address)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
     if proxy := _checked_proxy(arguments.behind_proxy):
@@ -58,6 +68,19 @@ def execute(arguments: argparse.Namespace) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _offer(files: Sequence[str], address: str) -> None:
+    """Have the form offer files of users, which whoever opens the app can run.
+
+    Raises:
+        InvalidInput: others than this machine's users can open it, or a file cannot be used.
+    """
+    if files and address not in LOOPBACK:
+        accepted = f"--address {' or '.join(LOOPBACK)}: who opens the app runs the file as you"
+        raise InvalidInput.of("--own with --address", address, accepted)
+    for file in files:
+        add_file(file)
 
 
 def _checked_proxy(host: str) -> str:

@@ -89,6 +89,11 @@ def add_file(text: str) -> str:
     return name
 
 
+def own_names() -> list[str]:
+    """Return the names of implementations of users whose place was told here, or to whoever started this process."""
+    return [name for name in _sources() if OF_USERS in name]
+
+
 def is_source(text: str) -> bool:
     """Return whether `text` is the path of a file, with or without a function, and no name of an implementation."""
     return split_source(text)[0].suffix == SUFFIX

@@ -11,6 +11,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import CACHE_MODES, DATA_MODES, Device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.of_users import own_names
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.settings import key
@@ -117,7 +118,7 @@ def _take_preset() -> None:
 
 def _implementations(operation: Operation) -> None:
     """Draw the usual implementations as buttons; with the rungs of the ladders there are too many for that."""
-    names = [implementation.name for implementation in operation.implementations]
+    names = [*(implementation.name for implementation in operation.implementations), *own_names()]
     if len(names) <= MOST_PILLS:
         _pills("Implementations", "implementations", names)
         return
