@@ -3,6 +3,7 @@
 Such functions are users'. What they compute with, Numba or a library of their own, is not asked.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.backends import host
+from gpuexplore.backends import host, numba_cpu
 from gpuexplore.backends import numpy as plain
 from gpuexplore.dtypes import DType, Stored
 
@@ -59,15 +60,13 @@ def stored(array: npt.NDArray[Any] | Holder, dtype: DType) -> Stored:
 
 
 def set_threads(count: int) -> None:
-    """Pin the threads of NumPy's BLAS, and of Numba where a function may use it.
+    """Pin the threads of NumPy's BLAS, and of Numba where they run: starting them would change those of torch.
 
     Raises:
         Unsupported: one of both cannot.
     """
     plain.set_threads(count)
-    if host.is_installed("numba"):
-        from gpuexplore.backends import numba_cpu
-
+    if getattr(sys.modules.get("numba.np.ufunc.parallel"), "_is_initialized", False):
         numba_cpu.set_threads(count)
 
 

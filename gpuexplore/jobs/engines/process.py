@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.engines.output import PIPE_BYTES, Output
 from gpuexplore.measure import process_settings
 from gpuexplore.model import Device
@@ -26,6 +27,10 @@ from gpuexplore.model import Device
 LOG = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
 MARK = "GPUEXPLORE_WORKER"
+ELSEWHERE = (  # its priority, its end with ours and what it may use are the business of Linux alone
+    f"measuring in a process of its own needs Linux, and this is {sys.platform}: in Python, gpuexplore.run(...) and "
+    "gpuexplore.measure(..., isolated=False) measure in the one that is there"
+)
 KILL_ROUNDS = 2  # what a descendant started while the first round went on is met by the second
 # Inductor compiles in the worker: helpers of its own would stay, and idle beside what is measured next
 SETTINGS = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -44,6 +49,8 @@ class Worker:
     """
 
     def __init__(self, device: Device, runner: str) -> None:
+        if sys.platform != "linux":
+            raise GpuExploreError(ELSEWHERE)
         self.name = secrets.token_hex(4)
         self._mark = secrets.token_hex(16)
         self._process = subprocess.Popen(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.dtypes import dtype_named
+from gpuexplore.errors import Unsupported
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
@@ -104,6 +105,17 @@ def test_what_raises_beside_the_timed_shape_is_fragile_too(monkeypatch):
     case, group = opened("vector_add", of_one_shape, monkeypatch)
 
     assert weakness(case, group) == "wrong on the shape n=1: ValueError: 4096 elements alone"
+
+
+def test_arrays_that_its_library_does_not_take_are_no_weakness(monkeypatch):
+    def picky(a, b):
+        if a.ctypes.data % 64:
+            raise Unsupported("copies what it gets")
+        return a + b
+
+    case, group = opened("vector_add", picky, monkeypatch)
+
+    assert weakness(case, group) is None
 
 
 def test_what_is_wrong_now_and_then_is_incorrect(monkeypatch):
