@@ -1,0 +1,89 @@
+"""What the text of a PTX module says of its kernels before it is compiled.
+
+Directives: https://docs.nvidia.com/cuda/parallel-thread-execution/#directives
+"""
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.geometry import Block
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VERSION = re.compile(r"^\s*\.version\s+(\d+\.\d+)", re.MULTILINE)
+_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)(\d)([af]?)\b", re.MULTILINE)
+_ENTRY = re.compile(r"\.entry\s+([\w$%]+)([^{;]*)")  # its parameters and directives stand before its body
+_THREADS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\b")
+
+
+@dataclass(frozen=True, slots=True)
+class PtxKernel:
+    """A kernel of a PTX module.
+
+    Attributes:
+        name: as the compiler mangled it.
+        block: threads of a block that it says it is launched with, or with at most; None: it says nothing.
+    """
+
+    name: str
+    block: Block | None
+
+
+@dataclass(frozen=True, slots=True)
+class PtxText:
+    """A PTX module.
+
+    Attributes:
+        text: all of it.
+        version: of PTX, e.g. `8.8`.
+        compute_capability: the least that it is written for, e.g. `8.0`.
+        suffix: `a` for this compute capability only, `f` for its family; empty: for every later one too.
+        kernels: in their order.
+        has_open_array: whether a launch gives it shared memory, whose size the text does not know.
+    """
+
+    text: str
+    version: str
+    compute_capability: str
+    suffix: str
+    kernels: tuple[PtxKernel, ...]
+    has_open_array: bool
+
+    @property
+    def target(self) -> str:
+        """What it is written for, e.g. `sm_90a`."""
+        return f"sm_{self.compute_capability.replace('.', '')}{self.suffix}"
+
+
+def read_ptx(text: str) -> PtxText:
+    """Return what a PTX module says.
+
+    Raises:
+        InvalidInput: the text is no PTX, or holds no kernel.
+    """
+    bare = _COMMENT.sub("", text)
+    version, target = _VERSION.search(bare), _TARGET.search(bare)
+    if version is None or target is None:
+        missing = ".version" if version is None else ".target sm_..."
+        raise InvalidInput(f"this is no PTX: a line with {missing} is looked for")
+    kernels = tuple(PtxKernel(name, _block(head)) for name, head in _ENTRY.findall(bare))
+    if not kernels:
+        raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
+    major, minor, suffix = target.groups()
+    return PtxText(
+        text=text,
+        version=version.group(1),
+        compute_capability=f"{major}.{minor}",
+        suffix=suffix,
+        kernels=tuple(dict.fromkeys(kernels)),
+        has_open_array=_OPEN_ARRAY.search(bare) is not None,
+    )
+
+
+def _block(head: str) -> Block | None:
+    """Return the threads that a kernel's directives name: those it needs, else the most it may have."""
+    found = {kind: tuple(int(length) for length in lengths if length) for kind, *lengths in _THREADS.findall(head)}
+    block = found.get("reqntid") or found.get("maxntid")
+    return block if block and prod(block) else None
