@@ -11,18 +11,21 @@ from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, gpu_named, 
 from gpuexplore.cli.output import print_json
 from gpuexplore.cli.sass_file import is_file_named, print_file_kernel
 from gpuexplore.cli.sass_output import bound_json, lines_json, loop_json, print_bound, print_code, print_mix
+from gpuexplore.cli.sass_run import OF_A_RUN
 from gpuexplore.devices.capabilities import capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.files import SUFFIXES
 from gpuexplore.kernels.files.machine_code import lines_of_ours
-from gpuexplore.kernels.geometry import read_block
+from gpuexplore.kernels.geometry import Geometry, read_block
 from gpuexplore.kernels.sass import facts_of, main_loop, mix_of, most_live
 from gpuexplore.operations.compiled import recorded_elsewhere
+from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.shapes import parse_shape
 
 DEFAULT_SIZE = "4096"
-OF_A_FILE = ("kernel_name", "dynamic_shared")
+OF_A_FILE = ("kernel_name", "dynamic_shared", *OF_A_RUN)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--kernel", dest="kernel_name", metavar="NAME", help="of a file with several: its name or a part of it")
     add("--dynamic-shared", metavar="BYTES", help="shared memory of a block that the launch of a file's kernel adds")
+    add("--run", action="store_true", help="run the kernel of a PTX file in the interpreter instead, without a GPU")
+    add("--grid", metavar="X[,Y[,Z]]", help="blocks of --run (default: 1)")
+    add(
+        "--arg",
+        action="append",
+        metavar="NAME=VALUE",
+        help="of --run, in order: a=randn:fp32:256, out=zeros:fp32:256, n=256",
+    )
     add("--all", action="store_true", help="print all instructions, not the main loop only")
     add("--json", action="store_true", help="print JSON")
 
@@ -55,8 +66,10 @@ def execute(arguments: argparse.Namespace) -> int:
     if is_file_named(arguments.kernel):
         _refuse(arguments, ("dtype", "size", "shape"), "an OPERATION/IMPLEMENTATION, and this is a file")
         return print_file_kernel(arguments, gpu, capability_of(gpu))
-    operation, implementation, geometry = kernel_named(arguments.kernel)
+    operation, implementation, geometry = _ours(arguments.kernel)
     _refuse(arguments, OF_A_FILE, "a file of PTX or a cubin, and this is a kernel of ours")
+    if arguments.run:
+        raise InvalidInput("--run is for a file of PTX; our kernels are run on the page Kernels")
     capability, dtype = capability_of(gpu), dtype_of(arguments.dtype, operation)
     shape = parse_shape(arguments.shape or arguments.size or DEFAULT_SIZE, operation)
     block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))
@@ -94,6 +107,13 @@ def execute(arguments: argparse.Namespace) -> int:
     print_mix(mix, loop)
     print_bound(bound, full)
     return EXIT_OK
+
+
+def _ours(text: str) -> tuple[Operation, Implementation, Geometry]:
+    try:
+        return kernel_named(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}; or a file that is there, or ends in {' or '.join(SUFFIXES)}") from error
 
 
 def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], owner: str) -> None:

@@ -14,6 +14,7 @@ from gpuexplore.analysis.kernels.file_kernel import (
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
 from gpuexplore.cli.sass_output import bound_json, lines_json, loop_json, print_bound, print_code, print_mix
+from gpuexplore.cli.sass_run import OF_A_RUN, print_run
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
@@ -36,9 +37,14 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
     Raises:
         InvalidInput, TooLarge, Unsupported: the file, its kernel or an option cannot be used; the text says why.
     """
+    file = _read(Path(arguments.kernel))
+    if arguments.run:
+        return print_run(arguments, file, capability)
+    if any(getattr(arguments, name) is not None for name in OF_A_RUN):
+        raise InvalidInput("--grid and --arg say how a kernel is run: add --run")
     block = None if arguments.block is None else read_block(arguments.block, capability)
-    dynamic = read_dynamic_shared(arguments.dynamic_shared or "0", capability)
-    code = machine_code_of(_read(Path(arguments.kernel)), arguments.kernel_name, capability.compute_capability)
+    dynamic = read_dynamic_shared(arguments.dynamic_shared, capability)
+    code = machine_code_of(file, arguments.kernel_name, capability.compute_capability)
     found = file_kernel(code, capability, gpu, block=block, dynamic_shared_bytes=dynamic)
     loop = main_loop(code.code)
     mix = mix_of(loop.instructions if loop else code.code)
@@ -54,6 +60,8 @@ def print_file_kernel(arguments: argparse.Namespace, gpu: Accelerator, capabilit
 
 
 def _read(path: Path) -> KernelFile:
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{path}: this is no file")
     try:
         with path.open("rb") as file:
             return read_kernel_file(file.read(MOST_BYTES + 1))

@@ -150,4 +150,4 @@ def test_a_folder_is_a_sentence(capsys, tmp_path):
     folder = tmp_path / "k.ptx"
     folder.mkdir()
 
-    assert "Is a directory" in refused(capsys, folder, *ON_H100)
+    assert "this is no file" in refused(capsys, folder, *ON_H100)

@@ -81,14 +81,14 @@ def asks_for_shared(code: MachineCode, dynamic_shared_bytes: int) -> bool:
     return bool(code.has_open_array) and not dynamic_shared_bytes
 
 
-def read_dynamic_shared(text: str, capability: ComputeCapability) -> int:
-    """Return the bytes of shared memory that were typed for a launch.
+def read_dynamic_shared(text: str | None, capability: ComputeCapability) -> int:
+    """Return the bytes of shared memory that were typed for a launch; None: none are added.
 
     Raises:
         InvalidInput: they are no number, or more than a block has.
     """
     most = capability.max_shared_bytes_per_block_opt_in
-    size_bytes = read_whole(text)
+    size_bytes = 0 if text is None else read_whole(text)
     if size_bytes is None or size_bytes > most:
         raise InvalidInput.of("dynamic shared memory", text, f"whole numbers of bytes from 0 to {most}")
     return size_bytes

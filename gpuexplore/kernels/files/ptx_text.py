@@ -15,6 +15,7 @@ _VERSION = re.compile(r"^\s*\.version\s+(\d+\.\d+)", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)(\d)([af]?)\b", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)([^{;]*)")  # its parameters and directives stand before its body
 _THREADS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
 _OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\b")
 
 
@@ -25,10 +26,12 @@ class PtxKernel:
     Attributes:
         name: as the compiler mangled it.
         block: threads of a block that it says it is launched with, or with at most; None: it says nothing.
+        parameters: the type of each, e.g. `u64`; a structure is `b8`.
     """
 
     name: str
     block: Block | None
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,13 @@ class PtxText:
     kernels: tuple[PtxKernel, ...]
     has_open_array: bool
 
+    def alone(self, name: str) -> str:
+        """Return the text without the kernels other than `name`, whose lines stay empty."""
+        starts = [_line_start(self.text, found.start()) for found in _ENTRY.finditer(self.text)]
+        place = next(i for i, found in enumerate(_ENTRY.finditer(self.text)) if found.group(1) == name)
+        gap = "\n" * self.text.count("\n", starts[0], starts[place])
+        return self.text[: starts[0]] + gap + self.text[starts[place] :]
+
     @property
     def target(self) -> str:
         """What it is written for, e.g. `sm_90a`."""
@@ -68,7 +78,9 @@ def read_ptx(text: str) -> PtxText:
     if version is None or target is None:
         missing = ".version" if version is None else ".target sm_..."
         raise InvalidInput(f"this is no PTX: a line with {missing} is looked for")
-    kernels = tuple(PtxKernel(name, _block(head)) for name, head in _ENTRY.findall(bare))
+    kernels = tuple(
+        PtxKernel(name, _block(head), tuple(_PARAMETER.findall(head))) for name, head in _ENTRY.findall(bare)
+    )
     if not kernels:
         raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
     major, minor, suffix = target.groups()
@@ -80,6 +92,10 @@ def read_ptx(text: str) -> PtxText:
         kernels=tuple(dict.fromkeys(kernels)),
         has_open_array=_OPEN_ARRAY.search(bare) is not None,
     )
+
+
+def _line_start(text: str, place: int) -> int:
+    return text.rfind("\n", 0, place) + 1
 
 
 def _block(head: str) -> Block | None:

@@ -79,7 +79,7 @@ def _choose(file: KernelFile, gpu: TargetGpu) -> tuple[str, Block | None, int]:
         "Dynamic shared memory (bytes)", key="kernels.file_shared", help=SHARED_HELP, placeholder="0"
     )
     block = read_block(threads, gpu.limits) if threads.strip() else None
-    return name, block, read_dynamic_shared(added.strip() or "0", gpu.limits)
+    return name, block, read_dynamic_shared(added.strip() or None, gpu.limits)
 
 
 def _show(code: MachineCode, found: FileKernel) -> None:
