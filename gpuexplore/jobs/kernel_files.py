@@ -33,15 +33,15 @@ def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: st
     name = kernel_chosen([kernel.name for kernel in file.kernels], wanted)
     if isinstance(file, PtxText):
         made = assembled(file, compute_capability)
-        block = next(kernel.block for kernel in file.kernels if kernel.name == name)
+        written = next(kernel for kernel in file.kernels if kernel.name == name)
         found = _machine_code(read_cubin(made.cubin), name)
         return replace(
             found,
             target=made.target,
             toolkit=made.toolkit,
             spill_bytes=made.spill_bytes.get(name),
-            block=found.block or block,
-            has_open_array=file.has_open_array,
+            block=found.block or written.block,
+            has_open_array=written.has_open_array,
         )
     check_fits(file, compute_capability)
     return _machine_code(file, name)

@@ -4,6 +4,7 @@ Directives: https://docs.nvidia.com/cuda/parallel-thread-execution/#directives
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -14,9 +15,11 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _VERSION = re.compile(r"^\s*\.version\s+(\d+\.\d+)", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)(\d)([af]?)\b", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)([^{;]*)")  # its parameters and directives stand before its body
+_NAME = re.compile(r"[\w$%]+")
 _THREADS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
-_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\b")
+_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*\[\s*\]")
+_FUNCTION = re.compile(r"(?=\.entry\s|\.func\s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,13 @@ class PtxKernel:
         name: as the compiler mangled it.
         block: threads of a block that it says it is launched with, or with at most; None: it says nothing.
         parameters: the type of each, e.g. `u64`; a structure is `b8`.
+        has_open_array: whether it uses shared memory whose size only a launch knows, itself or by a function.
     """
 
     name: str
     block: Block | None
-    parameters: tuple[str, ...] = ()
+    parameters: tuple[str, ...]
+    has_open_array: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,6 @@ class PtxText:
         compute_capability: the least that it is written for, e.g. `8.0`.
         suffix: `a` for this compute capability only, `f` for its family; empty: for every later one too.
         kernels: in their order.
-        has_open_array: whether a launch gives it shared memory, whose size the text does not know.
     """
 
     text: str
@@ -52,7 +56,6 @@ class PtxText:
     compute_capability: str
     suffix: str
     kernels: tuple[PtxKernel, ...]
-    has_open_array: bool
 
     def alone(self, name: str) -> str:
         """Return the text without the kernels other than `name`, whose lines stay empty."""
@@ -78,9 +81,7 @@ def read_ptx(text: str) -> PtxText:
     if version is None or target is None:
         missing = ".version" if version is None else ".target sm_..."
         raise InvalidInput(f"this is no PTX: a line with {missing} is looked for")
-    kernels = tuple(
-        PtxKernel(name, _block(head), tuple(_PARAMETER.findall(head))) for name, head in _ENTRY.findall(bare)
-    )
+    kernels = tuple(_kernels(bare))
     if not kernels:
         raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
     major, minor, suffix = target.groups()
@@ -90,8 +91,24 @@ def read_ptx(text: str) -> PtxText:
         compute_capability=f"{major}.{minor}",
         suffix=suffix,
         kernels=tuple(dict.fromkeys(kernels)),
-        has_open_array=_OPEN_ARRAY.search(bare) is not None,
     )
+
+
+def _kernels(bare: str) -> Iterator[PtxKernel]:
+    """Yield the kernels in a text without comments."""
+    _, *parts = _FUNCTION.split(bare)
+    opened = set(_OPEN_ARRAY.findall(bare))
+    by_functions = any(_names(part) & opened for part in parts if not _ENTRY.match(part))
+    for part in parts:
+        if entry := _ENTRY.match(part):
+            name, head = entry.groups()
+            uses = by_functions or bool(_names(part) & opened)
+            yield PtxKernel(name, _block(head), tuple(_PARAMETER.findall(head)), uses)
+
+
+def _names(text: str) -> set[str]:
+    """Return the names in a function's text, without the arrays that are declared after it for others."""
+    return set(_NAME.findall(_OPEN_ARRAY.sub("", text)))
 
 
 def _line_start(text: str, place: int) -> int:

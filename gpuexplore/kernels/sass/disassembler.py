@@ -16,7 +16,7 @@ from gpuexplore.kernels.sass.instruction import Instruction
 
 PACKAGE, PROGRAM = "nvidia-cuda-nvdisasm", "nvdisasm"
 INSTALL = 'pip install "gpuexplore[sass]"'
-LIMIT_S = 60.0
+LIMIT_S, LIVE_LIMIT_S = 60.0, 20.0
 _LABEL = re.compile(r"(\.text\.[^\s:]+):")  # where the code of a function begins
 _LIVE = re.compile(r"\s*/\*([0-9a-f]+)\*/.*;\s*// \|\s*(\d*)\s*\|")  # address; the first column of counts
 
@@ -27,7 +27,10 @@ def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[Instruction, 
     Raises:
         Unsupported: the disassembler is not installed, or cannot read this machine code.
     """
-    done = _run(cubin, "-json")
+    try:
+        done = _run(cubin, "-json", limit_s=LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise Unsupported(f"{PROGRAM} took longer than {LIMIT_S:.0f} s") from error
     if done.returncode:
         raise Unsupported(f"{PROGRAM} failed: {_last_line(done)}")
     _, functions = json.loads(done.stdout)
@@ -44,12 +47,15 @@ def live_registers(cubin: bytes, kernel: str) -> Mapping[int, int]:
     """Return how many registers of a thread are live at each address of a kernel, those it reads or writes included.
 
     It is the analysis of the disassembler itself, which knows what every instruction reads and writes. Empty where it
-    has none: of cubins in the layout of CUDA 12 for compute capabilities below 9.0.
+    has none: of cubins in the layout of CUDA 12 for compute capabilities below 9.0, and of kernels too long for it.
 
     Raises:
         Unsupported: the disassembler is not installed.
     """
-    done = _run(cubin, "--print-code", "--life-range-mode", "count")
+    try:
+        done = _run(cubin, "--print-code", "--life-range-mode", "count", limit_s=LIVE_LIMIT_S)
+    except subprocess.TimeoutExpired:  # tens of thousands of instructions, which can be read without
+        return {}
     return {} if done.returncode else dict(_counts(done.stdout, kernel))
 
 
@@ -63,18 +69,16 @@ def _counts(text: str, kernel: str) -> Iterator[tuple[int, int]]:
             yield int(found.group(1), 16), int(found.group(2) or 0)
 
 
-def _run(cubin: bytes, *options: str) -> subprocess.CompletedProcess[str]:
+def _run(cubin: bytes, *options: str, limit_s: float) -> subprocess.CompletedProcess[str]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
         try:
             return subprocess.run(
-                [_program(), *options, file.name], capture_output=True, text=True, check=False, timeout=LIMIT_S
+                [_program(), *options, file.name], capture_output=True, text=True, check=False, timeout=limit_s
             )
         except OSError as error:
             raise Unsupported(f"{PROGRAM} cannot be run: {error.strerror}") from error
-        except subprocess.TimeoutExpired as error:
-            raise Unsupported(f"{PROGRAM} took longer than {LIMIT_S:.0f} s") from error
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:

@@ -12,7 +12,10 @@ LEGEND = (
     "is to be taken first; write, read: the scoreboard that is released once the result is written, or the operands "
     "are read; waits: the scoreboards it waits for"
 )
-UNKNOWN_LIVE = "unknown, for the disassembler analyses no cubin in the layout of CUDA 12 below compute capability 9.0"
+UNKNOWN_LIVE = (
+    "unknown, for the disassembler analyses no cubin in the layout of CUDA 12 below compute capability 9.0, and no "
+    "kernel of tens of thousands of instructions in time"
+)
 
 
 @dataclass(frozen=True, slots=True)

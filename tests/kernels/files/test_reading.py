@@ -18,9 +18,11 @@ def test_ptx_names_its_kernels_and_their_blocks():
     two, triton = read_kernel_file(TWO.read_bytes()), read_kernel_file(TRITON.read_bytes())
 
     assert [(kernel.name, kernel.block) for kernel in two.kernels] == [(MATMUL, (256, 1, 1)), ("reversed", None)]
-    assert (two.version, two.target, two.compute_capability, two.has_open_array) == ("9.5", "sm_80", "8.0", True)
+    assert (two.version, two.target, two.compute_capability) == ("9.5", "sm_80", "8.0")
+    assert [kernel.has_open_array for kernel in two.kernels] == [False, True]
+    assert two.kernels[0].parameters == ("u64", "u64", "u64", "u32")
     assert [(kernel.name, kernel.block) for kernel in triton.kernels] == [("add", (128,))]
-    assert (triton.version, triton.target, triton.suffix, triton.has_open_array) == ("9.4", "sm_90a", "a", False)
+    assert (triton.version, triton.target, triton.suffix) == ("9.4", "sm_90a", "a")
 
 
 def test_every_kept_ptx_is_read():
@@ -29,13 +31,21 @@ def test_every_kept_ptx_is_read():
     assert names[:3] == ["saxpy", MATMUL, "add"]
     assert "scale" in names[3]
     assert read_ptx(SAXPY.read_text()).kernels[0].block is None
-    assert not read_ptx(NUMBA.read_text()).has_open_array
+    assert not read_ptx(NUMBA.read_text()).kernels[0].has_open_array
 
 
 def test_what_a_comment_says_does_not_count():
     text = f"{HEAD}// .entry no(\n/* .entry neither( */ .visible .entry k() .maxntid 64, 2 // .reqntid 1\n{{ ret; }}\n"
 
     assert [(kernel.name, kernel.block) for kernel in read_ptx(text).kernels] == [("k", (64, 2))]
+
+
+def test_shared_memory_of_a_function_counts_for_every_kernel():
+    array = ".extern .shared .align 16 .b8 open[];\n"
+    kernels = ".func f() { mov.u32 %r1, open; ret; }\n.entry a() { ret; }\n.entry b(.param .f32 p) { ret; }\n"
+
+    assert [kernel.has_open_array for kernel in read_ptx(HEAD + array + kernels).kernels] == [True, True]
+    assert [kernel.has_open_array for kernel in read_ptx(HEAD + kernels).kernels] == [False, False]
 
 
 def test_needed_threads_go_before_the_most():
