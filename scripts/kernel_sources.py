@@ -74,6 +74,6 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 
 def _is_code_of_kernels(name: str) -> bool:
-    shared = ("contract", "families", "implementations")
+    shared = ("contract", "families", "implementation", "implementations")
     _, _, inside = name.partition("gpuexplore.operations.")
     return name.startswith("gpuexplore.kernels.") or (inside != "" and inside.split(".")[0] not in shared)

@@ -1,19 +1,13 @@
-"""Arguments that name a CUDA kernel of ours, its dtype and block, and a GPU of the table."""
-
-from math import prod
+"""Arguments that name a CUDA kernel of ours, its dtype, and a GPU of the table."""
 
 from gpuexplore.devices import Accelerator, accelerator_named, search
-from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
-from gpuexplore.units import read_whole
 
 DEFAULT_DTYPE = "fp32"
-AXES = 3
-LARGEST_Z = 64  # of every compute capability, and x and y reach the most threads of a block
 
 
 def gpu_named(name: str) -> Accelerator:
@@ -64,21 +58,3 @@ def _kernels() -> str:
     return ", ".join(
         f"{operation.name}/{implementation.name}" for operation, implementation in every if implementation.geometry
     )
-
-
-def block_of(text: str, capability: ComputeCapability) -> tuple[int, ...]:
-    """Return the lengths of `16,16`, where a block of that shape can be launched.
-
-    Raises:
-        InvalidInput: it cannot.
-    """
-    most, words = capability.max_threads_per_block, [word.strip() for word in text.split(",")]
-    lengths = tuple(length for word in words if (length := read_whole(word)) is not None)
-    if (
-        len(lengths) < len(words)
-        or len(words) > AXES
-        or not 1 <= prod(lengths) <= most
-        or max(lengths[2:] or (1,)) > LARGEST_Z
-    ):
-        raise InvalidInput.of("block", text, f"X or X,Y or X,Y,Z of 1 to {most} threads in all, Z up to {LARGEST_Z}")
-    return lengths

@@ -8,12 +8,13 @@ from typing import Any
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy, waves
 from gpuexplore.analysis.kernels.target_gpu import read_multiprocessors
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, block_of, dtype_of, gpu_named, kernel_named
+from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, gpu_named, kernel_named
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.devices import Accelerator
 from gpuexplore.devices.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
+from gpuexplore.kernels.geometry import read_block
 from gpuexplore.shapes import parse_shape
 from gpuexplore.units import format_bytes, format_percent, read_whole
 
@@ -86,7 +87,9 @@ def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
         operation, _, geometry = kernel_named(arguments.kernel)
         shape = parse_shape(arguments.shape or arguments.size, operation)
         block = (
-            None if arguments.block is None else block_of(arguments.block, capability_named(answer.compute_capability))
+            None
+            if arguments.block is None
+            else read_block(arguments.block, capability_named(answer.compute_capability))
         )
         return geometry.launch(operation.output(shape), block).blocks
     if arguments.shape is not None:
@@ -102,7 +105,7 @@ def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> di
         raise InvalidInput("give OPERATION/IMPLEMENTATION, or both --block and --registers")
     most_shared = capability.max_shared_bytes_per_block_opt_in
     return {
-        "threads_per_block": prod(block_of(arguments.block, capability)),
+        "threads_per_block": prod(read_block(arguments.block, capability)),
         "registers_per_thread": _whole("registers", arguments.registers, 1, capability.max_registers_per_thread),
         "shared_bytes_per_block": 0 if arguments.shared is None else _whole("shared", arguments.shared, 0, most_shared),
     }
@@ -115,7 +118,7 @@ def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> d
             raise InvalidInput.of(name, getattr(arguments, name), "none with a kernel, which has its own")
     operation, implementation, geometry = kernel_named(arguments.kernel)
     dtype = dtype_of(arguments.dtype, operation)
-    block = geometry.checked(None if arguments.block is None else block_of(arguments.block, capability))
+    block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))
     target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
     made = compiled_kernel(target)
     return {

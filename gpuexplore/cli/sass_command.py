@@ -7,45 +7,77 @@ from typing import Any
 from gpuexplore.analysis.kernels.instruction_bound import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.analysis.kernels.occupancy import Occupancy, occupancy
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, block_of, dtype_of, gpu_named, kernel_named
+from gpuexplore.cli.kernel_arguments import DEFAULT_DTYPE, dtype_of, gpu_named, kernel_named
 from gpuexplore.cli.output import print_json
+from gpuexplore.cli.sass_file import is_file_named, print_file_kernel
+from gpuexplore.cli.sass_output import bound_json, lines_json, loop_json, print_bound, print_code, print_mix
+from gpuexplore.cli.sass_run import OF_A_RUN
 from gpuexplore.devices.capabilities import capability_of
+from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.compiling import Target, compiled_kernel
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
-from gpuexplore.kernels.sass import Instruction, Loop, Mix, facts_of, main_loop, mix_of
-from gpuexplore.kernels.sass.disassembler import disassembled
+from gpuexplore.kernels.files import SUFFIXES
+from gpuexplore.kernels.files.machine_code import lines_of_ours
+from gpuexplore.kernels.geometry import Geometry, read_block
+from gpuexplore.kernels.sass import facts_of, main_loop, mix_of, most_live
 from gpuexplore.operations.compiled import recorded_elsewhere
+from gpuexplore.operations.contract import Implementation, Operation
 from gpuexplore.shapes import parse_shape
-from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
 
 DEFAULT_SIZE = "4096"
+OF_A_FILE = ("kernel_name", "dynamic_shared", *OF_A_RUN)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `sass`; values stay text."""
     add = parser.add_argument
-    add("kernel", metavar="OPERATION/IMPLEMENTATION", help="a CUDA kernel, compiled here")
+    add(
+        "kernel",
+        metavar="OPERATION/IMPLEMENTATION|FILE",
+        help="a CUDA kernel of ours, or anybody's file: PTX or a cubin",
+    )
     add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`")
-    add("--dtype", metavar="NAME", help=f"of the kernel (default: {DEFAULT_DTYPE})")
+    add("--dtype", metavar="NAME", help=f"of our kernel (default: {DEFAULT_DTYPE})")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--size", metavar="N", help=f"of the operation, for the roofline (default: {DEFAULT_SIZE})")
     size.add_argument("--shape", metavar="AXES", help="of the operation, like m=100000,n=100, for the roofline")
-    add("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: the kernel's own)")
+    add(
+        "--block",
+        metavar="X[,Y[,Z]]",
+        help="threads of a block (default: the kernel's own; of a file that has none: 256)",
+    )
+    add("--kernel", dest="kernel_name", metavar="NAME", help="of a file with several: its name or a part of it")
+    add("--dynamic-shared", metavar="BYTES", help="shared memory of a block that the launch of a file's kernel adds")
+    add("--run", action="store_true", help="run the kernel of a PTX file in the interpreter instead, without a GPU")
+    add("--grid", metavar="X[,Y[,Z]]", help="blocks of --run (default: 1)")
+    add(
+        "--arg",
+        action="append",
+        metavar="NAME=VALUE",
+        help="of --run, in order: a=randn:fp32:256, out=zeros:fp32:256, n=256",
+    )
     add("--all", action="store_true", help="print all instructions, not the main loop only")
     add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the main loop, what it consists of, and the upper bound of the rate with what limits it first."""
-    operation, implementation, geometry = kernel_named(arguments.kernel)
     gpu = gpu_named(arguments.gpu)
+    if is_file_named(arguments.kernel):
+        _refuse(arguments, ("dtype", "size", "shape"), "an OPERATION/IMPLEMENTATION, and this is a file")
+        return print_file_kernel(arguments, gpu, capability_of(gpu))
+    operation, implementation, geometry = _ours(arguments.kernel)
+    _refuse(arguments, OF_A_FILE, "a file of PTX or a cubin, and this is a kernel of ours")
+    if arguments.run:
+        raise InvalidInput("--run is for a file of PTX; our kernels are run on the page Kernels")
     capability, dtype = capability_of(gpu), dtype_of(arguments.dtype, operation)
     shape = parse_shape(arguments.shape or arguments.size or DEFAULT_SIZE, operation)
-    block = geometry.checked(None if arguments.block is None else block_of(arguments.block, capability))
+    block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))
     name = f"{operation.name}/{implementation.name}"
     target = Target(operation.name, implementation.name, dtype, capability.compute_capability, block)
     made = compiled_kernel(target)
-    code = disassembled(made.cubin)
+    lines = lines_of_ours(made.cubin)
+    code = tuple(line.instruction for line in lines)
     full = occupancy(
         capability,
         threads_per_block=prod(block),
@@ -58,17 +90,38 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         about = {"kernel": name, "dtype": dtype, "gpu": gpu.name, "block": block, "shape": dict(shape.axes)}
         of_loop = {
-            "main_loop": _loop(mix) if loop else None,
+            "main_loop": loop_json(mix) if loop else None,
             "other_toolkits": _elsewhere(target) if block == geometry.blocks[0] else None,
         }
-        print_json({**about, **of_loop, **_facts(made, bound, full)})
+        told = {
+            "most_live_registers": most_live(lines),
+            "instructions": lines_json(lines, None if arguments.all else loop),
+        }
+        print_json({**about, **of_loop, **_facts(made, bound, full), **told})
         return EXIT_OK
     print(f"{name} in {dtype} for {gpu.name}, blocks of {' x '.join(map(str, block))}, CUDA {made.toolkit}")
-    print(f"{len(code)} instructions, {made.registers_per_thread} registers per thread, {made.spill_bytes} B of spills")
-    _print_code(code, None if arguments.all else loop)
-    _print_mix(mix, "main loop" if loop else "the whole kernel, which has no loop")
-    _print_bound(bound, full)
+    live = f" (at most {most_live(lines)} live)" if most_live(lines) else ""
+    registers = f"{made.registers_per_thread} registers per thread{live}"
+    print(f"{len(code)} instructions, {registers}, {made.spill_bytes} B of spills")
+    print_code(lines, None if arguments.all else loop)
+    print_mix(mix, loop)
+    print_bound(bound, full)
     return EXIT_OK
+
+
+def _ours(text: str) -> tuple[Operation, Implementation, Geometry]:
+    try:
+        return kernel_named(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}; or a file that is there, or ends in {' or '.join(SUFFIXES)}") from error
+
+
+def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], owner: str) -> None:
+    """Refuse options that say something of the other kind of kernel."""
+    for name in names:
+        if (value := getattr(arguments, name)) is not None:
+            option = "--" + name.replace("kernel_name", "kernel").replace("_", "-")
+            raise InvalidInput(f"{option} {value}: this option is for {owner}")
 
 
 def _facts(made: CompiledKernel, bound: InstructionBound, full: Occupancy) -> dict[str, Any]:
@@ -78,12 +131,8 @@ def _facts(made: CompiledKernel, bound: InstructionBound, full: Occupancy) -> di
         "registers_per_thread": made.registers_per_thread,
         "spill_bytes": made.spill_bytes,
         "occupancy": full.occupancy,
-        "bound_flop_per_s": bound.flop_per_s,
-        "bound_bytes_per_s": bound.bytes_per_s,
         "roofline_flop_per_s": bound.roofline_flop_per_s,
-        "bottleneck": bound.bottleneck,
-        "evidence": bound.evidence or None,
-        "cycles": dict(bound.cycles),
+        **bound_json(bound),
     }
 
 
@@ -98,55 +147,3 @@ def _elsewhere(target: Target) -> dict[str, dict[str, int]]:
         }
         for toolkit, made in found.items()
     }
-
-
-def _loop(mix: Mix) -> dict[str, Any]:
-    return {
-        "instructions": mix.instructions,
-        "ffma": mix.by_name.get("FFMA", 0),
-        "hmma": mix.tensor,
-        "fma_fraction": mix.multiply_add_share,
-        "loads": dict(mix.loads),
-        "stores": dict(mix.stores),
-        "mix": dict(mix.by_name),
-    }
-
-
-def _print_code(code: tuple[Instruction, ...], loop: Loop | None) -> None:
-    """Print a loop, and how much is left out; without one everything."""
-    if loop is None:
-        print(*code, sep="\n")
-        return
-    before = sum(instruction.address < loop.first for instruction in code)
-    after = sum(instruction.address > loop.last for instruction in code)
-    inside = len(code) - before - after - len(loop.instructions)
-    print(f"... {before} instructions before the main loop (--all prints them)")
-    print(*loop.instructions, sep="\n")
-    if inside:
-        print(f"... {inside} instructions of loops inside it")
-    print(f"... {after} instructions after it")
-
-
-def _print_mix(mix: Mix, where: str) -> None:
-    most = ", ".join(f"{count} {name}" for name, count in list(mix.by_name.items())[:8])
-    print(f"{where}: {mix.instructions} instructions: {most}")
-    if mix.slots_per_multiply_add:
-        print(
-            f"{format_percent(mix.multiply_add_share)} are multiply-adds or tensor-core instructions: "
-            f"{mix.slots_per_multiply_add:.3g} issue slots for each"
-        )
-    if moved := [f"{count} {name}" for name, count in (*mix.loads.items(), *mix.stores.items())]:
-        print(f"loads and stores by bits per thread: {', '.join(moved)}")
-
-
-def _print_bound(bound: InstructionBound, full: Occupancy) -> None:
-    print(f"occupancy {format_percent(full.occupancy)}: {full.active_warps} warps per multiprocessor")
-    if bound.flop_per_s is not None:
-        share = bound.share_of_peak and f", {format_percent(bound.share_of_peak)} of the peak of its units"
-        print(f"upper bound: {format_flop_per_s(bound.flop_per_s)}{share or ''}")
-    if bound.roofline_flop_per_s is not None:
-        rate = format_flop_per_s(bound.roofline_flop_per_s)
-        print(f"roofline at this shape, unless its arrays stay in the caches: {rate}")
-    if bound.bytes_per_s is not None:
-        print(f"upper bound: {format_bytes_per_s(bound.bytes_per_s)} from device memory")
-    print(f"{bound.evidence}." if bound.evidence else "no bound follows: nothing is computed or loaded in a loop")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -86,6 +86,25 @@ def held(lock: HostLock, timeout_s: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """Hold the compiler, and the CPU, which a compiler would disturb, after minutes of waiting at most.
+
+    Raises:
+        Unsupported: others keep one of them; the text says which.
+    """
+    with ExitStack() as stack:
+        for lock, wait_s, busy in (
+            (compiler_lock(), COMPILER_WAIT_S, COMPILER_BUSY),
+            (device_lock(CPU), CPU_WAIT_S, CPU_BUSY),
+        ):
+            try:
+                stack.enter_context(held(lock, wait_s))
+            except Timeout as error:
+                raise Unsupported(busy) from error
+        yield
 
 
 def _compile_in_turn(targets: Sequence[Target]) -> dict[Target, Answer]:

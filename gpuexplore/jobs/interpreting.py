@@ -7,11 +7,8 @@ import pickle
 import subprocess
 import sys
 
-from filelock import Timeout
-
 from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
-from gpuexplore.jobs.compiling import COMPILER_BUSY, COMPILER_WAIT_S, CPU, CPU_BUSY, CPU_WAIT_S, held
-from gpuexplore.jobs.locks import compiler_lock, device_lock
+from gpuexplore.jobs.compiling import in_turn
 from gpuexplore.measure.check.interpreted import BlockRun, Request
 from gpuexplore.units import format_seconds
 
@@ -26,15 +23,8 @@ def interpret(request: Request) -> BlockRun:
         InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.check.interpreted`; also where the
             interpreter fails, takes too long, or others keep the CPU.
     """
-    try:
-        with held(compiler_lock(), COMPILER_WAIT_S):
-            try:
-                with held(device_lock(CPU), CPU_WAIT_S):
-                    answer = _run(request)
-            except Timeout as error:
-                raise Unsupported(CPU_BUSY) from error
-    except Timeout as error:
-        raise Unsupported(COMPILER_BUSY) from error
+    with in_turn():
+        answer = _run(request)
     if isinstance(answer, GpuExploreError):
         raise answer
     return answer

@@ -83,6 +83,17 @@ def toolkit_version() -> str:
     return ".".join(map(str, cuda.runtime.get_version()))
 
 
+def unknown_capability(capability: str) -> Unsupported:
+    """Return the error that says which compute capabilities the installed toolkit compiles for."""
+    from numba.cuda.cudadrv.nvrtc import get_supported_ccs
+
+    accepted = ", ".join(f"{major}.{minor}" for major, minor in get_supported_ccs())
+    return Unsupported(
+        f"the CUDA {toolkit_version()} toolkit installed here does not compile for compute capability {capability}, "
+        f"but for {accepted}"
+    )
+
+
 def _translated(
     kernel: Callable[..., None], signature: Sequence[Any], capability: str, *, launch_bounds: Any = None
 ) -> Any:
@@ -112,7 +123,7 @@ def _lto_ir(library: Any, capability: str) -> bytes:
     try:
         return bytes(library.get_ltoir(cc=(major, minor, _suffix(capability))))
     except (CCSupportError, ValueError) as error:  # the second where only a smaller one is known
-        raise _unknown(capability) from error
+        raise unknown_capability(capability) from error
 
 
 def _pair(capability: str) -> tuple[int, int]:
@@ -146,16 +157,6 @@ def _linked(ir: bytes, capability: str, target: Literal["ptx", "cubin"]) -> tupl
         code = linker.link(target).code
     except nvJitLinkError as error:
         if "ARCH" in str(error):
-            raise _unknown(capability) from error
+            raise unknown_capability(capability) from error
         raise
     return bytes(code), str(linker.get_info_log())
-
-
-def _unknown(capability: str) -> Unsupported:
-    from numba.cuda.cudadrv.nvrtc import get_supported_ccs
-
-    accepted = ", ".join(f"{major}.{minor}" for major, minor in get_supported_ccs())
-    return Unsupported(
-        f"the CUDA {toolkit_version()} toolkit installed here does not compile for compute capability {capability}, "
-        f"but for {accepted}"
-    )

@@ -8,10 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, prod
 
+from gpuexplore.devices.capabilities import ComputeCapability
 from gpuexplore.errors import InvalidInput
+from gpuexplore.units import read_whole
 
 Block = tuple[int, ...]  # threads along x, y, z
 Lengths = tuple[int, ...]
+AXES = 3
+LARGEST_Z = 64  # of every compute capability, and x and y reach the most threads of a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,3 +129,21 @@ ELEMENT_PER_THREAD = Geometry(
 ROW_PER_BLOCK = Geometry(  # a block of 32 is one warp per row
     ((256,), (32,), (64,), (128,), (512,), (1024,)), tile=lambda _: (1,), domain=lambda output: output[:1]
 )
+
+
+def read_block(text: str, capability: ComputeCapability) -> Block:
+    """Return the lengths of `16,16`, where a block of that shape can be launched.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    most, words = capability.max_threads_per_block, [word.strip() for word in text.split(",")]
+    lengths = tuple(length for word in words if (length := read_whole(word)) is not None)
+    if (
+        len(lengths) < len(words)
+        or len(words) > AXES
+        or not 1 <= prod(lengths) <= most
+        or max(lengths[2:] or (1,)) > LARGEST_Z
+    ):
+        raise InvalidInput.of("block", text, f"X or X,Y or X,Y,Z of 1 to {most} threads in all, Z up to {LARGEST_Z}")
+    return lengths

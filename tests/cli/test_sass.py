@@ -8,10 +8,12 @@ from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, sass_command
 from gpuexplore.errors import Unsupported
 from gpuexplore.jobs.compiling import Target
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.sass import Control, Line
 from tests.kernels.test_sass import code
 
 ON_H100 = ("--gpu", "NVIDIA H100 80GB HBM3")
 CODE = code("MOV R1,R9", *(f"FFMA R{n},R90,R91,R{n}" for n in range(8)), "@P0 BRA 0x10", "LDG.E.128 R4,[R2.64]", "EXIT")
+LINES = tuple(Line(each, Control(2, True, None, 1, (0,), ()), 9) for each in CODE)
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def asked(monkeypatch):
         return CompiledKernel(target.compute_capability, "sm_90a", "13.5", "", b"", 40, 2048, 0, 0, 0, 0)
 
     monkeypatch.setattr(sass_command, "compiled_kernel", compiled)
-    monkeypatch.setattr(sass_command, "disassembled", lambda _: CODE)
+    monkeypatch.setattr(sass_command, "lines_of_ours", lambda _: LINES)
     return seen
 
 
@@ -44,6 +46,16 @@ def test_json_has_the_loop_its_bound_and_the_bottleneck(asked, capsys):
     loop = told["main_loop"]
     assert (loop["instructions"], loop["ffma"], loop["hmma"], loop["loads"], loop["stores"]) == (9, 8, 0, {}, {})
     assert loop["fma_fraction"] == pytest.approx(8 / 9)
+    assert told["most_live_registers"] == 9
+    assert [each["opcode"] for each in told["instructions"]] == ["FFMA"] * 8 + ["BRA"]
+    assert told["instructions"][0]["control"] == {
+        "stall": 2,
+        "yields": True,
+        "write_barrier": None,
+        "read_barrier": 1,
+        "waits": [0],
+        "reuse": [],
+    }
     assert told["bound_flop_per_s"] == pytest.approx(66.9e12 * 8 / 9, rel=0.01)
 
 
@@ -85,7 +97,7 @@ def test_no_disassembler_is_a_sentence_with_the_line_that_installs_it(asked, cap
     def refuse(_):
         raise Unsupported('machine code needs NVIDIA\'s disassembler, nvdisasm: pip install "gpuexplore[sass]"')
 
-    monkeypatch.setattr(sass_command, "disassembled", refuse)
+    monkeypatch.setattr(sass_command, "lines_of_ours", refuse)
 
     assert main(["sass", "matmul/numba-cuda-naive", *ON_H100]) == EXIT_UNUSABLE
     assert 'pip install "gpuexplore[sass]"' in capsys.readouterr().err

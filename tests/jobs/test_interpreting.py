@@ -1,7 +1,7 @@
 import pytest
 
 from gpuexplore.errors import TooLarge, TooSlow, Unsupported
-from gpuexplore.jobs import interpreting
+from gpuexplore.jobs import compiling, interpreting
 from gpuexplore.jobs.compiling import COMPILER_BUSY, CPU, CPU_BUSY
 from gpuexplore.jobs.interpreting import interpret
 from gpuexplore.jobs.locks import compiler_lock, device_lock
@@ -11,8 +11,8 @@ from tests.measure.made_block import adding, block_run, request
 @pytest.fixture(autouse=True)
 def own_locks(monkeypatch, tmp_path):
     monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path))
-    monkeypatch.setattr(interpreting, "COMPILER_WAIT_S", 0.1)
-    monkeypatch.setattr(interpreting, "CPU_WAIT_S", 0.1)
+    monkeypatch.setattr(compiling, "COMPILER_WAIT_S", 0.1)
+    monkeypatch.setattr(compiling, "CPU_WAIT_S", 0.1)
 
 
 @pytest.mark.long

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.devices.identity import device_key
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
+from gpuexplore.kernels.sass import Control, Line
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Instance
 from gpuexplore.ui import session, shared
@@ -24,6 +25,7 @@ from tests.kernels.test_sass import code
 OWNER = "the one who looks"
 COMPONENTS_ONCE = cache(manifest_scanner.scan_component_manifests)  # AppTest reads every package's metadata each time
 CODE = code("MOV R1,R9", *(f"FFMA R{n},R90,R91,R{n}" for n in range(8)), "@P0 BRA 0x10", "EXIT")
+LINES = tuple(Line(each, Control(2, True, None, None, (), ()), 9) for each in CODE)
 
 
 def compiled(target):
@@ -42,7 +44,7 @@ def compiler(monkeypatch):
         return [compiled(target) for target in targets]
 
     monkeypatch.setattr(facts, "compiled_kernels", answer)
-    monkeypatch.setattr(machine_code, "disassembled", lambda _: CODE)
+    monkeypatch.setattr(machine_code, "lines_of_ours", lambda _: LINES)
     return asked
 
 

@@ -120,6 +120,7 @@ def test_machine_code_is_shown_with_the_rate_it_allows_and_what_limits_it(page):
     assert (metrics(app)["Main loop"], metrics(app)["Multiply-adds"]) == ("9", "8 (88.9 %)")
     assert "**First bottleneck:** Instruction issue: 9 instructions" in texts(app.markdown)
     assert "MOV" not in shown
+    assert shown.splitlines()[1] == "   9     2     y     .    . ......  /*0010*/       FFMA R0, R90, R91, R0"
     app.toggle(key="kernels.sass").set_value(True).run()
     assert any("MOV R1, R9" in one.value for one in app.code)
 
@@ -128,7 +129,7 @@ def test_without_a_disassembler_the_page_says_how_to_get_it(page, monkeypatch):
     def refuse(_):
         raise Unsupported('machine code needs NVIDIA\'s disassembler, nvdisasm: pip install "gpuexplore[sass]"')
 
-    monkeypatch.setattr(machine_code, "disassembled", refuse)
+    monkeypatch.setattr(machine_code, "lines_of_ours", refuse)
     app = page("kernels", impl="numba-cuda-shared", gpu="t4")
 
     assert "nvdisasm" in texts(app.warning)

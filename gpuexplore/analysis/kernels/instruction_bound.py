@@ -107,6 +107,17 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
     return InstructionBound(rate, rate / peak, roofline, cycles=cycles, bottleneck=slowest, evidence=evidence)
 
 
+def code_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> InstructionBound:
+    """Return what machine code alone allows on `gpu`: of a kernel whose operation is unknown, so no roofline follows.
+
+    Args: as of `instruction_bound`.
+    """
+    computes = facts.is_loop and facts.flops_of_a_warp
+    bound = instruction_bound(facts, gpu, full, math.inf if computes else None)
+    known = bound.flop_per_s is not None and math.isfinite(bound.flop_per_s)
+    return replace(bound, roofline_flop_per_s=None, flop_per_s=bound.flop_per_s if known else None)
+
+
 def _memory_evidence(intensity: float, rate: float, bandwidth: float, loads: InstructionBound) -> str:
     """Return the sentence on an operation that memory limits before the instructions do, at `rate`, would."""
     told = (

@@ -1,47 +1,88 @@
 """Runs NVIDIA's disassembler, which the extra `sass` installs, on a kernel's machine code."""
 
 import json
+import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 from gpuexplore.errors import Unsupported
+from gpuexplore.kernels.sass.control import INSTRUCTION_BYTES
 from gpuexplore.kernels.sass.instruction import Instruction
 
 PACKAGE, PROGRAM = "nvidia-cuda-nvdisasm", "nvdisasm"
 INSTALL = 'pip install "gpuexplore[sass]"'
-BYTES = 16  # of an instruction, from compute capability 7.0 on
-LIMIT_S = 60.0
+LIMIT_S, LIVE_LIMIT_S = 60.0, 20.0
+_LABEL = re.compile(r"(\.text\.[^\s:]+):")  # where the code of a function begins
+_LIVE = re.compile(r"\s*/\*([0-9a-f]+)\*/.*;\s*// \|\s*(\d*)\s*\|")  # address; the first column of counts
 
 
-def disassembled(cubin: bytes) -> tuple[Instruction, ...]:
-    """Return the instructions of the only kernel in a cubin, in their order.
+def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[Instruction, ...]:
+    """Return the instructions of a kernel in a cubin, in their order; None: of its only one.
 
     Raises:
         Unsupported: the disassembler is not installed, or cannot read this machine code.
     """
+    try:
+        done = _run(cubin, "-json", limit_s=LIMIT_S)
+    except subprocess.TimeoutExpired as error:
+        raise Unsupported(f"{PROGRAM} took longer than {LIMIT_S:.0f} s") from error
+    if done.returncode:
+        raise Unsupported(f"{PROGRAM} failed: {_last_line(done)}")
+    _, functions = json.loads(done.stdout)
+    function = next((each for each in functions if kernel in (None, each["function-name"])), None)
+    if function is None:
+        raise Unsupported(f"{PROGRAM} found no machine code of {kernel}")
+    return tuple(
+        Instruction(place * INSTRUCTION_BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", ""))
+        for place, read in enumerate(function["sass-instructions"])
+    )
+
+
+def live_registers(cubin: bytes, kernel: str) -> Mapping[int, int]:
+    """Return how many registers of a thread are live at each address of a kernel, those it reads or writes included.
+
+    It is the analysis of the disassembler itself, which knows what every instruction reads and writes. Empty where it
+    has none: of cubins in the layout of CUDA 12 for compute capabilities below 9.0, and of kernels too long for it.
+
+    Raises:
+        Unsupported: the disassembler is not installed.
+    """
+    try:
+        done = _run(cubin, "--print-code", "--life-range-mode", "count", limit_s=LIVE_LIMIT_S)
+    except subprocess.TimeoutExpired:  # tens of thousands of instructions, which can be read without
+        return {}
+    return {} if done.returncode else dict(_counts(done.stdout, kernel))
+
+
+def _counts(text: str, kernel: str) -> Iterator[tuple[int, int]]:
+    """Yield address and count from the lines of a kernel; those before its label are of others."""
+    inside = False
+    for line in text.splitlines():
+        if label := _LABEL.match(line):
+            inside = label.group(1) == f".text.{kernel}"
+        elif inside and (found := _LIVE.match(line)):
+            yield int(found.group(1), 16), int(found.group(2) or 0)
+
+
+def _run(cubin: bytes, *options: str, limit_s: float) -> subprocess.CompletedProcess[str]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
         try:
-            done = subprocess.run(
-                [_program(), "-json", file.name], capture_output=True, text=True, check=False, timeout=LIMIT_S
+            return subprocess.run(
+                [_program(), *options, file.name], capture_output=True, text=True, check=False, timeout=limit_s
             )
         except OSError as error:
             raise Unsupported(f"{PROGRAM} cannot be run: {error.strerror}") from error
-        except subprocess.TimeoutExpired as error:
-            raise Unsupported(f"{PROGRAM} took longer than {LIMIT_S:.0f} s") from error
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise Unsupported(f"{PROGRAM} failed: {last}")
-    _, (function, *_) = json.loads(done.stdout)
-    return tuple(
-        Instruction(place * BYTES, read["opcode"], read.get("operands", ""), read.get("predicate", ""))
-        for place, read in enumerate(function["sass-instructions"])
-    )
+
+
+def _last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return (done.stderr.strip().splitlines() or ["no message"])[-1]
 
 
 def _program() -> str:

@@ -1,0 +1,103 @@
+"""How `gpuexplore sass` writes machine code, its mix and its bound, of whatever kernel."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
+from gpuexplore.analysis.kernels.occupancy import Occupancy
+from gpuexplore.kernels.sass import HEADER, LEGEND, UNKNOWN_LIVE, Line, Loop, Mix
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
+
+
+def bound_json(bound: InstructionBound) -> dict[str, Any]:
+    """Return a bound as JSON has it."""
+    return {
+        "bound_flop_per_s": bound.flop_per_s,
+        "bound_bytes_per_s": bound.bytes_per_s,
+        "bottleneck": bound.bottleneck,
+        "evidence": bound.evidence or None,
+        "cycles": dict(bound.cycles),
+    }
+
+
+def lines_json(lines: Sequence[Line], loop: Loop | None) -> list[dict[str, Any]]:
+    """Return the instructions of a loop, without one all, as JSON has them: scheduling unknown is null."""
+    inside = {each.address for each in loop.instructions} if loop else None
+    return [_line(line) for line in lines if inside is None or line.instruction.address in inside]
+
+
+def _line(line: Line) -> dict[str, Any]:
+    read, control = line.instruction, line.control
+    return {
+        "address": read.address,
+        "predicate": read.predicate or None,
+        "opcode": read.opcode,
+        "operands": read.operands,
+        "live_registers": line.live,
+        "control": asdict(control) if control else None,
+    }
+
+
+def loop_json(mix: Mix) -> dict[str, Any]:
+    """Return what a main loop consists of as JSON has it."""
+    return {
+        "instructions": mix.instructions,
+        "ffma": mix.by_name.get("FFMA", 0),
+        "hmma": mix.tensor,
+        "fma_fraction": mix.multiply_add_share,
+        "loads": dict(mix.loads),
+        "stores": dict(mix.stores),
+        "mix": dict(mix.by_name),
+    }
+
+
+def print_code(lines: Sequence[Line], loop: Loop | None) -> None:
+    """Print a loop with its scheduling, and how much is left out; without one everything."""
+    print(HEADER)
+    if loop is None:
+        print(*lines, sep="\n")
+    else:
+        _print_loop(lines, loop)
+    print(f"{LEGEND}.")
+    if all(line.live is None for line in lines):
+        print(f"live: {UNKNOWN_LIVE}.")
+
+
+def _print_loop(lines: Sequence[Line], loop: Loop) -> None:
+    addresses = {each.address for each in loop.instructions}
+    before = sum(line.instruction.address < loop.first for line in lines)
+    after = sum(line.instruction.address > loop.last for line in lines)
+    print(f"... {before} instructions before the main loop (--all prints them)")
+    print(*(line for line in lines if line.instruction.address in addresses), sep="\n")
+    if inside := len(lines) - before - after - len(addresses):
+        print(f"... {inside} instructions of loops inside it")
+    print(f"... {after} instructions after it")
+
+
+def print_mix(mix: Mix, loop: Loop | None) -> None:
+    """Print what the main loop, or without one the whole kernel, consists of."""
+    where = "main loop" if loop else "the whole kernel, which has no loop"
+    most = ", ".join(f"{count} {name}" for name, count in list(mix.by_name.items())[:8])
+    print(f"{where}: {mix.instructions} instructions: {most}")
+    if mix.slots_per_multiply_add:
+        print(
+            f"{format_percent(mix.multiply_add_share)} are multiply-adds or tensor-core instructions: "
+            f"{mix.slots_per_multiply_add:.3g} issue slots for each"
+        )
+    if moved := [f"{count} {name}" for name, count in (*mix.loads.items(), *mix.stores.items())]:
+        print(f"loads and stores by bits per thread: {', '.join(moved)}")
+
+
+def print_bound(bound: InstructionBound, full: Occupancy) -> None:
+    """Print the occupancy, and the rate that the code allows at most with what limits it first."""
+    print(f"occupancy {format_percent(full.occupancy)}: {full.active_warps} warps per multiprocessor")
+    if bound.flop_per_s is not None:
+        share = bound.share_of_peak and f", {format_percent(bound.share_of_peak)} of the peak of its units"
+        print(f"upper bound: {format_flop_per_s(bound.flop_per_s)}{share or ''}")
+    if bound.roofline_flop_per_s is not None:
+        rate = format_flop_per_s(bound.roofline_flop_per_s)
+        print(f"roofline at this shape, unless its arrays stay in the caches: {rate}")
+    if bound.bytes_per_s is not None:
+        print(f"upper bound: {format_bytes_per_s(bound.bytes_per_s)} from device memory")
+    print(f"{bound.evidence}." if bound.evidence else "no bound follows: nothing is computed or loaded in a loop")

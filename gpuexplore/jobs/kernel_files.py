@@ -1,0 +1,94 @@
+"""The machine code of kernels in anybody's files: PTX is assembled in a process of its own, a cubin read as it is."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+from gpuexplore.backends import host
+from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.jobs.compiling import in_turn
+from gpuexplore.kernels.files import Cubin, KernelFile, PtxText, kernel_chosen, read_cubin
+from gpuexplore.kernels.files.machine_code import Assembled, MachineCode, check_fits, check_target, lines_of_kernel
+from gpuexplore.serialization import decode
+from gpuexplore.units import format_seconds
+
+LIMIT_S = 60.0
+PROCESS = "gpuexplore.jobs.assemble_process"
+
+
+def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: str) -> MachineCode:
+    """Return the machine code of one kernel in a file.
+
+    Args:
+        file: as `read_kernel_file` returns it.
+        wanted: the kernel's name, or a part of it; None: the only one.
+        compute_capability: of the GPU that is to execute it, e.g. `9.0`.
+
+    Raises:
+        InvalidInput: there is no such kernel, the PTX is wrong, or the file is for other GPUs.
+        Unsupported: the compiler or the disassembler is not installed, is busy, or cannot do it.
+    """
+    name = kernel_chosen([kernel.name for kernel in file.kernels], wanted)
+    if isinstance(file, PtxText):
+        made = assembled(file, compute_capability)
+        written = next(kernel for kernel in file.kernels if kernel.name == name)
+        found = _machine_code(read_cubin(made.cubin), name)
+        return replace(
+            found,
+            target=made.target,
+            toolkit=made.toolkit,
+            spill_bytes=made.spill_bytes.get(name),
+            block=found.block or written.block,
+            has_open_array=written.has_open_array,
+        )
+    check_fits(file, compute_capability)
+    return _machine_code(file, name)
+
+
+def assembled(module: PtxText, compute_capability: str) -> Assembled:
+    """Return a PTX module assembled for a compute capability.
+
+    Raises:
+        InvalidInput: the PTX is wrong, or for other GPUs.
+        Unsupported: the assembler is not installed, is busy, failed, or does not know the compute capability.
+    """
+    if not host.is_installed("numba", "numba_cuda"):
+        raise Unsupported("the compiler is not installed: pip install 'gpuexplore[cuda13]'")
+    check_target(module, compute_capability)
+    with in_turn():
+        answer = _answer({"ptx": module.text, "compute_capability": compute_capability})
+    if "invalid" in answer:
+        raise InvalidInput(answer["invalid"])
+    if "reason" in answer:
+        raise Unsupported(answer["reason"])
+    return decode(Assembled, answer["assembled"])
+
+
+def _machine_code(cubin: Cubin, name: str) -> MachineCode:
+    kernel = next(kernel for kernel in cubin.kernels if kernel.name == name)
+    return MachineCode(
+        kernel=name,
+        target=cubin.target,
+        registers_per_thread=kernel.registers_per_thread,
+        local_bytes=kernel.local_bytes,
+        shared_bytes=kernel.shared_bytes,
+        block=kernel.block,
+        lines=lines_of_kernel(cubin, kernel),
+    )
+
+
+def _answer(request: dict[str, str]) -> dict[str, Any]:
+    command = [sys.executable, "-m", PROCESS]
+    text = json.dumps(request)
+    try:
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return {"reason": f"the compiler took longer than {format_seconds(LIMIT_S)} for this PTX"}
+    if done.returncode < 0:
+        return {"reason": f"the compiler ended by signal {-done.returncode} on this PTX"}
+    if done.returncode:
+        return {"reason": f"the compiler failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

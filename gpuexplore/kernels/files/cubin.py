@@ -1,0 +1,161 @@
+"""Reads a cubin, an ELF file of machine code: its kernels, their registers, shared memory and stack.
+
+Names and numbers of NVIDIA's sections and attributes are those that `nvdisasm` prints; layouts: the ELF-64 object file
+format, https://refspecs.linuxfoundation.org/elf/gabi4+/contents.html
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.geometry import Block
+
+MAGIC, CUDA = b"\x7fELF", 190  # e_machine of EM_CUDA
+FATBIN = b"\x50\xed\x55\xba"
+_HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
+_STRINGS, _NOBITS = 3, 8  # types of a section
+_FUNCTION, _ENTRY = 2, 0x10  # of a symbol: its type, and the bit of a kernel
+_VALUES, _REQUIRED, _MOST, _FRAME, _REGISTERS = 0x04, 0x10, 0x05, 0x11, 0x2F  # EIFMT_SVAL; EIATTR_...
+_RESERVED_SINCE, _RESERVED_BYTES = 90, 1024  # the system's part, which the section counts from sm_90 on
+
+
+@dataclass(frozen=True, slots=True)
+class CubinKernel:
+    """A kernel of a cubin.
+
+    Attributes:
+        name: as the compiler mangled it.
+        code: its machine code.
+        registers_per_thread: 32-bit registers.
+        shared_bytes: shared memory of a block, of fixed size.
+        local_bytes: stack of a thread, where spilled registers lie too.
+        block: threads of a block that it has to be launched with, or with at most; None: it says nothing.
+    """
+
+    name: str
+    code: bytes
+    registers_per_thread: int | None
+    shared_bytes: int
+    local_bytes: int | None
+    block: Block | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """A cubin: the file, what it is compiled for, e.g. `9.0`, and its kernels."""
+
+    content: bytes
+    compute_capability: str
+    kernels: tuple[CubinKernel, ...]
+
+    @property
+    def target(self) -> str:
+        """What it is compiled for, e.g. `sm_90`."""
+        return f"sm_{self.compute_capability.replace('.', '')}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    name: str
+    kind: int
+    content: bytes
+    size: int
+    link: int
+
+
+def read_cubin(content: bytes) -> Cubin:
+    """Return what a cubin holds.
+
+    Raises:
+        InvalidInput: it is no cubin, is cut off, or holds no kernel.
+    """
+    if content[: len(FATBIN)] == FATBIN:
+        raise InvalidInput("this is a fatbin: take a cubin out of it, as `cuobjdump -xelf all FILE` does")
+    if not content.startswith(MAGIC) or len(content) < _HEADER.size:
+        raise InvalidInput("this is no cubin: it does not begin like an ELF file")
+    try:
+        return _read(content)
+    except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
+        raise InvalidInput("this cubin is cut off or damaged: its tables point outside the file") from error
+
+
+def _read(content: bytes) -> Cubin:
+    _, _, machine, _, _, _, _, flags, *_ = _HEADER.unpack_from(content)
+    if content[4] != 2 or machine != CUDA:
+        raise InvalidInput(
+            f"this ELF file is not for a GPU of NVIDIA, but for machine {machine}: a cubin is for {CUDA}"
+        )
+    number = flags >> 8 & 0xFF if content[8] >= 8 else flags & 0xFF  # where depends on the version of the ABI
+    sections = _sections(content)
+    kernels = tuple(_kernels(sections, number))
+    if not kernels:
+        raise InvalidInput("this cubin holds no kernel")
+    return Cubin(content, f"{number // 10}.{number % 10}", kernels)
+
+
+def _sections(content: bytes) -> list[_Section]:
+    *_, start, _, _, _, _, size, count, names = _HEADER.unpack_from(content)
+    if size != _SECTION.size:
+        raise ValueError("size of a section header")
+    rows = [_SECTION.unpack_from(content, start + place * size) for place in range(count)]
+    strings = _bytes(content, rows[names])
+    return [
+        _Section(_text(strings, row[0]), row[1], b"" if row[1] == _NOBITS else _bytes(content, row), row[5], row[6])
+        for row in rows
+    ]
+
+
+def _bytes(content: bytes, row: tuple[int, ...]) -> bytes:
+    start, size = row[4], row[5]
+    if start + size > len(content):
+        raise ValueError("a section beyond the end of the file")
+    return content[start : start + size]
+
+
+def _text(strings: bytes, start: int) -> str:
+    return strings[start : strings.index(b"\0", start)].decode()
+
+
+def _kernels(sections: list[_Section], number: int) -> Iterator[CubinKernel]:
+    named = {section.name: section for section in sections}
+    table = named.get(".symtab")
+    symbols = [*_SYMBOL.iter_unpack(table.content)] if table else []
+    of_all = named[".nv.info"].content if ".nv.info" in named else b""
+    by_symbol = {(kind, words[0]): words[1] for kind, words in _attributes(of_all) if len(words) == 2}
+    for place, (name_at, info, other, where, start, size) in enumerate(symbols):
+        if info & 0xF != _FUNCTION or not other & _ENTRY or not 0 < where < len(sections):
+            continue
+        name = _text(sections[table.link].content, name_at) if table else ""
+        own = named.get(f".nv.info.{name}")
+        yield CubinKernel(
+            name=name,
+            code=sections[where].content[start : start + size],
+            registers_per_thread=by_symbol.get((_REGISTERS, place)),
+            shared_bytes=_shared_bytes(named.get(f".nv.shared.{name}"), number),
+            local_bytes=by_symbol.get((_FRAME, place)),
+            block=_block(dict(_attributes(own.content)) if own else {}),
+        )
+
+
+def _shared_bytes(section: _Section | None, number: int) -> int:
+    if section is None:
+        return 0
+    return max(0, section.size - (_RESERVED_BYTES if number >= _RESERVED_SINCE else 0))
+
+
+def _block(attributes: dict[int, tuple[int, ...]]) -> Block | None:
+    block = attributes.get(_REQUIRED) or attributes.get(_MOST)
+    return block if block and len(block) == 3 and prod(block) else None
+
+
+def _attributes(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield the attributes that are lists of words, by their number; others hold their value in two bytes."""
+    place = 0
+    while place + 4 <= len(content):
+        form, kind, size = struct.unpack_from("<BBH", content, place)
+        place += 4
+        if form == _VALUES:
+            yield kind, struct.unpack_from(f"<{size // 4}I", content, place)
+            place += size

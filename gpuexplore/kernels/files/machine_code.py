@@ -1,0 +1,125 @@
+"""The machine code of one kernel of a file, whatever the file was; light, so that the web process can show it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.files.cubin import Cubin, CubinKernel, read_cubin
+from gpuexplore.kernels.files.ptx_text import PtxText
+from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.sass import Instruction, Line, controls_of, lines_of
+from gpuexplore.kernels.sass.disassembler import disassembled, live_registers
+
+OLDEST = (7, 0)  # instructions of 128 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What the assembler made of a PTX module.
+
+    Attributes:
+        cubin: the machine code's file.
+        target: what it is assembled for, e.g. `sm_90a`.
+        toolkit: version of the CUDA toolkit, e.g. `13.5`.
+        spill_bytes: what a thread of each kernel moves out of registers and back for want of room.
+    """
+
+    cubin: bytes
+    target: str
+    toolkit: str
+    spill_bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """One kernel of a file.
+
+    Attributes:
+        kernel: its name, as the compiler mangled it.
+        target: what it is compiled for, e.g. `sm_90a`.
+        registers_per_thread: 32-bit registers; None: the file does not say.
+        local_bytes: stack of a thread, in device memory; None: the file does not say.
+        shared_bytes: shared memory of a block, of fixed size.
+        block: threads of a block that the file says, or at most; None: it does not say.
+        lines: its instructions with their scheduling.
+        toolkit: version of the CUDA toolkit that assembled it here; None: it was machine code already.
+        spill_bytes: what a thread moves out of registers and back; None: unknown, for a cubin does not say.
+        has_open_array: whether a launch gives it shared memory on top; None: unknown, for a cubin does not say.
+    """
+
+    kernel: str
+    target: str
+    registers_per_thread: int | None
+    local_bytes: int | None
+    shared_bytes: int
+    block: Block | None
+    lines: tuple[Line, ...]
+    toolkit: str | None = None
+    spill_bytes: int | None = None
+    has_open_array: bool | None = None
+
+    @property
+    def code(self) -> tuple[Instruction, ...]:
+        """Its instructions alone."""
+        return tuple(line.instruction for line in self.lines)
+
+
+def check_target(module: PtxText, compute_capability: str) -> None:
+    """Refuse PTX that cannot be assembled for a GPU: it uses what only later GPUs have, or only those it names.
+
+    https://docs.nvidia.com/cuda/parallel-thread-execution/#ptx-module-directives-target
+
+    Raises:
+        InvalidInput: it cannot.
+    """
+    needed, gpu = _pair(module.compute_capability), _pair(compute_capability)
+    accepted = {"a": f"{module.compute_capability} only", "f": f"{module.compute_capability} and later {needed[0]}.x"}
+    fits = {"a": gpu == needed, "f": gpu[0] == needed[0] and gpu >= needed}.get(module.suffix, gpu >= needed)
+    if not fits:
+        raise InvalidInput(
+            f"this PTX is for {module.target}, and the GPU has compute capability {compute_capability}: accepted are "
+            f"{accepted.get(module.suffix, f'{module.compute_capability} and later')}"
+        )
+
+
+def check_fits(cubin: Cubin, compute_capability: str) -> None:
+    """Refuse machine code that a GPU cannot execute: of another major number, or of a later minor one.
+
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
+
+    Raises:
+        InvalidInput: it cannot, or its instructions have another length than those read here.
+    """
+    needed, gpu = _pair(cubin.compute_capability), _pair(compute_capability)
+    if needed < OLDEST:
+        raise InvalidInput.of("compute capability of this cubin", cubin.compute_capability, "7.0 and later")
+    if needed[0] != gpu[0] or needed > gpu:
+        raise InvalidInput(
+            f"this cubin is for compute capability {cubin.compute_capability}, and the GPU has {compute_capability}: "
+            f"it needs one of {cubin.compute_capability} or a later {needed[0]}.x"
+        )
+
+
+def lines_of_kernel(cubin: Cubin, kernel: CubinKernel) -> tuple[Line, ...]:
+    """Return the lines of a kernel in a cubin.
+
+    Raises:
+        Unsupported: the disassembler is not installed, or cannot read this machine code.
+    """
+    code = disassembled(cubin.content, kernel.name)
+    return lines_of(code, controls_of(kernel.code), live_registers(cubin.content, kernel.name))
+
+
+def lines_of_ours(content: bytes) -> tuple[Line, ...]:
+    """Return the lines of the only kernel in a cubin that was compiled here.
+
+    Raises:
+        Unsupported: the disassembler is not installed, or cannot read this machine code.
+    """
+    cubin = read_cubin(content)
+    return lines_of_kernel(cubin, cubin.kernels[0])
+
+
+def _pair(compute_capability: str) -> tuple[int, int]:
+    major, minor = map(int, compute_capability.split("."))
+    return major, minor

@@ -1,0 +1,122 @@
+"""What the text of a PTX module says of its kernels before it is compiled.
+
+Directives: https://docs.nvidia.com/cuda/parallel-thread-execution/#directives
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.kernels.geometry import Block
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VERSION = re.compile(r"^\s*\.version\s+(\d+\.\d+)", re.MULTILINE)
+_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)(\d)([af]?)\b", re.MULTILINE)
+_ENTRY = re.compile(r"\.entry\s+([\w$%]+)([^{;]*)")  # its parameters and directives stand before its body
+_NAME = re.compile(r"[\w$%]+")
+_THREADS = re.compile(r"\.(reqntid|maxntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
+_PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.(\w+)")
+_OPEN_ARRAY = re.compile(r"\.extern\s+\.shared\b[^;]*?([\w$%]+)\s*\[\s*\]")
+_FUNCTION = re.compile(r"(?=\.entry\s|\.func\s)")
+
+
+@dataclass(frozen=True, slots=True)
+class PtxKernel:
+    """A kernel of a PTX module.
+
+    Attributes:
+        name: as the compiler mangled it.
+        block: threads of a block that it says it is launched with, or with at most; None: it says nothing.
+        parameters: the type of each, e.g. `u64`; a structure is `b8`.
+        has_open_array: whether it uses shared memory whose size only a launch knows, itself or by a function.
+    """
+
+    name: str
+    block: Block | None
+    parameters: tuple[str, ...]
+    has_open_array: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PtxText:
+    """A PTX module.
+
+    Attributes:
+        text: all of it.
+        version: of PTX, e.g. `8.8`.
+        compute_capability: the least that it is written for, e.g. `8.0`.
+        suffix: `a` for this compute capability only, `f` for its family; empty: for every later one too.
+        kernels: in their order.
+    """
+
+    text: str
+    version: str
+    compute_capability: str
+    suffix: str
+    kernels: tuple[PtxKernel, ...]
+
+    def alone(self, name: str) -> str:
+        """Return the text without the kernels other than `name`, whose lines stay empty."""
+        starts = [_line_start(self.text, found.start()) for found in _ENTRY.finditer(self.text)]
+        place = next(i for i, found in enumerate(_ENTRY.finditer(self.text)) if found.group(1) == name)
+        gap = "\n" * self.text.count("\n", starts[0], starts[place])
+        return self.text[: starts[0]] + gap + self.text[starts[place] :]
+
+    @property
+    def target(self) -> str:
+        """What it is written for, e.g. `sm_90a`."""
+        return f"sm_{self.compute_capability.replace('.', '')}{self.suffix}"
+
+
+def read_ptx(text: str) -> PtxText:
+    """Return what a PTX module says.
+
+    Raises:
+        InvalidInput: the text is no PTX, or holds no kernel.
+    """
+    bare = _COMMENT.sub("", text)
+    version, target = _VERSION.search(bare), _TARGET.search(bare)
+    if version is None or target is None:
+        missing = ".version" if version is None else ".target sm_..."
+        raise InvalidInput(f"this is no PTX: a line with {missing} is looked for")
+    kernels = tuple(_kernels(bare))
+    if not kernels:
+        raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
+    major, minor, suffix = target.groups()
+    return PtxText(
+        text=text,
+        version=version.group(1),
+        compute_capability=f"{major}.{minor}",
+        suffix=suffix,
+        kernels=tuple(dict.fromkeys(kernels)),
+    )
+
+
+def _kernels(bare: str) -> Iterator[PtxKernel]:
+    """Yield the kernels in a text without comments."""
+    _, *parts = _FUNCTION.split(bare)
+    opened = set(_OPEN_ARRAY.findall(bare))
+    by_functions = any(_names(part) & opened for part in parts if not _ENTRY.match(part))
+    for part in parts:
+        if entry := _ENTRY.match(part):
+            name, head = entry.groups()
+            uses = by_functions or bool(_names(part) & opened)
+            yield PtxKernel(name, _block(head), tuple(_PARAMETER.findall(head)), uses)
+
+
+def _names(text: str) -> set[str]:
+    """Return the names in a function's text, without the arrays that are declared after it for others."""
+    return set(_NAME.findall(_OPEN_ARRAY.sub("", text)))
+
+
+def _line_start(text: str, place: int) -> int:
+    return text.rfind("\n", 0, place) + 1
+
+
+def _block(head: str) -> Block | None:
+    """Return the threads that a kernel's directives name: those it needs, else the most it may have."""
+    found = {kind: tuple(int(length) for length in lengths if length) for kind, *lengths in _THREADS.findall(head)}
+    block = found.get("reqntid") or found.get("maxntid")
+    return block if block and prod(block) else None

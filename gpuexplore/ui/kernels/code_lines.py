@@ -1,0 +1,65 @@
+"""Machine code on a page, of whatever kernel: the rate it allows, its instructions and their scheduling."""
+
+import streamlit as st
+
+from gpuexplore.analysis.kernels.instruction_bound import InstructionBound
+from gpuexplore.kernels.sass import LEGEND, UNKNOWN_LIVE, Line, LoopFacts, as_text, main_loop, mix_of
+from gpuexplore.ui.kernels.code import CODE_HEIGHT
+from gpuexplore.units import format_bytes_per_s, format_flop_per_s, format_percent
+
+Figures = dict[str, tuple[str, str]]  # by name, what it is and what it means
+
+
+def show_figures(figures: Figures) -> None:
+    """Show figures side by side, each with what it means."""
+    for column, (name, (value, about)) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        column.metric(name, value, help=about)
+
+
+def bound_figures(facts: LoopFacts, bound: InstructionBound, *, of_what: str) -> Figures:
+    """Return the rate that machine code allows at most, and what its main loop consists of.
+
+    Args:
+        of_what: what the bound is about, and what it leaves out.
+    """
+    at_most = format_flop_per_s(bound.flop_per_s) if bound.flop_per_s else format_bytes_per_s(bound.bytes_per_s)
+    share = format_percent(bound.share_of_peak) if bound.share_of_peak else "–"
+    work = facts.multiply_adds + facts.tensor
+    return {
+        "Upper bound": (at_most, of_what),
+        "Of its units' peak": (share, "The bound over the peak of the units that compute, as MFU is"),
+        "Main loop": (str(facts.instructions) if facts.is_loop else "none", "Instructions of one pass"),
+        "Multiply-adds": (
+            f"{work} ({format_percent(facts.multiply_add_share)})" if work else "none",
+            "FFMA, HMMA and their like in one pass, and their share of its instructions",
+        ),
+    }
+
+
+def show_lines(lines: tuple[Line, ...], made_by: str, *, key: str, file_name: str) -> None:
+    """Show the main loop or all of the instructions, and offer all as a file.
+
+    Args:
+        made_by: what they are compiled for, and by what.
+        key: of the widgets.
+        file_name: of the download.
+    """
+    code = tuple(line.instruction for line in lines)
+    loop = main_loop(code)
+    whole = st.toggle(f"Show all {len(code):,} instructions", key=key) if loop else True
+    inside = None if whole or loop is None else {each.address for each in loop.instructions}
+    shown = [line for line in lines if inside is None or line.instruction.address in inside]
+    moved = mix_of(line.instruction for line in shown)
+    st.code(as_text(shown), language="asm", height=CODE_HEIGHT)
+    told = [f"{count} {name}" for name, count in (*moved.loads.items(), *moved.stores.items())]
+    loads = f" Loads and stores by bits per thread: {', '.join(told)}." if told else ""
+    unknown = f" Live registers: {UNKNOWN_LIVE}." if all(line.live is None for line in lines) else ""
+    st.caption(f"{'The whole kernel' if whole else 'The main loop'} for {made_by}.{loads} {LEGEND}.{unknown}")
+    st.download_button(
+        "SASS",
+        as_text(lines),
+        file_name=file_name,
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"{key}.download",
+    )

@@ -1,0 +1,173 @@
+"""Files of anybody read: what PTX and cubins say of their kernels, and what is refused with which words."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuexplore.errors import GpuExploreError, InvalidInput, TooLarge
+from gpuexplore.kernels.files import MOST_BYTES, kernel_chosen, read_cubin, read_kernel_file, read_ptx
+from gpuexplore.kernels.files.machine_code import check_fits, check_target
+from tests.kernels.files.kept import CUBIN, EVERY_PTX, MATMUL, NUMBA, SAXPY, TRITON, TWO
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def test_ptx_names_its_kernels_and_their_blocks():
+    two, triton = read_kernel_file(TWO.read_bytes()), read_kernel_file(TRITON.read_bytes())
+
+    assert [(kernel.name, kernel.block) for kernel in two.kernels] == [(MATMUL, (256, 1, 1)), ("reversed", None)]
+    assert (two.version, two.target, two.compute_capability) == ("9.5", "sm_80", "8.0")
+    assert [kernel.has_open_array for kernel in two.kernels] == [False, True]
+    assert two.kernels[0].parameters == ("u64", "u64", "u64", "u32")
+    assert [(kernel.name, kernel.block) for kernel in triton.kernels] == [("add", (128,))]
+    assert (triton.version, triton.target, triton.suffix) == ("9.4", "sm_90a", "a")
+
+
+def test_every_kept_ptx_is_read():
+    names = [read_ptx(path.read_text()).kernels[0].name for path in EVERY_PTX]
+
+    assert names[:3] == ["saxpy", MATMUL, "add"]
+    assert "scale" in names[3]
+    assert read_ptx(SAXPY.read_text()).kernels[0].block is None
+    assert not read_ptx(NUMBA.read_text()).kernels[0].has_open_array
+
+
+def test_what_a_comment_says_does_not_count():
+    text = f"{HEAD}// .entry no(\n/* .entry neither( */ .visible .entry k() .maxntid 64, 2 // .reqntid 1\n{{ ret; }}\n"
+
+    assert [(kernel.name, kernel.block) for kernel in read_ptx(text).kernels] == [("k", (64, 2))]
+
+
+def test_shared_memory_of_a_function_counts_for_every_kernel():
+    array = ".extern .shared .align 16 .b8 open[];\n"
+    kernels = ".func f() { mov.u32 %r1, open; ret; }\n.entry a() { ret; }\n.entry b(.param .f32 p) { ret; }\n"
+
+    assert [kernel.has_open_array for kernel in read_ptx(HEAD + array + kernels).kernels] == [True, True]
+    assert [kernel.has_open_array for kernel in read_ptx(HEAD + kernels).kernels] == [False, False]
+
+
+def test_needed_threads_go_before_the_most():
+    text = f"{HEAD}.entry k(.param .u64 p)\n.maxntid 256\n.reqntid 128, 1, 1\n.minnctapersm 2\n{{ ret; }}\n"
+
+    assert read_ptx(text).kernels[0].block == (128, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "this file is empty"),
+        (b"  \n\0"[:3], "this file is empty"),
+        (b"hello world", r"this is no PTX: a line with \.version is looked for"),
+        (b".version 8.0\n", r"this is no PTX: a line with \.target sm_"),
+        (HEAD.encode(), r"PTX without a kernel: a line with \.entry"),
+        (b"\xff\xfe\x00\x01", "neither PTX, which is text, nor a cubin"),
+        (b"\x50\xed\x55\xba" + bytes(100), "this is a fatbin: take a cubin out of it"),
+        (b"\x7fELF", "does not begin like an ELF file"),
+        (b"\x7fELF\x02\x01" + bytes(12) + b"\x3e\0" + bytes(60), "not for a GPU of NVIDIA, but for machine 62"),
+    ],
+)
+def test_what_holds_no_kernel_is_refused_with_what_is_looked_for(content, said):
+    with pytest.raises(InvalidInput, match=said):
+        read_kernel_file(content)
+
+
+def test_a_file_too_large_is_refused_with_both_sizes():
+    with pytest.raises(TooLarge, match=r"4\.00 MiB is more than the 4\.00 MiB|more than the 4\.00 MiB"):
+        read_kernel_file(b" " * (MOST_BYTES + 1))
+
+
+def test_cubin_tells_registers_memory_and_block():
+    cubin = read_cubin(CUBIN.read_bytes())
+    (kernel,) = cubin.kernels
+
+    assert (cubin.compute_capability, cubin.target) == ("8.0", "sm_80")
+    assert (kernel.name, kernel.registers_per_thread, kernel.block) == ("add", 28, (128, 1, 1))
+    assert (kernel.shared_bytes, kernel.local_bytes, len(kernel.code) % 16) == (0, 0, 0)
+
+
+@given(st.integers(0, 3879), st.integers(0, 255))
+def test_a_damaged_cubin_is_read_or_refused_and_nothing_else(place, value):
+    content = bytearray(CUBIN.read_bytes())
+    content[place] = value
+    try:
+        kernels = read_kernel_file(bytes(content)).kernels
+    except GpuExploreError:
+        kernels = None
+
+    assert kernels is None or len(kernels) == 1
+
+
+@given(st.integers(0, 3711))
+def test_a_cubin_cut_off_before_the_end_of_its_tables_is_refused(length):
+    with pytest.raises(InvalidInput):
+        read_kernel_file(CUBIN.read_bytes()[:length])
+
+
+def test_a_cubin_with_tables_outside_the_file_is_a_sentence():
+    content = bytearray(CUBIN.read_bytes())
+    content[40:48] = struct.pack("<Q", 2**40)
+
+    with pytest.raises(InvalidInput, match="cut off or damaged"):
+        read_cubin(bytes(content))
+
+
+def test_the_only_kernel_needs_no_name_and_a_part_of_one_will_do():
+    assert kernel_chosen(["add"], None) == "add"
+    assert kernel_chosen([MATMUL, "reversed"], "matmul") == MATMUL
+    assert kernel_chosen(["add", "add_all"], "add") == "add"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (None, "holds 2 kernels, so name one: add_a, add_b"),
+        ("multiply", "kernel 'multiply': accepted are add_a, add_b, or a part"),
+        ("add", "kernel 'add': accepted are add_a, add_b"),
+        ("", "kernel '': accepted are add_a"),
+    ],
+)
+def test_no_kernel_or_several_are_a_sentence_that_lists_them(wanted, said):
+    with pytest.raises(InvalidInput, match=said):
+        kernel_chosen(["add_a", "add_b"], wanted)
+
+
+def test_a_long_list_of_long_names_is_cut():
+    with pytest.raises(InvalidInput) as caught:
+        kernel_chosen([f"{'n' * 200}{place}" for place in range(50)], None)
+
+    assert "and 30 more" in str(caught.value)
+    assert len(str(caught.value)) < 2500
+
+
+@pytest.mark.parametrize(
+    ("target", "gpu", "fits"),
+    [
+        ("sm_80", "9.0", True),
+        ("sm_80", "12.0", True),
+        ("sm_80", "7.5", False),
+        ("sm_90a", "9.0", True),
+        ("sm_90a", "10.0", False),
+        ("sm_100f", "10.3", True),
+        ("sm_100f", "12.0", False),
+        ("sm_120", "10.3", False),
+    ],
+)
+def test_ptx_fits_later_gpus_unless_its_target_names_one(target, gpu, fits):
+    module = read_ptx(f".version 9.0\n.target {target}\n.entry k() {{ ret; }}")
+    if fits:
+        assert check_target(module, gpu) is None
+    else:
+        with pytest.raises(InvalidInput, match=f"this PTX is for {target}, and the GPU has compute capability {gpu}"):
+            check_target(module, gpu)
+
+
+@pytest.mark.parametrize(("gpu", "fits"), [("8.0", True), ("8.9", True), ("9.0", False), ("7.5", False)])
+def test_a_cubin_fits_gpus_of_its_major_number_from_its_minor_one_on(gpu, fits):
+    cubin = read_cubin(CUBIN.read_bytes())
+    if fits:
+        assert check_fits(cubin, gpu) is None
+    else:
+        with pytest.raises(InvalidInput, match=rf"for compute capability 8\.0, and the GPU has {gpu}"):
+            check_fits(cubin, gpu)
