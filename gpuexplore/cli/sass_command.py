@@ -21,7 +21,8 @@ from gpuexplore.kernels.files.machine_code import lines_of_ours
 from gpuexplore.kernels.geometry import Geometry, read_block
 from gpuexplore.kernels.sass import facts_of, main_loop, mix_of, most_live
 from gpuexplore.operations.compiled import recorded_elsewhere
-from gpuexplore.operations.contract import Implementation, Operation
+from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 
 DEFAULT_SIZE = "4096"
