@@ -22,15 +22,6 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "-w", folder, ROOT]
-    subprocess.run(command, check=True, timeout=120)
-    (found,) = folder.glob("*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
     """Return the interpreter of an environment with the wheel, and with all else from this one."""
     folder = tmp_path_factory.mktemp("environment")
