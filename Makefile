@@ -24,6 +24,7 @@ BUILDS  := https://download.pytorch.org/whl
 TORCH_INDEX := $(if $(filter 12,$(CUDA)),--extra-index-url $(BUILDS)/cu129,$(if $(GPU),,--extra-index-url $(BUILDS)/cpu --retries 1 --timeout 15))
 
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
+INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
 .PHONY: help run lock check test browser measuring faults gpu evil ptx lint format types layers style bench kernels docs screenshots clean
@@ -44,12 +45,13 @@ test: lint $(VENV)/.cuda130  ## lint, then every test but the long ones of fault
 	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not turns"
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser measuring
 
-browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one
+browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one, then those that install the wheel
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
 		$(BIN)/pytest -q -m "browser and not gpu" tests/browser
+	$(BIN)/pytest -q $(INSTALL)
 
 measuring: $(VENV)/.dev  ## the tests that measure or watch processes, and those of a GPU, one by one
-	$(BIN)/pytest -q -m "(slow or gpu) and not browser" $$(grep -rlE "mark\.(slow|gpu)" tests --include="test_*.py" | sort)
+	$(BIN)/pytest -q -m "(slow or gpu) and not browser" $$(grep -rlE "mark\.(slow|gpu)" tests --include="test_*.py" | sort | grep -vF "$$(printf '%s\n' $(INSTALL))")
 
 faults: $(VENV)/.dev  ## kill, freeze and starve supervisors, workers, web servers and databases; ten minutes
 	@sh scripts/servers.sh
