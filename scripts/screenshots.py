@@ -35,6 +35,7 @@ PATHS = {
     "timing-mistakes": "/timing-mistakes?mistake=no-synchronise",
 }
 LESSON = "/lessons?lesson=how-long&step=d"
+TRACE = ROOT / "tests" / "analysis" / "trace" / "data" / "encoder_layer.json.gz"  # of a step of a transformer's layer
 
 
 def main() -> None:
@@ -63,6 +64,7 @@ def main() -> None:
                     _photograph(page, f"{address}{path}", IMAGES / f"{name}-{scheme}.png")
                 _do_step(page, f"{address}{LESSON}")
                 _photograph(page, f"{address}{LESSON}", IMAGES / f"lessons-{scheme}.png")
+                _photograph_trace(page, f"{address}/trace?device=cpu", IMAGES / f"trace-{scheme}.png")
             _fill_queue(store)
             page = browser.new_page(viewport={"width": WIDTH, "height": QUEUE_HEIGHT})
             _press_run(page, address)
@@ -114,6 +116,14 @@ def _wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(LOOK_S)
 
 
+def _photograph_trace(page: Page, address: str, path: Path) -> None:
+    """Upload a trace and photograph what it says."""
+    page.goto(address, timeout=LONGEST_MS)
+    page.locator("input[type=file]").set_input_files(TRACE, timeout=LONGEST_MS)
+    page.get_by_text("is in matrix products").first.wait_for(timeout=LONGEST_MS)
+    _save(page, path)
+
+
 def _photograph(page: Page, address: str, path: Path) -> None:
     page.goto(address, timeout=LONGEST_MS)
     page.locator("h1").wait_for(timeout=LONGEST_MS)
@@ -122,6 +132,10 @@ def _photograph(page: Page, address: str, path: Path) -> None:
         page.locator(AT_REST).wait_for(timeout=LONGEST_MS)
     if anchor := address.partition("#")[2]:
         page.locator(f"#{anchor}").evaluate("heading => heading.scrollIntoView()")
+    _save(page, path)
+
+
+def _save(page: Page, path: Path) -> None:
     page.wait_for_timeout(SETTLE_MS)
     page.screenshot(path=path)
     print(path.relative_to(ROOT))
