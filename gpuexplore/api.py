@@ -158,10 +158,16 @@ def measure(
     from gpuexplore.jobs import functions as jobs
 
     arrays = [] if inputs is None else list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    if isinstance(against, str) or not isinstance(against, list | tuple):
+        raise InvalidInput.of("against", against, "a list of functions, and of names that `gpuexplore list` prints")
+    if arrays and (both := [name for name in ("sizes", "shapes", "dtypes", "devices") if name in about]):
+        raise InvalidInput(f"{both[0]}: the inputs have theirs; leave out one of both")
+    if "implementations" in about:
+        raise InvalidInput("implementations: give them as against=")
     operation, library = about.pop("operation", None), about.pop("library", "")
     told = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
-        about = {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)} | about
+        about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}
     names = [each for each in against if isinstance(each, str)]
     own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
     declared = jobs.operation_of(function, operation, arrays, told)

@@ -14,7 +14,7 @@ from gpuexplore.backends import load_backend
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
-from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import check_limits, exact_shapes, parse_sizes, split, whole_number
@@ -129,9 +129,10 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
 def with_defaults(request: Request, device_ids: Iterable[str]) -> Request:
     """Return `request` with the empty fields that depend on the operation and the machine filled in."""
     devices = request.devices or ",".join(device_ids)
-    if request.operation not in OPERATIONS:
+    try:
+        operation = operation_named(request.operation)
+    except InvalidInput:
         return replace(request, devices=devices)
-    operation = operation_named(request.operation)
     kinds = {device.rpartition("/")[2].partition(":")[0] for device in split(devices)}  # `cuda` of lab1/cuda:0
     fitting = [
         implementation

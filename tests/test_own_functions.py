@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gpuexplore as gx
+from gpuexplore import api
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.functions import add_functions, device_of, dtype_of
 from gpuexplore.model import Shape
@@ -58,6 +59,59 @@ def test_anything_is_measured_with_a_reference_of_its_own():
     assert row.operation.startswith("doubled_sum")
     assert row.flop_per_s == pytest.approx(600 / row.median_s)
     assert "numpy:doubled_sum" in outcome._repr_html_()
+
+
+@pytest.mark.long
+def test_a_right_function_with_a_reference_is_not_fragile_and_a_clamp_is():
+    def stable(x):
+        return np.tanh(x)
+
+    def clamped(x):
+        return np.clip(x, -20, 20)
+
+    right = gx.measure(stable, [numbers(40, 30)], reference=np.tanh, **HERE)
+    wrong = gx.measure(clamped, [numbers(40, 30)], reference=lambda x: x, **HERE)
+
+    assert not {"fragile"} & {flag.name for flag in right.results[0].flags}
+    (flag,) = [flag for flag in wrong.results[0].flags if flag.name == "fragile"]
+    assert "inputs 1,000 times as large" in flag.evidence
+
+
+@pytest.mark.long
+def test_a_reference_that_fails_on_other_inputs_blames_nobody():
+    def taken(values, places):
+        return values[places.astype(int)]
+
+    places = np.arange(300, dtype=np.float32)[::-1].copy()
+    outcome = gx.measure(taken, [numbers(300), places], reference=taken, **HERE)
+
+    assert by_status(outcome) == {"numpy:taken": ("ok", None)}
+    assert "fragile" not in {flag.name for flag in outcome.results[0].flags}
+
+
+@pytest.mark.long
+def test_sums_without_an_axis_are_measured():
+    outcome = gx.measure(lambda x: np.asarray(x.sum()), [numbers(300)], reference=np.sum, **HERE)
+
+    assert [status for status, _ in by_status(outcome).values()] == ["ok"]
+
+
+@pytest.mark.long
+def test_functions_of_one_name_are_all_measured(tmp_path):
+    (tmp_path / "mine.py").write_text("import numpy\n\ndef add(a, b):\n    return a + b\n")
+
+    def add(a, b):
+        return a - b
+
+    every = [add, f"{tmp_path / 'mine.py'}:add", lambda a, b: a + b, lambda a, b: a - b]
+    outcome = gx.run("vector_add", sizes=[300], dtypes="fp32", implementations=every, devices="cpu", budget=0.01)
+
+    assert {name: status for name, (status, _) in by_status(outcome).items()} == {
+        "numpy:add": "incorrect",
+        "numpy:add-2": "ok",
+        "numpy:lambda": "ok",
+        "numpy:lambda-2": "incorrect",
+    }
 
 
 @pytest.mark.long
@@ -128,6 +182,18 @@ def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
     ("given", "said"),
     [
         ({}, "inputs: none is given"),
+        ({"inputs": [[1.0, 2.0]], "operation": "copy"}, "inputs 'list': accepted are arrays of NumPy, torch"),
+        ({"inputs": [np.ones(0)], "reference": np.sin}, "inputs 'ndarray': accepted are arrays"),
+        ({"inputs": [np.array(1.0)], "reference": np.sin}, "inputs '1 of them'"),
+        (
+            {"inputs": [np.ones(4)], "reference": np.sin, "flops": -1},
+            "flops of a call '-1': accepted are whole numbers",
+        ),
+        ({"inputs": [np.ones(4)], "reference": np.sin, "bytes": 2.5}, "bytes of a call '2.5'"),
+        ({"inputs": [np.ones(4)], "reference": lambda x: None}, "what the reference of doubled_sum returns 'object'"),
+        ({"inputs": [np.ones(4)], "operation": "copy", "dtypes": "fp32"}, "dtypes: the inputs have theirs"),
+        ({"operation": "copy", "against": "numpy"}, "against 'numpy': accepted are a list"),
+        ({"operation": 3}, "operation '3': accepted are a name"),
         ({"inputs": [np.ones(4, np.float32)]}, "reference: none is given, .* a wrong kernel is never timed"),
         (
             {"inputs": [np.ones(4, np.int64)], "operation": "copy"},
@@ -187,6 +253,18 @@ def test_what_is_declared_again_is_another_operation():
 
     assert second.name == f"{first.name}_2"
     assert operation_named(first.name) is first
+
+
+def test_an_operation_has_the_sweep_it_was_declared_with_and_no_prediction():
+    def shifted(x):
+        return x + 1
+
+    declared = gx.operation("m", lambda m: [(m,)], sizes=[8, 16])(shifted)
+    experiment, _ = api._asked(declared, {"implementations": [shifted], "devices": "cpu", "dtypes": "fp32"})
+
+    assert [tuple(shape) for shape in experiment.shapes] == [(8,), (16,)]
+    with pytest.raises(InvalidInput, match=f"{declared.name} is a user's: no library"):
+        gx.predict(declared.name, "H100 SXM5 80GB", sizes=16)
 
 
 def test_an_operation_cannot_take_the_name_of_one_of_ours():

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from gpuexplore.backends import host, numba_cpu
 from gpuexplore.backends import numpy as plain
 from gpuexplore.dtypes import DType, Stored
+from gpuexplore.errors import WrongReturn
 
+VIEW = "it returns memory of its inputs: no output is made, and its time is not that of making one"
 INSTALL = plain.INSTALL
 DEVICE_KINDS = plain.DEVICE_KINDS
 
@@ -31,9 +33,10 @@ slow_product = host.slow_product
 
 @dataclass(slots=True)
 class Holder:
-    """The output that is current."""
+    """The output that is current, and the inputs of the calls that return it."""
 
     array: npt.NDArray[Any]
+    inputs: tuple[npt.NDArray[Any], ...] = ()
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Holder:
@@ -54,9 +57,16 @@ def load(array: npt.NDArray[Any] | Holder, values: Stored) -> None:
 
 
 def stored(array: npt.NDArray[Any] | Holder, dtype: DType) -> Stored:
-    """Return what an input or a holder has, in the storage of `dtype`: the same memory where it is contiguous."""
+    """Return what an input or a holder has, in the storage of `dtype`: the same memory where it is contiguous.
+
+    Raises:
+        WrongReturn: what was returned last is memory of an input.
+    """
     held = array.array if isinstance(array, Holder) else array
-    return np.ascontiguousarray(held).view(dtype.storage)
+    if isinstance(array, Holder) and any(np.may_share_memory(held, given) for given in array.inputs):
+        raise WrongReturn(VIEW)
+    contiguous = held if held.flags.c_contiguous else np.ascontiguousarray(held)
+    return contiguous.view(dtype.storage)
 
 
 def set_threads(count: int) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.operations.of_users import FORMS, add_file
+from gpuexplore.operations.of_users import FORMS, add_file, own_names
 from gpuexplore.served import LAUNCHER
 
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
@@ -44,7 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Serve until interrupted, or told to end: the server is told as well."""
     if find_spec("streamlit") is None:
         raise ModuleNotFoundError("No module named 'streamlit'", name="streamlit")
-    _offer(arguments.own, arguments.address)
+    others = arguments.behind_proxy or os.environ.get(ALLOWED_HOSTS, "").strip()
+    _offer(arguments.own, others or arguments.address)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
     if proxy := _checked_proxy(arguments.behind_proxy):
@@ -76,9 +77,9 @@ def _offer(files: Sequence[str], address: str) -> None:
     Raises:
         InvalidInput: others than this machine's users can open it, or a file cannot be used.
     """
-    if files and address not in LOOPBACK:
-        accepted = f"--address {' or '.join(LOOPBACK)}: who opens the app runs the file as you"
-        raise InvalidInput.of("--own with --address", address, accepted)
+    if (files or own_names()) and address not in LOOPBACK:
+        accepted = f"{' or '.join(LOOPBACK)}: who opens the app runs the file as you"
+        raise InvalidInput.of("address of an app with files of yours", address, accepted)
     for file in files:
         add_file(file)
 

@@ -64,7 +64,10 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
 
 def _with_files(text: str) -> str:
     """Return implementations by name: those in files of users are remembered, and get one."""
-    return ",".join(add_file(word.strip()) if is_source(word.strip()) else word for word in text.split(","))
+    found: list[str] = []
+    for word in map(str.strip, text.split(",")):
+        found.append(add_file(word, found) if is_source(word) else word)
+    return ",".join(found)
 
 
 def _listed(name: str, text: str | None) -> str:

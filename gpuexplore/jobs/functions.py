@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,9 +16,9 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result
-from gpuexplore.operations import operation_named
+from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.declared import operation_of_arrays
+from gpuexplore.operations.declared import check_count, operation_of_arrays
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.operations.of_users import (
     PICKLED,
@@ -29,6 +29,7 @@ from gpuexplore.operations.of_users import (
     add_source,
     is_source,
     label_of,
+    numbered,
     remove_source,
 )
 
@@ -36,13 +37,16 @@ Function = Callable[..., Any]
 MODULES = {"cupy": "cupy", "jax": "jax", "jaxlib": "jax", "torch": "torch", "numba": "numba", "numpy": "numpy"}
 
 
-def add_functions(functions: Sequence[Function], library: str = "", arrays: Sequence[Any] = ()) -> dict[str, Function]:
+def add_functions(
+    functions: Sequence[Function], library: str = "", arrays: Sequence[Any] = (), *, taken: Collection[str] = ()
+) -> dict[str, Function]:
     """Remember functions for this process; return them by the names of their implementations, `torch:mine`.
 
     Args:
         functions: each `function(*inputs) -> output`.
         library: whose arrays they take; empty: what the arrays, or the functions themselves, tell.
         arrays: inputs, where there are some.
+        taken: names that others have, who are measured beside them.
 
     Raises:
         InvalidInput: one is no function.
@@ -51,8 +55,7 @@ def add_functions(functions: Sequence[Function], library: str = "", arrays: Sequ
     for function in functions:
         label = label_of(_title_of(function))
         name = f"{library or _library_of(function, arrays)}{OF_USERS}{label}"
-        number = sum(known.startswith(name) for known in found)
-        found[f"{name}-{number + 1}" if number else name] = function
+        found[numbered(name, [*found, *taken])] = function
     for name, function in found.items():
         add_function(name, function)
     return found
@@ -63,9 +66,11 @@ def named(implementations: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for each in implementations:
         if callable(each):
-            found += add_functions([each])
+            found += add_functions([each], taken=found)
+        elif isinstance(each, str | Path) and is_source(str(each)):
+            found.append(add_file(str(each), found))
         else:
-            found.append(add_file(each) if isinstance(each, str) and is_source(each) else each)
+            found.append(each)
     return found
 
 
@@ -86,12 +91,19 @@ def operation_of(
     if operation is not None:
         if given := [name for name, value in told.items() if value is not None]:
             raise InvalidInput(f"{given[0]}: {operation} has its own; leave out one of both")
+        if not isinstance(operation, str | Operation):
+            raise InvalidInput.of("operation", operation, "a name that `gpuexplore list` prints, or a declared one")
         return operation if isinstance(operation, Operation) else operation_named(operation)
     if not arrays or told["reference"] is None:
         missing = "inputs" if not arrays else "reference"
         raise InvalidInput(f"{missing}: none is given, nor an operation= that has them: a wrong kernel is never timed")
     counts = {"flop_count": told["flops"], "byte_count": told["bytes"]}
-    made = operation_of_arrays(_title_of(function), [widened(array) for array in arrays], told["reference"], **counts)
+    for what, count in counts.items():
+        if count is not None:
+            check_count(what.replace("_count", "s of a call"), count)
+    title = _title_of(function)
+    name = f"own_{title}" if title in OPERATIONS else label_of(title).replace("-", "_")
+    made = operation_of_arrays(name, [widened(array) for array in arrays], told["reference"], **counts)
     add_operation(made)
     return made
 
@@ -132,6 +144,11 @@ def dtype_of(arrays: Sequence[Any]) -> str:
     Raises:
         InvalidInput: they have several, or one that is not measured.
     """
+    for array in arrays:
+        if not all(hasattr(array, name) for name in ("dtype", "shape", "ndim")) or 0 in array.shape:
+            raise InvalidInput.of(
+                "inputs", type(array).__name__, "arrays of NumPy, torch, JAX or CuPy that hold numbers"
+            )
     names = sorted({str(array.dtype).rpartition(".")[2] for array in arrays})
     known = {row.array_name: row.name for row in DTYPES.values() if not row.matrix_only}
     if len(names) > 1 or names[0] not in known:

@@ -178,7 +178,12 @@ class Operation:
     @property
     def vendor_library(self) -> Implementation:
         """The implementation that stands for the library of a device's vendor."""
-        return next(implementation for implementation in self.implementations if implementation.vendor_library)
+        for implementation in self.implementations:
+            if implementation.vendor_library:
+                return implementation
+        raise InvalidInput(
+            f"{self.name} is a user's: no library of a vendor computes it, and nothing is predicted of it"
+        )
 
     @property
     def usual(self) -> tuple[Implementation, ...]:

@@ -13,6 +13,7 @@ from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.of_users import add_operation, free_name
 
 LARGEST = 2**31
+LARGEST_COUNT = 10**30  # of FLOPs or bytes
 SIZES = (64, 256, 1024)
 TRIED = 3  # the length of the first axis at which a declaration is tried; the others are longer by one each
 
@@ -35,8 +36,12 @@ def operation_of_arrays(
         byte_count: moved at least; None: each input read once, the output written once.
 
     Raises:
-        InvalidInput: the name is taken, or the reference fails on the inputs.
+        InvalidInput: the name is taken, the reference fails on the inputs, or there are too many of these.
     """
+    if len(arrays) > len(ascii_lowercase) or not any(array.ndim for array in arrays):
+        raise InvalidInput.of(
+            "inputs", f"{len(arrays)} of them", f"1 to {len(ascii_lowercase)} arrays, one with an axis"
+        )
     axes = {
         f"{letter}{place}": length
         for letter, array in zip(ascii_lowercase, arrays, strict=False)
@@ -59,6 +64,7 @@ def operation_of_arrays(
         name,
         axes=tuple(axes),
         limits=axes,
+        awkward=(tuple(axes.values()),),  # the only shape it has
         shape_of_size=lambda size: Shape(tuple((axis, size) for axis in axes)),
         inputs=inputs,
         output=lambda _: expected.shape,
@@ -111,14 +117,23 @@ def operation(
     Raises:
         InvalidInput: no operation is declared so; names what is wrong.
     """
+    if not isinstance(axes, str) or not callable(inputs):
+        raise InvalidInput.of(
+            "axes and inputs", axes, "names with commas between them, and a function of their lengths"
+        )
     names = tuple(word.strip() for word in axes.split(","))
     if not all(name.isidentifier() for name in names) or len(set(names)) < len(names):
         raise InvalidInput.of("axes", axes, "names with commas between them, each once: m, n")
     if unknown := set(about) - {"sizes", "terms", "title"}:
         raise InvalidInput.of("what is told of an operation", sorted(unknown)[0], "sizes, terms, title")
-    sizes, terms = tuple(about.get("sizes", SIZES)), about.get("terms")
+    sizes, terms = about.get("sizes", SIZES), about.get("terms")
+    if not isinstance(sizes, list | tuple) or not sizes or any(type(size) is not int or size < 1 for size in sizes):
+        raise InvalidInput.of("sizes", sizes, "a list of whole numbers from 1")
+    sizes = tuple(sizes)
 
     def declare(reference: Callable[..., Any]) -> Operation:
+        if not hasattr(reference, "__name__"):
+            raise InvalidInput.of("reference", reference, "a function with a name, which the operation gets")
         made = _declared(
             reference.__name__,
             title=about.get("title", reference.__name__),
@@ -176,22 +191,30 @@ def _try(made: Operation) -> None:
     """
     shape = Shape(tuple((axis, TRIED + place) for place, axis in enumerate(made.axes)))
     try:
-        arrays = [np.ones(lengths) for lengths in made.inputs(shape)]
+        arrays = [np.random.default_rng(TRIED).standard_normal(lengths) for lengths in made.inputs(shape)]
         wanted, flops = made.output(shape), made.flop_count(shape)
     except Exception as error:
         raise InvalidInput(f"{made.name}: its shapes cannot be told at {shape}: {error}") from error
     found = _expected(made.name, made.reference, arrays)
     if found.shape != wanted:
         raise InvalidInput.of(f"shape of the output of {made.name} at {shape}", wanted, f"{found.shape}: give output=")
-    if not isinstance(flops, int) or flops < 0:
-        raise InvalidInput.of(f"FLOPs of {made.name} at {shape}", flops, "whole numbers from 0")
+    check_count(f"FLOPs of {made.name} at {shape}", flops)
+
+
+def check_count(what: str, count: Any) -> None:
+    """Raise InvalidInput where a count of FLOPs or bytes is none."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= LARGEST_COUNT:
+        raise InvalidInput.of(what, count, f"whole numbers from 0 to {LARGEST_COUNT:.0e}")
 
 
 def _expected(name: str, reference: Callable[..., Any], arrays: Sequence[Array]) -> Array:
     try:
-        return np.asarray(reference(*(array.copy() for array in arrays)), np.float64)
-    except Exception as error:
+        found = np.asarray(reference(*(array.copy() for array in arrays)))
+    except (Exception, SystemExit) as error:
         raise InvalidInput(f"the reference of {name} fails on float64 arrays of NumPy: {error}") from error
+    if found.dtype.kind not in "fiub":
+        raise InvalidInput.of(f"what the reference of {name} returns", found.dtype, "one array of real numbers")
+    return found.astype(np.float64)
 
 
 def _shapes(axes: Sequence[str], known: Sequence[int]) -> Iterable[Shape]:

@@ -10,12 +10,15 @@ import json
 import os
 import pickle
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.operations.contract import Operation
@@ -38,6 +41,7 @@ FORMS = "file.py with build(inputs, out, dtype), or file.py:function with functi
 
 def add_source(name: str, source: str) -> None:
     """Remember where the implementation called `name` is, here and in every worker started from now on."""
+    FUNCTIONS_OF_USERS.pop(name, None)
     os.environ[VARIABLE] = json.dumps({**_sources(), name: source})
 
 
@@ -48,6 +52,7 @@ def remove_source(name: str) -> None:
 
 def add_function(name: str, function: Callable[..., Any]) -> None:
     """Remember a function for this process; one of that name that was there before is replaced."""
+    remove_source(name)
     FUNCTIONS_OF_USERS[name] = function
 
 
@@ -69,11 +74,12 @@ def operation_of_user(name: str) -> Operation | None:
     return OPERATIONS_OF_USERS.get(name)
 
 
-def add_file(text: str) -> str:
+def add_file(text: str, taken: Collection[str] = ()) -> str:
     """Remember the implementation in a file, and return its name, e.g. `torch:mine`; the file is read, not run.
 
     Args:
         text: the path, and after a colon the name of a function in it; without one the file has a `build`.
+        taken: names that others have, who are measured beside it.
 
     Raises:
         InvalidInput: there is no such file, it is no Python, or it has no such function; or its library is unknown.
@@ -84,7 +90,8 @@ def add_file(text: str) -> str:
     if wanted not in _names_in(tree):
         raise InvalidInput.of(f"{wanted} in {path.name}", "not there", FORMS)
     library = _library_of(path, tree, is_function=bool(function))
-    name = f"{library}{OF_USERS}{label_of(function or path.stem.removeprefix(f'{library}_'))}"
+    label = label_of(function or path.stem.removeprefix(f"{library}_"))
+    name = numbered(f"{library}{OF_USERS}{label}", taken)
     add_source(name, f"{path.resolve()}{OF_USERS}{function}" if function else str(path.resolve()))
     return name
 
@@ -94,6 +101,12 @@ def own_names() -> list[str]:
     return [name for name in _sources() if OF_USERS in name]
 
 
+def numbered(name: str, taken: Collection[str]) -> str:
+    """Return `name`, with the first number behind it that nobody has where it is taken."""
+    others = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain([name], others) if each not in taken)
+
+
 def is_source(text: str) -> bool:
     """Return whether `text` is the path of a file, with or without a function, and no name of an implementation."""
     return split_source(text)[0].suffix == SUFFIX
@@ -101,8 +114,9 @@ def is_source(text: str) -> bool:
 
 def split_source(text: str) -> tuple[Path, str]:
     """Return the path, and the name of the function after it; empty without one."""
-    path, colon, function = text.rpartition(OF_USERS)
-    return (Path(path), function) if colon and Path(path).suffix == SUFFIX else (Path(text), "")
+    before, colon, function = text.rpartition(OF_USERS)
+    path = Path(before).expanduser()
+    return (path, function.strip()) if colon and path.suffix == SUFFIX else (Path(text).expanduser(), "")
 
 
 def build_of_user(name: str) -> Build:
@@ -116,18 +130,22 @@ def build_of_user(name: str) -> Build:
         return _returning(FUNCTIONS_OF_USERS[name], library)
     if source is None:
         raise Unsupported(f"{name} is a user's, and its file is not known here: --impl takes {FORMS}")
-    return _built(library, source)
+    return _built(library, source, split_source(source)[0].stat().st_mtime_ns)
 
 
 @cache
-def _built(library: str, source: str) -> Build:
+def _built(library: str, source: str, _: int) -> Build:
+    """Return the build of a source as it was written last."""
     if source.endswith(PICKLED):
         return _returning(_unpickled(source), library)
     path, function = split_source(source)
-    spec = spec_from_file_location(f"gpuexplore_own_{label_of(path.stem).replace('-', '_')}", path)
+    spec = spec_from_file_location(f"own_{crc32(str(path).encode()):x}_{label_of(path.stem).replace('-', '_')}", path)
     assert spec is not None
     assert spec.loader is not None
     module: Any = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look it up
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # what lies beside it
     spec.loader.exec_module(module)
     if function:
         return _returning(getattr(module, function), library)
@@ -147,7 +165,10 @@ def _into_holder(build: Build) -> Build:
 
 
 def _sources() -> Mapping[str, str]:
-    found: Mapping[str, str] = json.loads(os.environ.get(VARIABLE) or "{}")
+    try:
+        found: Mapping[str, str] = json.loads(os.environ.get(VARIABLE) or "{}")
+    except ValueError as error:
+        raise InvalidInput.of(VARIABLE, os.environ[VARIABLE], "a JSON object: names and files") from error
     return found
 
 
@@ -169,7 +190,7 @@ def _names_in(tree: ast.Module) -> set[str]:
     """Return the names that a file defines: functions, classes, what is assigned or imported."""
     found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
@@ -211,4 +232,4 @@ def _imports(tree: ast.Module) -> set[str]:
 
 def label_of(text: str) -> str:
     """Return a name that can be shown and typed."""
-    return re.sub(r"[^A-Za-z0-9_]+", "-", text).strip("-_") or "unnamed"
+    return re.sub(r"[^\w]+", "-", text).strip("-_") or "unnamed"

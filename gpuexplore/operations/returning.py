@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.backends.numpy_returned import VIEW
 from gpuexplore.backends.torch import take_over
 from gpuexplore.dtypes import DType
 from gpuexplore.errors import Unsupported, WrongReturn
 
 Function = Callable[..., Any]
 Call = Callable[[], object]
-VIEW = "it returns memory of its inputs: no output is made, and its time is not that of making one"
 
 
 def build_of_function(function: Function, library: str) -> Callable[..., Call]:
@@ -39,6 +39,7 @@ def _of_numpy(function: Function, inputs: Sequence[Any], out: Any) -> Call:
     _check(result, np.ndarray, out.array)
     if any(np.may_share_memory(result, array) for array in inputs):
         raise WrongReturn(VIEW)
+    out.inputs = tuple(inputs)
 
     def run() -> None:
         out.array = function(*inputs)

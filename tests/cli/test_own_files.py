@@ -82,4 +82,6 @@ def test_a_file_that_cannot_be_used_is_told_in_a_line(words, said, capsys):
 
 def test_the_app_offers_files_to_this_machine_only(file, capsys):
     assert main(["app", "--address", "0.0.0.0", "--own", f"{file}:mine"]) == 2
-    assert "--own with --address '0.0.0.0': accepted are --address 127.0.0.1" in capsys.readouterr().err
+    assert "address of an app with files of yours '0.0.0.0': accepted are 127.0.0.1" in capsys.readouterr().err
+    assert main(["app", "--behind-proxy", "app.example.org", "--own", f"{file}:mine"]) == 2
+    assert "'app.example.org': accepted are 127.0.0.1" in capsys.readouterr().err

@@ -35,7 +35,7 @@ def written(tmp_path):
         ("mine.py", f"LIBRARY = 'numba'\n{BUILD}", "numba:mine"),
         ("mine.py", f"import numpy as np\n{BUILD}", "numpy:mine"),
         ("mine.py", f"import numpy\nfrom torch import add\n{BUILD}", "torch:mine"),
-        ("naïve kernel.py", f"LIBRARY = 'torch'\n{BUILD}", "torch:na-ve-kernel"),
+        ("naïve kernel.py", f"LIBRARY = 'torch'\n{BUILD}", "torch:naïve-kernel"),
     ],
 )
 def test_a_file_is_called_after_its_library_and_its_name(written, file, text, name):

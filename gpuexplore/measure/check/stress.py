@@ -37,6 +37,17 @@ FACTOR = 1000.0  # of inputs, and what is added to them
 NARROW_BITS, NARROW = 16, 30.0  # of formats whose numbers end early, or have few digits
 STRESSED = 3  # added to the seed, so that no inputs were met before
 
+FAILURES = (  # of a function, a reference or a shape on inputs that they were not made for
+    GpuExploreError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 Change = Callable[[Any], Any]
 UNCHANGED: Change = lambda array: array  # noqa: E731
 
@@ -96,8 +107,11 @@ def weakness(case: Case, group: Group) -> str | None:
 
 
 def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
-    reference = _reference(stress, group)
-    if stress.change is not UNCHANGED and not _can_be_expected(reference, stress.shape):
+    try:
+        reference = _reference(stress, group)
+        if not _can_be_expected(reference, stress):
+            return None
+    except FAILURES:  # a user's shapes or reference are not for such inputs
         return None
     try:
         candidate = group.build(case, stress.shape, reference.inputs)
@@ -111,15 +125,7 @@ def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
         return None if accuracy.within else describe(accuracy)
     except Unsupported:  # its library does not take arrays that lie so
         return None
-    except (
-        GpuExploreError,
-        ArithmeticError,
-        LookupError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        AssertionError,
-    ) as error:
+    except FAILURES as error:
         return describe_error(error)
     finally:
         group.untouched.check()
@@ -133,9 +139,17 @@ def _reference(stress: Stress, group: Group) -> Reference:
     return Reference(operation, dtype, inputs, group.seed + STRESSED)
 
 
-def _can_be_expected(reference: Reference, shape: Shape) -> bool:
-    """Return whether the dtype holds all numbers, and the reference in the precision of the arithmetic is right."""
-    operation, dtype = reference.operation, reference.dtype
+def _can_be_expected(reference: Reference, stress: Stress) -> bool:
+    """Return whether there is an output, and of other values whether the dtype and the arithmetic stand them.
+
+    The dtype holds all numbers, and the reference in the precision of the arithmetic is right.
+    """
+    operation, dtype, shape = reference.operation, reference.dtype, stress.shape
+    lengths = [length for array in (*operation.inputs(shape), operation.output(shape)) for length in array]
+    if any(length < 1 for length in lengths) or not reference.parts:
+        return False
+    if stress.change is UNCHANGED:
+        return True
     most = (dtype.largest or float(np.finfo(np.float32).max)) / 4
     with np.errstate(all="ignore"):
         inputs = [dtype.widen(array) for array in reference.inputs]
@@ -196,7 +210,9 @@ def _placed(candidate: Candidate, stress: Stress, case: Case, group: Group) -> C
     """Return the candidate built again, on inputs that lie otherwise in memory."""
     implementation = group.operation.implementation_named(case.implementation)
     arrays = tuple(_view(candidate, array, stress.placed) for array in candidate.inputs)
-    run = load_build(group.operation, implementation)(arrays, candidate.out, group.dtype)
+    turned = zip(arrays, candidate.by_columns, strict=True)
+    read = tuple(array.swapaxes(-1, -2) if by_columns else array for array, by_columns in turned)
+    run = load_build(group.operation, implementation)(read, candidate.out, group.dtype)
     return replace(candidate, inputs=arrays, run=run)
 
 

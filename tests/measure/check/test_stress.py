@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.errors import Unsupported
+from gpuexplore.errors import Unsupported, WrongReturn
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
@@ -21,6 +21,7 @@ SHAPES = {
     "layer_norm": ROWS,
     "matmul": Shape.of(m=64, k=64, n=64),
     "vector_add": Shape.of(n=4096),
+    "copy": Shape.of(n=4096),
 }
 
 
@@ -118,12 +119,37 @@ def test_arrays_that_its_library_does_not_take_are_no_weakness(monkeypatch):
     assert weakness(case, group) is None
 
 
+def test_a_view_that_is_returned_now_and_then_is_no_output(monkeypatch):
+    last = {}
+
+    def copied_once(a):
+        if last.get("input") is not a:
+            last["input"] = a
+            return a.copy()
+        seen = a.view()
+        seen.flags.writeable = False
+        return seen
+
+    case, group = opened("copy", copied_once, monkeypatch)
+    candidate = group.build(case, case.shape, group.checked_reference.inputs)
+
+    with pytest.raises(WrongReturn, match="memory of its inputs"):
+        check_often(candidate, group, 1e-5)
+
+
+@pytest.mark.parametrize("layout", ["NT", "TN"])
+def test_matrices_by_columns_are_no_weakness(monkeypatch, layout):
+    case, group = opened("matmul", np.matmul, monkeypatch, Options(layout=layout))
+
+    assert weakness(case, group) is None
+
+
 def test_what_is_wrong_now_and_then_is_incorrect(monkeypatch):
     calls = []
 
     def every_seventh(a, b):
         calls.append(1)
-        return a + b if len(calls) % 7 else a
+        return a + b if len(calls) % 7 else a - b
 
     case, group = opened("vector_add", every_seventh, monkeypatch)
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
