@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.output import content_of
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
 from gpuexplore.errors import InvalidInput
@@ -25,19 +26,10 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_store() as store:
         for path in arguments.file:
             try:
-                for run in import_runs(store, path.name, _content(path), OWNER):
+                for run in import_runs(store, path.name, content_of(path, MOST_BYTES), OWNER):
                     print(f"{run.id}  {run.title}  ({run.origin})")
             except InvalidInput as error:
                 code = EXIT_FAILED
                 for line in str(error).splitlines():
                     say(f"gpuexplore: {line}")
     return code
-
-
-def _content(path: Path) -> bytes:
-    """Return the content of a file, no more of it than is accepted and one byte."""
-    try:
-        with path.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InvalidInput.of("file", path.name, f"those that can be read; this one: {error.strerror}") from error

@@ -44,6 +44,19 @@ def print_summary(analysis: RunAnalysis) -> None:
         print(f"- {diagnosis.sentence}\n  {diagnosis.evidence}")
 
 
+def content_of(path: Path, most_bytes: int) -> bytes:
+    """Return the content of a file, no more of it than `most_bytes` and one, which tells that there is more.
+
+    Raises:
+        InvalidInput: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return file.read(most_bytes + 1)
+    except OSError as error:
+        raise InvalidInput.of("file", path.name, f"those that can be read; this one: {error.strerror}") from error
+
+
 def check_writable(path: Path, suffixes: Iterable[str]) -> None:
     """Return when a file of one of these types can be written there: better before measuring than after.
 

@@ -8,9 +8,8 @@ from gpuexplore.analysis.trace import Row, TraceTable, headline, notes, read_tra
 from gpuexplore.analysis.trace.file import MOST_BYTES
 from gpuexplore.analysis.trace.report import dtype_words, predict_command, shape_words
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import content_of, print_columns, print_json
 from gpuexplore.devices import discover, ensure_ceiling
-from gpuexplore.errors import InvalidInput
 from gpuexplore.shapes import whole_number
 from gpuexplore.units import format_percent, format_seconds, format_si, format_work_rate
 
@@ -32,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print where the time goes, the rows that took longest, and how they are measured and predicted here."""
     top = whole_number("top", arguments.top)
-    trace = read_trace(arguments.file.name, _content(arguments.file))
+    trace = read_trace(arguments.file.name, content_of(arguments.file, MOST_BYTES))
     here = [ensure_ceiling(device) if device.id == arguments.device else device for device in discover()]
     on = traced_on(trace, gpu=arguments.gpu, device=arguments.device, here=here)
     table = table_of(trace, on)
@@ -41,15 +40,6 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         _print(table, [row for row in table.rows if row.time_s][:top])
     return EXIT_OK
-
-
-def _content(path: Path) -> bytes:
-    """Return the content of a file, no more of it than is accepted and one byte."""
-    try:
-        with path.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InvalidInput.of("file", path.name, f"those that can be read; this one: {error.strerror}") from error
 
 
 def _print(table: TraceTable, rows: Sequence[Row]) -> None:
