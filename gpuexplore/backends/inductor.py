@@ -5,12 +5,17 @@ own, which would be taken for a kernel's doing once a group of cases is watched.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from inspect import signature
 from typing import Any
 
 import torch
 import torch._dynamo
 
+ISOLATED = "isolate_recompiles"
+RECOMPILE_LIMITS = ("recompile_limit", "accumulated_recompile_limit")
+RECOMPILES = 10_000
 SILENCED: tuple[tuple[str, type[Warning]], ...] = (
     ("TensorFloat32 tensor cores", UserWarning),  # a hint for fp32; TF32 is a dtype of its own here
     ("`torch.jit.script_method`", DeprecationWarning),  # torch's own use of it, where it loads Inductor
@@ -22,6 +27,17 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     for message, category in SILENCED:
         warnings.filterwarnings("ignore", message, category)
     compile_graph: Any = torch.compile  # its hints leave out isolate_recompiles
-    # without isolation every shape of a sweep counts against one limit of eight
-    made: Callable[..., Any] = compile_graph(function, fullgraph=True, dynamic=False, isolate_recompiles=True)
+    made: Callable[..., Any] = compile_graph(function, fullgraph=True, dynamic=False, **_isolated())
     return made
+
+
+@cache
+def _isolated() -> Mapping[str, bool]:
+    """Return what keeps shapes of a sweep from counting against one limit of eight; before torch 2.13, raise it."""
+    if ISOLATED in signature(torch.compile).parameters:
+        return {ISOLATED: True}
+    settings = torch._dynamo.config
+    for name in RECOMPILE_LIMITS:
+        if hasattr(settings, name):
+            setattr(settings, name, RECOMPILES)
+    return {}

@@ -15,6 +15,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.driver_device import device_for
+from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
@@ -91,7 +92,7 @@ def test_gpu_chosen_by_a_variable_is_the_one_that_is_recorded(second_gpu, needs,
     needs("torch")
     path = tmp_path / "second.jsonl"
     words = ["record", "matmul", "--size", "64", "--dtype", "fp32", "--impl", "torch", "--device", "cuda:0"]
-    words += ["--by", "a tester", "--commit", "0123456789ab", "--budget", "0.01", "--out", str(path)]
+    words += ["--by", "a tester", "--commit", git_commit() or "0123456789ab", "--budget", "0.01", "--out", str(path)]
     done = subprocess.run(
         [sys.executable, "-m", "gpuexplore", *words],
         env=os.environ | {"CUDA_VISIBLE_DEVICES": "1"},

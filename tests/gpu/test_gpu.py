@@ -8,6 +8,7 @@ from gpuexplore.backends import load_backend
 from gpuexplore.cli import EXIT_OK, main
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import unsupported
+from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.model import Case, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
@@ -104,11 +105,9 @@ def test_record_writes_results_of_the_gpu(gpu, needs, tmp_path):
     needs("torch")
     path = tmp_path / "gpu.jsonl"
     words = ["record", "matmul", "--size", "64", "--dtype", "fp32", "--impl", "torch", "--device", gpu.id]
+    words += ["--budget", "0.01", "--by", "a tester", "--out", str(path)]
 
-    assert (
-        main([*words, "--budget", "0.01", "--by", "a tester", "--commit", "0123456789ab", "--out", str(path)])
-        == EXIT_OK
-    )
+    assert main([*words, "--commit", git_commit() or "0123456789ab"]) == EXIT_OK
 
     recording = validate(path)
     assert [(device.id, device.driver) for device in recording.provenance.devices] == [(gpu.id, gpu.driver)]

@@ -1,6 +1,8 @@
 """The kernel that is shown is the kernel that runs: what we compile is what `cuda.jit` compiles on the GPU."""
 
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -68,3 +70,13 @@ def test_toolkit_is_named_with_what_it_compiled():
 
     assert re.fullmatch(r"\d+\.\d+", made.toolkit)
     assert made.cubin.startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize("first", ["gpuexplore.kernels.cuda_compile", "gpuexplore.backends.numba_cuda"])
+def test_numba_cuda_loads_beside_a_numpy_without_row_stack(first):
+    """NumPy 2.5 has none, and numba-cuda 0.30 asks for it."""
+    words = f"import numpy; del numpy.row_stack; import {first}; from numba import cuda; cuda.jit"
+
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr

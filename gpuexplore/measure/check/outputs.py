@@ -33,9 +33,7 @@ def checked(candidate: Candidate, group: Group, reference: AnyReference) -> Accu
 
 
 def _accepted(candidate: Candidate, group: Group, reference: AnyReference, out: Output) -> Accuracy:
-    implementation = group.operation.implementation_named(candidate.case.implementation)
-    growth = implementation.growth(group.shape, group.dtype, group.device)
-    accuracy = judge(out, reference, group.shape, growth)
+    accuracy = judge(out, reference, group.shape, group.growth(candidate.case.implementation, group.shape))
     if not accuracy.within:
         raise IncorrectOutput(describe(accuracy), accuracy)
     return accuracy

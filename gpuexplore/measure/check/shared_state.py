@@ -50,6 +50,12 @@ def torch_flags() -> Iterator[Reading]:
                 yield name, reader, writer
 
 
+def allow_tf32(is_allowed: bool) -> None:
+    """Have torch's products in fp32 use TF32, or not, where torch is loaded: what is measured in tf32 needs it."""
+    if torch := sys.modules.get("torch"):
+        torch.backends.cuda.matmul.allow_tf32 = is_allowed
+
+
 def floating_point() -> bytes:
     """Return what this thread rounds to: a subnormal number, and halves of a last place in each direction.
 

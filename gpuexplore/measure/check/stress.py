@@ -120,8 +120,8 @@ def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
         candidate.poison()
         candidate.run()
         candidate.backend.synchronize(case.device)
-        growth = group.operation.implementation_named(case.implementation).growth
-        accuracy = judge(candidate.output(), reference, stress.shape, growth(stress.shape, group.dtype, group.device))
+        growth = group.growth(case.implementation, stress.shape)
+        accuracy = judge(candidate.output(), reference, stress.shape, growth)
         return None if accuracy.within else describe(accuracy)
     except Unsupported:  # its library does not take arrays that lie so
         return None

@@ -11,11 +11,13 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
+from math import inf, isclose
 from operator import is_
 from types import ModuleType
 from typing import Any
@@ -31,6 +33,8 @@ MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg", "numpy.random", 
 OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
 PACKAGE = "gpuexplore"
 CHECKS_BY_TORCH = "gpuexplore.measure.arrays.device_arrays"  # where torch looks at what is too large for the host
+SAME_ALARM_S = 0.1
+AT_ONCE_S = 1e-3  # 0 would turn it off
 TELLING = 3  # changes that a reason names
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if hasattr(signal, "SIGALRM") else (signal.SIGINT,)
 Owner = ModuleType | type
@@ -47,6 +51,16 @@ class _Setting:
     name: str
     read: Callable[[], Any]
     write: Callable[[Any], object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Alarm:  # noqa: PLW1641 nothing keeps one in a set
+    """When the alarm clock rings, in seconds of `time.monotonic`; equal to what it was a little later."""
+
+    rings_s: float
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Alarm) and isclose(self.rings_s, other.rings_s, rel_tol=0.0, abs_tol=SAME_ALARM_S)
 
 
 class _Names:
@@ -214,10 +228,20 @@ def _settings() -> Iterator[_Setting]:
         yield _Setting("what intercepts torch's functions", _interceptors, _take_off)
         yield _Setting("methods of torch.Tensor", _methods, _set_methods)
     if hasattr(signal, "getitimer"):
-        timer = signal.ITIMER_REAL
-        yield _Setting("the alarm clock", lambda: signal.getitimer(timer), lambda _: signal.setitimer(timer, 0))
+        yield _Setting("the alarm clock", _alarm, _set_alarm)
     if hasattr(os, "sched_getaffinity"):
         yield _Setting("the cores it may use", lambda: os.sched_getaffinity(0), lambda to: os.sched_setaffinity(0, to))
+
+
+def _alarm() -> _Alarm:
+    """Return when it rings: never, where none is set. A test runner may have set one."""
+    left_s, _ = signal.getitimer(signal.ITIMER_REAL)
+    return _Alarm(time.monotonic() + left_s if left_s else inf)
+
+
+def _set_alarm(wanted: _Alarm) -> None:
+    left_s = max(wanted.rings_s - time.monotonic(), AT_ONCE_S)
+    signal.setitimer(signal.ITIMER_REAL, 0 if wanted.rings_s == inf else left_s)
 
 
 def _environment() -> Mapping[str, str | None]:
