@@ -8,7 +8,6 @@ from pathlib import Path
 from gpuexplore.model import Device
 from gpuexplore.operations.kernel_targets import COMPUTE_CAPABILITIES
 from gpuexplore.recorded.catalog import recorded_results
-from gpuexplore.recorded.recording import Recording
 
 FILE = Path(__file__).parents[1] / "docs" / "gpu.md"
 
@@ -33,11 +32,12 @@ def with_table(text: str, name: str, lines: str) -> str:
 
 def table() -> str:
     """Return a row for each compute capability that kernels are compiled for, and each GPU that was recorded."""
-    found: dict[str, dict[str, tuple[Recording, Device]]] = {}
+    found: dict[str, dict[str, tuple[list[str], Device]]] = {}
     for recording, result in recorded_results():
         device = result.environment.device if result.environment else None
         if device and device.kind == "cuda" and device.compute_capability:
-            found.setdefault(device.compute_capability, {})[device.name] = recording, device
+            names, _ = found.setdefault(device.compute_capability, {}).setdefault(device.name, ([], device))
+            names += [recording.name] * (recording.name not in names)
     rows = [
         row for each in sorted({*COMPUTE_CAPABILITIES, *found}, key=_numbers) for row in _rows(each, found.get(each))
     ]
@@ -48,12 +48,12 @@ def _numbers(capability: str) -> tuple[int, ...]:
     return tuple(map(int, capability.split(".")))
 
 
-def _rows(capability: str, recorded: dict[str, tuple[Recording, Device]] | None) -> list[str]:
+def _rows(capability: str, recorded: dict[str, tuple[list[str], Device]] | None) -> list[str]:
     if not recorded:
         return [f"| {capability} | none yet | | |"]
     return [
-        f"| {capability} | {name} | {device.driver or 'unknown'} | {recording.name} |"
-        for name, (recording, device) in sorted(recorded.items())
+        f"| {capability} | {name} | {device.driver or 'unknown'} | {', '.join(names)} |"
+        for name, (names, device) in sorted(recorded.items())
     ]
 
 

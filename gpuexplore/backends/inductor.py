@@ -18,6 +18,7 @@ RECOMPILE_LIMITS = ("recompile_limit", "accumulated_recompile_limit")
 RECOMPILES = 10_000
 SILENCED: tuple[tuple[str, type[Warning]], ...] = (
     ("TensorFloat32 tensor cores", UserWarning),  # a hint for fp32; TF32 is a dtype of its own here
+    ("\nOnline softmax is disabled", UserWarning),  # a hint for rows that it sums in pieces
     ("`torch.jit.script_method`", DeprecationWarning),  # torch's own use of it, where it loads Inductor
 )
 

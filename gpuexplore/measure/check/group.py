@@ -144,7 +144,7 @@ def open_group(cases: Sequence[Case], device: Device, time: Timekeeper, seed: in
         raise ValueError("the cases of a group differ in more than the implementation")
     operation = operation_named(first.operation)
     backends = [operation.implementation_named(case.implementation).backend for case in cases]
-    threads = first.options.threads or device.cores
+    threads = first.options.threads or (device.cores if device.kind == "cpu" else None)  # a GPU's cores are no threads
     place = place_for(operation, first.shape, device)  # loads what checks there, which is then watched like the rest
     _load(operation, cases)
     dtype = dtype_named(first.dtype)

@@ -6,6 +6,7 @@ Each is read in microseconds, for they are looked at after every round.
 import ctypes
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from struct import pack
 from typing import Any
 
@@ -13,6 +14,7 @@ from gpuexplore.backends import numpy as numpy_backend
 
 TINY = 5e-324  # is zero where subnormal numbers are
 HALF_STEP = 2.0**-53  # added to 1 it is rounded away to nearest, and up where everything is rounded up
+CONTRADICTED = "contradicted"
 DEFAULT_ENVIRONMENT = ctypes.c_void_p(-1)  # FE_DFL_ENV of glibc
 TORCH_FLAGS: Mapping[str, tuple[str, str]] = {  # by what they are called: what reads and what sets them
     "whether torch uses oneDNN": ("_C._get_mkldnn_enabled", "_C._set_mkldnn_enabled"),
@@ -47,13 +49,13 @@ def torch_flags() -> Iterator[Reading]:
         for name, (read, write) in TORCH_FLAGS.items():
             reader, writer = _attribute(torch, read), _attribute(torch, write)
             if reader and writer:
-                yield name, reader, writer
+                yield name, partial(_read, reader), writer
 
 
 def allow_tf32(is_allowed: bool) -> None:
     """Have torch's products in fp32 use TF32, or not, where torch is loaded: what is measured in tf32 needs it."""
     if torch := sys.modules.get("torch"):
-        torch.backends.cuda.matmul.allow_tf32 = is_allowed
+        torch.set_float32_matmul_precision("high" if is_allowed else "highest")
 
 
 def floating_point() -> bytes:
@@ -73,6 +75,14 @@ def reset_floating_point(_: object = None) -> None:
 def _one() -> float:
     """Return 1.0 by a call, so that the interpreter computes nothing beforehand."""
     return float("1")
+
+
+def _read(reader: Callable[[], Any]) -> Any:
+    """Return a flag; of settings that contradict each other, torch from 2.13 on refuses to tell one."""
+    try:
+        return reader()
+    except RuntimeError:
+        return CONTRADICTED
 
 
 def _attribute(owner: Any, path: str) -> Any:

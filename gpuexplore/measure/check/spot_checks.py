@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -34,6 +35,7 @@ WRITTEN_LATE = "the output was still written after its calls had returned: their
 GLIMPSED = 64  # elements that are looked at as a call returns
 NEVER_S = 1000.0
 ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
+FEW_PAIRS = (1, 3)
 PAIRS = {40e-3: 1, 1e-3: 3, 0.0: 7}  # by seconds of a call, at least
 
 
@@ -149,14 +151,8 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
     Raises:
         IncorrectOutput: it does, again and again: what was timed reuses earlier work. Or its output is wrong.
     """
-    pairs = _pairs(call_s)
-    values, fresh_s, repeated_s = group.unseen_references(), 0.0, 0.0
-    for attempt in range(pairs + ATTEMPTS):
-        if attempt < pairs:
-            unseen, repeated_s = next(values), call_s
-            fresh_s = _fresh_s(candidate, unseen.inputs, group, call_s)
-        else:
-            unseen, fresh_s, repeated_s = _fastest(candidate, group, values, call_s)
+    fresh_s, repeated_s = 0.0, 0.0
+    for unseen, fresh_s, repeated_s in _tries(candidate, group, call_s):
         if fresh_s <= REUSED_ABOVE * repeated_s + REUSED_SLACK_S:
             checked(replace(candidate, accepted={}), group, unseen)  # which nobody meets again
             candidate.load(group.timed_reference.inputs)
@@ -165,6 +161,20 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
         f"a call takes {format_seconds(fresh_s)} on values it has not seen and {format_seconds(repeated_s)} where it "
         f"repeats the one before: the timed calls reuse earlier work"
     )
+
+
+def _tries(candidate: Candidate, group: Group, call_s: float) -> Iterator[tuple[AnyReference, float, float]]:
+    """Yield unseen values, seconds of a call on them and of one that repeats values, one try after the other.
+
+    Values are made for each try, which takes far longer than a call: a try that may settle it with few comes first.
+    """
+    values, pairs = group.unseen_references(), _pairs(call_s)
+    if candidate.device.kind == "cpu":  # elsewhere a call that the host launches and awaits is compared with its like
+        for unseen in islice(values, pairs):
+            yield unseen, _fresh_s(candidate, unseen.inputs, group, call_s), call_s
+        yield from (_fastest(candidate, group, values, (call_s, pairs)) for _ in range(ATTEMPTS))
+    else:
+        yield from (_fastest(candidate, group, values, (call_s, count)) for count in (*FEW_PAIRS, *[pairs] * ATTEMPTS))
 
 
 def _pairs(call_s: float) -> int:
@@ -180,15 +190,16 @@ def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) 
 
 
 def _fastest(
-    candidate: Candidate, group: Group, values: Iterator[AnyReference], call_s: float
+    candidate: Candidate, group: Group, values: Iterator[AnyReference], calls: tuple[float, int]
 ) -> tuple[AnyReference, float, float]:
     """Return the last unseen values, seconds of the fastest call on any, and of the fastest that repeats one.
 
     The former without what its threads waited for cores that others had: a busy neighbour keeps one for milliseconds.
     """
+    call_s, pairs = calls
     scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
     fresh, repeated, unseen = [], [], next(values)
-    for number in range(_pairs(call_s)):
+    for number in range(pairs):
         unseen = next(values) if number else unseen
         wake_briefly(candidate, call_s)
         candidate.load(unseen.inputs)

@@ -69,7 +69,7 @@ def forward(batch: Array, targets: Array, *parameters: Array) -> tuple[float, Ke
     return loss, (batch, sums, pooled, weights, error)
 
 
-def backward(kept: Kept, kink: float = 0.0) -> list[Array]:
+def backward(kept: Kept, kink: float | Array = 0.0) -> list[Array]:
     """Return the gradients; a unit passes its gradient on where its sum is above `kink`."""
     batch, sums, pooled, weights, error = kept
     back = (error @ weights.T).reshape(*sums.shape[:2], sums.shape[2] // POOL, sums.shape[3] // POOL)
@@ -86,10 +86,14 @@ def _reference(*inputs: Array) -> Array:
 
 
 def _across_kinks(inputs: Arrays, rounded: float, summed: float) -> tuple[Array, Array] | None:
-    """Return the outputs with the units within rounding of zero on and off; the terms of their sums are exact."""
+    """Return the outputs with the units within rounding of zero on and off.
+
+    The terms of their sums are exact. Where the bias is added by itself, as torch does it on a GPU, the convolution
+    was rounded before, by half of `rounded` at most.
+    """
     loss, kept = forward(*inputs)
-    sums, terms = kept[1], inputs[2][0].size
-    margin = summed * terms**0.5 * float(np.sqrt(np.mean(sums**2)))
+    sums, terms, bias = kept[1], inputs[2][0].size, inputs[3][:, None, None]
+    margin = summed * terms**0.5 * np.sqrt(np.mean(sums**2)) + rounded / 2 * abs(sums - bias)
     if not (abs(sums) <= margin).any():
         return None
     return flat(loss, backward(kept, -margin)), flat(loss, backward(kept, margin))

@@ -24,7 +24,7 @@ def _facts(environment: Environment) -> list[tuple[str, str]]:
     return [
         ("Device", f"{environment.device.title} (`{environment.device.id}`)"),
         ("Measured", f"{environment.started_utc.replace('T', ' ').removesuffix('+00:00')} UTC"),
-        ("Threads", str(environment.threads or "unknown")),
+        *([("Threads", str(environment.threads or "unknown"))] if environment.device.kind == "cpu" else []),
         ("Governor", environment.governor or "unknown"),
         ("Libraries", ", ".join(f"{name} {version}" for name, version in environment.libraries.items())),
         ("Variables that change speed", settings or "none set"),

@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import signal
 import sys
 import time
 from contextlib import nullcontext
@@ -79,6 +80,33 @@ def test_changed_setting_is_told_and_put_back(process, change, read, told):
 
     assert process.restored() == [told]
     assert read() == before
+
+
+@pytest.fixture
+def alarm():
+    """Return how to set the alarm clock, as a test runner does that ends what hangs; it is off afterwards."""
+    usual = signal.signal(signal.SIGALRM, lambda *_: None)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, usual)
+
+
+def test_alarm_that_was_set_before_runs_on_and_blames_nobody(alarm):
+    alarm(600)
+    process = Untouched(threads=2)
+    time.sleep(0.2)
+
+    process.check()
+
+
+@pytest.mark.parametrize(("before", "after"), [(600, 0), (600, 60), (0, 60)])
+def test_alarm_that_an_implementation_sets_is_told_and_put_back(alarm, before, after):
+    alarm(before)
+    process = Untouched(threads=2)
+    alarm(after)
+
+    assert process.restored() == ["the alarm clock"]
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == pytest.approx(before, abs=5)
 
 
 def test_threads_of_a_library_are_those_from_before_or_those_it_is_pinned_to(monkeypatch):
