@@ -15,7 +15,20 @@ from typing import Any
 from gpuexplore.pools import shorten_spinning
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "chart", "compare", "is_possible", "measure", "operation", "predict", "run", "runs", "specs"]
+__all__ = [
+    "__version__",
+    "chart",
+    "compare",
+    "is_possible",
+    "measure",
+    "memory_of",
+    "operation",
+    "predict",
+    "run",
+    "runs",
+    "specs",
+]
+_HOMES = {"memory_of": "gpuexplore.analysis.memory.own_module", "operation": "gpuexplore.operations.declared"}
 
 
 def __getattr__(name: str) -> Any:
@@ -25,7 +38,7 @@ def __getattr__(name: str) -> Any:
     import_module("gpuexplore.measure").prepare_process()
     if name == "chart":
         return import_module("gpuexplore.charts")
-    return getattr(import_module("gpuexplore.operations.declared" if name == "operation" else "gpuexplore.api"), name)
+    return getattr(import_module(_HOMES.get(name, "gpuexplore.api")), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -2,7 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
+from gpuexplore.analysis.memory import own_module
 from gpuexplore.analysis.memory.fits import WELL_KNOWN, Fit, fits_of, gpus_named
 from gpuexplore.analysis.memory.layers.kinds import KINDS
 from gpuexplore.analysis.memory.layers.text import read_layers_file
@@ -14,9 +17,12 @@ from gpuexplore.analysis.memory.training import Memory
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.errors import InvalidInput
+from gpuexplore.measure.candidates.failure import describe_error
+from gpuexplore.operations.of_users import module_of, split_source
 from gpuexplore.shapes import split
 from gpuexplore.units import UNKNOWN, format_bytes, format_gigabytes
 
+FORM = "FILE.py[:FUNCTION]"
 FITS = {True: "yes", False: "no", None: UNKNOWN}
 
 
@@ -25,6 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", nargs="?", metavar="MODEL", help=f"{', '.join(models())}, or an MLP by its widths: 784-512-10")
     add("--layers", metavar="FILE", help=f"a text file instead of MODEL, a layer a line: {', '.join(KINDS)}")
+    add(
+        "--module",
+        default="",
+        metavar=FORM,
+        help="instead of MODEL: your file, whose FUNCTION (default: model) returns "
+        "an nn.Module and what it is called with; of the options it takes --optimizer, --gpu and --json",
+    )
     add("--batch", default="", metavar="N", help="samples of a step (default: a usual one of the model)")
     add("--dtype", default="", metavar="NAME", help=f"{', '.join(ITEMSIZES)}; with --serve {', '.join(SERVED)}")
     add("--optimizer", default="", metavar="NAME", help=f"{', '.join(OPTIMIZERS)} (default: sgd)")
@@ -41,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the peak with its moment, the timeline's main points, and what fits where."""
+    if arguments.module:
+        return _of_own_module(arguments)
     question = Question(
         batch=arguments.batch,
         dtype=arguments.dtype,
@@ -67,10 +82,55 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _model(arguments: argparse.Namespace) -> Model:
     if bool(arguments.model) == bool(arguments.layers):
-        raise InvalidInput("give either MODEL or --layers FILE: one of them, not both")
+        raise InvalidInput("give either MODEL or --layers FILE, or --module: one of them, no two")
     if arguments.layers:
         return Model(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
     return model_named(arguments.model)
+
+
+def _of_own_module(arguments: argparse.Namespace) -> int:
+    """Print what torch tracks of a step of a module of one's own, beside arithmetic."""
+    for name in (
+        "model",
+        "layers",
+        "batch",
+        "dtype",
+        "mixed",
+        "checkpoint",
+        "accumulate",
+        "tokens",
+        "serve",
+        "reserve",
+    ):
+        if value := getattr(arguments, name):
+            raise InvalidInput.of(f"{name} with --module", value, "none: the module, its inputs and its file decide")
+    module, inputs = _own_module(arguments.module)
+    gpus = split(arguments.gpu) if arguments.gpu != ",".join(WELL_KNOWN) else WELL_KNOWN
+    memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=gpus)
+    if arguments.json:
+        print_json({**asdict(memory), "peak_bytes": memory.peak_bytes})
+    else:
+        print(memory)
+    return EXIT_OK
+
+
+def _own_module(source: str) -> tuple[Any, Any]:
+    """Return the module and its inputs that a function of a user's file returns.
+
+    Raises:
+        InvalidInput: there is no such file or function, it fails, or it returns something else.
+    """
+    path, function = split_source(source)
+    if path.suffix != ".py" or not path.is_file():
+        raise InvalidInput.of("module", source, f"{FORM}, a file that is there")
+    name = function or "model"
+    try:
+        made = getattr(module_of(path.resolve()), name)()
+    except Exception as error:  # of the file, whatever it is
+        raise InvalidInput(f"module {source!r}: its function {name} failed: {describe_error(error)}") from error
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise InvalidInput.of(f"what {name} of {source} returns", type(made).__name__, "a module and its inputs")
+    return made
 
 
 def _print(memory: Memory, fits: Sequence[Fit]) -> None:

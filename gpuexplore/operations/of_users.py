@@ -139,6 +139,15 @@ def _built(library: str, source: str, _: int) -> Build:
     if source.endswith(PICKLED):
         return _returning(_unpickled(source), library)
     path, function = split_source(source)
+    module = module_of(path)
+    if function:
+        return _returning(getattr(module, function), library)
+    build: Build = module.build
+    return _into_holder(build) if BACKEND_OF_USERS[library] == "numpy_returned" else build
+
+
+def module_of(path: Path) -> Any:
+    """Return the module of a user's file, which this runs."""
     spec = spec_from_file_location(f"own_{crc32(str(path).encode()):x}_{label_of(path.stem).replace('-', '_')}", path)
     assert spec is not None
     assert spec.loader is not None
@@ -147,10 +156,7 @@ def _built(library: str, source: str, _: int) -> Build:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # what lies beside it
     spec.loader.exec_module(module)
-    if function:
-        return _returning(getattr(module, function), library)
-    build: Build = module.build
-    return _into_holder(build) if BACKEND_OF_USERS[library] == "numpy_returned" else build
+    return module
 
 
 def _returning(function: Callable[..., Any], library: str) -> Build:

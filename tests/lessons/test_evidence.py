@@ -89,11 +89,12 @@ def test_a_case_that_failed_has_its_arithmetic_and_the_reason():
         value("time(impl='numpy')", names)
 
 
-def test_a_gpu_that_is_not_here_is_predicted_and_labelled_so():
-    names = known('```run\noperation = "matmul"\nsize = "4096"\nimpl = "torch"\ndevice = "gpu"\n```\n')
+@pytest.mark.parametrize(("size", "source"), [("4000", "predicted"), ("4096", "recorded")])
+def test_a_gpu_that_is_not_here_was_recorded_or_is_predicted_and_labelled_so(size, source):
+    names = known(f'```run\noperation = "matmul"\nsize = "{size}"\nimpl = "torch"\ndevice = "gpu"\n```\n')
     time = value("time()", names)
 
-    assert time.sources == {"predicted"}
+    assert time.sources == {source}
     assert time.low < time.value < time.high
     assert value("gpu", names) is False
 

@@ -21,6 +21,7 @@ from gpuexplore.backends.contract import DriverFacts
 from gpuexplore.backends.cuda_driver import why_no_gpu
 from gpuexplore.backends.timer import EventTimer, Stream
 from gpuexplore.devices import discovery, nvml, telemetry
+from gpuexplore.measure.arrays import large
 from gpuexplore.measure.runner import WARM_UP_SIZES
 from tests.devices.fake_nvml import FakeGpu, FakeNvml
 
@@ -181,6 +182,7 @@ def compile_for(*_):
 
 def install(setattr_=setattr, setitem=dict.__setitem__):
     """Put the stand-in in the place of the driver and of the libraries, in this process."""
+    setattr_(large, "LARGE", 2**62)  # nothing can be drawn there
     from gpuexplore.measure.candidates import candidate
 
     for module in (discovery, nvml, telemetry):

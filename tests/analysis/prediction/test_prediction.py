@@ -69,7 +69,7 @@ def test_a_prediction_says_what_it_is_calibrated_on():
     copy = on("H100 SXM5 80GB", "fp32", Shape.of(n=10**9), "copy")
     assert copy.basis == "nothing like it: 85.0 % of the memory limit is assumed"
     call = on("H100 SXM5 80GB", "fp32", Shape.of(n=10), "copy")
-    assert call.basis == "nothing like it: one call is assumed to cost 5.00 µs"
+    assert call.basis == "1 recorded result, on NVIDIA H200"
 
 
 def test_a_shape_nobody_searched_for_is_less_certain():

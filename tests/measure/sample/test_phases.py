@@ -15,6 +15,7 @@ from gpuexplore.measure.sample.phases import take_phases
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
 from gpuexplore.model import Measurement, Phase, Shape
 from gpuexplore.operations import OPERATIONS
+from gpuexplore.operations.growth import AS_SUMMED
 from gpuexplore.serialization import decode, encode
 from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
 
@@ -38,6 +39,7 @@ def taken(phases, clock):
         time=time,
         timed_reference=reference,
         untouched=Untouched(threads=None),
+        growth=lambda *_: AS_SUMMED,
     )
     return take_phases(Sampling(made, 3e-3, first_call_s=1.0), group)
 

@@ -1,0 +1,156 @@
+"""What a training step of anybody's `nn.Module` holds in memory, by torch's MemTracker; none of its tensors is made.
+
+The module is copied onto fake tensors, which have a shape, a dtype and a device but no numbers, and takes two steps.
+The second is tracked, in which the optimizer's state is there from the start, as in every later one. What torch
+allocates beside its tensors (a context, workspaces of libraries, gaps between blocks) is not counted.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed._tools.mem_tracker import MemTracker
+from torch.utils._pytree import tree_leaves, tree_map
+
+KINDS: Mapping[str, str] = {  # torch's words for what it tells apart, and ours
+    "Parameter": "parameters",
+    "Gradient": "gradients",
+    "Optstate": "optimizer state",
+    "Activation": "activations",
+    "Temp": "workspace",
+    "Buffer": "buffers",
+    "Other": "inputs and others",
+}
+TOTAL = "Total"
+LEARNING_RATE = 0.01
+OPTIMIZERS_OF_TORCH: Mapping[str, "Optimizer"] = {  # as `gpuexplore memory` names them
+    "sgd": partial(torch.optim.SGD, lr=LEARNING_RATE),
+    "momentum": partial(torch.optim.SGD, lr=LEARNING_RATE, momentum=0.9),
+    "adamw": torch.optim.AdamW,
+    "adam": torch.optim.Adam,
+    "rmsprop": torch.optim.RMSprop,
+    "adagrad": torch.optim.Adagrad,
+}
+
+Loss = Callable[..., Any]
+Optimizer = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedStep:
+    """What is in memory at the peak of a training step, in bytes by kind.
+
+    Attributes:
+        phase: in which the peak is: forward, backward or optimizer.
+        bytes_by_kind: at the peak.
+        parameter_count: numbers of all parameters.
+        parameters_bytes: of these.
+        trained_bytes: of those that get a gradient.
+    """
+
+    phase: str
+    bytes_by_kind: Mapping[str, int]
+    parameter_count: int
+    parameters_bytes: int
+    trained_bytes: int
+
+
+def is_module(value: object) -> bool:
+    """Return whether it is something that torch trains."""
+    return isinstance(value, torch.nn.Module)
+
+
+def tracked_step(
+    module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer
+) -> TrackedStep:
+    """Return what a step `loss(module(*inputs)).backward()`, then the optimizer's, holds at its peak.
+
+    Args:
+        module: as it is trained; it is not changed.
+        inputs: what it is called with; tensors, and anything else.
+        loss: of what the module returns; None: the sum of its numbers.
+        optimizer: returns an optimizer of parameters, e.g. `torch.optim.AdamW`.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)  # what a loss brings along is taken as it is
+    copied, arguments = _without_numbers(module, mode), tuple(tree_map(partial(_fake, mode), value) for value in inputs)
+    copied.train()
+    with mode:
+        stepping, given = optimizer(list(copied.parameters())), loss or _sum
+        step = partial(_phases, copied, arguments, stepping, given)
+        deque(step(), maxlen=0)  # from now on the optimizer has its state
+        tracker = MemTracker()
+        tracker.track_external(copied, stepping, *(leaf for leaf in tree_leaves(arguments) if torch.is_tensor(leaf)))
+        with tracker:
+            totals = {phase: _peak(tracker)[TOTAL] for phase in step()}
+        peak = _peak(tracker)
+    weights = list(module.parameters())
+    trained_bytes = sum(weight.nbytes for weight in weights if weight.requires_grad)
+    frozen_bytes = sum(weight.nbytes for weight in weights) - trained_bytes
+    found = {kind: peak.get(kind, 0) for kind in KINDS}
+    found["Parameter"] += frozen_bytes
+    found["Buffer"] -= frozen_bytes
+    return TrackedStep(
+        phase=next(phase for phase, total in totals.items() if total == peak[TOTAL]),
+        bytes_by_kind={ours: found[theirs] for theirs, ours in KINDS.items() if found[theirs]},
+        parameter_count=sum(weight.numel() for weight in weights),
+        parameters_bytes=trained_bytes + frozen_bytes,
+        trained_bytes=trained_bytes,
+    )
+
+
+def _phases(module: torch.nn.Module, arguments: Sequence[Any], optimizer: Any, loss: Loss) -> Iterator[str]:
+    """Take a step; yield the name of each phase when it is over."""
+    found = loss(module(*arguments))
+    yield "forward"
+    found.backward()
+    yield "backward"
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    yield "optimizer"
+
+
+def _peak(tracker: MemTracker) -> dict[str, int]:
+    """Return the bytes of each kind at the peak, on the device that has most."""
+    snapshots = tracker.get_tracker_snapshot("peak").values()
+    largest: Mapping[Any, int] = max(snapshots, key=lambda each: each[TOTAL])
+    return {getattr(kind, "value", kind): int(size) for kind, size in largest.items()}
+
+
+def _without_numbers(module: torch.nn.Module, mode: FakeTensorMode) -> torch.nn.Module:
+    """Return a copy of a module whose tensors have no numbers; what it shares, the copy shares.
+
+    Frozen parameters become buffers: the tracker would wait for their gradients, which torch refuses.
+    """
+    known: dict[int, Any] = {}
+    for weight in module.parameters():
+        made = _fake(mode, weight.detach())
+        known[id(weight)] = torch.nn.Parameter(made) if weight.requires_grad else made
+    for buffer in module.buffers():
+        known[id(buffer)] = _fake(mode, buffer)
+    copied = deepcopy(module, known)
+    for part in copied.modules():
+        for name, held in list(part._parameters.items()):
+            if held is not None and not held.requires_grad:
+                del part._parameters[name]
+                part.register_buffer(name, held)
+    return copied
+
+
+def _fake(mode: FakeTensorMode, value: Any) -> Any:
+    """Return a tensor of this layout without numbers, on a CPU where it is on no device yet; anything else as it is."""
+    if not torch.is_tensor(value):
+        return value
+    if value.device.type != "meta":
+        return mode.from_tensor(value)
+    with mode:
+        return torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="cpu")
+
+
+def _sum(output: Any) -> Any:
+    numbers = [leaf for leaf in tree_leaves(output) if torch.is_tensor(leaf) and leaf.requires_grad]
+    return torch.stack([leaf.sum() for leaf in numbers]).sum()
