@@ -21,7 +21,7 @@ DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 FLUSH_BLOCKS, FLUSH_THREADS = 1024, 256  # enough to fill any GPU
 
 slow_product = host.slow_product
-vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 asks for it as it loads, and NumPy 2.5 has none
+vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 asks for it as it first compiles; NumPy 2.5 has none
 
 
 def is_available() -> bool:

@@ -1,7 +1,8 @@
 """`gpuexplore memory`: how much memory training or serving a model needs, when, and what fits where."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +24,20 @@ from gpuexplore.shapes import split
 from gpuexplore.units import UNKNOWN, format_bytes, format_gigabytes
 
 FORM = "FILE.py[:FUNCTION]"
+OF_A_MODULE = "--optimizer, --gpu and --json"
+NOT_OF_A_MODULE = (
+    "model",
+    "layers",
+    "batch",
+    "dtype",
+    "mixed",
+    "checkpoint",
+    "accumulate",
+    "tokens",
+    "serve",
+    "cache_dtype",
+    "reserve",
+)
 FITS = {True: "yes", False: "no", None: UNKNOWN}
 
 
@@ -36,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar=FORM,
         help="instead of MODEL: your file, whose FUNCTION (default: model) returns "
-        "an nn.Module and what it is called with; of the options it takes --optimizer, --gpu and --json",
+        f"an nn.Module and what it is called with; of the options it takes {OF_A_MODULE}",
     )
     add("--batch", default="", metavar="N", help="samples of a step (default: a usual one of the model)")
     add("--dtype", default="", metavar="NAME", help=f"{', '.join(ITEMSIZES)}; with --serve {', '.join(SERVED)}")
@@ -82,7 +97,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _model(arguments: argparse.Namespace) -> Model:
     if bool(arguments.model) == bool(arguments.layers):
-        raise InvalidInput("give either MODEL or --layers FILE, or --module: one of them, no two")
+        raise InvalidInput("give exactly one of MODEL, --layers FILE and --module FILE")
     if arguments.layers:
         return Model(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
     return model_named(arguments.model)
@@ -90,23 +105,13 @@ def _model(arguments: argparse.Namespace) -> Model:
 
 def _of_own_module(arguments: argparse.Namespace) -> int:
     """Print what torch tracks of a step of a module of one's own, beside arithmetic."""
-    for name in (
-        "model",
-        "layers",
-        "batch",
-        "dtype",
-        "mixed",
-        "checkpoint",
-        "accumulate",
-        "tokens",
-        "serve",
-        "reserve",
-    ):
+    for name in NOT_OF_A_MODULE:
         if value := getattr(arguments, name):
-            raise InvalidInput.of(f"{name} with --module", value, "none: the module, its inputs and its file decide")
+            option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
+            said = option if value is True else f"{option} {value!r}"
+            raise InvalidInput(f"{said} does not go with --module, whose file decides: accepted are {OF_A_MODULE}")
     module, inputs = _own_module(arguments.module)
-    gpus = split(arguments.gpu) if arguments.gpu != ",".join(WELL_KNOWN) else WELL_KNOWN
-    memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=gpus)
+    memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
     if arguments.json:
         print_json({**asdict(memory), "peak_bytes": memory.peak_bytes})
     else:
@@ -124,13 +129,26 @@ def _own_module(source: str) -> tuple[Any, Any]:
     if path.suffix != ".py" or not path.is_file():
         raise InvalidInput.of("module", source, f"{FORM}, a file that is there")
     name = function or "model"
-    try:
-        made = getattr(module_of(path.resolve()), name)()
-    except Exception as error:  # of the file, whatever it is
-        raise InvalidInput(f"module {source!r}: its function {name} failed: {describe_error(error)}") from error
+    with _told(f"module {source!r}: the file failed"):
+        file = module_of(path.resolve())
+    if not callable(making := getattr(file, name, None)):
+        raise InvalidInput.of("module", source, f"{FORM}, and it has no function {name}")
+    with _told(f"module {source!r}: its function {name} failed"):
+        made = making()
     if not isinstance(made, tuple) or len(made) != 2:
         raise InvalidInput.of(f"what {name} of {source} returns", type(made).__name__, "a module and its inputs")
     return made
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Turn whatever a user's code raises into a refusal."""
+    try:
+        yield
+    except SystemExit as error:
+        raise InvalidInput(f"{what}: it ended itself with {error.code!r}") from error
+    except Exception as error:
+        raise InvalidInput(f"{what}: {describe_error(error)}") from error
 
 
 def _print(memory: Memory, fits: Sequence[Fit]) -> None:

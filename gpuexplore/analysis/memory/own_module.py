@@ -1,15 +1,16 @@
 """The memory of a training step of one's own `nn.Module`: what torch tracks beside what follows from its parameters."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.analysis.memory.fits import DEFAULT_RESERVE, Gpu, gpus_named
-from gpuexplore.analysis.memory.setup import OPTIMIZERS
+from gpuexplore.analysis.memory.setup import OPTIMIZERS, Optimizer
 from gpuexplore.backends import load_backend
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.measure.candidates.failure import describe_error
+from gpuexplore.shapes import split
 from gpuexplore.units import UNKNOWN, format_gigabytes
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class ModuleMemory:
         optimizer: as it was named, or the name of its class.
         parameter_count: numbers of all parameters.
         phase: in which the peak is: forward, backward or optimizer.
-        tracked: by torch's MemTracker, at the peak.
-        arithmetic: what parameters alone decide, at the most; None: the optimizer is not in the table.
+        tracked: by torch's MemTracker, at the peak, on the device that has most.
+        arithmetic: what parameters alone decide, without an optimizer's scratch, which torch counts as state; None: the
+            optimizer is not in the table.
         fits: whether the peak is within what tensors can have of each GPU; None: its memory is unknown.
     """
 
@@ -50,7 +52,7 @@ class ModuleMemory:
         """Return a headline, a table of kinds and what fits where."""
         title = f"{self.name}: {self.parameter_count:,} parameters, {self.optimizer}"
         lines = [title, f"Peak: {format_gigabytes(self.peak_bytes)}, in: {self.phase}", ""]
-        lines.append(f"{'':20} {'tracked at the peak':>20} {'arithmetic, at most':>20}")
+        lines.append(f"{'':20} {'tracked at the peak':>20} {'by arithmetic':>20}")
         for kind in dict.fromkeys((*self.tracked, *self.arithmetic)):
             size, most = self.tracked.get(kind, 0), self.arithmetic.get(kind)
             lines.append(f"{kind:20} {format_gigabytes(size):>20} {'' if most is None else format_gigabytes(most):>20}")
@@ -86,23 +88,28 @@ def memory_of(
     tracker = import_module(TRACKER)
     if not tracker.is_module(module):
         raise InvalidInput.of("module", module, "a torch.nn.Module")
-    wanted = gpus_named([gpus] if isinstance(gpus, str) else gpus) if gpus else ()
-    named, making = _optimizer(optimizer, tracker)
+    wanted = gpus_named(_names(gpus)) if gpus else ()
+    if all(not weight.requires_grad for weight in module.parameters()):
+        raise InvalidInput.of("module", type(module).__name__, "a module with parameters that are trained")
+    if not (loss is None or callable(loss)):
+        raise InvalidInput.of("loss", loss, "None, or a function of what the module returns")
+    if isinstance(inputs, Mapping | Iterator):
+        raise InvalidInput.of("inputs", type(inputs).__name__, "a tensor, or a list or tuple of what the module takes")
+    row, title, making = _optimizer(optimizer, tracker)
     given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else (inputs,)
     try:
         step = tracker.tracked_step(module, given, loss=loss, optimizer=making)
     except Exception as error:  # of the module, its loss or its optimizer
         raise GpuExploreError(f"a step of {type(module).__name__} failed: {describe_error(error)}") from error
     peak_bytes = sum(step.bytes_by_kind.values())
-    known = OPTIMIZERS.get(named)
     arithmetic = {
         "parameters": step.parameters_bytes,
         "gradients": step.trained_bytes,
-        "optimizer state": known.state_count * step.trained_bytes if known else None,
+        "optimizer state": row.state_count * step.trained_bytes if row else None,
     }
     return ModuleMemory(
         name=type(module).__name__,
-        optimizer=known.title if known else named,
+        optimizer=title,
         parameter_count=step.parameter_count,
         phase=step.phase,
         tracked=step.bytes_by_kind,
@@ -115,10 +122,18 @@ def _fits(gpu: Gpu, peak_bytes: int) -> bool | None:
     return None if gpu.memory_bytes is None else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes)
 
 
-def _optimizer(asked: str | Callable[[Any], Any], tracker: Any) -> tuple[str, Callable[[Any], Any]]:
-    """Return an optimizer's name and what makes it."""
+def _names(gpus: object) -> list[str]:
+    given: Any = [gpus] if isinstance(gpus, str) or not isinstance(gpus, Iterable) else gpus
+    names = [] if isinstance(gpus, bytes) else list(given)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidInput.of("gpus", gpus, "names of `gx.specs` or sizes like 24GB, as text")
+    return [each for name in names for each in split(name)]
+
+
+def _optimizer(asked: str | Callable[[Any], Any], tracker: Any) -> tuple[Optimizer | None, str, Callable[[Any], Any]]:
+    """Return an optimizer's row of the table, where it is in it, its name and what makes it."""
     if isinstance(asked, str) and asked in OPTIMIZERS:
-        return asked, tracker.OPTIMIZERS_OF_TORCH[asked]
+        return OPTIMIZERS[asked], OPTIMIZERS[asked].title, tracker.OPTIMIZERS_OF_TORCH[asked]
     if isinstance(asked, str) or not callable(asked):
         raise InvalidInput.of("optimizer", asked, f"{', '.join(OPTIMIZERS)}, or what returns one of torch")
-    return getattr(asked, "__name__", type(asked).__name__), asked
+    return None, getattr(asked, "__name__", type(asked).__name__), asked

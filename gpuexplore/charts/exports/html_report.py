@@ -94,7 +94,7 @@ def _conditions(exported: Exported) -> list[tuple[str, str]]:
         ("Device", ", ".join(exported.devices) or environment.device.title),
         ("Driver", environment.device.driver or "none"),
         ("Measured", exported.when),
-        ("Threads", str(environment.threads or "unknown")),
+        *([("Threads", str(environment.threads or "unknown"))] if environment.device.kind == "cpu" else []),
         ("Governor", environment.governor or "unknown"),
         ("Libraries", ", ".join(f"{name} {version}" for name, version in environment.libraries.items())),
         ("Variables that change speed", settings or "none set"),

@@ -8,7 +8,7 @@ from math import prod
 from gpuexplore.model import Shape
 from gpuexplore.operations.contract import Operation
 
-LARGE = 2**22  # elements of all arrays: a product of 1182; ten times as many take the host seconds a set of inputs
+LARGE = 2**22  # elements of all arrays: a product of 1183; ten times as many take the host seconds a set of inputs
 BLOCK_ELEMENTS = 2**24  # that a device computes at a time: 128 MB in float64
 PRODUCT_ELEMENTS = 2**22  # of three matrices: a larger product is a block, and made by rows and columns itself
 Lengths = tuple[int, ...]

@@ -50,11 +50,30 @@ def torch_flags() -> Iterator[Reading]:
             reader, writer = _attribute(torch, read), _attribute(torch, write)
             if reader and writer:
                 yield name, partial(_read, reader), writer
+        yield from _precisions(torch)
+
+
+def _precisions(torch: Any) -> Iterator[Reading]:
+    """Yield what torch's newer interface, from 2.9 on, says of TF32, as far as it has it."""
+    read, write = (
+        _attribute(torch, f"_C.{name}") for name in ("_get_fp32_precision_getter", "_set_fp32_precision_setter")
+    )
+    if read and write:
+        for library in ("generic", "cuda"):
+            name = f"torch's precision in fp32, {library}"
+            yield name, partial(_read, partial(read, library, "all")), partial(write, library, "all")
+        yield "whether cuDNN may use TF32", partial(_read, partial(read, "cuda", "conv")), _allow_cudnn
+
+
+def _allow_cudnn(precision: str) -> None:
+    """Set it by the older interface, which refuses to be read where the newer one contradicts it."""
+    sys.modules["torch"].backends.cudnn.allow_tf32 = precision == "tf32"
 
 
 def allow_tf32(is_allowed: bool) -> None:
-    """Have torch's products in fp32 use TF32, or not, where torch is loaded: what is measured in tf32 needs it."""
+    """Have torch's products and cuDNN use TF32 in fp32, or not, where torch is loaded: tf32 needs it, fp32 must not."""
     if torch := sys.modules.get("torch"):
+        torch.backends.cudnn.allow_tf32 = is_allowed
         torch.set_float32_matmul_precision("high" if is_allowed else "highest")
 
 
@@ -78,7 +97,7 @@ def _one() -> float:
 
 
 def _read(reader: Callable[[], Any]) -> Any:
-    """Return a flag; of settings that contradict each other, torch from 2.13 on refuses to tell one."""
+    """Return a flag; where TF32 was set by both of its interfaces and they contradict each other, torch tells none."""
     try:
         return reader()
     except RuntimeError:

@@ -26,7 +26,13 @@ import numpy as np
 import numpy.random
 
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.check.shared_state import floating_point, reset_floating_point, thread_counts, torch_flags
+from gpuexplore.measure.check.shared_state import (
+    CONTRADICTED,
+    floating_point,
+    reset_floating_point,
+    thread_counts,
+    torch_flags,
+)
 from gpuexplore.measure.conditions.environment import SETTINGS
 
 MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg", "numpy.random", "torch", "torch.nn.functional")
@@ -55,12 +61,26 @@ class _Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alarm:  # noqa: PLW1641 nothing keeps one in a set
-    """When the alarm clock rings, in seconds of `time.monotonic`; equal to what it was a little later."""
+    """The alarm clock; equal to itself a little later, also once it has rung.
 
+    Attributes:
+        seen_s: when it was looked at, in seconds of `time.monotonic`.
+        rings_s: when it rings; never, where none is set.
+        interval_s: how often from then on; 0: once.
+    """
+
+    seen_s: float
     rings_s: float
+    interval_s: float
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Alarm) and isclose(self.rings_s, other.rings_s, rel_tol=0.0, abs_tol=SAME_ALARM_S)
+        if not isinstance(other, _Alarm) or self.interval_s != other.interval_s:
+            return False
+        before, now = sorted((self, other), key=lambda alarm: alarm.seen_s)
+        has_rung = before.rings_s <= now.seen_s and now.rings_s == inf
+        return (
+            bool(self.interval_s) or has_rung or isclose(before.rings_s, now.rings_s, rel_tol=0.0, abs_tol=SAME_ALARM_S)
+        )
 
 
 class _Names:
@@ -162,7 +182,7 @@ class Untouched:
         for name, read, write in torch_flags():
             value = read()
             before = self._flags.setdefault(name, value)  # of a library that was loaded meanwhile: as it came
-            if value != before:
+            if value != before != CONTRADICTED:  # which cannot be written
                 write(before)
                 yield name
 
@@ -234,14 +254,16 @@ def _settings() -> Iterator[_Setting]:
 
 
 def _alarm() -> _Alarm:
-    """Return when it rings: never, where none is set. A test runner may have set one."""
-    left_s, _ = signal.getitimer(signal.ITIMER_REAL)
-    return _Alarm(time.monotonic() + left_s if left_s else inf)
+    """Return the alarm clock as it is: a test runner may have set it."""
+    now_s, (left_s, interval_s) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
+    return _Alarm(now_s, now_s + left_s if left_s else inf, interval_s)
 
 
 def _set_alarm(wanted: _Alarm) -> None:
-    left_s = max(wanted.rings_s - time.monotonic(), AT_ONCE_S)
-    signal.setitimer(signal.ITIMER_REAL, 0 if wanted.rings_s == inf else left_s)
+    left_s = wanted.rings_s - time.monotonic()
+    if wanted.interval_s:
+        left_s %= wanted.interval_s
+    signal.setitimer(signal.ITIMER_REAL, 0 if wanted.rings_s == inf else max(left_s, AT_ONCE_S), wanted.interval_s)
 
 
 def _environment() -> Mapping[str, str | None]:

@@ -43,7 +43,7 @@ Optimizer = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class TrackedStep:
-    """What is in memory at the peak of a training step, in bytes by kind.
+    """What is in memory at the peak of a training step, in bytes by kind, on the device that has most.
 
     Attributes:
         phase: in which the peak is: forward, backward or optimizer.
@@ -76,6 +76,17 @@ def tracked_step(
         loss: of what the module returns; None: the sum of its numbers.
         optimizer: returns an optimizer of parameters, e.g. `torch.optim.AdamW`.
     """
+    module = getattr(module, "_orig_mod", module)  # of torch.compile
+    gradients = [(weight, weight.grad) for weight in module.parameters()]
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            return _tracked(module, inputs, loss=loss, optimizer=optimizer)
+    finally:
+        for weight, gradient in gradients:  # a loss may have reached for the module itself
+            weight.grad = gradient
+
+
+def _tracked(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer) -> TrackedStep:
     mode = FakeTensorMode(allow_non_fake_inputs=True)  # what a loss brings along is taken as it is
     copied, arguments = _without_numbers(module, mode), tuple(tree_map(partial(_fake, mode), value) for value in inputs)
     copied.train()
@@ -92,8 +103,9 @@ def tracked_step(
     trained_bytes = sum(weight.nbytes for weight in weights if weight.requires_grad)
     frozen_bytes = sum(weight.nbytes for weight in weights) - trained_bytes
     found = {kind: peak.get(kind, 0) for kind in KINDS}
-    found["Parameter"] += frozen_bytes
-    found["Buffer"] -= frozen_bytes
+    there_bytes = min(frozen_bytes, found["Buffer"])  # of the peak's device
+    found["Parameter"] += there_bytes
+    found["Buffer"] -= there_bytes
     return TrackedStep(
         phase=next(phase for phase, total in totals.items() if total == peak[TOTAL]),
         bytes_by_kind={ours: found[theirs] for theirs, ours in KINDS.items() if found[theirs]},
@@ -130,8 +142,9 @@ def _without_numbers(module: torch.nn.Module, mode: FakeTensorMode) -> torch.nn.
     for weight in module.parameters():
         made = _fake(mode, weight.detach())
         known[id(weight)] = torch.nn.Parameter(made) if weight.requires_grad else made
-    for buffer in module.buffers():
-        known[id(buffer)] = _fake(mode, buffer)
+    others = (value for part in module.modules() for value in vars(part).values() if torch.is_tensor(value))
+    for tensor in (*module.buffers(), *others):
+        known[id(tensor)] = _fake(mode, tensor)
     copied = deepcopy(module, known)
     for part in copied.modules():
         for name, held in list(part._parameters.items()):
@@ -153,4 +166,8 @@ def _fake(mode: FakeTensorMode, value: Any) -> Any:
 
 def _sum(output: Any) -> Any:
     numbers = [leaf for leaf in tree_leaves(output) if torch.is_tensor(leaf) and leaf.requires_grad]
+    if not numbers:
+        raise TypeError(
+            f"what it returns, {type(output).__name__}, has no tensor with a gradient: a loss has to be given"
+        )
     return torch.stack([leaf.sum() for leaf in numbers]).sum()

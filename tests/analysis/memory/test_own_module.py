@@ -27,6 +27,9 @@ def other():
 
 def broken():
     return 1 / 0
+
+def ending():
+    raise SystemExit(3)
 """
 
 
@@ -133,6 +136,12 @@ def test_inputs_may_be_many_and_nested_and_the_optimizer_anybodys():
         ({"optimizer": "lion"}, "optimizer 'lion'.*sgd, momentum"),
         ({"optimizer": 7}, "optimizer .*7"),
         ({"gpus": "gpu-9000"}, "gpu 'gpu-9000'"),
+        ({"gpus": 7}, "gpus .*7.*as text"),
+        ({"gpus": b"t4"}, "gpus .*as text"),
+        ({"loss": "mse"}, "loss 'mse'"),
+        ({"inputs": {"x": 1}}, "inputs 'dict'"),
+        ({"inputs": (number for number in [1])}, "inputs 'generator'"),
+        ({"module": nn.ReLU()}, "module 'ReLU'.*parameters that are trained"),
     ],
 )
 def test_what_cannot_be_is_named_with_what_is_accepted(change, told):
@@ -145,6 +154,48 @@ def test_what_cannot_be_is_named_with_what_is_accepted(change, told):
 def test_step_that_fails_says_how(inputs):
     with pytest.raises(GpuExploreError, match="a step of Sequential failed: "):
         gx.memory_of(network(), inputs)
+
+
+def test_output_without_a_gradient_asks_for_a_loss():
+    class Deciding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.layer(x).argmax()
+
+    with pytest.raises(GpuExploreError, match="what it returns, FakeTensor, has no tensor with a gradient"):
+        gx.memory_of(Deciding(), torch.empty(4, 4))
+
+
+def test_loss_that_reaches_for_the_module_itself_leaves_no_gradient_there():
+    module = nn.Linear(8, 8)
+    gx.memory_of(module, torch.empty(2, 8), loss=lambda out: out.sum() + module.weight.pow(2).sum())
+    assert module.weight.grad is None
+
+    module(torch.ones(2, 8)).sum().backward()
+    kept = module.weight.grad
+    gx.memory_of(module, torch.empty(2, 8), loss=lambda out: out.sum() + module.weight.pow(2).sum())
+    assert module.weight.grad is kept
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")  # torch's own
+def test_no_gradients_outside_and_a_compiled_module_make_no_difference():
+    module = network()
+    expected = gx.memory_of(module, torch.empty(4, 784))
+    with torch.no_grad():
+        assert gx.memory_of(module, torch.empty(4, 784)).tracked == expected.tracked
+    assert gx.memory_of(torch.compile(module), torch.empty(4, 784)).tracked == expected.tracked
+
+
+def test_function_that_is_named_like_an_optimizer_is_not_taken_for_it():
+    def adam(weights):
+        return torch.optim.SGD(weights, lr=0.1)
+
+    found = gx.memory_of(network(), torch.empty(4, 784), optimizer=adam)
+
+    assert (found.optimizer, found.arithmetic["optimizer state"]) == ("adam", None)
 
 
 def test_branch_on_a_value_cannot_be_tracked():
@@ -174,9 +225,12 @@ def test_command_tracks_a_module_of_a_file(mine, capsys):
         (["--module", "nowhere.py"], "module 'nowhere.py'"),
         (["--module", "MINE:other"], "what other of .*mine.py:other returns 'Linear'"),
         (["--module", "MINE:broken"], "its function broken failed: ZeroDivisionError"),
-        (["--module", "MINE:missing"], "its function missing failed: AttributeError"),
-        (["--module", "MINE", "--batch", "4"], "batch with --module '4'"),
-        (["resnet-50", "--module", "MINE"], "model with --module 'resnet-50'"),
+        (["--module", "MINE:missing"], "it has no function missing"),
+        (["--module", "MINE:ending"], "its function ending failed: it ended itself with 3"),
+        (["--module", "MINE", "--batch", "4"], "--batch '4' does not go with --module"),
+        (["--module", "MINE", "--cache-dtype", "fp8"], "--cache-dtype 'fp8' does not go with --module"),
+        (["--module", "MINE", "--serve"], "--serve does not go with --module"),
+        (["resnet-50", "--module", "MINE"], "MODEL 'resnet-50' does not go with --module"),
     ],
 )
 def test_command_names_what_is_wrong_with_a_file(mine, capsys, words, told):

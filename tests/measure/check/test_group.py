@@ -16,9 +16,10 @@ LONG = Shape.of(m=64, k=4096, n=64)
 @pytest.fixture(autouse=True)
 def flag():
     """Put back what torch's products may use."""
-    before = torch.get_float32_matmul_precision()
+    before, of_cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     yield
     torch.set_float32_matmul_precision(before)
+    torch.backends.cudnn.allow_tf32 = of_cudnn
 
 
 def opened(dtype, device=GPU, implementation="torch", operation="matmul", shape=LONG):
@@ -41,8 +42,17 @@ def test_tf32_is_allowed_before_anything_is_watched_and_changing_that_is_meddlin
     assert torch.backends.cuda.matmul.allow_tf32 == (dtype == "tf32")
 
 
+def test_convolutions_that_somebody_leaves_in_tf32_are_told_and_put_back():
+    group = opened("fp32")
+    torch.backends.cudnn.allow_tf32 = True
+
+    with pytest.raises(IncorrectOutput, match="whether cuDNN may use TF32"):
+        group.untouched.check()
+    assert not torch.backends.cudnn.allow_tf32
+
+
 @pytest.mark.parametrize("dtype", ["tf32", "bf16", "fp16"])
-def test_sums_that_tensor_cores_cut_off_may_be_off_by_more_the_longer_they_are(dtype):
+def test_sums_that_tensor_cores_truncate_may_be_off_by_more_the_longer_they_are(dtype):
     """cuBLAS's of 8192 terms in tf32 were off by 2.1 times what rounding explains on an H200, ours of 4097 by 1.1."""
     group = opened(dtype)
     found = [group.growth("torch", Shape.of(m=64, k=terms, n=64)).element for terms in (64, 512, 4097, 8192)]
@@ -51,6 +61,7 @@ def test_sums_that_tensor_cores_cut_off_may_be_off_by_more_the_longer_they_are(d
     assert found == sorted(found)
     assert 1.1 < found[2] < 5
     assert 2.1 < found[3] < 6
+    assert group.growth("torch", Shape.of(m=64, k=2**24, n=64)).element == 6.0
 
 
 @pytest.mark.parametrize(
@@ -60,6 +71,7 @@ def test_sums_that_tensor_cores_cut_off_may_be_off_by_more_the_longer_they_are(d
         ("bf16", {"device": CPU}),
         ("bf16", {"implementation": "numba-cuda-naive"}),
         ("bf16", {"operation": "softmax", "shape": Shape.of(m=64, n=4096)}),
+        ("bf16", {"operation": "matvec", "shape": Shape.of(m=64, n=2**20)}),
     ],
 )
 def test_other_sums_are_rounded(dtype, about):

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -224,6 +225,26 @@ def test_call_behind_a_look_at_the_threads_is_compared_with_one_behind_another_l
     check_reuse(replace(found, run=run), group, 5e-6)
 
     assert found.holds(group.timed_reference.inputs)
+
+
+@pytest.mark.parametrize("remembers_from", [2, 3])
+def test_reuse_is_found_on_a_gpu_although_a_repeated_call_was_interrupted(gpu, clock, remembers_from):
+    met, repeats = Counter(), [0]
+
+    def run():
+        values = found.inputs[0].tobytes()
+        met[values] += 1
+        repeats[0] += met[values] >= remembers_from
+        is_interrupted = repeats[0] % 5 == 1
+        clock.spend(200e-6 if met[values] < remembers_from or is_interrupted else 10e-6)
+        found.run()
+
+    case = replace(CASE, device=gpu.id)
+    group = open_group([case], gpu, Timekeeper(clock, lambda: None, thread_waits=dict))
+    found = group.build(case, case.shape, group.timed_reference.inputs)
+
+    with pytest.raises(IncorrectOutput, match="the timed calls reuse earlier work"):
+        check_reuse(replace(found, run=run), group, 10e-6)
 
 
 @pytest.mark.parametrize("device_kind", ["cpu", "cuda"])

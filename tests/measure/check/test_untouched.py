@@ -99,6 +99,26 @@ def test_alarm_that_was_set_before_runs_on_and_blames_nobody(alarm):
     assert process.restored() == []
 
 
+def test_alarm_that_has_rung_by_itself_blames_nobody_and_is_not_set_again(alarm):
+    alarm(0.05)
+    process = Untouched(threads=2)
+    time.sleep(0.1)
+
+    assert [process.restored(), process.restored()] == [[], []]
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_alarm_that_rings_again_and_again_runs_on(alarm):
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+    process = Untouched(threads=2)
+    time.sleep(0.12)
+    assert process.restored() == []
+
+    signal.setitimer(signal.ITIMER_REAL, 600)
+    assert process.restored() == ["the alarm clock"]
+    assert signal.getitimer(signal.ITIMER_REAL)[1] == pytest.approx(0.05)
+
+
 @pytest.mark.parametrize(("before", "after"), [(600, 0), (600, 60), (0, 60)])
 def test_alarm_that_an_implementation_sets_is_told_and_put_back(alarm, before, after):
     alarm(before)
