@@ -66,8 +66,8 @@ def test_layers_of_a_file_are_a_model(tmp_path, answered):
     ("words", "message"),
     [
         (("__import__",), "model '__import__': accepted are alexnet-2012"),
-        ((), "give either MODEL or --layers FILE"),
-        (("mlp", "--layers", "x"), "give either MODEL or --layers FILE"),
+        ((), "give exactly one of MODEL, --layers FILE and --module FILE"),
+        (("mlp", "--layers", "x"), "give exactly one of MODEL, --layers FILE and --module FILE"),
         (("mlp", "--batch", "0"), "batch '0': accepted are whole numbers from 1"),
         (("mlp", "--batch", "1e999"), "batch '1e999'"),
         (("mlp", "--batch", "many"), "batch 'many'"),
