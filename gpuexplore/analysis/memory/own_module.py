@@ -86,15 +86,8 @@ def memory_of(
             "memory_of tracks a module of torch, which is not installed: pip install 'gpuexplore[torch]'"
         )
     tracker = import_module(TRACKER)
-    if not tracker.is_module(module):
-        raise InvalidInput.of("module", module, "a torch.nn.Module")
+    _check(module, inputs, loss, tracker)
     wanted = gpus_named(_names(gpus)) if gpus else ()
-    if all(not weight.requires_grad for weight in module.parameters()):
-        raise InvalidInput.of("module", type(module).__name__, "a module with parameters that are trained")
-    if not (loss is None or callable(loss)):
-        raise InvalidInput.of("loss", loss, "None, or a function of what the module returns")
-    if isinstance(inputs, Mapping | Iterator):
-        raise InvalidInput.of("inputs", type(inputs).__name__, "a tensor, or a list or tuple of what the module takes")
     row, title, making = _optimizer(optimizer, tracker)
     given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else (inputs,)
     try:
@@ -120,6 +113,22 @@ def memory_of(
 
 def _fits(gpu: Gpu, peak_bytes: int) -> bool | None:
     return None if gpu.memory_bytes is None else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes)
+
+
+def _check(module: Any, inputs: object, loss: object, tracker: Any) -> None:
+    """Refuse what no step can be taken of.
+
+    Raises:
+        InvalidInput: naming it, and what is accepted.
+    """
+    if not tracker.is_module(module):
+        raise InvalidInput.of("module", module, "a torch.nn.Module")
+    if all(not weight.requires_grad for weight in module.parameters()):
+        raise InvalidInput.of("module", type(module).__name__, "a module with parameters that are trained")
+    if not (loss is None or callable(loss)):
+        raise InvalidInput.of("loss", loss, "None, or a function of what the module returns")
+    if isinstance(inputs, Mapping | Iterator):
+        raise InvalidInput.of("inputs", type(inputs).__name__, "a tensor, or a list or tuple of what the module takes")
 
 
 def _names(gpus: object) -> list[str]:
