@@ -10,7 +10,7 @@ from scripts.app_server import database_of, served
 pytestmark = pytest.mark.browser
 
 QUICK = "?size=32,64&dtype=fp32,fp16&budget=0.02"
-ENDLESS = "?size=256:512:%2B32&dtype=fp16&impl=numpy&budget=5"
+ENDLESS = "?size=256:1024:%2B32&dtype=fp16&impl=numpy&budget=60"
 MINUTE_MS = 60_000
 
 
