@@ -1,8 +1,9 @@
 """Order statistics of a few dozen noisy samples: the only place that turns samples into figures.
 
-The interval of the median uses order statistics, so it assumes nothing about the distribution:
-see B. Efron, or https://en.wikipedia.org/wiki/Median#Confidence_interval; also Le Boudec,
-"Performance Evaluation of Computer and Communication Systems", theorem 2.1.
+The interval of the median uses order statistics (Le Boudec, "Performance Evaluation of Computer and Communication
+Systems", theorem 2.1), interpolated between the two ranks whose coverages enclose 95 %: T. P. Hettmansperger and
+S. J. Sheather, "Confidence intervals based on interpolated order statistics", Statistics & Probability Letters 4, 1986.
+The ranks alone assume nothing about the distribution but cover up to 98 % of ten samples.
 """
 
 from collections.abc import Sequence
@@ -47,8 +48,9 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float] | None:
     if len(samples) < SMALLEST_SAMPLE_WITH_INTERVAL:
         return None
     ordered = sorted(samples)
-    rank = _lower_rank(len(ordered))
-    return ordered[rank], ordered[len(ordered) - 1 - rank]
+    rank, share = _lower_rank(len(ordered))
+    low, high = ordered[rank], ordered[-1 - rank]
+    return low + (ordered[rank + 1] - low) * share, high + (ordered[-2 - rank] - high) * share
 
 
 def interval_of_few(values: Sequence[float]) -> tuple[float, float] | None:
@@ -85,13 +87,16 @@ def widened(interval: tuple[float, float], center: float, deviation: float) -> t
 
 
 @lru_cache(maxsize=4096)
-def _lower_rank(count: int) -> int:
-    """Return the largest 0-based rank r with P(Binomial(count, 1/2) <= r) <= 2.5 %."""
+def _lower_rank(count: int) -> tuple[int, float]:
+    """Return the 0-based rank at which the interval of the median begins, and the share of the way to the next.
+
+    The rank is the largest r with P(Binomial(count, 1/2) <= r) <= 2.5 %.
+    """
     if count > 1000:  # the normal approximation is within one rank here
-        return int(count / 2 - 1.96 * sqrt(count) / 2) - 1
+        return int(count / 2 - 1.96 * sqrt(count) / 2) - 1, 0.0
     tail, rank = 0, 0
-    while True:
+    while tail + comb(count, rank) <= 0.025 * 2**count:
         tail += comb(count, rank)
-        if tail > 0.025 * 2**count:
-            return rank - 1
         rank += 1
+    weight = (0.025 * 2**count - tail) / comb(count, rank)  # of the narrower of two intervals, by their coverages
+    return rank - 1, (count - rank) * weight / (rank + (count - 2 * rank) * weight)

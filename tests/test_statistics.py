@@ -43,30 +43,50 @@ def test_five_samples_have_no_interval(count):
     assert median_interval([1.0] * count) is None
 
 
-def test_six_samples_have_the_range_as_their_interval():
-    assert median_interval([6.0, 1.0, 5.0, 2.0, 4.0, 3.0]) == (1.0, 6.0)
+def test_six_samples_lie_nearly_all_within_their_interval():
+    low, high = median_interval([6.0, 1.0, 5.0, 2.0, 4.0, 3.0])
+
+    assert 1.0 < low < 1.5
+    assert low + high == 7.0
 
 
 @pytest.mark.parametrize(("count", "lowest", "highest"), [(10, 2, 9), (20, 6, 15), (50, 18, 33), (100, 40, 61)])
 def test_ranks_are_those_of_the_tables(count, lowest, highest):
     """Le Boudec, Performance Evaluation of Computer and Communication Systems, table A.1."""
-    assert median_interval([float(one) for one in range(1, count + 1)]) == (lowest, highest)
+    low, high = median_interval([float(one) for one in range(1, count + 1)])
+
+    assert lowest <= low < lowest + 1
+    assert highest - 1 < high <= highest
 
 
 @pytest.mark.parametrize("count", [*range(6, 60), 100, 333, 1000])
-def test_interval_covers_at_least_95_percent_and_no_narrower_one_does(count):
+def test_interval_lies_between_the_two_ranks_whose_coverages_enclose_95_percent(count):
     def outside(rank):
         return 2 * sum(comb(count, below) for below in range(rank + 1)) / 2**count
 
-    rank = _lower_rank(count)
+    rank, share = _lower_rank(count)
 
     assert outside(rank) <= 0.05 < outside(rank + 1)
+    assert 0 <= share < 1
+
+
+@pytest.mark.parametrize("count", [6, 7, 10, 15, 40])
+@pytest.mark.parametrize("law", ["normal", "exponential", "standard_cauchy"])
+def test_interval_covers_the_median_in_95_of_100(count, law):
+    generator = np.random.default_rng(count)
+    truth = float(np.log(2)) if law == "exponential" else 0.0
+    intervals = [median_interval(list(getattr(generator, law)(size=count))) for _ in range(4000)]
+
+    covered = sum(low <= truth <= high for low, high in intervals) / len(intervals)
+
+    assert covered == pytest.approx(0.95, abs=0.013)  # three standard errors and what interpolation costs
 
 
 def test_approximation_for_many_samples_joins_the_exact_ranks():
-    assert abs(_lower_rank(1001) - _lower_rank(1000)) <= 1
-    assert _lower_rank(1001) <= _lower_rank(1000) + 1
-    assert _lower_rank(10_000) == pytest.approx(5000 - 98, abs=2)
+    (exact, _), (approximate, share) = _lower_rank(1000), _lower_rank(1001)
+    assert abs(approximate - exact) <= 1
+    assert share == 0
+    assert _lower_rank(10_000)[0] == pytest.approx(5000 - 98, abs=2)
 
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=6, max_size=100))
@@ -83,7 +103,7 @@ def test_students_t_is_that_of_the_tables(degrees, expected):
 
 def test_one_value_has_no_interval_and_six_have_their_order_statistics():
     assert interval_of_few([1.0]) is None
-    assert interval_of_few([6.0, 1.0, 5.0, 2.0, 4.0, 3.0]) == (1.0, 6.0)
+    assert interval_of_few([6.0, 1.0, 5.0, 2.0, 4.0, 3.0]) == median_interval([6.0, 1.0, 5.0, 2.0, 4.0, 3.0])
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
