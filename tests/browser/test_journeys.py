@@ -260,7 +260,7 @@ def test_an_empty_page_leads_to_a_recorded_run_whose_settings_can_be_measured_he
     page.wait_for_url("**run=recorded-**", timeout=MINUTE_MS)
     expect(page.get_by_text("nothing here was measured by this server")).to_be_visible(timeout=MINUTE_MS)
     expect(charts(page).first).to_be_visible(timeout=MINUTE_MS)
-    expect(page.get_by_role("button", name="Run again")).to_be_enabled()
+    expect(page.get_by_role("button", name="Run here")).to_be_enabled()
 
 
 def test_a_recording_joins_the_charts_of_a_live_run_and_the_link_keeps_it(page, address):

@@ -88,7 +88,8 @@ def test_the_settings_of_a_recorded_run_can_be_measured_here(page):
     assert app.session_state["settings.sizes"] == "64,128"
     assert app.session_state["settings.devices"] == ["cpu"]
     assert not any("differ" in one.value for one in app.caption)
-    assert not button(app, "Run again").disabled
+    assert not button(app, "Run here").disabled
+    assert any("here on cpu" in one.value for one in app.markdown)  # it was measured elsewhere
 
 
 @pytest.mark.usefixtures("recorded")

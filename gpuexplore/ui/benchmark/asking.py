@@ -5,13 +5,15 @@ from collections.abc import Sequence
 import streamlit as st
 
 from gpuexplore.analysis.run.estimate import check_limits, estimate
-from gpuexplore.errors import InvalidInput
+from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment
+from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.form import experiment_form
 from gpuexplore.ui.benchmark.slow import measured_on, offer_to_leave_out
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.run.submit import start
 from gpuexplore.ui.url_widgets import operation_title
 from gpuexplore.units import format_bytes, format_seconds
@@ -37,26 +39,36 @@ def ask(devices: Sequence[Device], shown: Request, run_id: str | None) -> Reques
 
 
 def _folded(devices: Sequence[Device], request: Request, run_id: str) -> Request:
-    """Draw the request in one line; where it can be measured here, with a button that does so again."""
-    experiment, problem = None, ""
+    """Draw the request in one line; where it can be measured here, with a button that does so (again)."""
+    experiment, problem, elsewhere = None, "", _is_of_elsewhere(run_id)
+    do = "Run here" if elsewhere else "Run again"
     try:
         experiment = _checked(devices, request)
     except InvalidInput as error:
         problem = str(error)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f":small[{plain(_in_a_line(request))}]", width="stretch")
+        st.markdown(f":small[{plain(_in_a_line(request, elsewhere=elsewhere))}]", width="stretch")
         if st.button("Edit", icon=":material/tune:"):
             st.session_state[OPEN] = run_id
             st.rerun()
         if experiment is None:
-            st.button("Run again", icon=":material/play_arrow:", disabled=True, help=plain(problem))
-        elif st.button("Run again", icon=":material/play_arrow:"):
+            st.button(do, icon=":material/play_arrow:", disabled=True, help=plain(problem))
+        elif st.button(do, icon=":material/play_arrow:"):
             start([experiment], devices, "run")
     return request
 
 
-def _in_a_line(request: Request) -> str:
-    """Return ``Matrix multiplication, 4 sizes, 3 dtypes, 3 implementations, cpu``."""
+def _is_of_elsewhere(run_id: str) -> bool:
+    """Return whether a run was measured on another machine or at another time: a recorded one, or an imported one."""
+    try:
+        run = fetch(run_id)
+    except NotFound:
+        return False
+    return recording_of_run(run_id) is not None or bool(run.origin)
+
+
+def _in_a_line(request: Request, *, elsewhere: bool) -> str:
+    """Return ``Matrix multiplication, 4 sizes, 3 dtypes, 3 implementations, cpu``; of elsewhere, ``here on cpu``."""
     shapes = request.shapes.split(";") if request.shapes else request.sizes.split(",")
     what = "shape" if request.shapes else "size"
     parts = [
@@ -64,7 +76,7 @@ def _in_a_line(request: Request) -> str:
         _counted(shapes, what),
         _counted(request.dtypes.split(","), "dtype"),
         _counted(request.implementations.split(","), "implementation"),
-        request.devices.replace(",", ", "),
+        f"{'here on ' if elsewhere else ''}{request.devices.replace(',', ', ')}",
         *([f"layout {request.layout}"] if request.layout != Request().layout else []),
     ]
     return ", ".join(parts)
