@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 MINUTE_MS = 60_000
 RECOVERED_MS = 40_000
 # One point in many processes, which has no first pass: nobody else has a turn before it is over.
-LONG = "?size=2000&dtype=fp32&impl=numpy&budget=5&repeat=20"
+LONG = "?size=4000&dtype=fp32&impl=numpy&budget=5&repeat=20"
 STEADY = "?size=800:1360:%2B40&dtype=fp32&impl=numpy&budget=0.5"  # some seconds on a fast machine as well
 STEADY_POINTS = 15
 QUICK = "?size=32&dtype=fp32&impl=numpy&budget=0.02"

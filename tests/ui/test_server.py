@@ -144,6 +144,16 @@ def test_a_browser_without_a_name_gets_one_with_its_first_page(address):
     assert "Secure" not in cookie, "this server has no TLS"
 
 
+def test_a_browser_that_kept_the_page_and_forgot_its_cookie_gets_a_new_one(address):
+    _, first, _ = got(address, Accept="text/html")
+    kept = {"If-None-Match": first["etag"]}
+    status, headers, _ = got(address, Accept="text/html,application/xml;q=0.9", **kept)
+
+    assert status == 304
+    assert headers["set-cookie"].startswith(f"{OWNER_COOKIE}=")
+    assert got(address, Accept="*/*", **kept)[1]["set-cookie"] is None, "a script is no page"
+
+
 @pytest.mark.parametrize("cookie", ["x" * 3000, "x" * 65, "user:ada@example.org", "gr\xfc\xdfe", "a\x7fb"])
 def test_a_cookie_we_never_gave_is_replaced(address, cookie):
     _, headers, _ = got(address, Cookie=f"{OWNER_COOKIE}={cookie}")

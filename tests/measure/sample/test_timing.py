@@ -95,7 +95,7 @@ def test_interval_of_the_median_must_be_within_one_percent(spread, precise):
     bench = Bench(one=[1.0])
     sampling = bench.sampling("one")
 
-    sampling.samples_s = [1 - spread, 1 - spread, *[1.0] * 6, 1 + spread, 1 + spread]
+    sampling.samples_s = [*[1 - spread] * 3, *[1.0] * 4, *[1 + spread] * 3]
 
     assert sampling.settled() == precise
 
