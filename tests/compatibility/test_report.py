@@ -60,7 +60,7 @@ def _is_interval(path):
     return path[-3:-1] == ("measurement", "ci95_s")
 
 
-def test_intervals_hold_those_of_before(run):
+def test_intervals_are_wider_where_something_disturbed_and_else_no_wider(run):
     before = json.loads((DATA / "report.json").read_text(encoding="utf8"))["results"]
     now = json.loads(json.dumps(run_report(run.experiment, analyzed(run))))["results"]
     pairs = [
@@ -72,7 +72,10 @@ def test_intervals_hold_those_of_before(run):
     assert pairs
     for old, new, flags in pairs:
         disturbed = {flag["name"] for flag in flags} & DISTURBANCE_KINDS
-        assert new[0] < old[0] < old[1] < new[1] if disturbed else new == old
+        if disturbed:
+            assert new[1] / new[0] > old[1] / old[0]
+        else:  # ten samples cover 95 %, where they covered 98
+            assert old[0] <= new[0] < new[1] <= old[1]
 
 
 def test_diagnoses_are_those_of_before_but_for_what_disturbed_all_results_alike(run):

@@ -268,7 +268,7 @@ def test_the_instructor_sees_notes_this_machines_answer_and_everybodys_guesses(p
 
     assert not app.exception
     assert "3 learners in the last 6 hours" in texts(app.markdown)
-    assert [metric.value for metric in app.metric][:2] == ["4 ms", "2.00 ms (1.98 ms to 2.02 ms)"]
+    assert [metric.value for metric in app.metric][:2] == ["4 ms", "2.00 ms (1.99 ms to 2.01 ms)"]
     assert "off **2** · right **1**" in texts(app.markdown)
     assert "orders of magnitude" in texts(app.info)
 

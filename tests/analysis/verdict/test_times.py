@@ -57,7 +57,7 @@ def test_processes_carry_their_own_spread():
     medians = (1.0, 1.1, 0.9, 1.05, 0.95, 1.0)
     pooled = measured(ok(), samples_s=medians, processes=(1,) * 6, between_processes=0.5)
 
-    assert time_of(pooled).interval == pytest.approx((0.9, 1.1))
+    assert time_of(pooled).interval == pytest.approx((0.918, 1.082), abs=1e-3)
     assert time_of(pooled).basis == "6 processes"
 
 
