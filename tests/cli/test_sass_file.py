@@ -5,7 +5,18 @@ import json
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
-from tests.kernels.files.kept import CUBIN, EVERY_PTX, MATMUL, SAXPY, SAXPY_CUBIN, TRITON, TWO
+from tests.kernels.files.kept import (
+    CUBIN,
+    CUTE,
+    CUTE_CUBIN,
+    EVERY_PTX,
+    MATMUL,
+    SAXPY,
+    SAXPY_CUBIN,
+    SOFTMAX,
+    TRITON,
+    TWO,
+)
 
 ON_H100, ON_A100 = ("--gpu", "h100-sxm5-80gb"), ("--gpu", "a100-sxm4-80gb")
 
@@ -57,8 +68,9 @@ def test_a_cubin_is_printed_with_the_scheduling_of_its_main_loop(capsys):
     assert "roofline" not in said
 
 
-def test_a_cubin_in_an_older_layout_says_what_stays_unknown(capsys):
-    assert main(["sass", str(CUBIN), *ON_A100, "--all"]) == EXIT_OK
+@pytest.mark.parametrize(("path", "gpu"), [(CUBIN, ON_A100), (CUTE_CUBIN, ON_H100)])
+def test_a_cubin_in_an_older_layout_says_what_stays_unknown(capsys, path, gpu):
+    assert main(["sass", str(path), *gpu, "--all"]) == EXIT_OK
 
     assert "live: unknown, for the disassembler analyses no cubin in the layout of CUDA 12" in capsys.readouterr().out
 
@@ -70,7 +82,7 @@ def test_ptx_of_others_is_assembled(capsys, path):
     names = ("--kernel", "matmul") if path == TWO else ()
     found = told(capsys, path, *ON_H100, *names, "--all")
 
-    assert (found["target"], found["spill_bytes"]) == ("sm_90a" if path == TRITON else "sm_90", 0)
+    assert (found["target"], found["spill_bytes"]) == ("sm_90a" if path in (TRITON, SOFTMAX, CUTE) else "sm_90", 0)
     assert found["registers_per_thread"] / 2 < found["most_live_registers"] <= found["registers_per_thread"]
     assert all(0 <= each["control"]["stall"] <= 15 for each in found["instructions"])
 

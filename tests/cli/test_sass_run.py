@@ -1,13 +1,15 @@
 """`gpuexplore sass FILE --run`: kernels of others in the interpreter, beside NumPy, and what is refused."""
 
 import json
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.kernels.files.arguments import bits_of, read_argument
-from tests.kernels.files.kept import CUBIN, SAXPY, TRITON, TWO
+from tests.kernels.files.kept import CUBIN, CUTE, NVCC, SAXPY, SOFTMAX, SUM_CUDA, TRITON, TWO
 
 ON_H100 = ("--gpu", "h100-sxm5-80gb")
 LAUNCHED = ("--grid", "2", "--block", "128", "--arg", "n=256", "--arg", "a=2.5")
@@ -65,6 +67,53 @@ def test_triton_runs_in_the_block_its_file_names(capsys):
     assert "grid of 1, blocks of 128 threads: " in said
     assert "out (1000): 1, 2, 3, 4, 5, 6, 7, 8, ..." in said
     assert "no races, no accesses out of bounds or misaligned" in said
+
+
+def test_a_softmax_of_triton_has_no_race_where_threads_write_one_value_to_one_place(capsys):
+    words = ("--grid", "4", "--dynamic-shared", "64", "--arg", "x=randn:fp32:400", "--arg", "out=zeros:fp32:400")
+    arrays = ran(capsys, SOFTMAX, *words, "--arg", "n=100", "--arg", "p=0", "--arg", "q=0")
+    x, out = (arrays[name].reshape(4, 100) for name in ("x", "out"))
+
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    assert out == pytest.approx(powers / powers.sum(axis=1, keepdims=True), rel=1e-5)
+
+
+def test_cute_adds(capsys):
+    arrays = ran(
+        capsys,
+        CUTE,
+        "--grid",
+        "8",
+        *("--arg", "a=arange:fp32:1024", "--arg", "b=ones:fp32:1024", "--arg", "c=zeros:fp32:1024"),
+    )
+
+    assert arrays["c"].tolist() == list(range(1, 1025))
+
+
+def summed(capsys, path):
+    words = ("--grid", "2", "--block", "128", "--dynamic-shared", "16")
+    return ran(capsys, path, *words, "--arg", "x=ones:fp32:1000", "--arg", "out=zeros:fp32:1", "--arg", "n=1000")["out"]
+
+
+def test_nvcc_sums_in_shared_memory_and_atomically(capsys):
+    assert summed(capsys, NVCC).tolist() == [1000]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90", "sm_120"])
+def test_what_the_nvcc_of_this_machine_makes_is_run_and_read(capsys, tmp_path, architecture):
+    ptx, cubin = tmp_path / "sum.ptx", tmp_path / "sum.cubin"
+    for path in (ptx, cubin):
+        made = ["nvcc", f"-{path.suffix[1:]}", f"-arch={architecture}", str(SUM_CUDA), "-o", str(path)]
+        subprocess.run(made, check=True, capture_output=True, timeout=120)
+    gpu = {"sm_75": "t4", "sm_90": "h100-sxm5-80gb", "sm_120": "rtx-5090"}[architecture]
+
+    assert main(["sass", str(cubin), "--gpu", gpu, "--json"]) == EXIT_OK
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kernel"], told["target"]) == ("sum", architecture)
+    assert 0 < told["most_live_registers"] <= told["registers_per_thread"]
+    if architecture != "sm_120":  # which an H100 cannot run
+        assert summed(capsys, ptx).tolist() == [1000]
 
 
 def test_an_access_out_of_bounds_is_found(capsys):

@@ -10,6 +10,7 @@ from gpuexplore.kernels.ptx.registers import LANES
 from gpuexplore.kernels.ptx.scalars import Values
 
 NOBODY, SEVERAL, ATOMIC = -1, -2, -3
+AT_ONCE = "threads of a warp write different values to one place at once"  # of one value it does not matter whose stays
 MOST_PHASES = 2**32  # of a block
 _UNKNOWN = 0xFF  # NaN in every format: what was never written shows
 Triple = tuple[int, int, int]
@@ -102,11 +103,11 @@ class SharedMemory:
         )
 
     def written_by(self, parts: Values, threads: Values) -> Wrong:
-        """Note who writes; return what is wrong with it and which accesses it concerns."""
+        """Note who writes; return what is wrong with it and which accesses it concerns, AT_ONCE of any values."""
         me = threads[:, None]
         wrong = self._overwritten(parts, me)
         self.writer[parts] = me
-        wrong["two threads of a warp write one place at once"] = self.writer[parts] != me
+        wrong[AT_ONCE] = self.writer[parts] != me
         self.written[parts] = True
         if self.proxy:
             self.proxy.write(parts, me)

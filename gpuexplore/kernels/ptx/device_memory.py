@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.kernels.ptx.block import ATOMIC, NOBODY, SEVERAL
+from gpuexplore.kernels.ptx.block import AT_ONCE, ATOMIC, NOBODY, SEVERAL
 from gpuexplore.kernels.ptx.scalars import Values
 from gpuexplore.kernels.ptx.spaces import DEVICE_BASE
 
@@ -105,17 +105,19 @@ class DeviceMemory:
         return {"what another thread wrote is read without a barrier": written.any(1)}
 
     def written_by(self, at: Values, size_bytes: int, threads: Values, phase: Phase) -> dict[str, Values]:
-        """Note who writes, arguments as for `read_by`; return what is wrong with which accesses."""
+        """Note who writes, arguments as for `read_by`; return what is wrong with which accesses, AT_ONCE of any values."""
         bytes_at, me = at[:, None] + _OFFSETS[:size_bytes], threads[:, None]
         writer, reader = self.writer[bytes_at], self.reader[bytes_at]
         clash = (writer != NOBODY) & (writer != me) & _is_unordered(self.since[bytes_at], phase)
         read = (reader != NOBODY) & (reader != me) & _is_unordered(self.read_since[bytes_at], phase)
         self.writer[bytes_at], self.since[bytes_at] = me, phase[1]
         self.written[bytes_at] = True
-        return {
-            "two threads write one place of device memory": (clash | (self.writer[bytes_at] != me)).any(1),
+        lost = (self.writer[bytes_at] != me).any(1)
+        wrong = {
+            "two threads write one place of device memory": clash.any(1),
             "what another thread read is written without a barrier": read.any(1),
         }
+        return wrong | {AT_ONCE: lost} if lost.any() else wrong
 
     def updated_by(self, at: Values, size_bytes: int, threads: Values, phase: Phase) -> dict[str, Values]:
         """Note who updates atomically, arguments as for `read_by`; return what is wrong with which accesses."""

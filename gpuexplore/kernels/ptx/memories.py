@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from gpuexplore.errors import Unsupported
 from gpuexplore.kernels.ptx.banks import BankCounter
-from gpuexplore.kernels.ptx.block import SharedMemory
+from gpuexplore.kernels.ptx.block import AT_ONCE, SharedMemory
 from gpuexplore.kernels.ptx.device_memory import DeviceMemory
 from gpuexplore.kernels.ptx.report import FaultKind, Ledger
 from gpuexplore.kernels.ptx.scalars import Values
@@ -111,19 +111,22 @@ class Memories:
 
     def store(self, place: int, lanes: Lanes, space: str, values: Values) -> None:
         """Write (lanes, count) numbers of checked lanes."""
-        size_bytes, block = values.dtype.itemsize * values.shape[1], lanes.warp.block
-        if space == "global":
-            wrong = self.device.written_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
-            self.note(place, wrong, lanes.threads)
-            self.device.store(lanes.at, values)
-        elif space == "shared":
-            shared = block.shared
-            self.count_banks(place, lanes, size_bytes)
-            self.note(place, shared.written_by(shared.parts(lanes.at, size_bytes), lanes.threads), lanes.threads)
-            shared.store(lanes.at, values)
-        else:
+        unit, count = values.dtype.itemsize, values.shape[1]
+        size_bytes, block = unit * count, lanes.warp.block
+        if space == "local":
             raw = np.ascontiguousarray(values).view(np.uint8)
             lanes.warp.stack(self.local_bytes)[lanes.numbers[:, None], lanes.at[:, None] + np.arange(size_bytes)] = raw
+            return
+        memory: DeviceMemory | SharedMemory = self.device if space == "global" else block.shared
+        if isinstance(memory, DeviceMemory):
+            wrong = memory.written_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
+        else:
+            self.count_banks(place, lanes, size_bytes)
+            wrong = memory.written_by(memory.parts(lanes.at, size_bytes), lanes.threads)
+        memory.store(lanes.at, values)
+        if AT_ONCE in wrong:
+            wrong[AT_ONCE] = wrong[AT_ONCE] & (memory.load(lanes.at, unit, count) != values).any(1)
+        self.note(place, wrong, lanes.threads)
 
     def update(
         self, place: int, lanes: Lanes, where: tuple[str, int], change: Callable[[Values, int], Values]

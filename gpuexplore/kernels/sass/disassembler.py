@@ -47,7 +47,7 @@ def live_registers(cubin: bytes, kernel: str) -> Mapping[int, int]:
     """Return how many registers of a thread are live at each address of a kernel, those it reads or writes included.
 
     It is the analysis of the disassembler itself, which knows what every instruction reads and writes. Empty where it
-    has none: of cubins in the layout of CUDA 12 for compute capabilities below 9.0, and of kernels too long for it.
+    has none: of cubins in the layout of CUDA 12, and of kernels too long for it.
 
     Raises:
         Unsupported: the disassembler is not installed.

@@ -13,8 +13,8 @@ LEGEND = (
     "are read; waits: the scoreboards it waits for"
 )
 UNKNOWN_LIVE = (
-    "unknown, for the disassembler analyses no cubin in the layout of CUDA 12 below compute capability 9.0, and no "
-    "kernel of tens of thousands of instructions in time"
+    "unknown, for the disassembler analyses no cubin in the layout of CUDA 12, and no kernel of tens of thousands of "
+    "instructions in time"
 )
 
 

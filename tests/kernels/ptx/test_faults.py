@@ -57,6 +57,17 @@ def test_two_threads_that_write_one_place_race():
     assert any("write" in fault.about for fault in report.faults if fault.kind == "race")
 
 
+@pytest.mark.parametrize("place", ["shared.u32 [tile]", "global.u32 [%d0]"])
+@pytest.mark.parametrize(("value", "races"), [("7", 0), ("%r0", 31), ("%r1", 16)])
+def test_threads_of_a_warp_may_write_one_value_to_one_place(place, value, races):
+    text = kernel(f"{pointers(1)} and.b32 %r1, %r0, 1; mov.u32 %r2, {value}; st.{place}, %r2;")
+
+    found = launch(text, NUMBERS).faults
+
+    assert [len(fault.threads) for fault in found] == ([min(races, 8)] if races else [])
+    assert all("threads of a warp write different values to one place at once" == fault.about for fault in found)
+
+
 def test_writing_over_what_others_read_is_a_race():
     report = reverse(REVERSED + "st.shared.u32 [%r3], %r8;")
 
