@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
 
+from gpuexplore.errors import Unsupported
+
 Call = Callable[[], object]
 Clock = Callable[[], int]  # nanoseconds, monotonic
 
@@ -69,6 +71,43 @@ class HostTimer:
         return self._elapsed_ns(run, 1)
 
 
+class AwaitedTimer:
+    """Wall clock around a batch of calls and one wait for the device, for one whose events do not tell the time.
+
+    Launches that are not hidden behind the device's work, and the wait, are timed.
+    """
+
+    one_sample_per_call = False
+    BATCH_S = 10e-3  # a wait takes tenths of a millisecond
+
+    def __init__(self, clock: Clock, wait: Call) -> None:
+        self._clock, self._wait = clock, wait
+
+    def calls_per_round(self, call_s: float) -> int:
+        """Return the calls of a batch that is long against one wait."""
+        return max(1, ceil(self.BATCH_S / max(call_s, 1e-9)))
+
+    def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
+        """Return one sample: the mean over the batch; behind a flush each call is awaited by itself."""
+        if flush is None:
+            elapsed_ns = self._elapsed_ns(run, calls)
+        else:
+            elapsed_ns = sum(self._flushed_ns(run, flush) for _ in range(calls))
+        return [elapsed_ns / calls * 1e-9]
+
+    def _elapsed_ns(self, run: Call, calls: int) -> int:
+        self._wait()
+        start = self._clock()
+        for _ in range(calls):
+            run()
+        self._wait()
+        return self._clock() - start
+
+    def _flushed_ns(self, run: Call, flush: Call) -> int:
+        flush()
+        return self._elapsed_ns(run, 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """A device's queue, as a library offers it.
@@ -78,21 +117,23 @@ class Stream:
         elapsed_s: seconds between two recorded events.
         wait: returns when the device has done everything.
         on_device: inside it, events, calls and flushes go to the device, whichever was the current one before.
-        spin: enqueues SPIN_HZ cycles for each of so many seconds, in which the device only keeps busy.
+        spin: enqueues SPIN_HZ cycles for each of so many seconds, in which the device only keeps busy; None where
+            nothing does so for a known time.
     """
 
     new_event: Callable[[], Any]
     elapsed_s: Callable[[Any, Any], float]
     wait: Call
     on_device: Callable[[], AbstractContextManager[object]]
-    spin: Callable[[float], object]
+    spin: Callable[[float], object] | None
 
 
 class EventTimer:
     """A pair of device events around every call, on the library's own stream; one wait at the end.
 
     The device spins while the host enqueues a round: where a host takes longer to launch than the device to compute,
-    the device would wait between an event and the call, and that wait would be timed.
+    the device would wait between an event and the call, and that wait would be timed. So it may be on a stream that
+    cannot spin.
 
     Attributes:
         meanwhile: called when a round is enqueued and the device busy: an idle GPU tells other clocks.
@@ -114,14 +155,21 @@ class EventTimer:
         return max(1, min(self.MAX_CALLS, ceil(self.ROUND_S / max(call_s, 1e-9))))
 
     def spin(self, seconds: float) -> None:
-        """Enqueue SPIN_HZ cycles of the device for each of so many seconds: a kernel whose length is known."""
+        """Enqueue SPIN_HZ cycles of the device for each of so many seconds: a kernel whose length is known.
+
+        Raises:
+            Unsupported: this stream cannot.
+        """
+        if self._stream.spin is None:
+            raise Unsupported("nothing here keeps the device busy for a known time")
         with self._stream.on_device():
             self._stream.spin(seconds)
 
     def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
         """Return one sample per call."""
         with self._stream.on_device():
-            self._stream.spin(min(self.MOST_SPIN_S, self.MARGIN * self._enqueue_s * calls))
+            if self._stream.spin is not None:
+                self._stream.spin(min(self.MOST_SPIN_S, self.MARGIN * self._enqueue_s * calls))
             began_ns = self._clock()
             pairs = [self._recorded(run, flush) for _ in range(calls)]
             self._enqueue_s = (self._clock() - began_ns) * 1e-9 / calls

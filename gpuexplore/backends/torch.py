@@ -1,23 +1,26 @@
-"""PyTorch: on the CPU with the host's clock, on CUDA with events on the current stream."""
+"""PyTorch: on the CPU with the host's clock, on GPUs with events on the current stream, where they tell the time."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import host, host_memory
-from gpuexplore.backends.contract import DriverFacts
-from gpuexplore.backends.cuda_driver import why_no_gpu
-from gpuexplore.backends.cuda_index import index_in_this_process
-from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, HostTimer, Stream, Timer
-from gpuexplore.dtypes import DType, Stored
+from gpuexplore.backends import host, host_memory, torch_place
+from gpuexplore.backends.timer import Call
+from gpuexplore.devices.torch_kinds import TORCH_KINDS
+from gpuexplore.dtypes import DTYPES, DType, Stored
 from gpuexplore.model import Device, Environment
 
 INSTALL = "pip install torch"
-DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda")
+DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda", *TORCH_KINDS)
 MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
 POISONED_BLOCKS = range(1, 17)  # of unused memory, for an output that moves: as many as fit the bytes, at least one
 POISONED_BYTES = 2**20
+
+driver_facts = torch_place.driver_facts
+synchronize = torch_place.synchronize
+timer = torch_place.timer
+torch_device = torch_place.torch_device
 
 
 def is_available() -> bool:
@@ -27,6 +30,8 @@ def is_available() -> bool:
 
 def unsupported(dtype: DType, device: Device) -> str | None:
     """Return why torch cannot compute in `dtype` on `device`; what it emulates it can."""
+    if device.kind in TORCH_KINDS:
+        return _absent(dtype, device)
     if not dtype.matrix_only:
         return None
     if device.kind != "cuda":
@@ -36,16 +41,13 @@ def unsupported(dtype: DType, device: Device) -> str | None:
     return None
 
 
-def driver_facts(device: str) -> DriverFacts:
-    """Return what torch's CUDA says of `device`."""
-    import torch
-
-    if not _is_cuda(device):
-        return DriverFacts()
-    if not torch.cuda.is_available():
-        return DriverFacts(problem=why_no_gpu(f"torch {torch.__version__}", torch.version.cuda))
-    found = torch.cuda.get_device_properties(torch_device(device))
-    return DriverFacts(uuid=str(found.uuid), cache_bytes=found.L2_cache_size or None)
+def _absent(dtype: DType, device: Device) -> str | None:
+    """Return why torch cannot compute in `dtype` on a device of its other kinds; what it has to find out it tells."""
+    kind = TORCH_KINDS[device.kind]
+    has = [name for name, row in DTYPES.items() if not row.matrix_only and name not in kind.absent]
+    if dtype.name in has:
+        return None
+    return f"torch has no {dtype.name} on {kind.title}; {device.id} ({device.name}) takes {', '.join(has)}"
 
 
 def to_device(values: Stored, dtype: DType, device: str) -> Any:
@@ -74,7 +76,7 @@ def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
     import torch
 
     made: Any
-    if _is_cuda(device):
+    if _is_gpu(device):
         made = torch.empty(shape, dtype=getattr(torch, dtype.array_name), device=torch_device(device))
     else:
         made = _as_integers(host_memory.empty(shape, dtype.storage)).view(getattr(torch, dtype.array_name))
@@ -92,13 +94,11 @@ def poison(array: Any) -> None:
 def _poison_unused(array: Any) -> None:
     """Fill with NaN what the allocator hands out next for an output like `array`: it may hold a right one from before.
 
-    On CUDA torch first gives back all else that it keeps.
+    On a GPU torch first gives back all else that it keeps.
     """
     import torch
 
-    if array.is_cuda:
-        torch.cuda.synchronize(array.device)
-        torch.cuda.empty_cache()
+    torch_place.empty_cache(array)
     count = POISONED_BYTES // max(1, array.nbytes)
     count = min(max(count, POISONED_BLOCKS.start), POISONED_BLOCKS.stop - 1)
     blocks = [torch.empty_like(array) for _ in range(count)]
@@ -116,43 +116,13 @@ def take_over(out: Any, result: Any) -> None:
     out.set_(result)
 
 
-def synchronize(device: str) -> None:
-    """Wait for the device's queue to drain."""
-    import torch
-
-    if _is_cuda(device):
-        torch.cuda.synchronize(torch_device(device))
-
-
-def timer(device: str, clock: Clock) -> Timer:
-    """Return CUDA events on the device's current stream, or the wall clock on the CPU."""
-    if not _is_cuda(device):
-        return HostTimer(clock)
-    import torch
-
-    def new_event() -> Any:
-        return torch.cuda.Event(enable_timing=True)
-
-    def elapsed_s(start: Any, end: Any) -> float:
-        return float(start.elapsed_time(end)) * 1e-3
-
-    stream = Stream(
-        new_event,
-        elapsed_s,
-        wait=lambda: synchronize(device),
-        on_device=lambda: torch.cuda.device(torch_device(device)),
-        spin=lambda seconds: torch.cuda._sleep(int(seconds * SPIN_HZ)),
-    )
-    return EventTimer(stream, clock)
-
-
 def flusher(device: str, size_bytes: int) -> Call:
     """Return a call that overwrites `size_bytes` on `device`; on a GPU it reads as many others afterwards.
 
     What is overwritten stays in the cache and has to be written to memory, which would take its time from what is
     timed next; reading makes room, of lines that need no writing.
     """
-    if not _is_cuda(device):
+    if not _is_gpu(device):
         return host.flusher(device, size_bytes)
     import torch
 
@@ -168,8 +138,11 @@ def flusher(device: str, size_bytes: int) -> Call:
 
 
 def capture(run: Call, device: str, calls: int) -> Call | None:
-    """Return the replay of a CUDA graph that holds `run` `calls` times; None on the CPU."""
-    if not _is_cuda(device):
+    """Return the replay of a CUDA graph that holds `run` `calls` times; None on the CPU and on GPUs of other makers.
+
+    torch offers graphs for some of these too, where nobody has seen that they hold what they should.
+    """
+    if torch_place.kind_of(device) != torch_place.CUDA:
         return None
     import torch
 
@@ -191,10 +164,11 @@ def set_threads(count: int) -> None:
 
 
 def versions() -> Mapping[str, str]:
-    """Return the versions of torch and the CUDA libraries it carries."""
+    """Return the versions of torch and of the libraries of a GPU's maker that it is built for."""
     import torch
 
-    found = {"torch": torch.__version__, "torch_cuda": torch.version.cuda}
+    built_for = {f"torch_{name}": getattr(torch.version, name, None) for name in ("cuda", "hip", "xpu")}
+    found = {"torch": torch.__version__, **built_for}
     return {name: str(version) for name, version in found.items() if version}
 
 
@@ -214,10 +188,5 @@ def _as_integers(values: Stored) -> Any:
     return torch.from_numpy(values.view(np.int16) if values.dtype.itemsize == 2 else values)
 
 
-def _is_cuda(device: str) -> bool:
-    return device.startswith("cuda")
-
-
-def torch_device(device: str) -> str:
-    """Return what torch calls `device` in this process."""
-    return f"cuda:{index_in_this_process(device)}" if _is_cuda(device) else "cpu"
+def _is_gpu(device: str) -> bool:
+    return torch_place.kind_of(device) != torch_place.CPU

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 
 from gpuexplore.backends import host
 from gpuexplore.backends import torch as torch_backend
+from gpuexplore.devices.torch_kinds import TORCH_KINDS
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Device
 
 INSTALL = torch_backend.INSTALL
-DEVICE_KINDS = torch_backend.DEVICE_KINDS
+DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda", *(name for name, row in TORCH_KINDS.items() if row.compiled_by_triton))
 
 is_available = torch_backend.is_available
 driver_facts = torch_backend.driver_facts
@@ -45,6 +46,9 @@ def versions() -> Mapping[str, str]:
 def _missing_compiler(device: Device) -> str | None:
     if device.kind == "cuda":
         return None if host.is_installed("triton") else "torch.compile needs Triton on CUDA: pip install triton"
+    if device.kind in TORCH_KINDS:
+        needs = f"torch.compile needs Triton on {TORCH_KINDS[device.kind].title}, which its build of torch brings along"
+        return None if host.is_installed("triton") else needs
     compiler = os.environ.get("CXX", "g++")  # as torch._inductor.config.cpp.cxx has it
     return (
         None if shutil.which(compiler) else f"torch.compile needs a C++ compiler on a CPU, and {compiler} is not here"

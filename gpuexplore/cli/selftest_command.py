@@ -14,7 +14,7 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.output import check_writable, print_json
 from gpuexplore.cli.streams import say
 from gpuexplore.cli.turns import say_who_is_waited_for
-from gpuexplore.devices import device_named, discover
+from gpuexplore.devices import GPU_KINDS, device_named, discover
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.conditions.environment import git_commit, utc_now
 from gpuexplore.model import Device
@@ -26,7 +26,7 @@ from gpuexplore.selftest.run import carry_out
 from gpuexplore.serialization import encode
 
 NO_GPU = (
-    "No NVIDIA GPU was found on this machine, so the CPU was tested: a GPU needs NVIDIA's driver, and in a container "
+    "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
     "`--gpus all`; docs/gpu.md says which driver."
 )
 STAND_IN = ""  # what stands in for the device; tests have one
@@ -93,8 +93,9 @@ def _testable(devices: Sequence[Device]) -> list[Device]:
 
 
 def _default(devices: Sequence[Device]) -> str:
-    """Return the id of the first GPU, else of the CPU."""
-    return next((device.id for device in devices if device.kind == "cuda"), devices[0].id)
+    """Return the id of the first GPU, one of NVIDIA's where there is one, else of the CPU."""
+    gpus = [device for device in devices if device.kind in GPU_KINDS]
+    return next((device.id for device in sorted(gpus, key=lambda gpu: gpu.kind != "cuda")), devices[0].id)
 
 
 def _folder(given: Path | None, started_utc: str) -> Path:

@@ -24,7 +24,7 @@ from gpuexplore.analysis.verdict import Relation
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.devices import device_named, discover, ensure_ceiling, target_named
+from gpuexplore.devices import check_measured_on, device_named, discover, ensure_ceiling, target_named
 from gpuexplore.errors import InvalidInput
 from gpuexplore.measure.transfer.contract import PARTS, Observed, activity_of
 from gpuexplore.model import Device
@@ -54,6 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
     here = discover()
     operation_named(arguments.operation)
     device = device_named(arguments.device, here)
+    check_measured_on(device.id, "measuring transfers")
     gpu = target_named(arguments.gpu, ()) if device.kind == "cpu" else device
     path = path_to(gpu, arguments.link, arguments.memory)
     cpu = this_cpu(here)

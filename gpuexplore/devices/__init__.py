@@ -33,11 +33,14 @@ from gpuexplore.devices.formula import formula_peaks
 from gpuexplore.devices.nvml import highest_clock_hz, is_cut_into_instances, is_lost
 from gpuexplore.devices.specs import accelerator_named, peaks_json, search, target_named
 from gpuexplore.devices.telemetry import free_gpu_bytes, governor, read
+from gpuexplore.devices.torch_kinds import GPU_KINDS, TORCH_KINDS, check_measured_on
 
 __all__ = [
     "ACCELERATORS",
     "ASSUMED_CACHE_BYTES",
     "CACHES_OVERFLOWN",
+    "GPU_KINDS",
+    "TORCH_KINDS",
     "Accelerator",
     "Ceiling",
     "CpuLoss",
@@ -46,6 +49,7 @@ __all__ = [
     "as_device",
     "bandwidth_of",
     "cache_directory",
+    "check_measured_on",
     "cpu_loss",
     "cpu_lost_share",
     "data_directory",

@@ -7,7 +7,7 @@ several cards, the driver's other facts choose: see `variants.py`.
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from types import MappingProxyType
 
@@ -168,6 +168,25 @@ def native_dtypes(accelerator: Accelerator) -> tuple[str, ...]:
     """Return the dtypes this device has arithmetic units for."""
     native = {row.dtype for row in PEAK_FIELDS if row.field in accelerator.rates}
     return tuple(name for name in FORMATS if name in native)
+
+
+def with_row(device: Device, row: Accelerator) -> Device:
+    """Return a device of this machine with the figures of the row that describes it, and notes that say so."""
+    return replace(
+        device,
+        cores=device.cores or row.multiprocessors,
+        clock_hz=row.boost_clock_hz or device.clock_hz,
+        cache_bytes=row.cache_bytes or device.cache_bytes,
+        native=native_dtypes(row),
+        spec_key=row.key,
+        peaks=peaks_of(row),
+        bandwidth=bandwidth_of(row),
+        notes=(
+            *device.notes,
+            f"Peaks are from the table's row {row.key} ({row.confidence} confidence), which no fact contradicts.",
+            *filter(None, (row.notes and f"Of that row: {row.notes.rstrip('.')}.",)),
+        ),
+    )
 
 
 def as_device(accelerator: Accelerator) -> Device:

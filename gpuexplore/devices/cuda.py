@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gpuexplore.devices.accelerators import bandwidth_of, native_dtypes, peaks_of
+from gpuexplore.devices.accelerators import with_row
 from gpuexplore.devices.formula import formula_bandwidth, formula_peaks, native_since
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.variants import choose
@@ -14,20 +14,7 @@ def device_from(index: int, facts: GpuFacts) -> Device:
     row, doubt = choose(facts)
     if row is None:
         return _by_formula(_plain(index, facts), facts, doubt or "no row describes it")
-    return replace(
-        _plain(index, facts),
-        cores=facts.multiprocessors or row.multiprocessors,
-        clock_hz=row.boost_clock_hz or facts.clock_hz,
-        cache_bytes=row.cache_bytes,
-        native=native_dtypes(row),
-        spec_key=row.key,
-        peaks=peaks_of(row),
-        bandwidth=bandwidth_of(row),
-        notes=(
-            f"Peaks are from the table's row {row.key} ({row.confidence} confidence), which no fact contradicts.",
-            *filter(None, (row.notes and f"Of that row: {row.notes.rstrip('.')}.",)),
-        ),
-    )
+    return with_row(_plain(index, facts), row)
 
 
 def _plain(index: int, facts: GpuFacts) -> Device:

@@ -1,4 +1,4 @@
-"""What this machine can measure on: the CPU, then the GPUs that CUDA sees."""
+"""What this machine can measure on: the CPU, the GPUs that CUDA sees, then those that only torch finds."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +12,7 @@ from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.devices.nvidia_smi import parse_gpus, query_gpus
 from gpuexplore.devices.nvml import load_nvml, read_gpus
 from gpuexplore.devices.simulated import simulated_devices
+from gpuexplore.devices.torch_devices import torch_devices
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Device
 
@@ -19,9 +20,12 @@ NO_CEILING = "Peaks are unknown until they are measured: a CPU's clock under loa
 
 
 def discover() -> tuple[Device, ...]:
-    """Return this machine's CPU, CUDA devices and simulated devices; loads no CUDA library and opens no context."""
+    """Return this machine's CPU, CUDA devices, other devices of torch and simulated ones.
+
+    This process loads no CUDA library and opens no context.
+    """
     real = discover_with(nvml=load_nvml(), query_smi=query_gpus, environment=os.environ, cpu=cpu_with_ceiling())
-    return (*real, *simulated_devices())
+    return (*real, *torch_devices(), *simulated_devices())
 
 
 def discover_with(

@@ -31,7 +31,7 @@ def read(device: Device) -> Telemetry:
     """Return what `device` tells about itself now."""
     if device.kind == "cpu":
         return read_cpu()
-    nvml = load_nvml()
+    nvml = load_nvml() if device.kind == "cuda" else None
     return Telemetry() if nvml is None or device.uuid is None else read_gpu(nvml, device.uuid)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.backends import torch_place
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.errors import InvalidInput
 from gpuexplore.jobs.engines import batches_of
@@ -159,8 +160,11 @@ def dtype_of(arrays: Sequence[Any]) -> str:
 
 def device_of(arrays: Sequence[Any]) -> str:
     """Return the id of the device that arrays are on."""
-    found = str(getattr(arrays[0], "device", "cpu"))
-    return f"cuda:{found.partition(':')[2] or 0}" if "cuda" in found.lower() else "cpu"
+    found = str(getattr(arrays[0], "device", "cpu")).lower()
+    called, index = found.partition(":")[0], found.partition(":")[2] or "0"
+    if type(arrays[0]).__module__.partition(".")[0] == "torch":
+        return torch_place.device_of(called, index)
+    return f"cuda:{index}" if "cuda" in found else "cpu"
 
 
 def widened(array: Any) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -91,7 +91,7 @@ def _cache(case: Case, device: Device) -> Flag:
     if cache_mode(case, device) == "warm":
         return Flag("warm", "called again and again on the same data, which stays in the caches it fits in")
     assumed = "" if device.cache_bytes else ": assumed to be enough, the size of the last-level cache is unknown"
-    read = ", and as many others read" if device.kind == "cuda" else ""
+    read = ", and as many others read" if device.kind != "cpu" else ""
     return Flag("cold", f"{format_bytes(flush_bytes(device))} overwritten before each call{read}{assumed}")
 
 
@@ -163,7 +163,7 @@ def _slower_than_its_peak(flop_per_s: float, device: Device) -> Flag | None:
 
 
 def _emulated(dtype: DType, device: Device) -> Flag | None:
-    if dtype.name in device.native:
+    if not device.native or dtype.name in device.native:  # where nothing states the units, none is known to lack
         return None
     return Flag("emulated", f"{device.name} has no {dtype.name} units: another format does the arithmetic")
 

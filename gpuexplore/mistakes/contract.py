@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuexplore.devices import check_measured_on
 from gpuexplore.errors import InvalidInput, Unsupported
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.model import Device, Environment
@@ -208,6 +209,7 @@ class Mistake:
         Raises:
             Unsupported: it cannot be made on this kind of device, and nothing stands in for it.
         """
+        check_measured_on(stage.device.id, f"the mistake {self.name}")
         if not self.live_on or stage.device.kind in self.live_on:
             return self.demonstrate(stage)
         if self.instead is None:

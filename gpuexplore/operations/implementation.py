@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from gpuexplore.backends import load_backend
+from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.dtypes import DType
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.geometry import Geometry
@@ -124,7 +125,10 @@ class Implementation:
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why it has no code for `dtype` on `device`, or None when it has."""
         if not self.runs_on(device):
-            return f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, and {device.id} is none"
+            return (
+                f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, and {device.id} is none"
+                + _instead(device)
+            )
         if self.dtypes and dtype.name not in self.dtypes:
             return f"{self.name} has code for {', '.join(self.dtypes)} only"
         if device.kind != "cuda" or (self.geometry is None and self.compute_capability is None):
@@ -164,6 +168,11 @@ def row_of_user(name: str, operation: str, rows: Sequence[Implementation], *, is
         if row.backend == library or (row.backend, library) == ("numba_cpu", "numba"):
             return replace(found, unit=row.unit, arithmetic=row.arithmetic, native=row.native, growth=row.growth)
     return found
+
+
+def _instead(device: Device) -> str:
+    """Return what runs on a device that only torch finds; nothing where every page says it."""
+    return "; `torch` runs there" if device.kind in TORCH_KINDS else ""
 
 
 def _capability(text: str) -> tuple[int, ...]:

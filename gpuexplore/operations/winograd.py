@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.devices import GPU_KINDS
 from gpuexplore.dtypes import DType
 from gpuexplore.model import Device, Shape
 from gpuexplore.operations.growth import AS_SUMMED, Growth
@@ -60,11 +61,12 @@ def transforms(outputs: int, taps: int = REACH) -> Transforms:
 
 
 def growth_in_fp32(shape: Shape, dtype: DType, device: Device) -> Growth:
-    """Return how roundings of a convolution (b, c, h, w) * (o, c, r, r) grow where cuDNN may choose the algorithm.
+    """Return how roundings of a convolution (b, c, h, w) * (o, c, r, r) grow where a library may choose the algorithm.
 
-    That is in fp32 on a CUDA device for filters of 3 x 3: in 16 bits the tolerance is wider than what it adds.
+    That is in fp32 on a GPU, by cuDNN or what its maker has instead, for filters of 3 x 3: in 16 bits the tolerance is
+    wider than what it adds.
     """
-    if device.kind != "cuda" or dtype.name != "fp32" or shape["r"] != REACH:
+    if device.kind not in GPU_KINDS or dtype.name != "fp32" or shape["r"] != REACH:
         return AS_SUMMED
     return growth_of(TILE, shape["c"])
 

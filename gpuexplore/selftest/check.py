@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpuexplore.devices import GPU_KINDS
 from gpuexplore.selftest.bench import Bench
 from gpuexplore.selftest.contract import Finding
 
@@ -24,7 +25,7 @@ class Check:
     name: str
     title: str
     run: Callable[[Bench], Finding]
-    kinds: tuple[str, ...] = ("cpu", "cuda")
+    kinds: tuple[str, ...] = ("cpu", *GPU_KINDS)
     needs_s: float = 5.0
     share: float = 0.2
     in_quick: bool = True

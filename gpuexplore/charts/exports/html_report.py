@@ -13,6 +13,7 @@ from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
 from gpuexplore.charts.exports.texts import HEADING, table_row
 from gpuexplore.charts.panels import panels
+from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.request import as_command, as_python, from_experiment
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -102,4 +103,5 @@ def _conditions(exported: Exported) -> list[tuple[str, str]]:
         ("Variables that change speed", settings or "none set"),
         ("System", f"Python {environment.python}, {environment.platform}"),
         ("gpuexplore", f"{environment.app_version}, commit {environment.commit or 'unknown'}"),
+        *([("Of this device", " ".join(environment.device.notes))] if environment.device.kind in TORCH_KINDS else []),
     ]

@@ -17,6 +17,7 @@ from pathlib import Path
 from filelock import Timeout
 
 from gpuexplore.activity import Activity, ActivityReport, kind_named
+from gpuexplore.devices import GPU_KINDS
 from gpuexplore.errors import GpuExploreError, InvalidInput
 from gpuexplore.jobs.engines.attempt import Attempt, Limits
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
@@ -295,7 +296,7 @@ def _is_tainted(device: Device, attempt: Attempt) -> bool:
         LOG.warning(
             "%d processes or threads were left behind on %s: they are ended with their worker", left_behind, device.id
         )
-    return left_behind > 0 or (device.kind == "cuda" and bool(attempt.statuses & BREAKS_CUDA))
+    return left_behind > 0 or (device.kind in GPU_KINDS and bool(attempt.statuses & BREAKS_CUDA))
 
 
 def _end_all(cases: Sequence[Case], failure: Failure, on_event: OnEvent) -> None:

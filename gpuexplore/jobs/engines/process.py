@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.engines.output import PIPE_BYTES, Output
 from gpuexplore.measure import process_settings
@@ -137,14 +138,17 @@ class DeviceProcess:
 
 
 def worker_environment(device: Device) -> Mapping[str, str]:
-    """Return the variables that must be set before numpy or CUDA is loaded: threads and visible devices."""
+    """Return the variables that must be set before numpy or CUDA is loaded: threads and visible devices.
+
+    Devices that only torch finds keep the numbers they were discovered under, and so what the process may see.
+    """
     threads = str(psutil.cpu_count(logical=False) or os.cpu_count() or 1)
-    visible = device.uuid or device.id.partition(":")[2] if device.kind == "cuda" else ""
+    visible = {"CUDA_VISIBLE_DEVICES": device.uuid or device.id.partition(":")[2] if device.kind == "cuda" else ""}
     return {
         **dict.fromkeys(THREAD_VARIABLES, threads),
         **process_settings(),
         **SETTINGS,
-        "CUDA_VISIBLE_DEVICES": visible,
+        **(visible if device.kind not in TORCH_KINDS else {}),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
 

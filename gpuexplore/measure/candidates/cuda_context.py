@@ -7,7 +7,7 @@ https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
 
 import re
 
-from gpuexplore.devices import is_lost
+from gpuexplore.devices import GPU_KINDS, is_lost
 from gpuexplore.errors import Cancelled, GpuExploreError
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.model import Case, Device
@@ -31,7 +31,7 @@ class GpuLost(GpuExploreError):
 
 def breaks_context(reason: str, device: Device) -> bool:
     """Return whether an error with this text leaves no usable context of `device` in its process."""
-    return device.kind == "cuda" and BREAKS_CONTEXT.search(reason.replace("_", " ")) is not None
+    return device.kind in GPU_KINDS and BREAKS_CONTEXT.search(reason.replace("_", " ")) is not None
 
 
 def is_broken(device: Device) -> bool:
@@ -58,7 +58,8 @@ def cause_of(error: Exception, case: Case, device: Device) -> Exception:
     if earlier := _broken_earlier(device):
         return earlier
     if breaks_context(describe_error(error), device):
-        _broken[device.id] = f"{case.implementation} broke the CUDA context of this process"
+        context = "CUDA context" if device.kind == "cuda" else f"context of {device.kind}"
+        _broken[device.id] = f"{case.implementation} broke the {context} of this process"
     return error
 
 

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from gpuexplore.backends.contract import Backend
-from gpuexplore.devices import is_cut_into_instances
+from gpuexplore.devices import GPU_KINDS, is_cut_into_instances
 from gpuexplore.errors import Unsupported
 from gpuexplore.model import Device
 
+CUDA = "cuda"
 GPU_PREFIX = "GPU-"  # of the UUID of a whole GPU; what CUDA says of an instance of one depends on its version
 
 
@@ -16,12 +17,12 @@ def device_for(backend: Backend, device: Device) -> Device:
     Raises:
         Unsupported: `backend` finds no GPU, or counts GPUs in another order, and would compute on another one.
     """
-    if device.kind != "cuda":
+    if device.kind not in GPU_KINDS:
         return device
     facts = backend.driver_facts(device.id)
     if facts.problem:
         raise Unsupported(f"{facts.problem}; {device.name} has driver {device.driver or 'of unknown version'}")
-    if facts.uuid and device.uuid and not _is_same_gpu(device.uuid, facts.uuid):
+    if device.kind == CUDA and facts.uuid and device.uuid and not _is_same_gpu(device.uuid, facts.uuid):
         raise Unsupported(
             f"{device.id} is {device.name} ({device.uuid}), but CUDA would use {GPU_PREFIX}{facts.uuid} in this "
             "process: set CUDA_DEVICE_ORDER=PCI_BUS_ID before anything loads CUDA"

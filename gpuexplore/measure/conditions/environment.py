@@ -34,6 +34,9 @@ SETTINGS = (
     "CUPY_ACCELERATORS",
     "CUPY_TF32",
     "TORCHINDUCTOR_MAX_AUTOTUNE",
+    "HIP_VISIBLE_DEVICES",
+    "ONEAPI_DEVICE_SELECTOR",
+    "PYTORCH_ENABLE_MPS_FALLBACK",  # what MPS has not is computed on the CPU, and nobody says so
 )
 
 

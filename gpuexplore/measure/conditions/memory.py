@@ -3,7 +3,7 @@
 import mmap
 from pathlib import Path
 
-from gpuexplore.devices import free_gpu_bytes, memory_by_sysconf
+from gpuexplore.devices import TORCH_KINDS, free_gpu_bytes, memory_by_sysconf
 from gpuexplore.model import Device
 
 STATM = Path("/proc/self/statm")  # pages: of the address space, resident, ...
@@ -26,6 +26,9 @@ def resident_bytes() -> int:
 
 
 def _free_device_bytes(device: Device) -> int | None:
+    """Return what the driver says is free; of a device that only torch finds all it has, as nothing says more."""
+    if device.kind in TORCH_KINDS:
+        return device.memory_bytes
     return free_gpu_bytes(device.uuid) if device.uuid else None
 
 

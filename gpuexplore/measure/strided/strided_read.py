@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpuexplore.devices import cpu_loss, read_cpu_times
+from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.errors import InvalidInput
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
@@ -81,8 +81,9 @@ def measure_strided_read(
     """Return what reading `layout` takes on `device`, beside the same elements contiguous.
 
     Raises:
-        TooLarge, Cancelled, IncorrectOutput: as `perform`.
+        TooLarge, Cancelled, IncorrectOutput, Unsupported: as `perform`.
     """
+    check_measured_on(device.id, "a strided read")
     environment = describe_environment(device, (LOOPS[device.kind], COPY), threads=1)
     check_memory(layout.needed_bytes, free_bytes(device), device)
     before = read_cpu_times()

@@ -23,7 +23,7 @@ from math import prod
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
-from gpuexplore.devices import cpu_lost_share, read_cpu_times
+from gpuexplore.devices import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment
@@ -81,6 +81,7 @@ def perform(
         Cancelled: the user asked to stop.
         GpuExploreError: gradients are wrong, or a process failed.
     """
+    check_measured_on(device.id, "a training")
     setup = read_setup(arguments, most_processes(device))
     check_memory(needed_bytes(setup), free_bytes(device), device)
     before, last = read_cpu_times(), list[Mapping[str, Any]]()
@@ -106,7 +107,9 @@ def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) ->
 
     Raises:
         InvalidInput, TooLarge: arguments that cannot be used.
+        Unsupported: trainings were not made for this kind of device.
     """
+    check_measured_on(device.id, "a training")
     setup = read_setup(arguments, most_processes(device, gpu_count))
     given = {name: text.strip() for name, text in arguments.items() if text.strip()}
     return of_kind("train", given, device=device.id, expected_s=expected_seconds(setup, device))

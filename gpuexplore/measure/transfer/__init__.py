@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from gpuexplore.devices import cpu_loss, read_cpu_times
+from gpuexplore.devices import check_measured_on, cpu_loss, read_cpu_times
 from gpuexplore.devices import read as read_telemetry
 from gpuexplore.devices.pcie import link_of
 from gpuexplore.errors import Cancelled, InvalidInput
@@ -46,6 +46,7 @@ def perform(
         time: the clock, and what keeps others off the cores.
 
     Raises:
+        Unsupported: a device that only torch finds.
         InvalidInput: other arguments, or a device that is neither a CPU nor a CUDA GPU.
         TooLarge: the memory is not enough.
         Cancelled: the user asked to stop.
@@ -53,6 +54,7 @@ def perform(
     """
     if set(arguments) != {"operation"}:
         raise InvalidInput.of("arguments", ", ".join(arguments), ("operation",))
+    check_measured_on(device.id, "measuring transfers")
     if device.kind not in MOVES:
         raise InvalidInput.of("kind of device", device.kind, MOVES)
     operation = operation_named(arguments["operation"])

@@ -1,7 +1,9 @@
-"""torch's convolution: oneDNN on a CPU, cuDNN on CUDA; TF32 is allowed for tf32 and for nothing else.
+"""torch's convolution: oneDNN on a CPU, cuDNN on CUDA, the maker's library elsewhere.
+
+TF32 is allowed for tf32 and for nothing else.
 
 On CUDA it is the call that conv2d ends in: its switches are arguments there, so that `torch-autotune`, sampled in
-turns with it, cannot change them. On a CPU no algorithm of torch's own choice writes into a given output: each result
+turns with it, cannot change them. Elsewhere no algorithm of torch's own choice writes into a given output: each result
 is newly allocated.
 """
 
@@ -12,12 +14,13 @@ import torch
 from torch.nn.functional import conv2d
 
 from gpuexplore.backends.torch import take_over
+from gpuexplore.backends.torch_place import is_rocm
 from gpuexplore.dtypes import DType
 
 
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return the convolution of x (b, c, h, w) with weights (o, c, r, r) into `out` (b, o, h, w)."""
-    if out.is_cuda:
+    if out.is_cuda and not is_rocm(torch):
         return cudnn(inputs, out, dtype, autotune=False)
     x, weights = inputs
     pad = weights.shape[-1] // 2

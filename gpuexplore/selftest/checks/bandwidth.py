@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
+from gpuexplore.devices import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
 from gpuexplore.dtypes import DTYPES
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
@@ -16,7 +16,9 @@ GOAL_TEXT = format_percent(0.9)  # of the best copy
 OURS = ("numba-cuda", "numba-cpu")
 MEMORY_BOUND = ("vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm")
 MAX_SHARE = 1.05  # of the peak: faster is a wrong time, or a cache
-MIN_SHARE = {"cuda": 0.6, "cpu": 0.2}  # slower: others use the device, or it is not the one that is described
+MIN_SHARE = {"cpu": 0.2} | dict.fromkeys(
+    GPU_KINDS, 0.6
+)  # slower: others use the device, or it is not the one that is described
 COPY_S = 200e-6  # at the peak, at least: starting a kernel is timed too
 ROW = 4096
 DTYPE = DTYPES["fp32"]
@@ -93,7 +95,7 @@ def _cases(bench: Bench, name: str, only: Sequence[str] = ()) -> list[Case]:
     count = _copied_bytes(device) // 2 // DTYPE.itemsize_bytes
     lengths = (count,) if len(operation.axes) == 1 else (max(1, count // ROW), ROW)
     shape = type(operation.shape_of_size(1))(tuple(zip(operation.axes, lengths, strict=True)))
-    options = Options(cache="cold" if device.kind == "cuda" else "warm")
+    options = Options(cache="warm" if device.kind == "cpu" else "cold")
     return [Case(name, shape, DTYPE.name, row.name, device.id, options) for row in rows]
 
 

@@ -74,4 +74,4 @@ def _figure(payload: Payload) -> Figure:
     return Figure(name, payload["read_s"], "s", f"known: {format_seconds(payload['known_s'][1])}")
 
 
-CHECK = Check("timer", "Timer against a kernel of known length", run, share=0.15)
+CHECK = Check("timer", "Timer against a kernel of known length", run, kinds=("cpu", "cuda"), share=0.15)

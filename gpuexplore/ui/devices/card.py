@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.model import Device, Peak, PeakKind
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.units import format_bytes, format_bytes_per_s, format_flop_per_s
@@ -44,11 +45,15 @@ def _facts(device: Device) -> list[str]:
         f"{device.cores} {unit}" if device.cores else None,
         f"{format_bytes(device.memory_bytes)} memory" if device.memory_bytes else None,
         f"{format_bytes(device.cache_bytes)} last-level cache" if device.cache_bytes else None,
-        f"compute capability {device.compute_capability}" if device.compute_capability else None,
+        f"{_generation(device)} {device.compute_capability}" if device.compute_capability else None,
         f"driver {device.driver}" if device.driver else None,
         f"native: {', '.join(device.native)}" if device.native else None,
     ]
     return [fact for fact in found if fact]
+
+
+def _generation(device: Device) -> str:
+    return "architecture" if device.kind in TORCH_KINDS else "compute capability"
 
 
 def _kind_words(kind: PeakKind) -> str:

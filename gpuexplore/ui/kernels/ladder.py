@@ -14,7 +14,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.rates import flop_per_s, shape_label
 from gpuexplore.charts.ladder import ladder as ladder_chart
 from gpuexplore.charts.rung_bounds import rung_bounds_chart
-from gpuexplore.devices import accelerator_named
+from gpuexplore.devices import TORCH_KINDS, accelerator_named
 from gpuexplore.model import Device, Result, Run
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
 from gpuexplore.ui.kernels.choice import KernelChoice
@@ -49,7 +49,7 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     names = [library.name for library in libraries(choice.operation, choice.implementation.backend)]
     library = names[0] if len(names) == 1 else f"the fastest of {' and '.join(names)}"
     st.caption(f"Each step adds one optimization. 100 % is {library}.")
-    here = [device for device in devices if (device.kind == "cpu") == (choice.gpu is None)]
+    here = [device for device in devices if _climbs(device, choice)]
     if here:
         _offer(choice, here[0])
     else:
@@ -65,6 +65,11 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
         show_run(run_id, lambda run: _show_measured(choice, run), above=show_small_head)
     else:
         _show(choice, (), ())
+
+
+def _climbs(device: Device, choice: KernelChoice) -> bool:
+    """Return whether the steps of a ladder run on a device: on a CPU, or as CUDA kernels."""
+    return device.kind == "cpu" if choice.gpu is None else device.kind not in ("cpu", *TORCH_KINDS)
 
 
 def _offer(choice: KernelChoice, device: Device) -> None:

@@ -2,7 +2,9 @@
 
 import streamlit as st
 
+from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.model import Environment, Run
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import provenance_facts
 from gpuexplore.units import format_flop_per_s
 
@@ -39,8 +41,10 @@ def _peak_lines(environment: Environment) -> list[str]:
         f"- **{peak.dtype}**, {peak.unit} units: {format_flop_per_s(peak.flop_per_s)}: {peak.source}"
         for peak in device.peaks
     ]
-    return (
+    known = (
         ["**The peaks of the device, as they were then**", "", *lines]
         if lines
         else ["No peak of this device is known."]
     )
+    notes = device.notes if device.kind in TORCH_KINDS else ()  # of others they tell of the peaks alone
+    return [*known, "", *(f"- {plain(note)}" for note in notes)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.analysis.transfer.link import LINKS, OWN, SHARES, Memory
-from gpuexplore.devices import ACCELERATORS, target_named
+from gpuexplore.devices import ACCELERATORS, TORCH_KINDS, target_named
 from gpuexplore.measure.transfer.contract import sizes_of
 from gpuexplore.model import Device
 from gpuexplore.operations import operation_named
@@ -57,7 +57,8 @@ def choose() -> Asked:
         )
     cpu = next((device for device in devices if device.kind == "cpu"), devices[0])
     with columns[1]:
-        measured_on = url_widgets.device(sorted(devices, key=lambda device: device.kind == "cpu"), "Measure on")
+        able = [device for device in devices if device.kind not in TORCH_KINDS]
+        measured_on = url_widgets.device(sorted(able, key=lambda device: device.kind == "cpu"), "Measure on")
     return Asked(operation, size, target_named(gpu, devices), link, memory, cpu, measured_on)
 
 

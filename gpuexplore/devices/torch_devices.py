@@ -1,0 +1,192 @@
+"""The devices of torch's other kinds, where something on the machine speaks for one and torch is built for it.
+
+Torch is asked in a process of its own, which takes seconds, and its answer is kept; a machine without a hint is asked
+nothing. What fails there is no device.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gpuexplore.devices.accelerators import with_row
+from gpuexplore.devices.directories import cache_directory
+from gpuexplore.devices.gpu_facts import GpuFacts
+from gpuexplore.devices.torch_kinds import TORCH_KINDS, Host, TorchKind
+from gpuexplore.devices.variants import choose
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Device
+
+LOG = logging.getLogger(__name__)
+COMMAND = (sys.executable, "-P", "-m", "gpuexplore.devices.torch_probe")
+LIMIT_S = 60.0  # loading torch from a cold disk takes twenty
+AGAIN_S = 600.0  # so long no answer is taken for an answer: a driver may be loaded later
+VERSION = 1  # raise it when other facts are asked
+VISIBLE = (
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ONEAPI_DEVICE_SELECTOR",
+    "ZE_AFFINITY_MASK",
+)
+
+Answer = Sequence[Mapping[str, Any]]
+Ask = Callable[[str], Answer | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TorchBuild:
+    """The torch that is installed: its version, and the names in torch.version that it sets."""
+
+    version: str
+    built_for: frozenset[str]
+
+
+def torch_devices(
+    host: Host | None = None, *, build: Callable[[], TorchBuild | None] | None = None, ask: Ask | None = None
+) -> tuple[Device, ...]:
+    """Return the devices of torch's other kinds; on most machines this looks whether a few files exist.
+
+    Args:
+        host: where to look for hints; None: this machine.
+        build: returns the torch that is installed; None: reads its file.
+        ask: returns what torch says of a kind, None where it does not answer; None: a process that loads it.
+    """
+    place = host or Host()
+    hinted = [(kind, hints) for kind in TORCH_KINDS.values() if (hints := kind.hints(place))]
+    torch = (build or installed_build)() if hinted else None
+    if torch is None:
+        return ()
+    return tuple(
+        device
+        for kind, hints in hinted
+        if kind.build is None or kind.build in torch.built_for
+        for device in _devices(kind, _kept(kind, torch, hints, ask or ask_torch))
+    )
+
+
+def installed_build() -> TorchBuild | None:
+    """Return the torch that is installed, by the file with its version; None without one. This does not load it."""
+    found = find_spec("torch")
+    if found is None or found.origin is None:
+        return None
+    try:
+        text = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    said = dict(re.findall(r"""^(\w+)(?:\s*:[^=\n]*)?\s*=\s*['"]([^'"\n]+)['"]""", text, re.MULTILINE))
+    return TorchBuild(said.get("__version__", ""), frozenset(said))
+
+
+def ask_torch(kind: str, command: Sequence[str] = COMMAND, limit_s: float = LIMIT_S) -> Answer | None:
+    """Return what torch says of the devices of a kind; None where it fails, hangs or says nothing that can be read."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(
+            [*command, kind], capture_output=True, text=True, timeout=limit_s, check=True, env=environment
+        )
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        LOG.warning("torch was asked for devices of %s, and did not answer: %s", kind, error)
+        return None
+    return answer if _is_answer(answer) else None
+
+
+def _is_answer(answer: object) -> bool:
+    return isinstance(answer, list) and all(isinstance(facts, dict) for facts in answer)
+
+
+def _kept(kind: TorchKind, torch: TorchBuild, hints: Sequence[str], ask: Ask) -> Answer:
+    """Return what torch says of a kind, from a file where it was asked before under the same circumstances."""
+    try:
+        path = cache_directory() / f"torch-{kind.name}-{_circumstances(torch, hints)}.json"
+    except InvalidInput:  # a directory that cannot be used is told elsewhere
+        return ask(kind.name) or ()
+    saved = _saved(path)
+    if saved is None:
+        saved = ask(kind.name) or ()
+        _save(path, saved)
+    return saved
+
+
+def _circumstances(torch: TorchBuild, hints: Sequence[str]) -> str:
+    """Return a short text that changes with torch, this Python, the driver's nodes and what is to be visible."""
+    loaded = [_changed(Path(hint)) for hint in hints]
+    told = (VERSION, torch.version, sys.prefix, *hints, *loaded, *(os.environ.get(name) for name in VISIBLE))
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+def _changed(node: Path) -> float | None:
+    """Return when a node was made, at each start of the machine or of its driver; None of what is no file."""
+    try:
+        return node.stat().st_ctime
+    except OSError:
+        return None
+
+
+def _saved(path: Path) -> Answer | None:
+    try:
+        answer, age_s = json.loads(path.read_text(encoding="utf-8")), time.time() - path.stat().st_mtime
+    except (OSError, ValueError):
+        return None
+    return answer if _is_answer(answer) and (answer or age_s < AGAIN_S) else None
+
+
+def _save(path: Path, answer: Answer) -> None:
+    """Save an answer in one step; where that fails torch is asked again."""
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        draft.write_text(json.dumps([dict(facts) for facts in answer]), encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        LOG.warning("What torch said of its devices could not be saved: %s", error)
+
+
+def _devices(kind: TorchKind, answer: Answer) -> list[Device]:
+    return [_device(kind, index, facts) for index, facts in enumerate(answer)]
+
+
+def _device(kind: TorchKind, index: int, said: Mapping[str, Any]) -> Device:
+    """Return a device with the peaks of its row, if nothing that torch says contradicts it, else with none."""
+    facts = GpuFacts(
+        name=_text(said.get("name")) or f"GPU of {kind.title} without a name",
+        uuid=_text(said.get("uuid")),
+        memory_bytes=_whole(said.get("memory_bytes")),
+        multiprocessors=_whole(said.get("multiprocessors")),
+        driver=_text(said.get("driver")),
+    )
+    name = f"{kind.name}:{index}"
+    plain = Device(
+        id=name,
+        kind=kind.name,
+        name=facts.name,
+        cores=facts.multiprocessors,
+        memory_bytes=facts.memory_bytes,
+        cache_bytes=_whole(said.get("cache_bytes")),
+        compute_capability=_text(said.get("architecture")),
+        driver=facts.driver,
+        uuid=facts.uuid,
+        notes=(kind.untried(name), kind.about_times),
+    )
+    row, doubt = choose(facts)
+    if row is None:
+        return replace(plain, notes=(*plain.notes, f"Peaks are unknown: {doubt}."))
+    return with_row(plain, row)
+
+
+def _text(said: object) -> str | None:
+    return said if isinstance(said, str) and said else None
+
+
+def _whole(said: object) -> int | None:
+    """Return a whole number above zero; what torch does not know it says is 0."""
+    return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else None
