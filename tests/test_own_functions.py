@@ -310,6 +310,18 @@ def test_functions_get_names_of_their_own_and_tell_whose_arrays_they_take():
     assert (dtype_of([torch.ones(2, dtype=torch.bfloat16)]), device_of([torch.ones(2)])) == ("bf16", "cpu")
 
 
+@pytest.mark.parametrize(
+    ("hip", "called", "device"),
+    [(None, "cuda:1", "cuda:1"), ("6.4", "cuda:1", "rocm:1"), (None, "mps:0", "mps:0"), (None, "xpu:2", "xpu:2")],
+)
+def test_tensors_are_on_the_device_that_their_torch_means(monkeypatch, hip, called, device):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.version, "hip", hip)
+    tensor = type("Tensor", (), {"__module__": "torch", "device": torch.device(called)})()
+
+    assert device_of([tensor]) == device
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("compiled", [False, True])
 def test_tensors_and_modules_are_measured(compiled):

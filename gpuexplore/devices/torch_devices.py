@@ -76,7 +76,10 @@ def torch_devices(
 
 def installed_build() -> TorchBuild | None:
     """Return the torch that is installed, by the file with its version; None without one. This does not load it."""
-    found = find_spec("torch")
+    try:
+        found = find_spec("torch")
+    except ValueError:  # something else is loaded under this name
+        return None
     if found is None or found.origin is None:
         return None
     try:

@@ -39,6 +39,7 @@ class TorchKind:
         timed_by: events of its own, or the host's clock around calls and a wait.
         about_times: what that does to times, a sentence.
         absent: dtypes that torch does not have there.
+        has_workers: whether its system has what measuring in a process of its own needs.
         compiled_by_triton: whether torch.compile makes kernels there, with Triton.
     """
 
@@ -50,14 +51,15 @@ class TorchKind:
     timed_by: Literal["events", "host"]
     about_times: str
     absent: tuple[str, ...] = ()
+    has_workers: bool = True
     compiled_by_triton: bool = False
 
     def untried(self, device: str) -> str:
-        """Return the sentence that stands wherever `device` is shown."""
-        return (
-            f"Nothing of gpuexplore was tried on {self.title}; `gpuexplore selftest --device {device}` checks what it "
-            "can there, and its report would help."
-        )
+        """Return the sentence that stands wherever `device` is shown, with what would change it."""
+        check = f"`gpuexplore selftest --device {device}` checks what it can there, and its report would help"
+        if not self.has_workers:
+            check = "the self-test needs Linux, so what `gpuexplore.run(...)` does there in Python would help to know"
+        return f"Nothing of gpuexplore was tried on {self.title}; {check}."
 
 
 def _kfd(host: Host) -> tuple[str, ...]:
@@ -102,6 +104,7 @@ _ROWS = (
             "MPS hold the time at which the host was told."
         ),
         absent=("fp64",),
+        has_workers=False,
     ),
     TorchKind("xpu", "Intel XPU", "xpu", "xpu", _intel_nodes, "events", _BY_EVENTS, compiled_by_triton=True),
 )

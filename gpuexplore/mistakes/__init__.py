@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
+from gpuexplore.devices import check_measured_on
 from gpuexplore.errors import InvalidInput
 from gpuexplore.mistakes.contract import Mistake
 
@@ -50,7 +51,12 @@ MISTAKES: Mapping[str, Mistake] = MappingProxyType({mistake.name: mistake for mi
 
 
 def activity_of(name: str, device_id: str = "cpu") -> Activity:
-    """Return the work for the queue that makes the mistake `name` on a device."""
+    """Return the work for the queue that makes the mistake `name` on a device.
+
+    Raises:
+        Unsupported: mistakes were not made for this kind of device.
+    """
+    check_measured_on(device_id, f"the mistake {name}")
     return of_kind(KIND, {"name": name}, device=device_id, expected_s=EXPECTED_S)
 
 

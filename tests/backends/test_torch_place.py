@@ -18,6 +18,8 @@ from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.memory import free_bytes
 from gpuexplore.model import Device, Status
 from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations.conv2d import torch_convolution
+from gpuexplore.operations.triad import torch_elementwise
 from tests.analysis.made import case
 from tests.backends import fake_cuda, fake_place
 from tests.measure.fakes import FakeClock, FakeWork
@@ -232,6 +234,28 @@ def test_torch_for_amd_says_so_of_an_nvidia_gpu_and_takes_none_of_its_own_for_it
 
     assert "torch 2.13.0 is built for ROCm 6.4, which computes on AMD's GPUs only" in facts.problem
     assert facts.uuid is None
+
+
+def test_a_convolution_of_rocm_is_not_asked_of_cudnn(monkeypatch):
+    monkeypatch.setattr(torch.version, "hip", "6.4")
+    monkeypatch.setattr(torch_convolution, "cudnn", None)
+    taken = []
+    out = SimpleNamespace(is_cuda=True, set_=taken.append)  # as every array of a GPU of AMD is
+
+    torch_convolution.build((torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3)), out, DTYPES["fp32"])()
+
+    assert taken[0][0, 0, 1, 1] == 9
+
+
+def test_a_triad_on_any_gpu_is_one_addition_without_a_number_of_the_host(monkeypatch):
+    arrays = [torch.empty(3, device="meta") for _ in range(3)]
+    monkeypatch.setattr(torch, "addcmul", None)
+    added = []
+    monkeypatch.setattr(torch, "add", lambda *_, **how: added.append(how["alpha"]))
+
+    torch_elementwise.build(arrays[:2], arrays[2], DTYPES["fp32"])()
+
+    assert added == [3]
 
 
 @EACH

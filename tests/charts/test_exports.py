@@ -16,6 +16,7 @@ from gpuexplore.charts.exports.picture import NotDrawn, pictures, specification
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Experiment, Options, Progress, Run, RunState, Shape
 from tests.analysis.made import failed, ok
+from tests.devices.torch_answers import found_on
 
 HOSTILE = 'a|b <script>alert(1)</script> [x](http://y) `c` & 50% $z_1$ \\end{table} "q"'
 RESULTS = (
@@ -33,6 +34,16 @@ def exported():
     about = {"title": HOSTILE, "note": HOSTILE, "tags": ("<i>",), "created_utc": "2026-01-02T03:04:05+00:00"}
     run = Run("abcdefghij", "ada", asked, RunState.DONE, Progress(4, 4), RESULTS, **about)
     return Exported(asked, analyze(RESULTS), run)
+
+
+def test_a_page_to_send_says_that_nobody_tried_its_device(exported, tmp_path):
+    there = found_on(tmp_path, "xpu")
+    results = [ok(size=64, on=there.id)]
+    results = [replace(result, environment=replace(result.environment, device=there)) for result in results]
+
+    content = export(".html", Exported(exported.experiment, analyze(results), None)).decode()
+
+    assert "Nothing of gpuexplore was tried on Intel XPU" in content
 
 
 def test_a_name_asks_for_the_longest_type_it_ends_in():

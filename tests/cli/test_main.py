@@ -14,6 +14,7 @@ from gpuexplore.dtypes import DTYPES
 from gpuexplore.model import Result, Status
 from gpuexplore.operations import OPERATIONS
 from tests.analysis.made import failed
+from tests.devices.torch_answers import found_on
 from tests.measure.fakes import case, measurement
 
 
@@ -33,6 +34,16 @@ def test_devices_as_text_says_the_same(capsys):
     assert printed.startswith("cpu  ")
     assert "measured_ceiling: " in printed
     assert "Peaks were measured here" in printed
+
+
+def test_devices_says_of_those_that_torch_alone_finds_that_nobody_tried(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(devices_command, "discover", lambda: (found_on(tmp_path, "rocm"),))
+
+    assert main(["devices"]) == EXIT_OK
+    printed = capsys.readouterr().out
+    assert printed.startswith("rocm:0  AMD Instinct MI300X  304 cores")
+    assert "Nothing of gpuexplore was tried on AMD ROCm" in printed
+    assert "so that a launch may be inside a time" in printed
 
 
 def test_devices_measures_again_when_asked(monkeypatch, capsys):

@@ -27,6 +27,14 @@ def made(monkeypatch):
     return lay_out
 
 
+def test_a_device_that_mistakes_were_not_made_for_is_refused(capsys, made):
+    asked = made()
+
+    assert main(("mistake", "no-synchronise", "--device", "mps:0")) == EXIT_UNUSABLE
+    assert "the mistake no-synchronise needs a CPU or an NVIDIA GPU, and mps:0 is Apple MPS" in capsys.readouterr().err
+    assert asked == []
+
+
 def test_without_a_name_every_mistake_is_listed(answered):
     code, told = answered("mistake", "--json")
 

@@ -67,7 +67,7 @@ def test_report_is_json_text_and_a_page(tmp_path, monkeypatch, answered):
     assert report["outcomes"][0]["figures"] == [{"name": "a figure", "value": 2e-6, "unit": "s", "note": ""}]
     assert {file.name for file in folder.iterdir()} == {"report.json", "report.txt", "report.html"}
     assert "2.00 µs" in (folder / "report.txt").read_text(encoding="utf-8")
-    assert report["no_gpu"].startswith("No NVIDIA GPU was found")
+    assert report["no_gpu"].startswith("No GPU was found")
 
 
 def test_one_failure_is_exit_code_1_with_its_sentence(tmp_path, capsys, checks):
@@ -123,6 +123,15 @@ def test_first_gpu_is_tested_where_there_is_one(tmp_path, answered, devices):
     _, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
 
     assert report["device"]["id"] == "cuda:0"
+    assert report["no_gpu"] == ""
+
+
+@pytest.mark.parametrize(("also", "tested"), [((), "mps:0"), ((GPU,), "cuda:0")])
+def test_gpu_of_another_maker_is_tested_where_there_is_none_of_nvidia(tmp_path, answered, devices, also, tested):
+    devices += [replace(GPU, id="mps:0", kind="mps"), *also]
+    _, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
+
+    assert report["device"]["id"] == tested
     assert report["no_gpu"] == ""
 
 

@@ -46,6 +46,14 @@ def test_a_terminal_gets_a_table_phases_scaler_and_processes(capsys, asked):
     assert "2,493,160 bytes" in told
 
 
+def test_a_device_that_trainings_were_not_made_for_is_refused(capsys, asked, monkeypatch):
+    monkeypatch.setattr(train_command, "discover", lambda: (device(), device(device_id="rocm:0")))
+
+    assert main(("train", "--device", "rocm:0")) == EXIT_UNUSABLE
+    assert "a training needs a CPU or an NVIDIA GPU, and rocm:0 is AMD ROCm" in capsys.readouterr().err
+    assert asked == []
+
+
 def test_what_cannot_be_trained_is_named(capsys, asked):
     assert main(("train", "--modes", "fp8")) == EXIT_UNUSABLE
 

@@ -4,6 +4,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, transfer_command
 from gpuexplore.serialization import encode
+from tests.analysis.made import device
 from tests.analysis.transfer.made import observed
 
 
@@ -30,6 +31,14 @@ def test_json_has_what_was_measured_and_the_break_even_with_its_interval(answere
     assert found["low"] <= found["value"]
     by_size = {point["size"]: point for point in told["sizes"]}
     assert (by_size[64]["cpu"]["origin"], by_size[64]["kernel"]["origin"]) == ("measured", "predicted")
+
+
+def test_a_device_that_torch_alone_finds_is_refused(capsys, performed, monkeypatch):
+    monkeypatch.setattr(transfer_command, "discover", lambda: (device(), device(device_id="xpu:0")))
+
+    assert main(("transfer", "matmul", "--device", "xpu:0")) == EXIT_UNUSABLE
+    assert "measuring transfers needs a CPU or an NVIDIA GPU, and xpu:0 is Intel XPU" in capsys.readouterr().err
+    assert performed == []
 
 
 def test_a_prediction_measures_nothing(capsys, performed):

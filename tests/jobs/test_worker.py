@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from gpuexplore import pools
+from gpuexplore.devices import TORCH_KINDS
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.process import THREAD_VARIABLES, worker_environment
 from gpuexplore.jobs.journal import Begun, Ended, JournalReader, Task, write_task
@@ -43,6 +44,11 @@ def test_worker_sees_its_own_device_only(device, visible):
     assert environment["CUDA_VISIBLE_DEVICES"] == visible
     assert environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert len({environment[thread_variable] for thread_variable in THREAD_VARIABLES}) == 1
+
+
+@pytest.mark.parametrize("kind", TORCH_KINDS)
+def test_worker_of_a_device_that_torch_numbers_sees_what_was_seen_when_it_was_found(kind):
+    assert "CUDA_VISIBLE_DEVICES" not in worker_environment(Device(f"{kind}:1", kind, "GPU", uuid="GPU-12"))
 
 
 @pytest.mark.skipif(not worker.AUTOGROUP.exists(), reason="this system shares cores between processes only")

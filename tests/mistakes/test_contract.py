@@ -1,6 +1,7 @@
 """Every mistake is listed, told in full, and cheap to read."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -73,6 +74,14 @@ def test_a_mistake_says_where_it_cannot_be_made_and_why(mistake):
 def test_every_quantity_has_a_unit_and_words(quantity):
     assert UNITS[quantity]
     assert FORMATS[quantity](0.5)
+
+
+def test_no_mistake_is_made_on_a_device_that_torch_alone_finds():
+    device = replace(GPU, id="rocm:0", kind="rocm")
+
+    for mistake in MISTAKES.values():
+        with pytest.raises(Unsupported, match=f"the mistake {mistake.name} needs a CPU or an NVIDIA GPU, and rocm:0"):
+            mistake.observe(stage(device=device))
 
 
 def test_most_mistakes_are_made_live_on_a_cpu():

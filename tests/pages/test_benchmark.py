@@ -10,6 +10,7 @@ from gpuexplore.request import Request, from_query, resolve
 from gpuexplore.ui.run import view
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok, with_phases
+from tests.devices.torch_answers import found_on
 from tests.pages.conftest import OWNER, texts
 
 
@@ -181,6 +182,17 @@ def test_a_runs_link_restores_its_settings(page, finished):
     assert app.session_state["settings.sizes"] == "64,128"
     assert app.session_state["settings.dtypes"] == ["fp32", "bf16"]
     assert not any("differ" in one.value for one in app.caption)
+
+
+def test_conditions_of_a_run_say_that_nobody_tried_its_device(page, store, experiment, tmp_path):
+    there = found_on(tmp_path, "mps")
+    asked = replace(experiment, devices=(there.id,), implementations=("torch",), dtypes=("fp32",))
+    results = [ok(size=case.shape["m"], on=there.id) for case in asked.cases()]
+    results = [replace(result, environment=replace(result.environment, device=there)) for result in results]
+    app = page("benchmark", run=store.record(asked, OWNER, results=results))
+
+    assert not app.exception
+    assert "Nothing of gpuexplore was tried on Apple MPS" in texts(app.markdown).replace("\\", "")
 
 
 def test_changed_settings_are_told_from_those_of_the_run_below(page, finished):

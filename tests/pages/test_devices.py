@@ -7,6 +7,7 @@ from gpuexplore.devices.cuda import device_from
 from gpuexplore.devices.gpu_facts import GpuFacts
 from gpuexplore.ui import session
 from tests.analysis.made import device
+from tests.devices.torch_answers import found_on
 from tests.pages.conftest import OWNER, texts
 
 
@@ -88,6 +89,18 @@ def test_a_device_whose_name_is_ambiguous_says_which_it_may_be(page, monkeypatch
 
     told = texts(page("devices").caption)
     assert "the driver does not tell which of rtx-3060-12gb, rtx-3060-8gb it is" in told
+
+
+def test_a_device_that_torch_alone_finds_says_that_nobody_tried_it(page, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "discover", lambda: (device(), found_on(tmp_path, "rocm")))
+
+    app = page("devices")
+    told = texts(app.caption)
+    assert not app.exception
+    assert "`rocm:0` · 304 multiprocessors" in told
+    assert "architecture gfx942 · driver HIP 6.4" in told
+    assert "Nothing of gpuexplore was tried on AMD ROCm" in told
+    assert "No CUDA device was found" not in told
 
 
 def test_a_search_narrows_the_table(page):

@@ -11,6 +11,7 @@ from gpuexplore.operations.compiled import recorded, recorded_elsewhere
 from gpuexplore.ui import session
 from gpuexplore.ui.kernels import facts, interpreter, machine_code
 from tests.analysis.made import device, ok
+from tests.devices.torch_answers import found_on
 from tests.measure.made_block import adding, block_run, request
 from tests.pages.conftest import OWNER, compiled, texts
 
@@ -184,6 +185,14 @@ def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
 
     assert "No CUDA device was found" in texts(app.info)
     assert "Grey ticks: published results for comparable kernels" in texts(app.markdown)
+
+
+def test_a_ladder_of_cuda_kernels_is_offered_on_no_gpu_of_another_maker(page, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "discover", lambda: (device(), found_on(tmp_path, "rocm")))
+    app = page("kernels", impl="numba-cuda-naive")
+
+    assert not app.exception
+    assert "No CUDA device was found" in texts(app.info)
 
 
 @pytest.fixture

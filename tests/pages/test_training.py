@@ -3,7 +3,9 @@ import pytest
 from gpuexplore.measure.training import activity_of
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
+from gpuexplore.ui import session
 from tests.analysis.made import device
+from tests.devices.torch_answers import found_on
 from tests.measure.made_training import fp16, mode, processes, report
 from tests.pages.conftest import OWNER, texts, told
 
@@ -31,6 +33,15 @@ def observed(store):
 
 def button(app, label):
     return next(button for button in app.button if button.label == label)
+
+
+def test_a_device_that_trainings_were_not_made_for_is_refused(page, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "discover", lambda: (device(), found_on(tmp_path, "xpu")))
+    app = page("training", device="xpu:0")
+
+    assert not app.exception
+    assert "a training needs a CPU or an NVIDIA GPU, and xpu:0 is Intel XPU" in texts([*app.error, *app.warning])
+    assert button(app, "Train").disabled
 
 
 def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):

@@ -13,6 +13,7 @@ from gpuexplore.ui import session
 from gpuexplore.units import UNKNOWN
 from tests.analysis.made import device
 from tests.analysis.transfer.made import observed
+from tests.devices.torch_answers import found_on
 from tests.pages.conftest import OWNER, texts, told
 
 CHARTS = {"predicted": 3, "measured": 4}
@@ -46,6 +47,15 @@ def test_before_anything_is_measured_everything_is_predicted_and_says_so(page):
     assert "15.8 GB/s theoretical" in texts(app.markdown)
     assert "Nothing measured on cpu yet" in texts(app.caption)
     assert [metric.label for metric in app.metric] == ["GPU wins from size", "Uses that pay at 256", "Moving at 256"]
+
+
+def test_transfers_are_offered_on_no_device_that_torch_alone_finds(page, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "discover", lambda: (found_on(tmp_path, "rocm"), device()))
+    app = page("transfers")
+
+    assert not app.exception
+    assert "Nothing measured on cpu yet" in texts(app.caption)
+    assert not [box for box in app.selectbox if box.label == "Measure on"]
 
 
 def test_nothing_is_said_to_win_or_to_lose_while_the_peaks_of_this_cpu_are_unknown(page, beat):

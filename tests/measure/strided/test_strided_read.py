@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from gpuexplore.devices import CpuLoss
-from gpuexplore.errors import Cancelled, InvalidInput, TooLarge
+from gpuexplore.errors import Cancelled, InvalidInput, TooLarge, Unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.strided import strided_candidates, strided_read
 from gpuexplore.measure.strided.strided_candidates import Layout, Reader, readers
 from gpuexplore.measure.strided.strided_read import layout_of, perform
+from gpuexplore.model import Device
 from tests.measure.fakes import CPU, FakeClock, FakeWork, candidate
 
 NAMES = ("loop contiguous", "loop strided", "copy contiguous", "copy strided")
@@ -33,6 +34,15 @@ def reported(monkeypatch):
         return events
 
     return performed
+
+
+def test_a_device_that_torch_alone_finds_is_refused(monkeypatch):
+    monkeypatch.setattr(strided_read, "readers", None)
+    time = Timekeeper(clock=FakeClock(), wait_for_idle_threads=lambda: None)
+    device = Device("mps:0", "mps", "a made-up GPU")
+
+    with pytest.raises(Unsupported, match="a strided read needs a CPU or an NVIDIA GPU, and mps:0 is Apple MPS"):
+        perform({"rows": "30", "columns": "20"}, device, report=print, cancelled=bool, time=time)
 
 
 def test_the_ratio_of_strided_over_contiguous_is_that_of_the_calls(reported):
