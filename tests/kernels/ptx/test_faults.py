@@ -65,7 +65,7 @@ def test_threads_of_a_warp_may_write_one_value_to_one_place(place, value, races)
     found = launch(text, NUMBERS).faults
 
     assert [len(fault.threads) for fault in found] == ([min(races, 8)] if races else [])
-    assert all("threads of a warp write different values to one place at once" == fault.about for fault in found)
+    assert all(fault.about == "threads of a warp write different values to one place at once" for fault in found)
 
 
 def test_writing_over_what_others_read_is_a_race():
