@@ -105,7 +105,7 @@ class DeviceMemory:
         return {"what another thread wrote is read without a barrier": written.any(1)}
 
     def written_by(self, at: Values, size_bytes: int, threads: Values, phase: Phase) -> dict[str, Values]:
-        """Note who writes, arguments as for `read_by`; return which accesses are wrong and how, AT_ONCE of any value."""
+        """Note who writes, arguments as for `read_by`; return which accesses are wrong and how, AT_ONCE of any."""
         bytes_at, me = at[:, None] + _OFFSETS[:size_bytes], threads[:, None]
         writer, reader = self.writer[bytes_at], self.reader[bytes_at]
         clash = (writer != NOBODY) & (writer != me) & _is_unordered(self.since[bytes_at], phase)
