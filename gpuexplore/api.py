@@ -169,6 +169,10 @@ def measure(
     if arrays:
         about |= {"dtypes": jobs.dtype_of(arrays), "devices": jobs.device_of(arrays)}
     names = [each for each in against if isinstance(each, str)]
+    if names and operation is None:
+        raise InvalidInput.of(
+            "against", names[0], "functions; names only with operation=, whose implementations they are"
+        )
     own = jobs.add_functions([function, *(each for each in against if not isinstance(each, str))], library, arrays)
     declared = jobs.operation_of(function, operation, arrays, told)
     if arrays:

@@ -59,13 +59,14 @@ def parse_shape(text: str, operation: Operation) -> Shape:
     Raises:
         InvalidInput: it is none of them, or beyond the operation's limits.
     """
-    size = read_whole(text)
-    shape = operation.shape_of_size(size) if size else _shape(text, operation)
+    shape = _shape(text, operation)
     check_limits(shape, operation)
     return shape
 
 
 def _shape(text: str, operation: Operation) -> Shape:
+    if size := read_whole(text):
+        return operation.shape_of_size(size)
     for preset in operation.presets:
         if text.strip() == preset.name:
             return preset.shape
@@ -102,7 +103,7 @@ def _shapes(text: str, operation: Operation) -> list[Shape]:
 
 
 def _accepted_shapes(operation: Operation) -> str:
-    return ", ".join([f"like {operation.shape_of_size(128)}", *(preset.name for preset in operation.presets)])
+    return ", ".join([f"like {operation.shape_of_size(128)}", "a size", *(preset.name for preset in operation.presets)])
 
 
 def check_limits(shape: Shape, operation: Operation) -> None:

@@ -144,6 +144,11 @@ def test_an_operation_of_ones_own_is_swept_and_checked():
     assert "rectified" in str(outcome) or "right" in str(outcome)
 
 
+def test_a_name_to_compare_with_needs_the_operation_whose_it_is():
+    with pytest.raises(InvalidInput, match=r"against 'torch': accepted are functions; names only with operation="):
+        gx.measure(lambda a: a, [numbers(8)], reference=lambda a: a, against=["torch"], **HERE)
+
+
 @pytest.mark.slow
 def test_a_crash_and_a_hang_end_the_worker_and_not_this_process(monkeypatch):
     def crash(a, b):

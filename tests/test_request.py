@@ -505,6 +505,12 @@ def test_the_shape_that_a_refusal_names_is_accepted(name):
     assert parse_shape(example, operation) == operation.shape_of_size(128)
 
 
+def test_a_size_is_a_shape_of_equal_axes():
+    experiment = resolve(Request(shapes="64; m=1,k=2,n=3; 0_128"), ["cpu"])
+
+    assert experiment.shapes == (Shape.of(m=64, k=64, n=64), Shape.of(m=1, k=2, n=3), Shape.of(m=128, k=128, n=128))
+
+
 def test_exact_shapes_are_as_few_as_sizes():
     shapes = ";".join(f"m={size},k=8,n=8" for size in range(1, 102))
 

@@ -7,19 +7,19 @@ from gpuexplore.analysis.fact_check.possible import Possibility, is_possible, ra
 from gpuexplore.analysis.prediction.request import Question
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_json
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.cli.predict_command import prediction_json
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.dtypes import FORMATS
-from gpuexplore.operations import OPERATIONS
 from gpuexplore.units import format_seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `check`; values stay text."""
     add = parser.add_argument
-    add("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
+    add_operation(parser)
     add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`, or cpu, cuda:0 of this machine")
     add("--time", required=True, metavar="TIME", help="that a call is said to take: 90us, 1.25ms, 2s")
     add("--size", default="", metavar="N", help="every axis is of this size")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the verdict with its reason; fail where the time is above a limit of the device."""
     asked = Question(
-        operation=arguments.operation,
+        operation=operation_of(arguments),
         gpus=arguments.gpu,
         sizes=arguments.size,
         shapes=arguments.shape,

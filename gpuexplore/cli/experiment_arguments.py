@@ -5,9 +5,29 @@ from collections.abc import Iterable
 
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.dtypes import DTYPES
+from gpuexplore.errors import InvalidInput
 from gpuexplore.model import CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
+from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.of_users import add_file, is_source
 from gpuexplore.request import Request, listed
+
+
+def add_operation(parser: argparse.ArgumentParser) -> None:
+    """Declare the operation: the first word, or the option of this name."""
+    parser.add_argument("operation", nargs="?", metavar="OPERATION", help=", ".join(OPERATIONS))
+    parser.add_argument("--operation", dest="operation_option", metavar="NAME", help="the same, as an option")
+
+
+def operation_of(arguments: argparse.Namespace) -> str:
+    """Return the name of the operation that was asked for.
+
+    Raises:
+        InvalidInput: none was named, or two were.
+    """
+    named = [each for each in (arguments.operation, arguments.operation_option) if each is not None]
+    if len(named) != 1:
+        raise InvalidInput.of("operation", " and ".join(named), OPERATIONS)
+    return str(named[0])
 
 
 def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:

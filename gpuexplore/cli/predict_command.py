@@ -8,11 +8,12 @@ from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.own_results import measured_here
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.dtypes import FORMATS, format_named
-from gpuexplore.operations import OPERATIONS, operation_named
+from gpuexplore.operations import operation_named
 from gpuexplore.shapes import split
 from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_percent, format_seconds, format_work_rate
 
@@ -20,7 +21,7 @@ from gpuexplore.units import UNKNOWN, format_bytes, format_interval, format_perc
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `predict`; values stay text."""
     add = parser.add_argument
-    add("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
+    add_operation(parser)
     add("--gpu", required=True, metavar="LIST", help="driver names or keys of `specs`, or cpu, cuda:0 of this machine")
     add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2")
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
@@ -32,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the predictions, a line each with its interval."""
     if arguments.impl is not None:
-        operation_named(arguments.operation).implementation_named(arguments.impl)  # an empty name is none
+        operation_named(operation_of(arguments)).implementation_named(arguments.impl)  # an empty name is none
     asked = Question(
-        operation=arguments.operation,
+        operation=operation_of(arguments),
         gpus=arguments.gpu,
         sizes=arguments.size,
         shapes=";".join(arguments.shape),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
+from gpuexplore.cli.experiment_arguments import add_experiment_arguments, add_operation, operation_of, request_from
 from gpuexplore.cli.streams import say
 from gpuexplore.devices import discover
 from gpuexplore.errors import InvalidInput, not_installed
@@ -18,7 +18,6 @@ from gpuexplore.hardware import PeakKind
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.model import Case, Device, Experiment, Result, Status
-from gpuexplore.operations import OPERATIONS
 from gpuexplore.request import resolve
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class Interrupted(KeyboardInterrupt):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `run`."""
-    parser.add_argument("operation", metavar="OPERATION", help=", ".join(OPERATIONS))
+    add_operation(parser)
     add_experiment_arguments(parser)
     parser.add_argument("--baseline", default="", metavar="NAME", help="implementation or dtype to compare with")
     kinds = ", ".join(get_args(PeakKind))
@@ -79,7 +78,7 @@ def carry_out(arguments: argparse.Namespace) -> tuple[Experiment, tuple[Result, 
     """Run the experiment, print, write and keep what was asked for, and return it with a result of every case."""
     export = _exporter(arguments.out) if arguments.out else None
     devices = discover()
-    experiment = resolve(request_from(arguments, arguments.operation, devices), [device.id for device in devices])
+    experiment = resolve(request_from(arguments, operation_of(arguments), devices), [device.id for device in devices])
     engine = LocalEngine([device for device in devices if device.id in experiment.devices])
     try:
         for device in devices:

@@ -17,6 +17,17 @@ def test_a_time_above_the_roof_fails_with_the_roof_and_its_source(capsys):
     assert "989 TFLOP/s" in told
 
 
+def test_the_operation_is_the_first_word_or_an_option_and_a_size_is_a_shape(capsys):
+    words = ["--shape", "4096", "--dtype", "bf16", "--gpu", "h100-sxm5-80gb", "--time", "90us"]
+    assert main(["check", "--operation", "matmul", *words]) == EXIT_FAILED
+    said = capsys.readouterr().out
+    assert main(["check", "matmul", *words]) == EXIT_FAILED
+    assert capsys.readouterr().out == said
+    for named in ([], ["matmul", "--operation", "softmax"]):
+        assert main(["check", *named, *words]) == EXIT_UNUSABLE
+        assert "accepted are matmul, batched_matmul" in capsys.readouterr().err
+
+
 def test_json_has_the_verdict_and_the_prediction(answered):
     code, told = answered(*PRODUCT, "--time", "160us", "--json")
     assert (code, told["verdict"]) == (EXIT_OK, "as good as known")

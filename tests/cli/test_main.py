@@ -176,7 +176,6 @@ def test_file_in_a_missing_folder_is_refused_before_anything_is_measured(command
     [
         [],
         ["fly"],
-        ["run"],
         ["record", "matmul"],
         ["run", "matmul", "--sise", "8"],
         ["memory", "gpt2", "--batch=--"],

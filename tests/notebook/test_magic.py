@@ -43,7 +43,7 @@ def test_a_line_prints_what_the_command_prints(cell, capsys, command):
     [
         ("", "required: COMMAND"),
         ("nonsense", "invalid choice: 'nonsense'"),
-        ("run", "required: OPERATION"),
+        ("run", "operation '': accepted are matmul"),
         ("run nonsense", "operation 'nonsense': accepted are"),
         ("run matmul --dtype fp99", "'fp99': accepted are"),
         ("run matmul --size", "expected one argument"),
