@@ -17,6 +17,7 @@ from gpuexplore.store import (
     owners,
     peaks,
     queue,
+    rooms,
     run_rows,
     runs,
     turns,
@@ -80,7 +81,24 @@ class Store(Database):
     answers_of = answers.answers_of
     erase_answers = answers.erase_answers
     see = owners.see
+    rooms_of = rooms.rooms_of
+    join_room = rooms.join_room
+    leave_room = rooms.leave_room
+    participant_of = rooms.participant_of
+    # leaders of a room
+    open_room = rooms.open_room
+    leads = rooms.leads
+    take_lead = rooms.take_lead
+    new_leader_key = rooms.new_leader_key
+    announce = rooms.announce
+    close_room = rooms.close_room
+    delete_room = rooms.delete_room
+    rename_participant = rooms.rename_participant
+    remove_participant = rooms.remove_participant
     # anybody
+    room_of = rooms.room_of
+    participants = rooms.participants
+    see_participants = rooms.see_participants
     newest_result = runs.newest_result
     newest_alike = runs.newest_alike
     unfinished_alike = run_rows.unfinished_alike

@@ -204,3 +204,43 @@ OWNERS = Table(
     Column("owner", String(64), primary_key=True),
     Column("seen_epoch_s", Float, nullable=False),
 )
+
+ROOMS = Table(
+    "rooms",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("code", String(6), nullable=False),
+    Column("title", StorableText, nullable=False),
+    Column("key_digest", String(64), nullable=False),  # SHA-256 of what the leader's link carries
+    Column("created_utc", String(32), nullable=False),
+    Column("ends_utc", String(32), nullable=False),
+    Column("closed_utc", String(32)),
+    Column("message", StorableText, nullable=False, server_default=text("''")),  # of its leader, on everybody's page
+    Column("link", StorableText, nullable=False, server_default=text("''")),  # a page of ours, below the message
+    UniqueConstraint("code"),
+)
+
+ROOM_LEADERS = Table(
+    "room_leaders",
+    METADATA,
+    Column("owner", String(64), nullable=False),  # who opened it, and whoever came by the leader's link
+    Column("room", Integer, ForeignKey("rooms.number", ondelete="CASCADE"), nullable=False),
+    PrimaryKeyConstraint("owner", "room"),
+    Index(None, "room"),
+)
+
+PARTICIPANTS = Table(
+    "participants",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # what pages name people by: their owner is a secret of their browser
+    Column("room", Integer, ForeignKey("rooms.number", ondelete="CASCADE"), nullable=False),
+    Column("owner", String(64), nullable=False),
+    Column("name", StorableText, nullable=False),
+    Column("name_key", String(200), nullable=False),  # the same for names that people would take for one
+    Column("joined_utc", String(32), nullable=False),
+    Column("seen_epoch_s", Float, nullable=False),
+    Column("removed_utc", String(32)),
+    UniqueConstraint("room", "owner"),
+    UniqueConstraint("room", "name_key"),
+    Index(None, "owner"),
+)

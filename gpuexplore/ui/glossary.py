@@ -23,6 +23,7 @@ PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "trace": ("Trace", "Self time", "Share of the roof", "Counterpart"),
         "memory": ("Peak moment", "Activations", "Checkpoints", "Largest batch"),
         "lessons": ("Lesson", "Outcome", "Interval", "Flag"),
+        "rooms": ("Room", "Lesson", "Run"),
         "timing-mistakes": ("Mistake", "Flag", "Sample"),
         "fact-check": ("Claim", "Peak"),
         "tensors": ("Storage", "Stride", "Offset", "View", "Contiguous"),

@@ -39,6 +39,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "devices": ("q",),
         "queue": (),
         "lessons": ("lesson", "step", "view"),
+        "rooms": ("room", "lead"),
         "timing-mistakes": ("mistake", "activity"),
         "fact-check": ("row", "measuring"),
         "tensors": ("expression", "show", "dtype", "device", "activity"),

@@ -101,6 +101,13 @@ page = st.navigation(
                 help="Guess, measure here, see why: fourteen lessons of ten minutes, and a tour.",
             ),
             st.Page(
+                PAGES / "rooms.py",
+                title="Rooms",
+                icon=":material/groups:",
+                url_path="rooms",
+                help="A class together: joined by a code, without an account; its leader says what comes next.",
+            ),
+            st.Page(
                 PAGES / "timing_mistakes.py",
                 title="Timing mistakes",
                 icon=":material/timer_off:",

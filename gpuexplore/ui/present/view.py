@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any
 
 import altair as alt
-import segno
 import streamlit as st
 
 from gpuexplore import charts
@@ -22,6 +21,7 @@ from gpuexplore.ui.present.steps import Step, steps_of
 from gpuexplore.ui.run_head.head import facts_of, title_of
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of
+from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import read_whole
 
@@ -83,7 +83,7 @@ def _show_title(run: Run, analysis: RunAnalysis) -> None:
         st.markdown(f"**{analysis.summary.headline}**")
         st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details[:3]))
     with code:
-        st.image(_qr_code(_address(run)), width="stretch", caption="The run, on your own screen")
+        st.image(qr_code(_address(run)), width="stretch", caption="The run, on your own screen")
 
 
 def _show_chart(run: Run, analysis: RunAnalysis, step: Step) -> None:
@@ -155,8 +155,3 @@ def _address(run: Run) -> str:
     """Return the address of the run as visitors reach it."""
     base = (st.context.url or "").partition("?")[0]
     return f"{base}?run={run.id}"
-
-
-def _qr_code(address: str) -> str:
-    """Return a QR code as an SVG."""
-    return str(segno.make(address, error="m").svg_inline(scale=8, border=2, dark="#0f151d", light="#ffffff"))

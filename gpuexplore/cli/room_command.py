@@ -1,0 +1,127 @@
+"""`gpuexplore room`: rooms opened, told something, listed, shown, closed and deleted from a terminal."""
+
+import argparse
+from collections.abc import Callable
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.run_command import OWNER
+from gpuexplore.errors import NotFound
+from gpuexplore.rooms import Room, read_code, read_hours, read_message, read_title, spoken
+from gpuexplore.store import Store, open_store
+
+HEADING = ("code", "title", "state", "ends (UTC)", "people")
+DEFAULT_ADDRESS = "http://127.0.0.1:8501"
+Action = Callable[[Store, argparse.Namespace], int]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `room`."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions, instead of a list")
+    opened = actions.add_parser("open", help="open a room, and print its code and the leader's link")
+    opened.add_argument("--title", default="", metavar="TEXT", help="what it is called")
+    opened.add_argument("--hours", default="4", metavar="N", help="until it ends by itself (default: %(default)s)")
+    opened.add_argument(
+        "--address", default=DEFAULT_ADDRESS, metavar="URL", help="where the app is served (default: %(default)s)"
+    )
+    opened.add_argument("--json", action="store_true", help="print one JSON object")
+    shown = actions.add_parser("show", help="who is in a room")
+    shown.add_argument("--json", action="store_true", help="print one JSON object")
+    said = actions.add_parser("say", help="put a message on everybody's page; an empty one takes it off")
+    closed = actions.add_parser("close", help="close a room: it can be read, and nobody joins any more")
+    deleted = actions.add_parser("delete", help="delete a room with all that is in it")
+    for each in (shown, said, closed, deleted):
+        each.add_argument("code", metavar="CODE")
+    said.add_argument("message", metavar="TEXT")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """List the rooms that were opened from a terminal, or do what is asked, and return the exit code."""
+    with open_store() as store:
+        return ACTIONS[arguments.action or "list"](store, arguments)
+
+
+def _open(store: Store, arguments: argparse.Namespace) -> int:
+    room, key = store.open_room(OWNER, read_title(arguments.title), read_hours(arguments.hours))
+    address = f"{arguments.address.rstrip('/')}/rooms?room={room.code}"
+    leader = f"{address}&lead={key}"
+    if arguments.json:
+        print_json({**_row(store, room), "address": address, "leader": leader})
+        return EXIT_OK
+    print(f"{spoken(room.code)}  open until {room.ends_utc[:16].replace('T', ' ')} UTC")
+    print(f"to join: {address}")
+    print(f"to lead, for you alone: {leader}")
+    return EXIT_OK
+
+
+def _list(store: Store, arguments: argparse.Namespace) -> int:
+    rows = [_row(store, room) for room in store.rooms_of(OWNER)]
+    if arguments.json:
+        print_json(rows)
+    elif not rows:
+        print("no room was opened from a terminal: gpuexplore room open --title 'GPU course'")
+    else:
+        print_columns([HEADING, *(tuple(str(value) for value in row.values()) for row in rows)])
+    return EXIT_OK
+
+
+def _row(store: Store, room: Room) -> dict[str, object]:
+    return {
+        "code": room.code,
+        "title": room.title,
+        "state": str(room.state),
+        "ends": room.ends_utc[:16].replace("T", " "),
+        "people": len(store.participants(room)),
+    }
+
+
+def _show(store: Store, arguments: argparse.Namespace) -> int:
+    room = _found(store, arguments.code)
+    people = store.participants(room)
+    if arguments.json:
+        names = [{"name": each.name, "joined": each.joined_utc, "seen_s": each.seen_s} for each in people]
+        print_json({**_row(store, room), "message": room.message, "participants": names})
+        return EXIT_OK
+    print(f"{spoken(room.code)}  {room.title}  {room.state}".rstrip())
+    for each in people:
+        print(f"  {each.name}, joined at {each.joined_utc[11:16]} UTC")
+    return EXIT_OK
+
+
+def _say(store: Store, arguments: argparse.Namespace) -> int:
+    room = _found(store, arguments.code)
+    store.announce(OWNER, room, message=read_message(arguments.message), link=room.link)
+    print(f"{spoken(room.code)} says: {read_message(arguments.message) or 'nothing'}")
+    return EXIT_OK
+
+
+def _close(store: Store, arguments: argparse.Namespace) -> int:
+    room = _found(store, arguments.code)
+    store.close_room(OWNER, room)
+    print(f"{spoken(room.code)} is closed")
+    return EXIT_OK
+
+
+def _delete(store: Store, arguments: argparse.Namespace) -> int:
+    room = _found(store, arguments.code)
+    store.delete_room(OWNER, room)
+    print(f"{spoken(room.code)} is deleted, with all that was in it")
+    return EXIT_OK
+
+
+def _found(store: Store, text: str) -> Room:
+    room = store.room_of(read_code(text))
+    if room is None:
+        raise NotFound(f"no room has the code {text!r}")
+    return room
+
+
+ACTIONS: dict[str, Action] = {
+    "list": _list,
+    "open": _open,
+    "show": _show,
+    "say": _say,
+    "close": _close,
+    "delete": _delete,
+}

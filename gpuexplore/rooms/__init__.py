@@ -1,0 +1,40 @@
+"""Rooms: a class that measures together, found by a code, without accounts. Rules that need no database."""
+
+from gpuexplore.rooms.code import CODE_LENGTH, LETTERS, new_code, read_code, spoken
+from gpuexplore.rooms.model import MOST_PEOPLE, Participant, Room, RoomState
+from gpuexplore.rooms.typed import (
+    HOURS,
+    LONGEST_MESSAGE,
+    LONGEST_NAME,
+    LONGEST_TITLE,
+    name_key,
+    read_hours,
+    read_link,
+    read_message,
+    read_name,
+    read_title,
+)
+from gpuexplore.rooms.wrong_codes import WrongCodes
+
+__all__ = [
+    "CODE_LENGTH",
+    "HOURS",
+    "LETTERS",
+    "LONGEST_MESSAGE",
+    "LONGEST_NAME",
+    "LONGEST_TITLE",
+    "MOST_PEOPLE",
+    "Participant",
+    "Room",
+    "RoomState",
+    "WrongCodes",
+    "name_key",
+    "new_code",
+    "read_code",
+    "read_hours",
+    "read_link",
+    "read_message",
+    "read_name",
+    "read_title",
+    "spoken",
+]

@@ -1,0 +1,103 @@
+"""What people type about rooms: names, titles, lengths of time."""
+
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from gpuexplore.errors import InvalidInput
+from gpuexplore.typed_text import check_characters
+from gpuexplore.units import read_whole
+
+LONGEST_NAME = 24  # characters: what fits a tile of the wall
+LONGEST_TITLE = 80
+LONGEST_MESSAGE, LONGEST_LINK = 280, 2000
+HOURS = range(1, 7 * 24 + 1)  # that a room may be open
+_INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")  # categories of Unicode
+
+
+def read_name(text: str) -> str:
+    """Return a display name, its spaces tidied.
+
+    Raises:
+        InvalidInput: it is empty, too long, or of characters that nobody sees.
+    """
+    check_characters("name", text)
+    name = " ".join(text.split())
+    if hidden := next((sign for sign in name if unicodedata.category(sign) in _INVISIBLE), None):
+        raise InvalidInput.of("name", f"U+{ord(hidden):04X}", "characters that can be seen")
+    if not any(sign.isalnum() for sign in name) or len(name) > LONGEST_NAME:
+        raise InvalidInput.of("name", name, f"1 to {LONGEST_NAME} characters, a letter or digit among them")
+    return name
+
+
+def name_key(name: str) -> str:
+    """Return what two names share that people would take for one: `Ada`, `ADA` and `ada`."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def read_title(text: str) -> str:
+    """Return the title of a room, which may be empty.
+
+    Raises:
+        InvalidInput: it is too long or cannot be shown.
+    """
+    check_characters("title", text)
+    title = " ".join(text.split())
+    if len(title) > LONGEST_TITLE:
+        raise InvalidInput.of("title", title, f"at most {LONGEST_TITLE} characters")
+    return title
+
+
+def read_message(text: str) -> str:
+    """Return what a leader says to everybody in a room, which may be empty.
+
+    Raises:
+        InvalidInput: it is too long or cannot be shown.
+    """
+    check_characters("message", text)
+    message = " ".join(text.split())
+    if len(message) > LONGEST_MESSAGE:
+        raise InvalidInput.of("message", message, f"at most {LONGEST_MESSAGE} characters")
+    return message
+
+
+def read_link(text: str, pages: Iterable[str], first_page: str) -> str:
+    """Return the page and the parameters of an address of this app, such as `lessons?lesson=dtypes`, or empty text.
+
+    Of an address only that is kept: a room sends nobody to another server.
+
+    Args:
+        text: an address as the browser shows it, or what follows the server's name.
+        pages: of this app, as addresses name them.
+        first_page: the one that an address without a page means.
+
+    Raises:
+        InvalidInput: it is too long, cannot be shown, or is of no page of this app.
+    """
+    typed = text.strip()
+    if not typed:
+        return ""
+    check_characters("link", typed)
+    try:
+        parts = urlsplit(typed)
+    except ValueError:
+        raise InvalidInput.of("link", typed, "addresses of this app") from None
+    page = parts.path.rstrip("/").rpartition("/")[2] or first_page
+    accepted = tuple(pages)
+    if page not in accepted or parts.scheme not in ("", "http", "https"):
+        raise InvalidInput.of("link", typed, f"addresses of this app, which end in one of {', '.join(accepted)}")
+    if len(parts.query) > LONGEST_LINK:
+        raise InvalidInput.of("link", f"{len(typed):,} characters", f"at most {LONGEST_LINK:,}")
+    return f"{page}?{parts.query}" if parts.query else page
+
+
+def read_hours(text: str) -> int:
+    """Return for how many hours a room shall be open.
+
+    Raises:
+        InvalidInput: no whole number, or out of range.
+    """
+    hours = read_whole(text)
+    if hours is None or hours not in HOURS:
+        raise InvalidInput.of("hours", text, f"whole numbers from {HOURS.start} to {HOURS.stop - 1}")
+    return hours

@@ -1,0 +1,302 @@
+"""Rooms in the database: who may do what is decided here, whoever asks."""
+
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.rooms import MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
+from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
+from gpuexplore.store.tables import PARTICIPANTS, ROOM_LEADERS, ROOMS
+
+MOST_OPEN = 20  # rooms that one leader may have open
+TRIES = 8  # of a new code, where others have the same
+
+
+def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[Room, str]:
+    """Open a room that `owner` leads; return it and the key that the leader's link carries, which is kept nowhere.
+
+    Args:
+        database: where to.
+        owner: who leads it.
+        title: as `gpuexplore.rooms.read_title` returns it.
+        hours: until it ends by itself.
+
+    Raises:
+        InvalidInput: too many of theirs are open.
+    """
+    key, now = secrets.token_urlsafe(24), database.now()
+    ends = (datetime.fromisoformat(now) + timedelta(hours=hours)).isoformat(timespec="microseconds")
+    row = {"title": title, "key_digest": _digest(key), "created_utc": now, "ends_utc": ends}
+    with database.writing(durable=True) as connection:
+        mine = select(func.count()).select_from(ROOMS.join(ROOM_LEADERS)).where(ROOM_LEADERS.c.owner == owner)
+        if (connection.scalar(mine.where(*_is_open(now))) or 0) >= MOST_OPEN:
+            raise InvalidInput(f"{MOST_OPEN} rooms of yours are open: close one first")
+        number = _inserted(connection, row)
+        connection.execute(insert(ROOM_LEADERS).values(owner=owner, room=number))
+        return _room(connection.execute(select(ROOMS).where(ROOMS.c.number == number)).one(), now), key
+
+
+def _inserted(connection: Connection, row: dict[str, str]) -> int:
+    for _ in range(TRIES):
+        made = insertion(connection, ROOMS).values(**row, code=new_code()).on_conflict_do_nothing()
+        number = connection.execute(made.returning(ROOMS.c.number)).scalar()
+        if number is not None:
+            return int(number)
+    raise InvalidInput("no free room code was found: delete old rooms")
+
+
+def room_of(database: Database, code: str) -> Room | None:
+    """Return the room with a code, as `gpuexplore.rooms.read_code` returns it; None where there is none."""
+    with database.reading(snapshot=False) as connection:
+        row = connection.execute(select(ROOMS).where(ROOMS.c.code == code)).one_or_none()
+    return None if row is None else _room(row, database.now())
+
+
+def rooms_of(database: Database, owner: str) -> tuple[Room, ...]:
+    """Return the rooms that somebody leads or is in, the newest first."""
+    led = select(ROOM_LEADERS.c.room).where(ROOM_LEADERS.c.owner == owner)
+    joined = select(PARTICIPANTS.c.room).where(PARTICIPANTS.c.owner == owner, PARTICIPANTS.c.removed_utc.is_(None))
+    wanted = select(ROOMS).where(or_(ROOMS.c.number.in_(led), ROOMS.c.number.in_(joined)))
+    with database.reading(snapshot=False) as connection:
+        rows = connection.execute(wanted.order_by(ROOMS.c.number.desc())).all()
+    return tuple(_room(row, database.now()) for row in rows)
+
+
+def leads(database: Database, owner: str, room: Room) -> bool:
+    """Return whether somebody leads a room."""
+    with database.reading(snapshot=False) as connection:
+        return _leads(connection, owner, room.number)
+
+
+def take_lead(database: Database, owner: str, room: Room, key: str) -> bool:
+    """Let whoever comes by the leader's link lead, beside those who do; return whether the key was right."""
+    with database.writing(durable=True) as connection:
+        digest = connection.scalar(select(ROOMS.c.key_digest).where(ROOMS.c.number == room.number)) or ""
+        if not compare_digest(digest, _digest(key)):
+            return False
+        row = {"owner": owner, "room": room.number}
+        connection.execute(insertion(connection, ROOM_LEADERS).values(**row).on_conflict_do_nothing())
+        return True
+
+
+def new_leader_key(database: Database, owner: str, room: Room) -> str:
+    """Return a new key for the leader's link; the one before opens nothing any more.
+
+    Raises:
+        InvalidInput: somebody else leads the room.
+    """
+    key = secrets.token_urlsafe(24)
+    with _leading(database, owner, room) as connection:
+        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(key_digest=_digest(key)))
+    return key
+
+
+def close_room(database: Database, owner: str, room: Room) -> None:
+    """Close a room: it can be read, and nobody joins any more.
+
+    Raises:
+        InvalidInput: somebody else leads it.
+    """
+    with _leading(database, owner, room) as connection:
+        closing = update(ROOMS).where(ROOMS.c.number == room.number, ROOMS.c.closed_utc.is_(None))
+        connection.execute(closing.values(closed_utc=database.now()))
+
+
+def announce(database: Database, owner: str, room: Room, *, message: str, link: str) -> None:
+    """Put a message and a page of ours on the page of everybody in a room, as its leader; empty ones take it off.
+
+    Args:
+        database: where to.
+        owner: who says it.
+        room: to whom.
+        message: as `gpuexplore.rooms.read_message` returns it.
+        link: as `gpuexplore.rooms.read_link` returns it.
+
+    Raises:
+        InvalidInput: somebody else leads the room.
+    """
+    with _leading(database, owner, room) as connection:
+        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(message=message, link=link))
+
+
+def delete_room(database: Database, owner: str, room: Room) -> None:
+    """Delete a room with everything in it.
+
+    Raises:
+        InvalidInput: somebody else leads it.
+    """
+    with _leading(database, owner, room) as connection:
+        connection.execute(delete(ROOMS).where(ROOMS.c.number == room.number))
+
+
+def join_room(database: Database, owner: str, room: Room, name: str) -> Participant:
+    """Let somebody in under a name, as `gpuexplore.rooms.read_name` returns it; who was in already gets the new name.
+
+    Raises:
+        InvalidInput: the name is taken, the room is not open or full, or its leader sent them out.
+    """
+    row = {"room": room.number, "owner": owner, "name": name, "name_key": name_key(name)}
+    with database.writing(durable=True) as connection:
+        _check_open(connection, room, database.now())
+        here = _theirs(connection, owner, room)
+        if here is not None and here.removed_utc is not None:
+            raise InvalidInput("the leader of this room has removed you")
+        _check_name(connection, room, name, but=here.number if here else None)
+        if here is not None:
+            _rename(connection, room, here.number, name)
+        else:
+            _check_space(connection, room)
+            new = row | {"joined_utc": database.now(), "seen_epoch_s": epoch_s()}
+            connection.execute(insert(PARTICIPANTS).values(**new))
+        found = _theirs(connection, owner, room)
+        assert found is not None
+        return _participant(found, seconds_since_1970(connection))
+
+
+def participant_of(database: Database, owner: str, room: Room) -> Participant | None:
+    """Return who somebody is in a room; None for whoever is not in it."""
+    with database.reading(snapshot=False) as connection:
+        row = _theirs(connection, owner, room)
+        return None if row is None else _participant(row, seconds_since_1970(connection))
+
+
+def participants(database: Database, room: Room) -> tuple[Participant, ...]:
+    """Return who is in a room, by when they joined; without those who were removed."""
+    wanted = select(PARTICIPANTS).where(PARTICIPANTS.c.room == room.number, PARTICIPANTS.c.removed_utc.is_(None))
+    with database.reading(snapshot=False) as connection:
+        now_s = seconds_since_1970(connection)
+        return tuple(_participant(row, now_s) for row in connection.execute(wanted.order_by(PARTICIPANTS.c.number)))
+
+
+def see_participants(database: Database, numbers: Iterable[int]) -> None:
+    """Note that these are here now: together, as each of a hundred by itself would be a transaction."""
+    with database.writing() as connection:
+        connection.execute(
+            update(PARTICIPANTS).where(PARTICIPANTS.c.number.in_(list(numbers))).values(seen_epoch_s=epoch_s())
+        )
+
+
+def rename_participant(database: Database, owner: str, room: Room, number: int, *, name: str) -> None:
+    """Give somebody in a room another name, as its leader.
+
+    Raises:
+        InvalidInput: somebody else leads the room, or the name is taken.
+        NotFound: there is nobody with this number.
+    """
+    with _leading(database, owner, room) as connection:
+        _check_name(connection, room, name, but=number)
+        if not _rename(connection, room, number, name):
+            raise NotFound("this participant has left")
+
+
+def remove_participant(database: Database, owner: str, room: Room, number: int) -> None:
+    """Send somebody out of a room, as its leader: their name is free again, and they cannot come back.
+
+    Raises:
+        InvalidInput: somebody else leads the room.
+    """
+    with _leading(database, owner, room) as connection:
+        gone = update(PARTICIPANTS).where(PARTICIPANTS.c.number == number, PARTICIPANTS.c.room == room.number)
+        connection.execute(gone.values(removed_utc=database.now(), name_key=f"\x7f{number}"))
+
+
+def leave_room(database: Database, owner: str, room: Room) -> None:
+    """Leave a room, with everything that one answered there."""
+    with database.writing(durable=True) as connection:
+        connection.execute(
+            delete(PARTICIPANTS).where(
+                PARTICIPANTS.c.owner == owner,
+                PARTICIPANTS.c.room == room.number,
+                PARTICIPANTS.c.removed_utc.is_(None),  # whoever was sent out cannot come in again by leaving
+            )
+        )
+
+
+@contextmanager
+def _leading(database: Database, owner: str, room: Room) -> Iterator[Connection]:
+    """Give a connection that writes, to whoever leads the room."""
+    with database.writing(durable=True) as connection:
+        if not _leads(connection, owner, room.number):
+            raise InvalidInput(f"room {spoken(room.code)}: only its leader can do this")
+        yield connection
+
+
+def _leads(connection: Connection, owner: str, number: int) -> bool:
+    led = select(ROOM_LEADERS.c.room).where(ROOM_LEADERS.c.owner == owner, ROOM_LEADERS.c.room == number)
+    return connection.execute(led).first() is not None
+
+
+def _is_open(now: str) -> tuple[ColumnElement[bool], ...]:
+    return (ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
+
+
+def _check_open(connection: Connection, room: Room, now: str) -> None:
+    row = connection.execute(select(ROOMS).where(ROOMS.c.number == room.number)).one_or_none()
+    if row is None or (state := _state(row, now)) is not RoomState.OPEN:
+        raise InvalidInput(f"room {spoken(room.code)} is {state if row else 'deleted'}: it cannot be joined any more")
+
+
+def _check_space(connection: Connection, room: Room) -> None:
+    count = select(func.count()).select_from(PARTICIPANTS).where(PARTICIPANTS.c.room == room.number)
+    if (connection.scalar(count) or 0) >= MOST_PEOPLE:
+        raise InvalidInput(f"room {spoken(room.code)} is full: {MOST_PEOPLE} people have joined")
+
+
+def _check_name(connection: Connection, room: Room, name: str, *, but: int | None) -> None:
+    taken = select(PARTICIPANTS.c.number).where(
+        PARTICIPANTS.c.room == room.number, PARTICIPANTS.c.name_key == name_key(name)
+    )
+    if connection.scalar(taken) not in (None, but):
+        raise InvalidInput.of("name", name, "names that nobody in this room has")
+
+
+def _rename(connection: Connection, room: Room, number: int, name: str) -> bool:
+    renamed = update(PARTICIPANTS).where(PARTICIPANTS.c.number == number, PARTICIPANTS.c.room == room.number)
+    renamed = renamed.where(PARTICIPANTS.c.removed_utc.is_(None))
+    return connection.execute(renamed.values(name=name, name_key=name_key(name))).rowcount > 0
+
+
+def _theirs(connection: Connection, owner: str, room: Room) -> Row[Any] | None:
+    wanted = select(PARTICIPANTS).where(PARTICIPANTS.c.owner == owner, PARTICIPANTS.c.room == room.number)
+    return connection.execute(wanted).one_or_none()
+
+
+def _state(row: Row[Any], now: str) -> RoomState:
+    if row.closed_utc is not None:
+        return RoomState.CLOSED
+    return RoomState.OPEN if now < row.ends_utc else RoomState.ENDED
+
+
+def _room(row: Row[Any], now: str) -> Room:
+    return Room(
+        number=row.number,
+        code=row.code,
+        title=row.title,
+        created_utc=row.created_utc,
+        ends_utc=row.ends_utc,
+        closed_utc=row.closed_utc,
+        state=_state(row, now),
+        message=row.message,
+        link=row.link,
+    )
+
+
+def _participant(row: Row[Any], now_s: float) -> Participant:
+    return Participant(
+        number=row.number,
+        name=row.name,
+        joined_utc=row.joined_utc,
+        removed=row.removed_utc is not None,
+        seen_s=max(0.0, now_s - row.seen_epoch_s),
+    )
+
+
+def _digest(key: str) -> str:
+    return sha256(key.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,1 @@
+"""The page Rooms: opening one, coming in, being in it, and leading it."""

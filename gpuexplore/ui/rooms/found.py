@@ -1,0 +1,78 @@
+"""What the pages of a room know of it: one look at the database serves everybody in it."""
+
+from threading import Lock
+from time import monotonic
+
+from gpuexplore.errors import NotFound
+from gpuexplore.rooms import Participant, Room, WrongCodes, read_code, spoken
+from gpuexplore.ui.identity import address
+from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.shared import Shared, moment
+
+LOOKS = 3  # a second: a message is on everybody's page in two
+SEEN_EVERY_S = 10.0  # who is here is written down together
+HERE = "this machine"
+ROOMS: Shared[Room | None] = Shared(200)
+PEOPLE: Shared[tuple[Participant, ...]] = Shared(200)
+MINE: Shared[Participant | None] = Shared(2000)
+LED: Shared[bool] = Shared(2000)
+WRONG = WrongCodes()
+
+
+def room_with(text: str) -> Room:
+    """Return the room whose code a link or a field gives.
+
+    Raises:
+        InvalidInput: it is no code, or too many wrong ones were tried from there.
+        NotFound: no room has it.
+    """
+    code, whence = read_code(text), address() or HERE
+    WRONG.check(whence)
+    room = ROOMS.get((code, moment(LOOKS)), lambda: store().room_of(code))
+    if room is None:
+        WRONG.note(whence)
+        raise NotFound(f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted")
+    return room
+
+
+def people_in(room: Room) -> tuple[Participant, ...]:
+    """Return who is in a room; for its leader and for those in it."""
+    return PEOPLE.get((room.number, moment(LOOKS)), lambda: store().participants(room))
+
+
+def me_in(room: Room) -> Participant | None:
+    """Return who the visitor is in a room; None for whoever is not in it."""
+    name = owner()
+    return MINE.get((name, room.number, moment(LOOKS)), lambda: store().participant_of(name, room))
+
+
+def leads(room: Room) -> bool:
+    """Return whether the visitor leads a room."""
+    name = owner()
+    return LED.get((name, room.number, moment(LOOKS)), lambda: store().leads(name, room))
+
+
+def forget() -> None:
+    """Forget what was known: the visitor has changed something, and wants to see it."""
+    for known in (ROOMS, PEOPLE, MINE, LED):
+        known.forget()
+
+
+class Presence:
+    """Who is here, written down together every ten seconds by whichever page comes first."""
+
+    def __init__(self) -> None:
+        self._lock, self._seen, self._due_s = Lock(), set[int](), 0.0
+
+    def note(self, number: int) -> None:
+        """Note that the participant with this number is here."""
+        with self._lock:
+            self._seen.add(number)
+            if monotonic() < self._due_s:
+                return
+            self._due_s = monotonic() + SEEN_EVERY_S
+            seen, self._seen = self._seen, set()
+        store().see_participants(seen)
+
+
+PRESENCE = Presence()

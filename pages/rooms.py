@@ -1,0 +1,14 @@
+"""Rooms: a class that is together, by a code and without accounts."""
+
+import streamlit as st
+
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+from gpuexplore.ui.rooms.view import show
+
+st.title("Rooms")
+st.caption(
+    "Everybody in one place: join by a code, without an account, and see what comes next.", help=page_help("rooms")
+)
+open_page("rooms")
+show()

@@ -1,0 +1,44 @@
+"""A room with two browsers: opened, joined by its code, told something, closed."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
+    leader, learner, late = visitor(), visitor(), visitor()
+    leader.goto(f"{address}/rooms")
+    leader.get_by_role("textbox", name="Title").fill("GPU course")
+    leader.get_by_role("button", name="Open a room").click()
+    expect(leader.get_by_text("Whoever has the code can join")).to_be_visible()
+    expect(leader.get_by_role("img").first).to_be_visible()
+    code = re.search(r"room=([A-Z]{6})", leader.url).group(1)
+
+    learner.set_viewport_size({"width": 390, "height": 844})
+    learner.goto(f"{address}/rooms")
+    learner.get_by_role("textbox", name="Code").fill(f"{code[:3].lower()} {code[3:]}")
+    learner.get_by_role("button", name="Join").click()
+    learner.get_by_role("textbox", name="Your name").fill("Ada <b>")
+    learner.get_by_role("button", name="Join").click()
+    expect(learner.get_by_text("You are Ada <b>. 1 person is in this room.")).to_be_visible()
+    expect(leader.get_by_text("1 joined, 1 here")).to_be_visible()
+
+    leader.get_by_role("textbox", name="Message on everybody's page").fill("Guess first")
+    leader.get_by_role("textbox", name="Page that it is about").fill(f"{address}/lessons?lesson=how-long")
+    leader.get_by_role("button", name="Show to everybody").click()
+    expect(learner.get_by_role("heading", name="Guess first")).to_be_visible()
+    with learner.context.expect_page() as opened:
+        learner.get_by_role("link", name="Open").click()
+    expect(opened.value.get_by_role("heading", name="Lessons")).to_be_visible()
+    assert opened.value.url == f"{address}/lessons?lesson=how-long"
+
+    leader.locator("summary", has_text="This room").click()
+    leader.get_by_role("button", name="Close", exact=True).click()
+    expect(learner.get_by_text("Its leader has closed this room")).to_be_visible()
+    late.goto(f"{address}/rooms?room={code}")
+    expect(late.get_by_text("it cannot be joined any more")).to_be_visible()
+    learner.reload()
+    expect(learner.get_by_text("You are Ada <b>")).to_be_visible()

@@ -1,0 +1,181 @@
+"""The page Rooms as its leader, somebody in it and a stranger see it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from gpuexplore.rooms import WrongCodes
+from gpuexplore.rooms.wrong_codes import MOST_OF_ONE
+from gpuexplore.ui.rooms import found
+from tests.pages.conftest import OWNER, texts
+
+LEADER = "the one who leads"
+
+
+@pytest.fixture(autouse=True)
+def no_wrong_codes_yet(monkeypatch):
+    monkeypatch.setattr(found, "WRONG", WrongCodes())
+    monkeypatch.setattr(found, "PRESENCE", found.Presence())
+
+
+@pytest.fixture
+def room(store):
+    opened, _ = store.open_room(LEADER, "GPU *course*", 2)
+    return opened
+
+
+@pytest.fixture
+def led(store):
+    opened, _ = store.open_room(OWNER, "GPU *course*", 2)
+    return opened
+
+
+def pressed(app, label):
+    """Press the only button with this label."""
+    (button,) = [each for each in app.button if each.label == label]
+    return button.click().run()
+
+
+def typed(app, label, text):
+    (field,) = [each for each in app.text_input if each.label == label]
+    field.set_value(text)
+    return app
+
+
+def test_a_room_is_opened_and_shows_its_code(page, store):
+    app = pressed(typed(page("rooms"), "Title", "GPU course"), "Open a room")
+
+    (room,) = store.rooms_of(OWNER)
+    assert not app.exception
+    assert app.query_params["room"] == room.code
+    assert f"# {room.code[:3]} {room.code[3:]}" in texts(app.markdown)
+    assert "GPU course" in texts(app.header)
+    assert "0 joined, 0 here" in texts(app.subheader)
+
+
+def test_somebody_joins_by_the_code_and_a_name(page, store, room):
+    app = pressed(typed(page("rooms"), "Code", f" {room.code[:3].lower()} {room.code[3:]}"), "Join")
+    assert r"GPU \*course\*" in app.header[0].value
+    app = pressed(typed(app, "Your name", "Ada <b>"), "Join")
+
+    assert not app.exception
+    assert [each.name for each in store.participants(room)] == ["Ada <b>"]
+    assert r"You are **Ada \<b\>**. 1 person is in this room." in [each.value for each in app.markdown]
+    assert "What the leader says appears here" in texts(app.markdown)
+
+
+def test_what_the_leader_says_and_the_page_it_is_about_are_shown(page, store, room):
+    store.join_room(OWNER, room, "Ada")
+    store.announce(LEADER, room, message="Guess *first*", link="lessons?lesson=dtypes")
+    app = page("rooms", room=room.code)
+
+    assert r"### Guess \*first\*" in [each.value for each in app.markdown]
+    (link,) = app.get("link_button")
+    assert (link.proto.label, link.proto.url) == ("Open", "./lessons?lesson=dtypes")
+
+
+def test_the_leader_says_something_to_everybody(page, store, led):
+    app = typed(page("rooms", room=led.code), "Message on everybody's page", "Guess first")
+    app = pressed(typed(app, "Page that it is about", "https://lab/what-if?op=matmul"), "Show to everybody")
+
+    assert not app.exception
+    said = store.room_of(led.code)
+    assert (said.message, said.link) == ("Guess first", "what-if?op=matmul")
+
+
+@pytest.mark.parametrize("link", ["https://evil.example/login", "rooms?room=KTRMWX&lead=secret"])
+def test_a_message_leads_nowhere_else_and_gives_no_key_away(page, store, led, link):
+    app = pressed(typed(page("rooms", room=led.code), "Page that it is about", link), "Show to everybody")
+
+    assert "accepted are addresses of this app" in texts(app.error)
+    assert store.room_of(led.code).link == ""
+
+
+def test_the_leader_renames_removes_and_closes(page, store, led):
+    store.join_room("bob", led, "Bob")
+    app = page("rooms", room=led.code)
+    assert app.dataframe[0].value["Name"].tolist() == ["Bob"]
+    app = pressed(typed(app, "New name", "Robert").run(), "Rename")
+    assert [each.name for each in store.participants(led)] == ["Robert"]
+    app = pressed(app, "Remove")
+    assert store.participants(led) == ()
+    app = pressed(app, "Close")
+    assert "it can be read, and nobody joins any more" in texts(app.markdown)
+    assert "Show to everybody" not in [button.label for button in app.button]
+
+
+def test_a_room_is_deleted_only_with_a_tick(page, store, led):
+    app = page("rooms", room=led.code)
+    (button,) = [each for each in app.button if each.label == "Delete"]
+    assert button.disabled
+    app = app.checkbox[0].check().run()
+    app = pressed(app, "Delete")
+
+    assert store.room_of(led.code) is None
+    assert "no room has the code" in texts(app.error)
+
+
+def test_who_was_removed_is_told_and_cannot_come_in(page, store, room):
+    me = store.join_room(OWNER, room, "Ada")
+    store.remove_participant(LEADER, room, me.number)
+    app = page("rooms", room=room.code)
+
+    assert "the leader of this room has removed you" in texts(app.error)
+    assert not app.text_input
+
+
+def test_a_stranger_sees_nobody_and_a_closed_room_has_no_door(page, store, room):
+    store.join_room("bob", room, "Bob the secret")
+    app = page("rooms", room=room.code)
+    assert "Bob the secret" not in str(app)
+    assert [each.label for each in app.text_input] == ["Your name"]
+    store.close_room(LEADER, room)
+    app = page("rooms", room=room.code)
+    assert "is closed: it cannot be joined any more" in texts(app.error)
+    assert not app.text_input
+
+
+def test_the_leaders_link_leads_and_leaves_the_address(page, store):
+    room, key = store.open_room(LEADER, "", 2)
+    app = page("rooms", room=room.code, lead=key)
+
+    assert store.leads(OWNER, room)
+    assert "lead" not in app.query_params
+    assert "Show to everybody" in [button.label for button in app.button]
+    wrong = page("rooms", room=room.code, lead="wrong")
+    assert "this leader's link opens nothing" in texts(wrong.error)
+
+
+@pytest.mark.parametrize("code", ["ABC", "KTRMWX", "<script>", "x" * 150])
+def test_a_code_of_no_room_is_a_sentence_with_the_ways_in(page, code):
+    app = page("rooms", room=code)
+
+    assert not app.exception
+    assert "room" in texts(app.error)
+    assert {"Join", "Open a room"} <= {button.label for button in app.button}
+
+
+def test_whoever_tries_codes_is_kept_waiting(page):
+    for _ in range(MOST_OF_ONE):
+        found.WRONG.note(found.HERE)
+
+    assert "60 wrong room codes came from your network address" in texts(page("rooms", room="KTRMWX").error)
+
+
+def test_rooms_that_one_is_in_are_listed_the_newest_first(page, store, led, room):
+    store.join_room(OWNER, room, "Ada")
+    labels = [button.label for button in page("rooms").button]
+
+    assert labels[-2:] == [f"{code[:3]} {code[3:]}" for code in (room.code, led.code)]
+
+
+def test_those_who_look_are_written_down_together(monkeypatch):
+    noted, now_s = [], [0.0]
+    monkeypatch.setattr(found, "store", lambda: SimpleNamespace(see_participants=noted.append))
+    monkeypatch.setattr(found, "monotonic", lambda: now_s[0])
+    presence = found.Presence()
+    for moment_s, number in ((0.0, 1), (1.0, 2), (2.0, 3), (2.0, 2), (found.SEEN_EVERY_S, 4)):
+        now_s[0] = moment_s
+        presence.note(number)
+
+    assert noted == [{1}, {2, 3, 4}]
