@@ -19,6 +19,7 @@ from gpuexplore import __version__
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import RUNS
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
+from gpuexplore.ui.server.origins import REFUSAL, OwnOrigins
 from scripts.app_server import database_of, free_port, served, wait_until_served
 from tests.ui.visitor import visiting
 
@@ -90,6 +91,43 @@ def test_names_of_this_machine_are_answered(address, host):
 def test_a_websocket_of_another_origin_is_refused(address):
     with pytest.raises(InvalidStatus), visiting(address.replace("127.0.0.1", "localhost"), Host="evil.example"):
         pass
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://127.0.0.1:9", "http://localhost:9", FOREIGN, "null", "http://[", "http://127.0.0.1:port", "file://"],
+)
+def test_a_page_of_another_port_or_server_is_refused_with_what_to_do(address, origin):
+    host = urlsplit(address).netloc
+
+    assert raw(address, host, **UPGRADE, Origin=origin) == (403, REFUSAL.format(origin=origin))
+
+
+def test_a_file_that_a_foreign_page_sends_is_refused(address):
+    request = Request(f"{address}/_stcore/upload_file/x/y", data=b"x", headers={"Origin": FOREIGN}, method="PUT")
+    with pytest.raises(HTTPError) as refused:
+        urlopen(request, timeout=10)
+
+    with refused.value as answer:
+        assert (answer.code, answer.read().decode()) == (403, REFUSAL.format(origin=FOREIGN))
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "own"),
+    [
+        ("https://lab.example.org", "lab.example.org", True),
+        ("https://lab.example.org", "lab.example.org:443", True),
+        ("https://LAB.example.org", "lab.Example.org", True),
+        ("http://lab:8501", "lab:8501", True),
+        ("http://[::1]:8501", "[::1]:8501", True),
+        ("http://lab:8502", "lab:8501", False),
+        ("http://lab", "lab:8501", False),
+        ("https://lab.example.org.evil", "lab.example.org", False),
+        ("https://lab.example.org", "127.0.0.1:8501", False),
+    ],
+)
+def test_an_origin_is_the_servers_own_by_name_and_port(origin, host, own):
+    assert OwnOrigins(app=None)._is_own(origin, host) is own
 
 
 def test_ready_means_that_a_supervisor_measures(address):

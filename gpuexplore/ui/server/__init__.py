@@ -10,10 +10,11 @@ from gpuexplore.ui.server.headers import SafeHeaders
 from gpuexplore.ui.server.hosts import AllowedHosts
 from gpuexplore.ui.server.last_resort import show_reference
 from gpuexplore.ui.server.lifespan import lifespan
+from gpuexplore.ui.server.origins import OwnOrigins
 from gpuexplore.ui.server.proxies import TrustedProxies
 
 __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 
 MIDDLEWARE = tuple(  # the first one sees a request first
-    Middleware(layer) for layer in (TrustedProxies, SafeHeaders, AllowedHosts, FrameCheck, OwnerCookie)
+    Middleware(layer) for layer in (TrustedProxies, SafeHeaders, AllowedHosts, OwnOrigins, FrameCheck, OwnerCookie)
 )
