@@ -11,8 +11,10 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.errors import GpuExploreError
+from gpuexplore.jobs.engines.process import PASSWORDS
 from gpuexplore.model import Device, Result, Status
 from gpuexplore.serialization import encode
+from gpuexplore.store.database import URL_VARIABLE
 
 pytestmark = pytest.mark.slow
 GPU = Device("cuda:1", "cuda", "a GPU", uuid="GPU-1234")
@@ -55,13 +57,17 @@ def test_worker_is_warm_for_the_next_group(engine_with, cases_of):
     assert first == second
 
 
-def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of):
+def test_worker_has_its_environment_before_numpy_is_loaded(engine_with, cases_of, monkeypatch):
+    for name in PASSWORDS:
+        monkeypatch.setenv(name, "secret")
     with engine_with(GPU) as engine:
         told = json.loads(measured(engine, cases_of("tell", device="cuda:1"))["tell"].reason)
 
     assert told["CUDA_VISIBLE_DEVICES"] == "GPU-1234"
     assert int(told["OMP_NUM_THREADS"]) >= 1
     assert told["leads_its_group"]
+    assert told["database"] == []
+    assert URL_VARIABLE in PASSWORDS
     assert "sqlalchemy" not in told["loaded"]
     assert "streamlit" not in told["loaded"]
 

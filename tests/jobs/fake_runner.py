@@ -96,6 +96,7 @@ def fine(case, cancelled):
 
 def tell(case, cancelled):
     told = {name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS")}
+    told |= {"database": [name for name in os.environ if name == "GPUEXPLORE_DATABASE_URL" or name.startswith("PG")]}
     told |= {"loaded": _LOADED_AT_IMPORT, "leads_its_group": os.getpgrp() == os.getpid()}
     return Result(case, Status.ERROR, json.dumps(told))
 

@@ -1,6 +1,9 @@
 """The supervisor's loop with an engine that measures nothing."""
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -14,7 +17,7 @@ from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
 from gpuexplore.jobs.supervisor import claimed_run, loop
 from gpuexplore.jobs.supervisor import heartbeat as module
-from gpuexplore.jobs.supervisor.__main__ import warm_all
+from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, warm_all
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
 from gpuexplore.jobs.supervisor.housekeeping import Housekeeping
 from gpuexplore.jobs.supervisor.loop import serve
@@ -194,6 +197,24 @@ class Once(Event):
 
     def wait(self, timeout=None):
         raise AssertionError("nothing is left to do")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "said"),
+    [
+        ({"GPUEXPLORE_HOME": "/proc/nowhere"}, (), "GPUEXPLORE_HOME '/proc/nowhere': accepted are directories"),
+        ({}, ("--log", "/proc/nowhere/x.log"), "log '/proc/nowhere/x.log': accepted are files that can be written"),
+        ({"GPUEXPLORE_DATABASE_URL": "nonsense://"}, (), "database 'GPUEXPLORE_DATABASE_URL': accepted are"),
+    ],
+)
+def test_what_cannot_be_used_is_a_sentence_and_no_traceback(tmp_path, settings, words, said):
+    environment = {**os.environ, "GPUEXPLORE_HOME": str(tmp_path), "GPUEXPLORE_LOCKS": str(tmp_path), **settings}
+    command = [sys.executable, "-m", "gpuexplore.jobs.supervisor", "--once", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == EXIT_UNUSABLE
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_lease_tells_state_and_devices(store, heartbeat):

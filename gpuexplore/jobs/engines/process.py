@@ -34,6 +34,7 @@ ELSEWHERE = (  # its priority, its end with ours and what it may use are the bus
 )
 KILL_ROUNDS = 2  # what a descendant started while the first round went on is met by the second
 # Inductor compiles in the worker: helpers of its own would stay, and idle beside what is measured next
+PASSWORDS = ("GPUEXPLORE_DATABASE_URL", "PGPASSWORD", "PGPASSFILE")  # that open the database
 SETTINGS = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -62,7 +63,7 @@ class Worker:
             bufsize=0,
             pipesize=PIPE_BYTES,
             process_group=0,
-            env={**os.environ, **worker_environment(device), MARK: self._mark},
+            env={**_without_passwords(), **worker_environment(device), MARK: self._mark},
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -151,6 +152,11 @@ def worker_environment(device: Device) -> Mapping[str, str]:
         **(visible if device.kind not in TORCH_KINDS else {}),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
+
+
+def _without_passwords() -> Mapping[str, str]:
+    """Return this process's environment without what opens the database: a worker computes, and writes to files."""
+    return {name: value for name, value in os.environ.items() if name not in PASSWORDS}
 
 
 def _process_ids() -> list[int]:

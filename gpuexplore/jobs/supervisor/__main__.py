@@ -40,24 +40,32 @@ LOG_BYTES, LOG_FILES = 5_000_000, 3
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the supervisor until it is told to stop; return the exit code."""
     options = _parser().parse_args(arguments)
-    _log_to(options.log)
+    try:
+        _log_to(options.log)
+        _alone(options)
+    except (
+        InvalidInput
+    ) as error:  # a home that cannot be written, among others: said in the log, or where there is none
+        LOG.error("%s", error)
+        return EXIT_UNUSABLE
+    return 0
+
+
+def _alone(options: argparse.Namespace) -> None:
+    """Supervise, unless another supervisor of this host does."""
     stop = Event()
     lock = supervisor_lock(database_url(options.database))
     try:
         lock.acquire(timeout=LOCK_S)
     except Timeout:
         LOG.info("%s serves this database already: there is nothing to do", lock.holder() or "Another supervisor")
-        return 0
+        return
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         supervise(options.database, lock, stop=stop, once=options.once)
-    except InvalidInput as error:
-        LOG.error("%s", error)
-        return EXIT_UNUSABLE
     finally:
         lock.release()
-    return 0
 
 
 def supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool = False) -> None:
@@ -108,7 +116,10 @@ def _open(database: str | None, lock: HostLock, stop: Event) -> Store | None:
 
 
 def _log_to(path: Path | None) -> None:
-    handlers = [RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES)] if path else None
+    try:
+        handlers = [RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES)] if path else None
+    except OSError as error:
+        raise InvalidInput.of("log", path, f"files that can be written ({error.strerror})") from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=handlers)
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
