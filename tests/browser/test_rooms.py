@@ -35,10 +35,17 @@ def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
     expect(opened.value.get_by_role("heading", name="Lessons")).to_be_visible()
     assert opened.value.url == f"{address}/lessons?lesson=how-long"
 
-    leader.locator("summary", has_text="This room").click()
-    leader.get_by_role("button", name="Close", exact=True).click()
+    leader.locator("summary", has_text="This room").press("Enter")  # by keys: what is unfolded moves below a pointer
+    leader.get_by_role("button", name="Close", exact=True).press("Enter")
     expect(learner.get_by_text("Its leader has closed this room")).to_be_visible()
     late.goto(f"{address}/rooms?room={code}")
     expect(late.get_by_text("it cannot be joined any more")).to_be_visible()
     learner.reload()
     expect(learner.get_by_text("You are Ada <b>")).to_be_visible()
+
+    leader.locator("summary", has_text="This room").press("Enter")
+    leader.get_by_role("checkbox", name="With all that is in it").press("Space")
+    expect(leader.get_by_role("button", name="Delete", exact=True)).to_be_enabled()
+    leader.get_by_role("button", name="Delete", exact=True).press("Enter")
+    expect(leader.get_by_text(f"Room {code[:3]} {code[3:]} was deleted")).to_be_visible()
+    expect(learner.get_by_text(f"Room {code[:3]} {code[3:]} was deleted")).to_be_visible()

@@ -112,6 +112,19 @@ def test_a_room_is_deleted_only_with_a_tick(page, store, led):
     app = pressed(app, "Delete")
 
     assert store.room_of(led.code) is None
+    assert "was deleted, with everything in it" in texts(app.info)
+    assert "room" not in app.query_params
+
+
+def test_who_is_in_a_room_that_is_deleted_has_tried_no_wrong_code(page, store, room):
+    store.join_room(OWNER, room, "Ada")
+    app = page("rooms", room=room.code)
+    store.delete_room(LEADER, room)
+    assert found.as_it_is_now(room) is None
+    for _ in range(MOST_OF_ONE):
+        assert found.as_it_is_now(room) is None
+
+    app = app.run()  # by a link that is followed again, which is one
     assert "no room has the code" in texts(app.error)
 
 

@@ -28,11 +28,20 @@ def room_with(text: str) -> Room:
     """
     code, whence = read_code(text), address() or HERE
     WRONG.check(whence)
-    room = ROOMS.get((code, moment(LOOKS)), lambda: store().room_of(code))
+    room = _looked_up(code)
     if room is None:
         WRONG.note(whence)
         raise NotFound(f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted")
     return room
+
+
+def as_it_is_now(room: Room) -> Room | None:
+    """Return a room that was found before, as it is now; None where it was deleted, which is nobody's wrong code."""
+    return _looked_up(room.code)
+
+
+def _looked_up(code: str) -> Room | None:
+    return ROOMS.get((code, moment(LOOKS)), lambda: store().room_of(code))
 
 
 def people_in(room: Room) -> tuple[Participant, ...]:

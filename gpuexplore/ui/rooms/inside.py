@@ -1,15 +1,19 @@
 """A room for those in it: what its leader says, and who is here; and its door."""
 
+from typing import NoReturn
+
 import streamlit as st
 
 from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.rooms import LONGEST_NAME, Participant, Room, RoomState, read_name, spoken
+from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.rooms import found
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 TICK_S = 1.0
+GONE = "rooms.gone"  # the session's key of the code of a room that was deleted while it was looked at
 OVER = {
     RoomState.CLOSED: "Its leader has closed this room. What is here can still be read.",
     RoomState.ENDED: "The time of this room is over. What is here can still be read.",
@@ -43,19 +47,28 @@ def show_inside(room: Room) -> None:
 def _draw(room: Room) -> None:
     try:
         note_visit()
-        now, me = found.room_with(room.code), found.me_in(room)
+        now, me = found.as_it_is_now(room), found.me_in(room)
         if me is not None:
             found.PRESENCE.note(me.number)
         count = len(found.people_in(room))
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)
         return
+    if now is None:
+        leave_deleted(room)
     if me is None or me.removed or now.state is not room.state:
         st.rerun()
     st.markdown(f"You are **{plain(me.name)}**. {count} {'person is' if count == 1 else 'people are'} in this room.")
     if now.state in OVER:
         st.info(OVER[now.state], icon=":material/door_front:")
     show_message(now)
+
+
+def leave_deleted(room: Room) -> NoReturn:
+    """Go back to the ways into a room, and say there that this one was deleted."""
+    st.session_state[GONE] = spoken(room.code)
+    link.write("room", None)
+    st.rerun()
 
 
 def show_message(room: Room) -> None:

@@ -18,6 +18,7 @@ from gpuexplore.rooms import (
 )
 from gpuexplore.ui.link import PARAMETERS
 from gpuexplore.ui.rooms import found
+from gpuexplore.ui.rooms.inside import leave_deleted
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.shared.tables import table_of
@@ -81,10 +82,12 @@ def _say(room: Room) -> None:
 def _draw_people(room: Room) -> None:
     try:
         note_visit()
-        now, people = found.room_with(room.code), found.people_in(room)
+        now, people = found.as_it_is_now(room), found.people_in(room)
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)
         return
+    if now is None:
+        leave_deleted(room)
     if now.state is not room.state:
         st.rerun()
     here = sum(each.seen_s < HERE_S for each in people)
@@ -110,7 +113,9 @@ def _offer_ends(room: Room, address: str) -> None:
                 _do(lambda: store().close_room(owner(), room))
             sure = st.checkbox("With all that is in it")
             if st.button("Delete", icon=":material/delete:", disabled=not sure):
-                _do(lambda: store().delete_room(owner(), room))
+                store().delete_room(owner(), room)
+                found.forget()
+                leave_deleted(room)
 
 
 def _offer_renaming(room: Room) -> None:

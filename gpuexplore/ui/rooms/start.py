@@ -7,6 +7,7 @@ from gpuexplore.rooms import LONGEST_TITLE, Room, RoomState, read_hours, read_ti
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.rooms import found
+from gpuexplore.ui.rooms.inside import GONE
 from gpuexplore.ui.rooms.leader import KEYS
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
@@ -17,6 +18,8 @@ DEFAULT_HOURS = "4"
 
 def show_start() -> None:
     """Offer to join a room and to open one, and list those that the visitor leads or is in."""
+    if (code := st.session_state.pop(GONE, None)) is not None:
+        st.info(f"Room {code} was deleted, with everything in it.", icon=":material/delete:")
     join, lead = st.columns(2, gap="large")
     with join:
         _offer_joining()
