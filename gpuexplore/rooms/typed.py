@@ -41,11 +41,7 @@ def read_title(text: str) -> str:
     Raises:
         InvalidInput: it is too long or cannot be shown.
     """
-    check_characters("title", text)
-    title = " ".join(text.split())
-    if len(title) > LONGEST_TITLE:
-        raise InvalidInput.of("title", title, f"at most {LONGEST_TITLE} characters")
-    return title
+    return _line("title", text, LONGEST_TITLE)
 
 
 def read_message(text: str) -> str:
@@ -54,11 +50,7 @@ def read_message(text: str) -> str:
     Raises:
         InvalidInput: it is too long or cannot be shown.
     """
-    check_characters("message", text)
-    message = " ".join(text.split())
-    if len(message) > LONGEST_MESSAGE:
-        raise InvalidInput.of("message", message, f"at most {LONGEST_MESSAGE} characters")
-    return message
+    return _line("message", text, LONGEST_MESSAGE)
 
 
 def read_link(text: str, pages: Iterable[str], first_page: str) -> str:
@@ -101,3 +93,12 @@ def read_hours(text: str) -> int:
     if hours is None or hours not in HOURS:
         raise InvalidInput.of("hours", text, f"whole numbers from {HOURS.start} to {HOURS.stop - 1}")
     return hours
+
+
+def _line(what: str, text: str, longest: int) -> str:
+    """Return a text on one line, its spaces tidied; it may be empty."""
+    check_characters(what, text)
+    line = " ".join(text.split())
+    if len(line) > longest:
+        raise InvalidInput.of(what, line, f"at most {longest} characters")
+    return line
