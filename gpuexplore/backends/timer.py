@@ -71,29 +71,22 @@ class HostTimer:
         return self._elapsed_ns(run, 1)
 
 
-class AwaitedTimer:
+class AwaitedTimer(HostTimer):
     """Wall clock around a batch of calls and one wait for the device, for one whose events do not tell the time.
 
-    Launches that are not hidden behind the device's work, and the wait, are timed.
+    Launches that are not hidden behind the device's work, and the wait, are timed; behind a flush each call is awaited
+    by itself.
     """
 
-    one_sample_per_call = False
     BATCH_S = 10e-3  # a wait takes tenths of a millisecond
 
     def __init__(self, clock: Clock, wait: Call) -> None:
-        self._clock, self._wait = clock, wait
+        super().__init__(clock)
+        self._wait = wait
 
     def calls_per_round(self, call_s: float) -> int:
         """Return the calls of a batch that is long against one wait."""
         return max(1, ceil(self.BATCH_S / max(call_s, 1e-9)))
-
-    def sample(self, run: Call, *, calls: int, flush: Call | None) -> list[float]:
-        """Return one sample: the mean over the batch; behind a flush each call is awaited by itself."""
-        if flush is None:
-            elapsed_ns = self._elapsed_ns(run, calls)
-        else:
-            elapsed_ns = sum(self._flushed_ns(run, flush) for _ in range(calls))
-        return [elapsed_ns / calls * 1e-9]
 
     def _elapsed_ns(self, run: Call, calls: int) -> int:
         self._wait()
@@ -102,10 +95,6 @@ class AwaitedTimer:
             run()
         self._wait()
         return self._clock() - start
-
-    def _flushed_ns(self, run: Call, flush: Call) -> int:
-        flush()
-        return self._elapsed_ns(run, 1)
 
 
 @dataclass(frozen=True, slots=True)
