@@ -1,7 +1,7 @@
 """Rooms: a class that measures together, found by a code, without accounts. Rules that need no database."""
 
 from gpuexplore.rooms.code import CODE_LENGTH, LETTERS, new_code, read_code, spoken
-from gpuexplore.rooms.model import MOST_PEOPLE, Participant, Room, RoomState
+from gpuexplore.rooms.model import ALL_STEPS, LESSON, MOST_PEOPLE, Participant, Room, RoomGuess, RoomState, RoomTask
 from gpuexplore.rooms.typed import (
     HOURS,
     LONGEST_MESSAGE,
@@ -17,8 +17,10 @@ from gpuexplore.rooms.typed import (
 from gpuexplore.rooms.wrong_codes import WrongCodes
 
 __all__ = [
+    "ALL_STEPS",
     "CODE_LENGTH",
     "HOURS",
+    "LESSON",
     "LETTERS",
     "LONGEST_MESSAGE",
     "LONGEST_NAME",
@@ -26,7 +28,9 @@ __all__ = [
     "MOST_PEOPLE",
     "Participant",
     "Room",
+    "RoomGuess",
     "RoomState",
+    "RoomTask",
     "WrongCodes",
     "name_key",
     "new_code",

@@ -1,9 +1,12 @@
 """A room and who is in it; times are UTC in ISO 8601, of one width, so that they sort as text."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 MOST_PEOPLE = 300  # of one room
+LESSON = "lesson"  # the kind of a task that is a step of a lesson: `lesson` and `step` are its settings
+ALL_STEPS = "*"  # the step that lets go: every step of the lesson is open
 
 
 class RoomState(StrEnum):
@@ -27,6 +30,7 @@ class Room:
         state: at the time it was loaded.
         message: what its leader says to everybody; empty for nothing.
         link: page of ours that it is about, such as `lessons?lesson=dtypes`; empty for none.
+        names_shown: whether the wall shows who is who.
     """
 
     number: int
@@ -38,6 +42,7 @@ class Room:
     state: RoomState
     message: str = ""
     link: str = ""
+    names_shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +61,47 @@ class Participant:
     joined_utc: str
     removed: bool
     seen_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoomTask:
+    """What a room is asked to do.
+
+    Attributes:
+        number: its key in the database; the newest of a room is the one that it is at.
+        kind: `lesson`, or one of `gpuexplore.goals`.
+        settings: of the kind, as text.
+        revealed: whether the wall shows what is right; what is answered later does not count.
+        frozen_utc: since when answers do not count; None for open.
+        hidden: whether the wall leaves it out.
+        left_s: until its timer is over, 0 where it is; None without one.
+    """
+
+    number: int
+    kind: str
+    settings: Mapping[str, str]
+    created_utc: str
+    revealed: bool = False
+    frozen_utc: str | None = None
+    hidden: bool = False
+    left_s: float | None = None
+
+    @property
+    def takes_answers(self) -> bool:
+        """Whether what is answered now counts."""
+        return not self.revealed and self.frozen_utc is None and self.left_s != 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoomGuess:
+    """What somebody guessed at a task.
+
+    Attributes:
+        task, participant: their numbers.
+        guess: in SI base units.
+    """
+
+    task: int
+    participant: int
+    guess: float
+    created_utc: str

@@ -17,6 +17,7 @@ from gpuexplore.store import (
     owners,
     peaks,
     queue,
+    room_tasks,
     rooms,
     run_rows,
     runs,
@@ -85,12 +86,18 @@ class Store(Database):
     join_room = rooms.join_room
     leave_room = rooms.leave_room
     participant_of = rooms.participant_of
+    tasks_followed = room_tasks.tasks_followed
+    give_guess = room_tasks.give_guess
     # leaders of a room
     open_room = rooms.open_room
     leads = rooms.leads
     take_lead = rooms.take_lead
     new_leader_key = rooms.new_leader_key
     announce = rooms.announce
+    show_names = rooms.show_names
+    add_task = room_tasks.add_task
+    mark_task = room_tasks.mark_task
+    time_task = room_tasks.time_task
     close_room = rooms.close_room
     delete_room = rooms.delete_room
     rename_participant = rooms.rename_participant
@@ -99,6 +106,10 @@ class Store(Database):
     room_of = rooms.room_of
     participants = rooms.participants
     see_participants = rooms.see_participants
+    tasks_of_room = room_tasks.tasks_of_room
+    guesses_of_room = room_tasks.guesses_of_room
+    answers_of_room = room_tasks.answers_of_room
+    results_of_room = room_tasks.results_of_room
     newest_result = runs.newest_result
     newest_alike = runs.newest_alike
     unfinished_alike = run_rows.unfinished_alike

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Row, delete, func, insert, select, update
 
+from gpuexplore.errors import InvalidInput
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import ANSWERS
 
 MOST_ANSWERS = 5000  # of one look at a lesson: a hundred learners with fifty tries each
+MOST_TRIES = 200  # of one learner at one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,16 @@ def add_answer(
         place: lesson, digest of its text, and letter of the step.
         guesses: by the guess's id.
         runs: ids of what is measured for it.
+
+    Raises:
+        InvalidInput: that was one try too many.
     """
     lesson, digest, step = place
     row = {"owner": owner, "lesson": lesson, "digest": digest, "step": step, "created_utc": database.now()}
+    mine = ANSWERS.c.owner == owner, ANSWERS.c.lesson == lesson, ANSWERS.c.step == step
     with database.writing(durable=True) as connection:
+        if (connection.scalar(select(func.count()).select_from(ANSWERS).where(*mine)) or 0) >= MOST_TRIES:
+            raise InvalidInput(f"{MOST_TRIES} tries at one step are the most")
         made = connection.execute(insert(ANSWERS).values(**row, guesses=dict(guesses), runs=list(runs)))
         return int(made.inserted_primary_key[0]) if made.inserted_primary_key else 0
 
@@ -71,7 +79,7 @@ def answers_of(database: Database, owner: str, lesson: str | None = None) -> tup
     if lesson is not None:
         wanted = wanted.where(ANSWERS.c.lesson == lesson)
     with database.reading() as connection:
-        return tuple(_answer(row) for row in connection.execute(wanted.limit(MOST_ANSWERS)))
+        return tuple(answer_from(row) for row in connection.execute(wanted.limit(MOST_ANSWERS)))
 
 
 def answers_since(database: Database, lesson: str, digest: str, since_utc: str) -> tuple[Answer, ...]:
@@ -79,7 +87,7 @@ def answers_since(database: Database, lesson: str, digest: str, since_utc: str) 
     wanted = select(ANSWERS).where(ANSWERS.c.lesson == lesson, ANSWERS.c.digest == digest)
     wanted = wanted.where(ANSWERS.c.created_utc >= since_utc).order_by(ANSWERS.c.number.desc()).limit(MOST_ANSWERS)
     with database.reading() as connection:
-        return tuple(_answer(row) for row in connection.execute(wanted))
+        return tuple(answer_from(row) for row in connection.execute(wanted))
 
 
 def erase_answers(database: Database, owner: str) -> int:
@@ -88,7 +96,8 @@ def erase_answers(database: Database, owner: str) -> int:
         return connection.execute(delete(ANSWERS).where(ANSWERS.c.owner == owner)).rowcount
 
 
-def _answer(row: Row[Any]) -> Answer:
+def answer_from(row: Row[Any]) -> Answer:
+    """Return the answer of a row."""
     return Answer(
         number=row.number,
         owner=row.owner,

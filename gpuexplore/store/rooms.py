@@ -40,7 +40,7 @@ def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[R
             raise InvalidInput(f"{MOST_OPEN} rooms of yours are open: close one first")
         number = _inserted(connection, row)
         connection.execute(insert(ROOM_LEADERS).values(owner=owner, room=number))
-        return _room(connection.execute(select(ROOMS).where(ROOMS.c.number == number)).one(), now), key
+        return room_from(connection.execute(select(ROOMS).where(ROOMS.c.number == number)).one(), now), key
 
 
 def _inserted(connection: Connection, row: dict[str, str]) -> int:
@@ -56,7 +56,7 @@ def room_of(database: Database, code: str) -> Room | None:
     """Return the room with a code, as `gpuexplore.rooms.read_code` returns it; None where there is none."""
     with database.reading(snapshot=False) as connection:
         row = connection.execute(select(ROOMS).where(ROOMS.c.code == code)).one_or_none()
-    return None if row is None else _room(row, database.now())
+    return None if row is None else room_from(row, database.now())
 
 
 def rooms_of(database: Database, owner: str) -> tuple[Room, ...]:
@@ -66,7 +66,7 @@ def rooms_of(database: Database, owner: str) -> tuple[Room, ...]:
     wanted = select(ROOMS).where(or_(ROOMS.c.number.in_(led), ROOMS.c.number.in_(joined)))
     with database.reading(snapshot=False) as connection:
         rows = connection.execute(wanted.order_by(ROOMS.c.number.desc())).all()
-    return tuple(_room(row, database.now()) for row in rows)
+    return tuple(room_from(row, database.now()) for row in rows)
 
 
 def leads(database: Database, owner: str, room: Room) -> bool:
@@ -93,7 +93,7 @@ def new_leader_key(database: Database, owner: str, room: Room) -> str:
         InvalidInput: somebody else leads the room.
     """
     key = secrets.token_urlsafe(24)
-    with _leading(database, owner, room) as connection:
+    with leading(database, owner, room) as connection:
         connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(key_digest=_digest(key)))
     return key
 
@@ -104,7 +104,7 @@ def close_room(database: Database, owner: str, room: Room) -> None:
     Raises:
         InvalidInput: somebody else leads it.
     """
-    with _leading(database, owner, room) as connection:
+    with leading(database, owner, room) as connection:
         closing = update(ROOMS).where(ROOMS.c.number == room.number, ROOMS.c.closed_utc.is_(None))
         connection.execute(closing.values(closed_utc=database.now()))
 
@@ -122,8 +122,18 @@ def announce(database: Database, owner: str, room: Room, *, message: str, link: 
     Raises:
         InvalidInput: somebody else leads the room.
     """
-    with _leading(database, owner, room) as connection:
+    with leading(database, owner, room) as connection:
         connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(message=message, link=link))
+
+
+def show_names(database: Database, owner: str, room: Room, *, shown: bool) -> None:
+    """Let the wall show who is who, or not, as the leader of a room.
+
+    Raises:
+        InvalidInput: somebody else leads it.
+    """
+    with leading(database, owner, room) as connection:
+        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(names_shown=shown))
 
 
 def delete_room(database: Database, owner: str, room: Room) -> None:
@@ -132,7 +142,7 @@ def delete_room(database: Database, owner: str, room: Room) -> None:
     Raises:
         InvalidInput: somebody else leads it.
     """
-    with _leading(database, owner, room) as connection:
+    with leading(database, owner, room) as connection:
         connection.execute(delete(ROOMS).where(ROOMS.c.number == room.number))
 
 
@@ -144,8 +154,8 @@ def join_room(database: Database, owner: str, room: Room, name: str) -> Particip
     """
     row = {"room": room.number, "owner": owner, "name": name, "name_key": name_key(name)}
     with database.writing(durable=True) as connection:
-        _check_open(connection, room, database.now())
-        here = _theirs(connection, owner, room)
+        check_open(connection, room, database.now())
+        here = theirs(connection, owner, room)
         if here is not None and here.removed_utc is not None:
             raise InvalidInput("the leader of this room has removed you")
         _check_name(connection, room, name, but=here.number if here else None)
@@ -155,7 +165,7 @@ def join_room(database: Database, owner: str, room: Room, name: str) -> Particip
             _check_space(connection, room)
             new = row | {"joined_utc": database.now(), "seen_epoch_s": epoch_s()}
             connection.execute(insert(PARTICIPANTS).values(**new))
-        found = _theirs(connection, owner, room)
+        found = theirs(connection, owner, room)
         assert found is not None
         return _participant(found, seconds_since_1970(connection))
 
@@ -163,7 +173,7 @@ def join_room(database: Database, owner: str, room: Room, name: str) -> Particip
 def participant_of(database: Database, owner: str, room: Room) -> Participant | None:
     """Return who somebody is in a room; None for whoever is not in it."""
     with database.reading(snapshot=False) as connection:
-        row = _theirs(connection, owner, room)
+        row = theirs(connection, owner, room)
         return None if row is None else _participant(row, seconds_since_1970(connection))
 
 
@@ -190,7 +200,7 @@ def rename_participant(database: Database, owner: str, room: Room, number: int, 
         InvalidInput: somebody else leads the room, or the name is taken.
         NotFound: there is nobody with this number.
     """
-    with _leading(database, owner, room) as connection:
+    with leading(database, owner, room) as connection:
         _check_name(connection, room, name, but=number)
         if not _rename(connection, room, number, name):
             raise NotFound("this participant has left")
@@ -202,7 +212,7 @@ def remove_participant(database: Database, owner: str, room: Room, number: int) 
     Raises:
         InvalidInput: somebody else leads the room.
     """
-    with _leading(database, owner, room) as connection:
+    with leading(database, owner, room) as connection:
         gone = update(PARTICIPANTS).where(PARTICIPANTS.c.number == number, PARTICIPANTS.c.room == room.number)
         connection.execute(gone.values(removed_utc=database.now(), name_key=f"\x7f{number}"))
 
@@ -220,7 +230,7 @@ def leave_room(database: Database, owner: str, room: Room) -> None:
 
 
 @contextmanager
-def _leading(database: Database, owner: str, room: Room) -> Iterator[Connection]:
+def leading(database: Database, owner: str, room: Room) -> Iterator[Connection]:
     """Give a connection that writes, to whoever leads the room."""
     with database.writing(durable=True) as connection:
         if not _leads(connection, owner, room.number):
@@ -237,7 +247,12 @@ def _is_open(now: str) -> tuple[ColumnElement[bool], ...]:
     return (ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
 
 
-def _check_open(connection: Connection, room: Room, now: str) -> None:
+def check_open(connection: Connection, room: Room, now: str) -> None:
+    """Return where a room is open.
+
+    Raises:
+        InvalidInput: it is not.
+    """
     row = connection.execute(select(ROOMS).where(ROOMS.c.number == room.number)).one_or_none()
     if row is None or (state := _state(row, now)) is not RoomState.OPEN:
         raise InvalidInput(f"room {spoken(room.code)} is {state if row else 'deleted'}: it cannot be joined any more")
@@ -263,7 +278,8 @@ def _rename(connection: Connection, room: Room, number: int, name: str) -> bool:
     return connection.execute(renamed.values(name=name, name_key=name_key(name))).rowcount > 0
 
 
-def _theirs(connection: Connection, owner: str, room: Room) -> Row[Any] | None:
+def theirs(connection: Connection, owner: str, room: Room) -> Row[Any] | None:
+    """Return the row of somebody in a room; None for whoever is not in it."""
     wanted = select(PARTICIPANTS).where(PARTICIPANTS.c.owner == owner, PARTICIPANTS.c.room == room.number)
     return connection.execute(wanted).one_or_none()
 
@@ -274,7 +290,8 @@ def _state(row: Row[Any], now: str) -> RoomState:
     return RoomState.OPEN if now < row.ends_utc else RoomState.ENDED
 
 
-def _room(row: Row[Any], now: str) -> Room:
+def room_from(row: Row[Any], now: str) -> Room:
+    """Return the room of a row, as it is at the time `now`."""
     return Room(
         number=row.number,
         code=row.code,
@@ -285,6 +302,7 @@ def _room(row: Row[Any], now: str) -> Room:
         state=_state(row, now),
         message=row.message,
         link=row.link,
+        names_shown=row.names_shown,
     )
 
 

@@ -217,6 +217,7 @@ ROOMS = Table(
     Column("closed_utc", String(32)),
     Column("message", StorableText, nullable=False, server_default=text("''")),  # of its leader, on everybody's page
     Column("link", StorableText, nullable=False, server_default=text("''")),  # a page of ours, below the message
+    Column("names_shown", Boolean, nullable=False, server_default=false()),  # on the wall
     UniqueConstraint("code"),
 )
 
@@ -243,4 +244,30 @@ PARTICIPANTS = Table(
     UniqueConstraint("room", "owner"),
     UniqueConstraint("room", "name_key"),
     Index(None, "owner"),
+)
+
+ROOM_TASKS = Table(
+    "room_tasks",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # the newest of a room is the one that it is at
+    Column("room", Integer, ForeignKey("rooms.number", ondelete="CASCADE"), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("settings", JSON, nullable=False),  # of the kind
+    Column("created_utc", String(32), nullable=False),
+    Column("revealed", Boolean, nullable=False, server_default=false()),
+    Column("frozen_utc", String(32)),  # what is answered later does not count
+    Column("hidden", Boolean, nullable=False, server_default=false()),  # off the wall
+    Column("ends_epoch_s", Float),  # when its timer is over
+    Index(None, "room"),
+)
+
+ROOM_GUESSES = Table(
+    "room_guesses",
+    METADATA,
+    Column("task", Integer, ForeignKey("room_tasks.number", ondelete="CASCADE"), nullable=False),
+    Column("participant", Integer, ForeignKey("participants.number", ondelete="CASCADE"), nullable=False),
+    Column("guess", Float, nullable=False),  # SI base units
+    Column("created_utc", String(32), nullable=False),
+    PrimaryKeyConstraint("task", "participant"),
+    Index(None, "participant"),
 )

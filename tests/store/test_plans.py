@@ -61,3 +61,12 @@ def test_the_newest_run_alike_is_found_without_sorting(store, plans, experiment)
 
     assert "ix_runs_operation_number" in plan
     assert "TEMP B-TREE" not in plan
+
+
+def test_what_a_room_measured_is_read_by_whose_runs_they_are(store, plans):
+    room, _ = store.open_room("ada", "", 1)
+
+    (plan,) = plans(lambda: store.results_of_room(room), "JOIN runs")
+
+    assert "SEARCH runs USING INDEX" in plan
+    assert "SCAN" not in plan.replace("SCAN participants", "")

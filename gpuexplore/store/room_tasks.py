@@ -1,0 +1,250 @@
+"""What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
+
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.model import Result
+from gpuexplore.rooms import Room, RoomGuess, RoomTask
+from gpuexplore.store.answers import Answer, answer_from
+from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
+from gpuexplore.store.environments import shared_environments
+from gpuexplore.store.rooms import check_open, leading, room_from, theirs
+from gpuexplore.store.tables import ANSWERS, PARTICIPANTS, RESULTS, ROOM_GUESSES, ROOM_LEADERS, ROOM_TASKS, ROOMS, RUNS
+from gpuexplore.store.tolerant_decode import decodable
+
+MOST_TASKS = 100  # of one room
+MOST_READ = 2000  # results that one look at a room reads: the next look goes on
+MOST_ANSWERS = 20_000  # of one room
+Mark = Literal["revealed", "frozen", "hidden"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoomResult:
+    """A result of somebody in a room.
+
+    Attributes:
+        number: grows as results arrive.
+        participant: whose it is; None for a leader's.
+        run_id: of its run.
+        created_utc: when the run was asked for.
+        origin: where it was measured, when not on this server.
+    """
+
+    number: int
+    participant: int | None
+    run_id: str
+    created_utc: str
+    origin: str | None
+    result: Result
+
+
+def add_task(database: Database, owner: str, room: Room, *, kind: str, settings: Mapping[str, str]) -> int:
+    """Give a room something to do, as its leader; return the number of the task.
+
+    Args:
+        database: where to.
+        owner: who leads the room.
+        room: an open one.
+        kind: `gpuexplore.rooms.LESSON` or one of `gpuexplore.goals`.
+        settings: of the kind.
+
+    Raises:
+        InvalidInput: somebody else leads the room, it is not open, or it had too many tasks.
+    """
+    with leading(database, owner, room) as connection:
+        check_open(connection, room, database.now())
+        count = select(func.count()).select_from(ROOM_TASKS).where(ROOM_TASKS.c.room == room.number)
+        if (connection.scalar(count) or 0) >= MOST_TASKS:
+            raise InvalidInput(f"this room has had {MOST_TASKS} tasks: open a new one")
+        row = {"room": room.number, "kind": kind, "settings": dict(settings), "created_utc": database.now()}
+        made = connection.execute(insert(ROOM_TASKS).values(**row).returning(ROOM_TASKS.c.number))
+        return int(made.scalar_one())
+
+
+def mark_task(database: Database, owner: str, room: Room, number: int, *, marks: Mapping[Mark, bool]) -> None:
+    """Reveal, freeze or hide a task, or take that back, as the leader of its room.
+
+    Raises:
+        InvalidInput: somebody else leads the room.
+    """
+    changes: dict[str, Any] = {name: on for name, on in marks.items() if name != "frozen"}
+    if "frozen" in marks:
+        changes["frozen_utc"] = database.now() if marks["frozen"] else None
+    with leading(database, owner, room) as connection:
+        connection.execute(_task(room, number).values(**changes))
+
+
+def time_task(database: Database, owner: str, room: Room, number: int, *, left_s: float | None) -> None:
+    """Give a task so much time from now, as the leader of its room; None takes its timer off.
+
+    Raises:
+        InvalidInput: somebody else leads the room.
+    """
+    with leading(database, owner, room) as connection:
+        ends = None if left_s is None else epoch_s() + left_s
+        connection.execute(_task(room, number).values(ends_epoch_s=ends))
+
+
+def tasks_of_room(database: Database, room: Room) -> tuple[RoomTask, ...]:
+    """Return what a room was asked to do, the oldest first."""
+    wanted = select(ROOM_TASKS).where(ROOM_TASKS.c.room == room.number).order_by(ROOM_TASKS.c.number)
+    with database.reading(snapshot=False) as connection:
+        now_s = seconds_since_1970(connection)
+        return tuple(_task_from(row, now_s) for row in connection.execute(wanted))
+
+
+def tasks_followed(database: Database, owner: str) -> tuple[tuple[Room, RoomTask], ...]:
+    """Return the tasks of the open rooms that somebody is in, the oldest first: what they may open of a lesson."""
+    now = database.now()
+    in_them = select(PARTICIPANTS.c.room).where(PARTICIPANTS.c.owner == owner, PARTICIPANTS.c.removed_utc.is_(None))
+    are_open = (ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
+    with database.reading(snapshot=False) as connection:
+        rooms = {
+            row.number: room_from(row, now)
+            for row in connection.execute(select(ROOMS).where(ROOMS.c.number.in_(in_them), *are_open))
+        }
+        wanted = select(ROOM_TASKS).where(ROOM_TASKS.c.room.in_(rooms)).order_by(ROOM_TASKS.c.number)
+        now_s = seconds_since_1970(connection)
+        return tuple((rooms[row.room], _task_from(row, now_s)) for row in connection.execute(wanted))
+
+
+def give_guess(database: Database, owner: str, room: Room, number: int, *, guess: float) -> None:
+    """Note what somebody in a room guesses at a task; their last guess counts.
+
+    Args:
+        database: where to.
+        owner: who guesses.
+        room: an open one they are in.
+        number: of the task.
+        guess: in SI base units.
+
+    Raises:
+        InvalidInput: they are not in the room, it is not open, or the task takes no answers any more.
+        NotFound: the room has no such task.
+    """
+    with database.writing(durable=True) as connection:
+        check_open(connection, room, database.now())
+        me = theirs(connection, owner, room)
+        if me is None or me.removed_utc is not None:
+            raise InvalidInput("only who is in this room can guess: join it first")
+        mine = ROOM_TASKS.c.number == number, ROOM_TASKS.c.room == room.number
+        row = connection.execute(select(ROOM_TASKS).where(*mine)).one_or_none()
+        if row is None:
+            raise NotFound("this task is not there any more")
+        if not _task_from(row, seconds_since_1970(connection)).takes_answers:
+            raise InvalidInput("this task takes no answers any more")
+        given = {"guess": guess, "created_utc": database.now()}
+        add = insertion(connection, ROOM_GUESSES).values(task=number, participant=me.number, **given)
+        connection.execute(add.on_conflict_do_update(index_elements=("task", "participant"), set_=given))
+
+
+def guesses_of_room(database: Database, room: Room) -> tuple[RoomGuess, ...]:
+    """Return what those in a room guessed, by task and participant."""
+    wanted = (
+        select(ROOM_GUESSES)
+        .join(ROOM_TASKS, ROOM_TASKS.c.number == ROOM_GUESSES.c.task)
+        .join(PARTICIPANTS, PARTICIPANTS.c.number == ROOM_GUESSES.c.participant)
+        .where(ROOM_TASKS.c.room == room.number, PARTICIPANTS.c.removed_utc.is_(None))
+        .order_by(ROOM_GUESSES.c.task, ROOM_GUESSES.c.participant)
+    )
+    with database.reading(snapshot=False) as connection:
+        return tuple(
+            RoomGuess(row.task, row.participant, row.guess, row.created_utc) for row in connection.execute(wanted)
+        )
+
+
+def answers_of_room(database: Database, room: Room) -> tuple[tuple[int, Answer], ...]:
+    """Return what those in a room answered in lessons while it was open, with who did, the oldest first."""
+    wanted = (
+        select(PARTICIPANTS.c.number.label("participant"), ANSWERS)
+        .join(ANSWERS, ANSWERS.c.owner == PARTICIPANTS.c.owner)
+        .where(*_inside(room, ANSWERS.c.created_utc))
+        .order_by(ANSWERS.c.number.desc())
+        .limit(MOST_ANSWERS)
+    )
+    with database.reading(snapshot=False) as connection:
+        rows = connection.execute(wanted).all()
+    return tuple((row.participant, answer_from(row)) for row in reversed(rows))
+
+
+def results_of_room(database: Database, room: Room, *, after: int = 0) -> tuple[RoomResult, ...]:
+    """Return final results of what those in a room and its leaders asked for while it was open, as they arrived.
+
+    Args:
+        database: where from.
+        room: a room.
+        after: only results with a greater number; at most MOST_READ at a time.
+    """
+    leaders = select(ROOM_LEADERS.c.owner).where(ROOM_LEADERS.c.room == room.number)
+    owners = leaders.union(select(PARTICIPANTS.c.owner).where(PARTICIPANTS.c.room == room.number))
+    theirs_in = and_(PARTICIPANTS.c.owner == RUNS.c.owner, PARTICIPANTS.c.room == room.number)
+    wanted = (
+        select(
+            RESULTS.c.number,
+            RESULTS.c.run_id,
+            RESULTS.c.payload,
+            RESULTS.c.environment,
+            RUNS.c.created_utc,
+            RUNS.c.origin,
+            PARTICIPANTS.c.number.label("participant"),
+        )
+        .join(RUNS, RUNS.c.id == RESULTS.c.run_id)
+        .outerjoin(PARTICIPANTS, theirs_in)
+        .where(
+            RUNS.c.owner.in_(owners),  # by their index: a server has a million results of others
+            RESULTS.c.number > after,
+            ~RESULTS.c.provisional,
+            RUNS.c.deleted_utc.is_(None),
+            or_(
+                and_(*_inside(room, RUNS.c.created_utc)),
+                and_(
+                    PARTICIPANTS.c.number.is_(None), RUNS.c.owner.in_(leaders), *_while_open(room, RUNS.c.created_utc)
+                ),
+            ),
+        )
+        .order_by(RESULTS.c.number)
+        .limit(MOST_READ)
+    )
+    with database.reading() as connection:
+        rows = connection.execute(wanted).all()
+        shared = shared_environments(connection, {row.environment for row in rows})
+    return tuple(_decoded(rows, shared))
+
+
+def _decoded(rows: Any, shared: Mapping[str, Any]) -> Iterator[RoomResult]:
+    """Yield what this version understands of `rows`."""
+    for row in rows:
+        for _, result in decodable([(row.run_id, row.payload, row.environment)], shared):
+            yield RoomResult(row.number, row.participant, row.run_id, row.created_utc, row.origin, result)
+
+
+def _inside(room: Room, when: ColumnElement[str]) -> tuple[ColumnElement[bool], ...]:
+    """Return that somebody is in a room, and that something was asked for since they are."""
+    of_room = PARTICIPANTS.c.room == room.number, PARTICIPANTS.c.removed_utc.is_(None)
+    return (*of_room, when >= PARTICIPANTS.c.joined_utc, *_while_open(room, when))
+
+
+def _while_open(room: Room, when: ColumnElement[str]) -> tuple[ColumnElement[bool], ...]:
+    return when >= room.created_utc, when <= min(room.closed_utc or room.ends_utc, room.ends_utc)
+
+
+def _task(room: Room, number: int) -> Any:
+    return update(ROOM_TASKS).where(ROOM_TASKS.c.number == number, ROOM_TASKS.c.room == room.number)
+
+
+def _task_from(row: Row[Any], now_s: float) -> RoomTask:
+    left_s = None if row.ends_epoch_s is None else max(0.0, row.ends_epoch_s - now_s)
+    return RoomTask(
+        number=row.number,
+        kind=row.kind,
+        settings=row.settings,
+        created_utc=row.created_utc,
+        revealed=row.revealed,
+        frozen_utc=row.frozen_utc,
+        hidden=row.hidden,
+        left_s=left_s,
+    )
