@@ -4,11 +4,13 @@ import streamlit as st
 
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
+from gpuexplore.ui.present.view import is_presented
 from gpuexplore.ui.rooms.view import show
 
-st.title("Rooms")
-st.caption(
-    "Everybody in one place: join by a code, without an account, and see what comes next.", help=page_help("rooms")
-)
+if not is_presented():
+    st.title("Rooms")
+    st.caption(
+        "Everybody in one place: join by a code, without an account, and see what comes next.", help=page_help("rooms")
+    )
 open_page("rooms")
 show()

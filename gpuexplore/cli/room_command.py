@@ -1,14 +1,20 @@
-"""`gpuexplore room`: rooms opened, told something, listed, shown, closed and deleted from a terminal."""
+"""`gpuexplore room`: rooms opened, asked, told something, shown, exported, closed and deleted from a terminal."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.errors import NotFound
-from gpuexplore.rooms import Room, read_code, read_hours, read_message, read_title, spoken
+from gpuexplore.errors import InvalidInput, NotFound
+from gpuexplore.goals import KINDS, goal_of
+from gpuexplore.lessons.catalog import catalog
+from gpuexplore.room_report.export import FORMATS
+from gpuexplore.room_report.facts import RoomFacts, runs_of
+from gpuexplore.rooms import ALL_STEPS, LESSON, Room, read_code, read_hours, read_message, read_title, spoken
 from gpuexplore.store import Store, open_store
+from gpuexplore.store.room_tasks import RoomResult
 
 HEADING = ("code", "title", "state", "ends (UTC)", "people")
 DEFAULT_ADDRESS = "http://127.0.0.1:8501"
@@ -29,6 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown = actions.add_parser("show", help="who is in a room")
     shown.add_argument("--json", action="store_true", help="print one JSON object")
     said = actions.add_parser("say", help="put a message on everybody's page; an empty one takes it off")
+    asked = actions.add_parser("ask", help="ask for a goal, or open a step of a lesson")
+    asked.add_argument("code", metavar="CODE")
+    asked.add_argument("kind", metavar="KIND", help=f"{LESSON}, {', '.join(KINDS)}")
+    asked.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="such as operation=matmul percent=50")
+    exported = actions.add_parser("export", help="write everything that was answered and measured to a file")
+    exported.add_argument("code", metavar="CODE")
+    exported.add_argument("file", metavar="FILE", help=f"its name ends with {' or '.join(FORMATS)}")
+    exported.add_argument("--anonymous", action="store_true", help="without names")
     closed = actions.add_parser("close", help="close a room: it can be read, and nobody joins any more")
     deleted = actions.add_parser("delete", help="delete a room with all that is in it")
     for each in (shown, said, closed, deleted):
@@ -96,6 +110,53 @@ def _say(store: Store, arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _ask(store: Store, arguments: argparse.Namespace) -> int:
+    room = _found(store, arguments.code)
+    for text in arguments.settings:
+        if "=" not in text:
+            raise InvalidInput.of("setting", text, "NAME=VALUE")
+    settings = dict(text.split("=", 1) for text in arguments.settings)
+    if arguments.kind == LESSON:
+        lesson = catalog().lesson(settings.get("lesson", ""))
+        letter = settings.get("step", lesson.steps[0].letter)
+        settings = {"lesson": lesson.name, "step": letter if letter == ALL_STEPS else lesson.step(letter).letter}
+        sentence = f"{lesson.title}, step {letter}"
+    else:
+        goal = goal_of(arguments.kind, settings)
+        settings, sentence = dict(goal.settings), goal.sentence
+    store.add_task(OWNER, room, kind=arguments.kind, settings=settings)
+    print(f"{spoken(room.code)} is asked: {sentence}")
+    return EXIT_OK
+
+
+def _export(store: Store, arguments: argparse.Namespace) -> int:
+    room, path = _found(store, arguments.code), Path(arguments.file)
+    if path.suffix not in FORMATS:
+        raise InvalidInput.of("file", arguments.file, f"names that end with {' or '.join(FORMATS)}")
+    facts = RoomFacts(
+        room,
+        store.participants(room),
+        store.tasks_of_room(room),
+        store.guesses_of_room(room),
+        store.answers_of_room(room),
+        tuple(runs_of(_results(store, room)).values()),
+    )
+    try:
+        path.write_bytes(FORMATS[path.suffix].write(facts, anonymous=arguments.anonymous))
+    except OSError as error:
+        raise InvalidInput.of("file", arguments.file, f"those that can be written ({error.strerror})") from error
+    print(f"{spoken(room.code)} is written to {path}")
+    return EXIT_OK
+
+
+def _results(store: Store, room: Room) -> Iterator[RoomResult]:
+    """Yield the results of a room, as many as there are."""
+    after = 0
+    while found := store.results_of_room(room, after=after):
+        yield from found
+        after = found[-1].number
+
+
 def _close(store: Store, arguments: argparse.Namespace) -> int:
     room = _found(store, arguments.code)
     store.close_room(OWNER, room)
@@ -122,6 +183,8 @@ ACTIONS: dict[str, Action] = {
     "open": _open,
     "show": _show,
     "say": _say,
+    "ask": _ask,
+    "export": _export,
     "close": _close,
     "delete": _delete,
 }

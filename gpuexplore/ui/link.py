@@ -39,7 +39,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "devices": ("q",),
         "queue": (),
         "lessons": ("lesson", "step", "view"),
-        "rooms": ("room", "lead"),
+        "rooms": ("room", "lead", "view"),
         "timing-mistakes": ("mistake", "activity"),
         "fact-check": ("row", "measuring"),
         "tensors": ("expression", "show", "dtype", "device", "activity"),
@@ -57,6 +57,7 @@ LISTS: Mapping[str, str] = MappingProxyType(
 MOST_RUNS = 64
 MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read
 MOST_NAMED = 5  # unknown parameters in a message
+FIRST_PAGE = "benchmark"
 LONGEST_NAMED = 60  # characters of one of them
 BOUND = "q"  # Streamlit ties it to its field, which judges it
 KNOWN = frozenset(name for names in PARAMETERS.values() for name in names)
@@ -77,6 +78,15 @@ def open_page(name: str) -> None:
         listed = ", ".join(plain(repr(parameter[:LONGEST_NAMED])) for parameter in unknown[:MOST_NAMED])
         accepted = ", ".join(PARAMETERS[name]) or "none"
         st.warning(f"Unknown in this link: {listed}. This page reads {accepted}.", icon=":material/link:")
+
+
+def href(page: str) -> str:
+    """Return what a browser opens for a page and its parameters, such as `lessons?lesson=dtypes`.
+
+    The first page has no name in addresses: `benchmark?op=matmul` is at `./?op=matmul`.
+    """
+    name, question, parameters = page.partition("?")
+    return f"./{'' if name == FIRST_PAGE else name}{question}{parameters}"
 
 
 def check(name: str, text: str) -> None:

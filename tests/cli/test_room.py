@@ -75,3 +75,37 @@ def test_a_room_that_a_browser_opened_is_not_the_terminals(said):
 
     assert "only its leader can do this" in said("delete", room.code, code=EXIT_UNUSABLE)
     assert "theirs" not in said()
+
+
+def test_a_room_is_asked_and_what_came_of_it_is_written(said, tmp_path):
+    code = json.loads(said("open", "--json"))["code"]
+    assert "is asked: How long does torch take for matmul of size 512 in fp32?" in said(
+        "ask", code, "guess", "size=512"
+    )
+    assert "step a" in said("ask", code, "lesson", "lesson=tour")
+    with open_store() as store:
+        room = store.room_of(code)
+        store.join_room("c1", room, "Ada")
+        store.give_guess("c1", room, store.tasks_of_room(room)[0].number, guess=1e-3)
+    said("export", code, str(tmp_path / "room.csv"))
+    assert "Ada,begun,1.00 ms" in (tmp_path / "room.csv").read_text()
+    said("export", code, str(tmp_path / "room.html"), "--anonymous")
+    report = (tmp_path / "room.html").read_text()
+    assert "participant 1" in report
+    assert "Ada" not in report
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ask", "dance"], "kind of goal 'dance': accepted are share"),
+        (["ask", "share", "50"], "setting '50': accepted are NAME=VALUE"),
+        (["ask", "lesson"], "lesson '': accepted are tour"),
+        (["export", "room.doc"], "file 'room.doc': accepted are names that end with .csv or .html"),
+        (["export", "/nowhere/room.csv"], "accepted are those that can be written"),
+    ],
+)
+def test_what_a_room_cannot_be_asked_says_what_it_can(said, words, message):
+    code = json.loads(said("open", "--json"))["code"]
+
+    assert message in said(words[0], code, *words[1:], code=EXIT_UNUSABLE)

@@ -4,9 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.rooms import WrongCodes
+from gpuexplore.goals import KINDS, goal_of
+from gpuexplore.rooms import ALL_STEPS, LESSON, WrongCodes
 from gpuexplore.rooms.wrong_codes import MOST_OF_ONE
-from gpuexplore.ui.rooms import found
+from gpuexplore.ui.lessons.following import FOLLOWED
+from gpuexplore.ui.rooms import found, known
 from tests.pages.conftest import OWNER, texts
 
 LEADER = "the one who leads"
@@ -192,3 +194,129 @@ def test_those_who_look_are_written_down_together(monkeypatch):
         presence.note(number)
 
     assert noted == [{1}, {2, 3, 4}]
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    monkeypatch.setattr(known, "READERS", known._Rooms())
+    known.forget()
+
+
+def chosen(app, label, value):
+    (field,) = [each for each in app.selectbox if each.label == label]
+    return field.set_value(value).run()
+
+
+def asked(store, room, leader=LEADER):
+    settings = {"operation": "matmul", "size": "512", "dtype": "fp32", "implementation": "torch"}
+    return store.add_task(leader, room, kind="guess", settings=settings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_leader_asks_for_every_kind_of_goal(page, store, led, kind):
+    app = chosen(page("rooms", room=led.code), "What", kind)
+    app = pressed(app, "Ask for it")
+
+    assert not app.exception
+    assert not app.error
+    (task,) = store.tasks_of_room(led)
+    assert (task.kind, task.settings) == (kind, goal_of(kind, {}).settings)
+    assert f"### {goal_of(kind, {}).sentence}" in texts(app.markdown)
+
+
+def test_a_goal_that_cannot_be_set_says_why_and_is_not_given(page, store, led):
+    app = chosen(page("rooms", room=led.code), "What", "error")
+    app = pressed(typed(app, "Relative error below", "2"), "Ask for it")
+
+    assert "accepted are numbers between 0 and 1" in texts(app.error)
+    assert store.tasks_of_room(led) == ()
+
+
+def test_the_leader_opens_step_after_step_and_lets_go(page, store, led):
+    app = pressed(page("rooms", room=led.code), "Open its first step")
+    (label,) = [button.label for button in app.button if button.label.startswith("Open step")]
+    app = pressed(app, label)
+    app = pressed(app, "Open all steps")
+
+    assert [task.settings["step"] for task in store.tasks_of_room(led)] == ["a", "b", ALL_STEPS]
+
+
+def test_the_leader_reveals_freezes_hides_and_gives_time(page, store, led):
+    asked(store, led, OWNER)
+    app = page("rooms", room=led.code)
+    app = pressed(app, "Freeze")
+    assert not store.tasks_of_room(led)[0].takes_answers
+    app = pressed(app, "Open answers")
+    assert store.tasks_of_room(led)[0].takes_answers
+    app = pressed(pressed(app, "Reveal"), "Hide on the wall")
+    (task,) = store.tasks_of_room(led)
+    assert (task.revealed, task.hidden, task.takes_answers) == (True, True, False)
+    app = pressed(pressed(app, "Take back"), "Give 5 min")
+    (task,) = store.tasks_of_room(led)
+    assert (task.revealed, task.takes_answers, task.left_s > 290) == (False, True, True)
+    pressed(app, "No timer")
+    assert store.tasks_of_room(led)[0].left_s is None
+
+
+def test_somebody_guesses_and_learns_what_was_measured_once_it_is_revealed(page, store, room):
+    number = asked(store, room)
+    store.join_room(OWNER, room, "Ada")
+    app = page("rooms", room=room.code)
+    app = pressed(typed(app, "Your guess", "soon"), "Guess")
+    assert "times above 0 with their unit" in texts(app.error)
+    app = pressed(typed(app, "Your guess", "2 ms"), "Guess")
+
+    assert "You guessed **2.00 ms**." in [each.value for each in app.markdown]
+    assert [guess.guess for guess in store.guesses_of_room(room)] == [2e-3]
+    (link,) = app.get("link_button")
+    assert (link.proto.label, link.proto.url) == ("Measure", "./?op=matmul&dtype=fp32&size=512&impl=torch")
+    store.mark_task(LEADER, room, number, marks={"revealed": True, "frozen": True})
+    known.forget()
+    app = page("rooms", room=room.code)
+    assert "Answers are closed" in texts(app.markdown)
+    assert "Guess" not in [button.label for button in app.button]
+
+
+def test_a_participant_has_nothing_that_only_a_leader_may_do(page, store, room):
+    asked(store, room)
+    store.join_room(OWNER, room, "Ada")
+    labels = {button.label for button in page("rooms", room=room.code).button}
+
+    assert not labels & {"Reveal", "Freeze", "Give 1 min", "Ask for it", "Close", "Delete", "CSV"}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_wall_shows_how_many_are_done_and_names_only_where_they_are_wanted(page, store, led, named):
+    asked(store, led, OWNER)
+    store.join_room("bob", led, "Bob <b>")
+    store.give_guess("bob", led, store.tasks_of_room(led)[0].number, guess=1e-3)
+    store.show_names(OWNER, led, shown=named)
+    app = page("rooms", room=led.code, view="wall")
+
+    assert not app.exception
+    assert "How long does torch take for matmul of size 512 in fp32?" in texts(app.title)
+    assert "**0 of 1 done**, 1 begun" in texts(app.markdown)
+    tiles = " ".join(each.proto.body for each in app.get("html"))
+    assert ("Bob &lt;b&gt;" in tiles) is named
+    assert 'class="begun"' in tiles
+
+
+def test_a_stranger_sees_no_wall(page, store, room):
+    store.join_room("bob", room, "Bob")
+    app = page("rooms", room=room.code, view="wall")
+
+    assert [each.label for each in app.text_input] == ["Your name"]
+    assert "joined" not in texts(app.markdown)
+
+
+def test_a_lesson_shows_those_in_a_room_the_steps_that_are_open(page, store, room):
+    store.join_room(OWNER, room, "Ada")
+    FOLLOWED.forget()
+    store.add_task(LEADER, room, kind=LESSON, settings={"lesson": "tour", "step": "a"})
+    app = page("lessons", lesson="tour")
+    assert "Followed together in room" in texts(app.markdown)
+    assert [button.label for button in app.button if button.label == "Skip this step"] == []
+    assert app.get("button_group")[-1].proto.options[-1].content == "a"
+    store.add_task(LEADER, room, kind=LESSON, settings={"lesson": "tour", "step": ALL_STEPS})
+    FOLLOWED.forget()
+    assert "Skip this step" in [button.label for button in page("lessons", lesson="tour").button]

@@ -43,8 +43,15 @@ ICONS = {
 TASK_WORDS = {Outcome.RIGHT: "Done", Outcome.OFF: "Not yet"}
 
 
-def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
-    """Show a step as far as the reader is with it."""
+def show_step(lesson: Lesson, step: Step, answer: Answer | None, *, is_closed: bool = False) -> None:
+    """Show a step as far as the reader is with it.
+
+    Args:
+        lesson: its lesson.
+        step: the step.
+        answer: the reader's last one; None for none yet.
+        is_closed: whether their room takes no answers to it any more.
+    """
     devices = known_devices()
     key = f"{lesson.name}.{step.letter}"
     try:
@@ -55,6 +62,8 @@ def show_step(lesson: Lesson, step: Step, answer: Answer | None) -> None:
         return
     st.subheader(f"{step.letter}. {plain(step.title)}", anchor=False)
     _show_before(step, names)
+    if is_closed:
+        st.markdown(":material/lock: Answers to this step are closed: what is answered now does not count in the room.")
     if answer is None:
         _ask(lesson, step, tasks, key)
         return

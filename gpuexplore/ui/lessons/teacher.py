@@ -83,7 +83,7 @@ def _latest(answers: Sequence[Answer]) -> list[Answer]:
 def _show_step(step: Step, answers: Sequence[Answer]) -> None:
     with st.container(border=True):
         st.markdown(f"### {step.letter}. {plain(step.title)}")
-        judged = _of_this_machine(step)
+        judged = of_this_machine(step)
         for guess in step.of(Guess):
             found = _Guessed(guess, tuple(answer.guesses.get(guess.id) for answer in answers))
             st.markdown(f"#### {plain(guess.ask)}")
@@ -120,7 +120,7 @@ def _place(guess: Guess, answer: str | None) -> tuple[bool, float, str]:
     return answer is None, 0.0 if guess.choices else float(answer or 0), answer or ""
 
 
-def _of_this_machine(step: Step) -> JudgedStep | None:
+def of_this_machine(step: Step) -> JudgedStep | None:
     """Return the step as this machine measured it undisturbed within the hour; None where it did not."""
     devices = known_devices()
     tasks = tasks_of(step, devices)

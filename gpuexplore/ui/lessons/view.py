@@ -7,16 +7,20 @@ import streamlit as st
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.catalog import catalog
 from gpuexplore.lessons.format import Lesson
+from gpuexplore.rooms import spoken
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui import link
+from gpuexplore.ui.lessons.following import Followed, followed
 from gpuexplore.ui.lessons.listing import Kind, show_lessons
 from gpuexplore.ui.lessons.progress import answers_to, is_done, state_of, summary
 from gpuexplore.ui.lessons.step import show_step
 from gpuexplore.ui.lessons.teacher import show_teacher
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.url_widgets import segments, show_problem
 
 VIEWS = ("learner", "instructor")
+TICK_S = 2.0
 
 
 def show() -> None:
@@ -54,10 +58,27 @@ def _show_lesson(lesson: Lesson) -> None:
     said = summary(lesson, answers)
     done = sum(map(is_done, answers.values()))
     st.progress(min(1.0, done / len(lesson.steps)), text=said or f"{len(lesson.steps)} steps")
-    letters = [step.letter for step in lesson.steps]
+    together = followed(lesson)
+    letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
+    if together is not None:
+        st.fragment(_wait_for_leader, run_every=TICK_S)(lesson, together)
+        if not letters:
+            return
     letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers))
-    show_step(lesson, lesson.step(letter), answers.get(letter))
+    show_step(
+        lesson, lesson.step(letter), answers.get(letter), is_closed=together is not None and letter in together.closed
+    )
     _show_ways(lesson, letters, letter, is_answered=letter in answers)
+
+
+def _wait_for_leader(lesson: Lesson, known: Followed) -> None:
+    """Say who opens the steps, and show the page again once there is one more, or answers to one close."""
+    note_visit()
+    now = followed(lesson)
+    if now != known:
+        st.rerun()
+    code = spoken(known.room.code)
+    st.markdown(f":material/groups: Followed together in room **{code}**: its leader opens one step after the other.")
 
 
 def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:
@@ -76,5 +97,9 @@ def _show_ways(lesson: Lesson, letters: list[str], letter: str, *, is_answered: 
             label = "Next step" if is_answered else "Skip this step"
             if st.button(label, icon=":material/arrow_forward:", type=kind, key="lesson.next"):
                 _open(lesson.name, letters[place + 1])
-        elif is_answered and st.button("All lessons", icon=":material/check:", type="primary", key="lesson.end"):
+        elif (
+            is_answered
+            and len(letters) == len(lesson.steps)
+            and st.button("All lessons", icon=":material/check:", type="primary", key="lesson.end")
+        ):
             _open(None)

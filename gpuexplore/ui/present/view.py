@@ -25,7 +25,7 @@ from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import read_whole
 
-VIEW, PRESENT, SLIDE = "view", "present", "slide"
+VIEW, PRESENT, WALL, SLIDE = "view", "present", "wall", "slide"
 HEIGHT = 700  # pixels of a chart: a screen of 900 less its heading
 TITLES: Mapping[str, str] = MappingProxyType(
     {"time": "Time per call", "speedup": "Speedup", "share": "Share of the limit", "rate": "Rate"}
@@ -40,8 +40,9 @@ Build = Callable[[RunAnalysis, Lines | None], alt.LayerChart]
 
 
 def is_presented() -> bool:
-    """Return whether the link asks for a presentation."""
-    return st.query_params.get(VIEW) == PRESENT and "run" in st.query_params
+    """Return whether the link asks for a presentation of a run, or for the wall of a room."""
+    shown = "run" if st.query_params.get(VIEW) == PRESENT else "room"
+    return st.query_params.get(VIEW) in (PRESENT, WALL) and shown in st.query_params
 
 
 def show_presentation(run: Run) -> None:

@@ -8,11 +8,13 @@ from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.rooms import LONGEST_NAME, Participant, Room, RoomState, read_name, spoken
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.rooms import found
+from gpuexplore.ui.rooms import found, known
+from gpuexplore.ui.rooms.task import show_task
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 TICK_S = 1.0
+AT_ONCE = 25  # people whose pages redraw each second: of more, each does more rarely
 GONE = "rooms.gone"  # the session's key of the code of a room that was deleted while it was looked at
 OVER = {
     RoomState.CLOSED: "Its leader has closed this room. What is here can still be read.",
@@ -35,7 +37,7 @@ def show_outside(room: Room, me: Participant | None) -> None:
 
 def show_inside(room: Room) -> None:
     """Show a room to somebody in it; it redraws itself."""
-    st.fragment(_draw, run_every=TICK_S)(room)
+    st.fragment(_draw, run_every=max(TICK_S, TICK_S * len(found.people_in(room)) / AT_ONCE))(room)
     with st.expander("Your name", icon=":material/badge:"):
         me = found.me_in(room)
         name = _asked_for_name("Rename", me.name if me else "")
@@ -62,6 +64,7 @@ def _draw(room: Room) -> None:
     if now.state in OVER:
         st.info(OVER[now.state], icon=":material/door_front:")
     show_message(now)
+    show_task(now, me)
 
 
 def leave_deleted(room: Room) -> NoReturn:
@@ -74,13 +77,14 @@ def leave_deleted(room: Room) -> NoReturn:
 def show_message(room: Room) -> None:
     """Show what the leader says, and the page it is about."""
     if not (room.message or room.link):
-        st.markdown(":gray[What the leader says appears here, by itself.]")
+        if not known.tasks_of(room):
+            st.markdown(":gray[What the leader says appears here, by itself.]")
         return
     with st.container(border=True):
         if room.message:
             st.markdown(f"### {plain(room.message)}")
         if room.link:
-            st.link_button("Open", f"./{room.link}", icon=":material/open_in_new:", type="primary")
+            st.link_button("Open", link.href(room.link), icon=":material/open_in_new:", type="primary")
 
 
 def _asked_for_name(label: str, default: str) -> str | None:

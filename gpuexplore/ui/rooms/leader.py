@@ -1,14 +1,11 @@
-"""A room for its leader: the code to come in by, who is here, what everybody is told, and the end of it."""
-
-from collections.abc import Callable
+"""A room for its leader: the code to come in by, what is asked for, who is how far, and the end of it."""
 
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.errors import StoreUnavailable
 from gpuexplore.rooms import (
     LONGEST_MESSAGE,
     LONGEST_NAME,
-    Participant,
     Room,
     RoomState,
     read_link,
@@ -16,19 +13,17 @@ from gpuexplore.rooms import (
     read_name,
     spoken,
 )
-from gpuexplore.ui.link import PARAMETERS
-from gpuexplore.ui.rooms import found
+from gpuexplore.ui.link import FIRST_PAGE, PARAMETERS
+from gpuexplore.ui.rooms import found, known
+from gpuexplore.ui.rooms.give import do, offer_next, show_current
 from gpuexplore.ui.rooms.inside import leave_deleted
+from gpuexplore.ui.rooms.progress import offer_export, show_progress
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared.qr import qr_code
-from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.units import format_whole_seconds
 
 TICK_S = 1.0
-HERE_S = 30.0  # heard of within so long: pages say that they are there every ten
 KEYS = "rooms.keys"  # the session's key of the keys of leaders' links, by code: the database has digests alone
-FIRST_PAGE = "benchmark"
 PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could hold the leader's key
 
 
@@ -43,11 +38,41 @@ def show_leader(room: Room, address: str) -> None:
     with code:
         st.markdown(f"# {spoken(room.code)}")
         st.markdown(f"{_when(room)}  \n<{address}>")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.link_button("Open the wall", f"{address}&view=wall", icon=":material/desktop_windows:")
+            _offer_names(room)
     way.image(qr_code(address), width="stretch", caption="To join by a camera")
+    st.fragment(_draw, run_every=TICK_S)(room)
     if room.state is RoomState.OPEN:
-        _say(room)
-    st.fragment(_draw_people, run_every=TICK_S)(room)
+        with st.expander("Ask for something", icon=":material/flag:", expanded=not known.tasks_of(room)):
+            offer_next(room)
+        with st.expander("Say something", icon=":material/campaign:"):
+            _say(room)
+    with st.expander("Results as a file", icon=":material/download:"):
+        offer_export(room)
     _offer_ends(room, address)
+
+
+def _offer_names(room: Room) -> None:
+    shown = st.toggle("Names on the wall", room.names_shown, key=f"rooms.names.{room.code}")
+    if shown != room.names_shown:
+        do(lambda: store().show_names(owner(), room, shown=shown))
+
+
+def _draw(room: Room) -> None:
+    try:
+        note_visit()
+        now, facts, tasks = found.as_it_is_now(room), known.facts_of(room), known.tasks_of(room)
+    except StoreUnavailable as error:  # the next tick asks again
+        show_problem(error)
+        return
+    if now is None:
+        leave_deleted(room)
+    if now.state is not room.state:
+        st.rerun()
+    if tasks and (column := next((each for each in facts.columns if each.task.number == tasks[-1].number), None)):
+        show_current(now, column, tasks[-1])
+    show_progress(facts)
 
 
 def _when(room: Room) -> str:
@@ -57,7 +82,7 @@ def _when(room: Room) -> str:
 
 
 def _say(room: Room) -> None:
-    with st.form("rooms.say", border=True):
+    with st.form("rooms.say", border=False):
         message = st.text_input(
             "Message on everybody's page",
             room.message,
@@ -72,35 +97,11 @@ def _say(room: Room) -> None:
         )
         pressed = st.form_submit_button("Show to everybody", type="primary", icon=":material/campaign:")
     if pressed:
-        _do(
+        do(
             lambda: store().announce(
                 owner(), room, message=read_message(message), link=read_link(page, PAGES, FIRST_PAGE)
             )
         )
-
-
-def _draw_people(room: Room) -> None:
-    try:
-        note_visit()
-        now, people = found.as_it_is_now(room), found.people_in(room)
-    except StoreUnavailable as error:  # the next tick asks again
-        show_problem(error)
-        return
-    if now is None:
-        leave_deleted(room)
-    if now.state is not room.state:
-        st.rerun()
-    here = sum(each.seen_s < HERE_S for each in people)
-    st.subheader(f"{len(people)} joined, {here} here", anchor=False)
-    if not people:
-        st.markdown("Nobody has joined yet: show the code, or the QR code.")
-        return
-    rows = [{"Name": each.name, "Joined (UTC)": each.joined_utc[11:16], "Here": _seen(each)} for each in people]
-    table_of(rows, {}).show(alt=f"Table of {len(people)} participants")
-
-
-def _seen(person: Participant) -> str:
-    return "yes" if person.seen_s < HERE_S else f"away for {format_whole_seconds(person.seen_s)}"
 
 
 def _offer_ends(room: Room, address: str) -> None:
@@ -110,11 +111,11 @@ def _offer_ends(room: Room, address: str) -> None:
         _offer_link(room, address)
         with st.container(horizontal=True):
             if room.state is RoomState.OPEN and st.button("Close", icon=":material/door_front:"):
-                _do(lambda: store().close_room(owner(), room))
+                do(lambda: store().close_room(owner(), room))
             sure = st.checkbox("With all that is in it")
             if st.button("Delete", icon=":material/delete:", disabled=not sure):
                 store().delete_room(owner(), room)
-                found.forget()
+                known.forget()
                 leave_deleted(room)
 
 
@@ -127,9 +128,9 @@ def _offer_renaming(room: Room) -> None:
     name = st.text_input("New name", max_chars=LONGEST_NAME, key=f"rooms.rename.{number}")
     with st.container(horizontal=True):
         if st.button("Rename", icon=":material/edit:", disabled=not name):
-            _do(lambda: store().rename_participant(owner(), room, number, name=read_name(name)))
+            do(lambda: store().rename_participant(owner(), room, number, name=read_name(name)))
         if st.button("Remove", icon=":material/person_remove:", help="They cannot come in again from that browser"):
-            _do(lambda: store().remove_participant(owner(), room, number))
+            do(lambda: store().remove_participant(owner(), room, number))
 
 
 def _offer_link(room: Room, address: str) -> None:
@@ -143,14 +144,3 @@ def _offer_link(room: Room, address: str) -> None:
         return
     st.markdown("Leader's link, for a second device. Whoever has it leads: keep it off the projector.")
     st.code(f"{address}&lead={key}", language=None, wrap_lines=True)
-
-
-def _do(change: Callable[[], object]) -> None:
-    """Do what a leader asks for, and show it, or say why not."""
-    try:
-        change()
-    except GpuExploreError as error:
-        show_problem(error)
-        return
-    found.forget()
-    st.rerun()

@@ -8,10 +8,12 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.rooms import Room, spoken
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.present.view import is_presented
 from gpuexplore.ui.rooms import found
 from gpuexplore.ui.rooms.inside import show_inside, show_outside
 from gpuexplore.ui.rooms.leader import show_leader
 from gpuexplore.ui.rooms.start import show_start
+from gpuexplore.ui.rooms.wall import show_wall
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
@@ -31,15 +33,22 @@ def show() -> None:
         show_start()
         return
     _take_lead(room)
+    if is_presented() and (found.leads(room) or _is_in(room)):
+        show_wall(room, address_of(room))
+        return
     st.header(plain(room.title or f"Room {spoken(room.code)}"), anchor=False)
     if found.leads(room):
         show_leader(room, address_of(room))
         return
-    me = found.me_in(room)
-    if me is None or me.removed:
-        show_outside(room, me)
+    if not _is_in(room):
+        show_outside(room, found.me_in(room))
     else:
         show_inside(room)
+
+
+def _is_in(room: Room) -> bool:
+    me = found.me_in(room)
+    return me is not None and not me.removed
 
 
 def _take_lead(room: Room) -> None:

@@ -1,0 +1,188 @@
+"""What a room guessed and measured, drawn for a projector: few marks, one thing a chart."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import floor, log10
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.charts.axes import log_axis, log_ticks
+from gpuexplore.charts.reference_lines import labelled_rule
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.statistics import median
+
+FEW_BINS = 4
+FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade, where guesses are close together
+MOST_COLORS = 12  # people or devices with a colour of their own; the others share one
+OTHERS = "others"
+WRONG = "above the limit of its device"
+RIGHT_COLOR, GUESS_COLOR = "#00816e", "#808495"
+HEIGHT = 440
+ZEROS = re.compile(r"\.0+(?= )|(?<=\.[1-9])0+(?= )")
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPoint:
+    """A result on the wall.
+
+    Attributes:
+        size: the one number its shape stands for, or the bytes it moves.
+        rate: FLOP/s, or bytes/s of an operation without FLOPs.
+        who: a person, a device or whatever the colours stand for.
+        about: of the tooltip: case, time, where it was measured.
+        is_wrong: whether a limit of its device proves it wrong.
+    """
+
+    size: float
+    rate: float
+    who: str
+    about: str
+    is_wrong: bool = False
+
+
+def guesses(given: Sequence[float], words: Callable[[float], str], truth: float | None = None) -> alt.LayerChart:
+    """Return the histogram of guessed numbers.
+
+    Args:
+        given: at least one, none below 0.
+        words: a number with its unit, for a reader.
+        truth: what was measured; None as long as the leader keeps it back.
+    """
+    edges = _edges([*given, *([] if truth is None else [truth])])
+    labels = [f"{_round(words(low))} – {_round(words(high))}" for low, high in pairwise(edges)]
+    counts = dict.fromkeys(labels, 0)
+    for number in given:
+        counts[labels[_place(number, edges)]] += 1
+    right = set() if truth is None else {labels[_place(truth, edges)]}
+    return choices(counts, right, f"measured: {words(truth)}" if truth is not None else "")
+
+
+def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.LayerChart:
+    """Return how often each answer was given, in the order given.
+
+    Args:
+        counts: by answer.
+        right: the answers that are right; empty as long as the leader keeps them back.
+        said: beside the bars of those that are.
+    """
+    beside = f"   {said or 'right'}"
+    rows = [
+        {
+            "answer": answer,
+            "count": count,
+            "right": answer in right,
+            "label": f"{count}{beside if answer in right else ''}",
+        }
+        for answer, count in counts.items()
+    ]
+    most = max(max(counts.values(), default=0), 1)
+    base = alt.Chart(pd.DataFrame(rows)).encode(
+        y=alt.Y("answer:N", sort=list(counts), title=None, axis=alt.Axis(labelLimit=420)),
+        x=alt.X("count:Q", title=None, axis=None, scale=alt.Scale(domain=[0, most * 1.5])),
+    )
+    bars = base.mark_bar(cornerRadiusEnd=3).encode(
+        color=alt.condition("datum.right", alt.value(RIGHT_COLOR), alt.value(GUESS_COLOR)),
+        tooltip=[alt.Tooltip("answer:N", title="Answer"), alt.Tooltip("count:Q", title="People")],
+    )
+    texts = base.mark_text(align="left", dx=8, color=NEUTRAL).encode(text="label:N")
+    description = "Guesses: " + ", ".join(f"{row['answer']}: {row['label']}" for row in rows)
+    return alt.LayerChart(layer=[bars, texts], width="container", height=HEIGHT, description=description)
+
+
+def results(
+    points: Sequence[RoomPoint], roofs: Mapping[str, float], *, unit: str, title: str, by_size: bool
+) -> alt.LayerChart:
+    """Return everybody's results in one chart: a point each, the room's medians as a line, the limit above.
+
+    Args:
+        points: at least one.
+        roofs: the limits of the devices by their label, in `unit`.
+        unit: of the rates.
+        title: of the rates' axis.
+        by_size: whether `size` of a point is one, and not the bytes that it moves.
+    """
+    named = _named(points)
+    rows = [
+        {"size": each.size, "value": each.rate, "who": WRONG if each.is_wrong else name, "about": each.about}
+        for each, name in zip(points, named, strict=True)
+    ]
+    believed = [each for each in points if not each.is_wrong]
+    at_size = defaultdict[float, list[float]](list)
+    for each in believed:
+        at_size[each.size].append(each.rate)
+    medians = [{"size": size, "value": median(rates)} for size, rates in sorted(at_size.items())]
+    values = [each.rate for each in points]
+    y = log_axis(title, [*values, *(roof for roof in roofs.values() if roof < 100 * max(values))], unit)
+    x = alt.X(
+        "size:Q",
+        title="Size" if by_size else "Bytes of a call",
+        axis=alt.Axis(format="~s", labelOverlap="greedy", grid=False),
+        scale=alt.Scale(type="log", nice=False, padding=20),
+    )
+    order = [*dict.fromkeys(name for name in named if name != OTHERS), OTHERS, WRONG]
+    order = [name for name in order if name in {row["who"] for row in rows}]
+    dots = (
+        alt.Chart(pd.DataFrame(rows))
+        .mark_point(filled=True, size=90, opacity=0.75)
+        .encode(
+            x=x,
+            y=y,
+            color=alt.Color(
+                "who:N",
+                sort=order,
+                scale=alt.Scale(domain=order),
+                legend=alt.Legend(title=None, orient="bottom", columns=4),
+            ),
+            shape=alt.condition(alt.datum.who == WRONG, alt.value("cross"), alt.value("circle")),
+            tooltip=[alt.Tooltip("about:N", title="Result"), alt.Tooltip("who:N", title="Of")],
+        )
+    )
+    line = alt.Chart(pd.DataFrame(medians, columns=["size", "value"])).mark_line(color=NEUTRAL, opacity=0.6)
+    line = line.encode(x=x, y=y)
+    rules = [part for label, roof in roofs.items() for part in labelled_rule(roof, label)]
+    drawn = [line, dots] if medians else [dots]
+    description = f"{title} of {len(points)} results of {len(set(named))}; the line joins the medians of the room"
+    return alt.LayerChart(layer=[*rules, *drawn], width="container", height=HEIGHT, description=description)
+
+
+def _named(points: Sequence[RoomPoint]) -> list[str]:
+    """Return whose each point is, the least frequent together where there are too many for colours."""
+    counts = defaultdict[str, int](int)
+    for each in points:
+        counts[each.who] += 1
+    if len(counts) <= MOST_COLORS:
+        return [each.who for each in points]
+    first = sorted(counts, key=lambda who: -counts[who])[: MOST_COLORS - 1]
+    return [each.who if each.who in first else OTHERS for each in points]
+
+
+def _edges(numbers: Sequence[float]) -> list[float]:
+    """Return the edges of bins that hold all numbers: by a log scale, evenly where one is 0."""
+    low, high = min(numbers), max(numbers)
+    if low <= 0:
+        step = high / 8 or 1.0
+        return [step * place for place in range(9)]
+    edges = log_ticks([low, high])
+    if len(edges) > FEW_BINS:
+        return edges
+    decade = floor(log10(low))
+    fine = [float(f"{part}e{decade + more}") for more in range(3) for part in FINE]
+    return [
+        max(edge for edge in fine if edge <= low),
+        *(edge for edge in fine if low < edge < high),
+        min(edge for edge in fine if edge > high),
+    ]
+
+
+def _place(number: float, edges: Sequence[float]) -> int:
+    """Return the place of the bin that holds a number; the last one holds its upper edge too."""
+    return max(place for place, low in enumerate(edges[:-1]) if number >= low or place == 0)
+
+
+def _round(words: str) -> str:
+    """Return a round number without its zeros: 2 ms and not 2.00 ms."""
+    return ZEROS.sub("", words)

@@ -1,0 +1,111 @@
+"""All that was asked, guessed, answered and measured in a room, as a file: with names, or without."""
+
+import csv
+import io
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from jinja2 import Environment
+
+from gpuexplore.room_report.facts import Column, RoomFacts
+from gpuexplore.room_report.standings import Standing, standings, truth_of
+from gpuexplore.rooms import spoken
+from gpuexplore.units import format_seconds
+
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
+COLUMNS = ("task", "asked", "name", "state", "guess", "outcome", "result", "run", "device", "measured", "at_utc")
+
+
+class Write(Protocol):
+    """How a file is made of what is known of a room."""
+
+    def __call__(self, facts: RoomFacts, *, anonymous: bool) -> bytes:
+        """Return its bytes; without names where `anonymous`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file."""
+
+    title: str
+    mime: str
+    write: Write
+
+
+def rows_of(facts: RoomFacts, *, anonymous: bool) -> list[dict[str, str]]:
+    """Return a row of COLUMNS for each person and each thing that they did something for."""
+    names, rows = names_of(facts, anonymous=anonymous), []
+    for place, column in enumerate(facts.columns, start=1):
+        found = standings(facts, column)
+        rows += [
+            _row(place, column, names[number], found[number])
+            for number in sorted(found, key=lambda number: names.get(number, ""))
+            if number in names
+        ]
+    return rows
+
+
+def names_of(facts: RoomFacts, *, anonymous: bool) -> Mapping[int, str]:
+    """Return what people are called in a file; without names they are numbered in an order of no meaning."""
+    numbers = [person.number for person in facts.people]
+    if not anonymous:
+        return {person.number: person.name for person in facts.people}
+    random.Random(f"{facts.room.number}.{facts.room.created_utc}").shuffle(numbers)  # alike in every file of a room
+    width = len(str(len(numbers)))
+    return {number: f"participant {place:0{width}d}" for place, number in enumerate(numbers, start=1)}
+
+
+def _row(place: int, column: Column, name: str, standing: Standing) -> dict[str, str]:
+    run = standing.run
+    devices = {each.device.title for each in run.analysis.results if each.device} if run else set()
+    values = (
+        str(place),
+        column.sentence,
+        name,
+        standing.state.value,
+        standing.guess,
+        standing.outcome,
+        standing.said,
+        run.run_id if run else "",
+        ", ".join(sorted(devices)),
+        (run.origin or "on this server") if run else "",
+        standing.at_utc or "",
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _csv(facts: RoomFacts, *, anonymous: bool) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    for row in rows_of(facts, anonymous=anonymous):
+        writer.writerow({name: f"'{value}" if value.startswith(FORMULA) else value for name, value in row.items()})
+    return text.getvalue().encode()
+
+
+def _html(facts: RoomFacts, *, anonymous: bool) -> bytes:
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    rows = rows_of(facts, anonymous=anonymous)
+    tasks = [
+        {
+            "place": place,
+            "column": column,
+            "measured": format_seconds(truth_of(facts, column)) if column.goal and column.goal.kind.is_guessed else "",
+            "rows": [row for row in rows if row["task"] == str(place)],
+        }
+        for place, column in enumerate(facts.columns, start=1)
+    ]
+    made = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    code = spoken(facts.room.code)
+    return made.render(room=facts.room, code=code, people=len(facts.people), tasks=tasks, names=COLUMNS[2:]).encode()
+
+
+FORMATS: Mapping[str, Format] = {
+    ".csv": Format("CSV", "text/csv", _csv),
+    ".html": Format("Report (HTML)", "text/html", _html),
+}

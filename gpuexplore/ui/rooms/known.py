@@ -1,0 +1,92 @@
+"""Everything a room has come to, read once for all who look at it: what is new is added to what was known."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+
+from gpuexplore.room_report.facts import Column, RoomFacts, RoomRun, runs_of
+from gpuexplore.room_report.standings import Standing, standings
+from gpuexplore.rooms import Room, RoomTask
+from gpuexplore.ui.rooms import found
+from gpuexplore.ui.session import store
+from gpuexplore.ui.shared import Shared, moment
+
+MARGIN = 200  # results are read again so far back: on PostgreSQL a greater number may be there before a smaller one
+MOST_ROOMS = 50
+
+
+class _Runs:
+    """What was measured in one room; safe to ask from several threads."""
+
+    def __init__(self) -> None:
+        self._lock, self._newest, self._seen = Lock(), 0, set[int]()
+        self._known: dict[str, RoomRun] = {}
+
+    def now(self, room: Room) -> tuple[RoomRun, ...]:
+        """Return the runs there are now, as they were asked for."""
+        with self._lock:
+            while True:
+                results = store().results_of_room(room, after=self._newest - MARGIN)
+                new = [each for each in results if each.number not in self._seen]
+                if not new:
+                    break
+                self._seen.update(each.number for each in new)
+                self._newest = max(self._newest, *(each.number for each in new))
+                self._known = runs_of(new, self._known)
+            return tuple(self._known.values())
+
+
+class _Rooms:
+    """The readers of the rooms that are looked at; the one that was not looked at for longest is dropped."""
+
+    def __init__(self) -> None:
+        self._lock, self._of = Lock(), OrderedDict[int, _Runs]()
+
+    def of(self, room: Room) -> _Runs:
+        """Return the reader of a room."""
+        with self._lock:
+            reader = self._of.setdefault(room.number, _Runs())
+            self._of.move_to_end(room.number)
+            if len(self._of) > MOST_ROOMS:
+                self._of.popitem(last=False)
+            return reader
+
+
+READERS = _Rooms()
+FACTS: Shared[RoomFacts] = Shared(MOST_ROOMS)
+TASKS: Shared[tuple[RoomTask, ...]] = Shared(MOST_ROOMS)
+STANDINGS: Shared[Mapping[int, Standing]] = Shared(500)
+
+
+def facts_of(room: Room) -> RoomFacts:
+    """Return everything that is known of a room, for its leader and its wall; at most LOOKS old."""
+    return FACTS.get((room.number, moment(found.LOOKS)), lambda: facts_now(room))
+
+
+def facts_now(room: Room) -> RoomFacts:
+    """Return everything that is known of a room now."""
+    return RoomFacts(
+        room,
+        found.people_in(room),
+        tasks_of(room),
+        store().guesses_of_room(room),
+        store().answers_of_room(room),
+        READERS.of(room).now(room),
+    )
+
+
+def standings_of(facts: RoomFacts, column: Column) -> Mapping[int, Standing]:
+    """Return how far everybody is with one thing, worked out once for all who look at the same facts."""
+    return STANDINGS.get((facts.key, column.key), lambda: standings(facts, column))
+
+
+def tasks_of(room: Room) -> tuple[RoomTask, ...]:
+    """Return what a room was asked to do, the oldest first."""
+    return TASKS.get((room.number, moment(found.LOOKS)), lambda: store().tasks_of_room(room))
+
+
+def forget() -> None:
+    """Forget what was known: the visitor has changed something, and wants to see it."""
+    for known in (FACTS, TASKS):
+        known.forget()
+    found.forget()

@@ -1,0 +1,105 @@
+"""What somebody in a room is asked to do: the sentence, a guess where one is wanted, and how far they are."""
+
+import streamlit as st
+
+from gpuexplore.errors import GpuExploreError
+from gpuexplore.goals import read_guess
+from gpuexplore.lessons.outcome import Outcome
+from gpuexplore.room_report.facts import Column, columns_of
+from gpuexplore.room_report.standings import Standing, State, truth_of
+from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomTask
+from gpuexplore.ui.link import href
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.rooms import known
+from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.units import format_seconds, format_whole_seconds
+
+GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task: seen before the next look
+ICONS = {
+    "reached": ":material/check_circle:",
+    Outcome.RIGHT.value: ":material/check_circle:",
+    Outcome.CLOSE.value: ":material/near_me:",
+    Outcome.OFF.value: ":material/explore_off:",
+}
+
+
+def show_task(room: Room, me: Participant) -> None:
+    """Show what a room is at, to somebody in it; nothing where it was asked for nothing."""
+    tasks = known.tasks_of(room)
+    if not tasks:
+        return
+    task = tasks[-1]
+    columns = list(columns_of([task]))
+    with st.container(border=True):
+        if task.left_s is not None:
+            st.markdown(time_left(task))
+        if task.kind == LESSON and task.settings.get("step") == ALL_STEPS and columns:
+            lesson = columns[0].lesson
+            st.markdown(f"### {plain(lesson.title if lesson else '')}")
+            st.markdown("Every step is open: go at your own pace.")
+            st.link_button("Open the lesson", href(columns[0].link), icon=":material/school:", type="primary")
+        elif columns:
+            _show_column(room, me, columns[0])
+
+
+def time_left(task: RoomTask) -> str:
+    """Return how much time a task has left, for a reader."""
+    left_s = task.left_s or 0.0
+    return f":material/timer: {format_whole_seconds(left_s)} left" if left_s else ":material/timer_off: time is over"
+
+
+def _show_column(room: Room, me: Participant, column: Column) -> None:
+    st.markdown(f"### {plain(column.sentence)}")
+    facts = known.facts_of(room)
+    standing = known.standings_of(facts, column).get(me.number, Standing())
+    guessed = column.goal is not None and column.goal.kind.is_guessed
+    if guessed:
+        _show_guess(room, column, standing)
+    if not column.task.takes_answers:
+        st.markdown(":material/lock: Answers are closed.")
+    _show_standing(column, standing)
+    if guessed and column.task.revealed and (truth := truth_of(facts, column)) is not None:
+        st.markdown(f"The room measured **{format_seconds(truth)}** (median).")
+    label = "Open this step" if column.step else "Measure"
+    is_first = not (guessed and column.task.takes_answers and not standing.guess)
+    icon = ":material/school:" if column.step else ":material/timer:"
+    st.link_button(label, href(column.link), icon=icon, type="primary" if is_first else "secondary")
+
+
+def _show_guess(room: Room, column: Column, standing: Standing) -> None:
+    mine = st.session_state.get(GUESSES, {}).get(column.task.number) or standing.guess
+    if mine:
+        st.markdown(f"You guessed **{mine}**.")
+    if not column.task.takes_answers:
+        return
+    with st.form(f"rooms.guess.{column.task.number}", border=False):
+        typed = st.text_input("Your guess", placeholder="2.5 ms", max_chars=40, help="A time with its unit")
+        pressed = st.form_submit_button(
+            "Guess again" if mine else "Guess",
+            icon=":material/psychology_alt:",
+            type="secondary" if mine else "primary",
+        )
+    if not pressed:
+        return
+    try:
+        guess = read_guess(typed)
+        store().give_guess(owner(), room, column.task.number, guess=guess)
+    except GpuExploreError as error:
+        show_problem(error)
+        return
+    st.session_state.setdefault(GUESSES, {})[column.task.number] = format_seconds(guess)
+    st.rerun()
+
+
+def _show_standing(column: Column, standing: Standing) -> None:
+    """Show how far one is; what became of a guess is kept back until the leader reveals it."""
+    is_kept = bool(standing.guess) and column.goal is not None and not column.task.revealed
+    outcome = "" if is_kept else standing.outcome
+    words = [f"{ICONS.get(outcome, ':material/flag:')} **{outcome.capitalize()}.**" if outcome else ""]
+    if standing.said:
+        words.append(f"Your best: {plain(standing.said)}.")
+    elif standing.state is State.BEGUN and not standing.guess:
+        words.append("You have begun.")
+    if told := " ".join(filter(None, words)):
+        st.markdown(told)
