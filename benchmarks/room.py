@@ -1,8 +1,8 @@
 """A class of a hundred in one room, beside the same server with nobody there.
 
 Each of them is a browser without a screen (`benchmarks.visitor`) that fills in the form of the door, waits on its page
-and guesses; one more shows the wall, and a supervisor measures here. Browsers take cores of the same machine. It asserts
-nothing.
+and guesses; one more shows the wall, and a supervisor measures here. Browsers take cores of the same machine. It
+asserts nothing.
 
     python -m benchmarks.room [--people N] [--passes N]
 """
@@ -24,6 +24,7 @@ from statistics import median, quantiles
 import psutil
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from benchmarks.visitor import LONGEST_S, Visitor
 from gpuexplore.model import Experiment, Options, Run, Shape
@@ -82,14 +83,19 @@ class Participant(Visitor):
 
     async def fill_in(self, label: str, text: str, button: str) -> None:
         """Type into a field and press the button of its form."""
+        await self._send(button, WidgetState(id=self._fields[label][0], string_value=text))
+
+    async def press(self, button: str) -> None:
+        """Press a button."""
+        await self._send(button)
+
+    async def _send(self, button: str, *typed: WidgetState) -> None:
         message = BackMsg()
-        client = message.rerun_script
-        (name, fragment), (pressed, _) = self._fields[label], self._fields[button]
+        client, (pressed, fragment) = message.rerun_script, self._fields[button]
         client.query_string, client.fragment_id = self.query, fragment
         client.cached_message_hashes.extend(self._cached)
         client.page_script_hash = self._page_hash
-        client.widget_states.widgets.add(id=name, string_value=text)
-        client.widget_states.widgets.add(id=pressed, trigger_value=True)
+        client.widget_states.widgets.extend([*typed, WidgetState(id=pressed, trigger_value=True)])
         assert self._socket
         await self._socket.send(message.SerializeToString())
 

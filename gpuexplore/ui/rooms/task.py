@@ -1,8 +1,11 @@
 """What somebody in a room is asked to do: the sentence, a guess where one is wanted, and how far they are."""
 
+from collections import OrderedDict
+from threading import Lock
+
 import streamlit as st
 
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.goals import read_guess
 from gpuexplore.lessons.outcome import Outcome
 from gpuexplore.room_report.facts import Column, columns_of
@@ -16,12 +19,43 @@ from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_seconds, format_whole_seconds
 
 GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task: seen before the next look
+MOST_KEPT = 1000
 ICONS = {
     "reached": ":material/check_circle:",
     Outcome.RIGHT.value: ":material/check_circle:",
     Outcome.CLOSE.value: ":material/near_me:",
     Outcome.OFF.value: ":material/explore_off:",
 }
+
+
+class Kept:
+    """Guesses that are not stored yet, by whose and at what: each look tries again, so that none is lost.
+
+    Not in the session: a page that is to redraw itself is stopped as soon as it asks for its session's state, be it to
+    write down that the database is away.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._guesses = Lock(), OrderedDict[tuple[str, int], float]()
+
+    def keep(self, name: str, task: int, guess: float) -> None:
+        """Keep a guess until it is dropped."""
+        with self._lock:
+            self._guesses[name, task] = guess
+            if len(self._guesses) > MOST_KEPT:
+                self._guesses.popitem(last=False)
+
+    def of(self, name: str, task: int) -> float | None:
+        """Return what somebody's guess at a task is; None where none is kept."""
+        return self._guesses.get((name, task))
+
+    def drop(self, name: str, task: int) -> None:
+        """Forget a guess: it is stored, or will never be."""
+        with self._lock:
+            self._guesses.pop((name, task), None)
+
+
+KEPT = Kept()
 
 
 def show_task(room: Room, me: Participant) -> None:
@@ -71,6 +105,7 @@ def _show_guess(room: Room, column: Column, standing: Standing) -> None:
     mine = st.session_state.get(GUESSES, {}).get(column.task.number) or standing.guess
     if mine:
         st.markdown(f"You guessed **{mine}**.")
+    _store_kept(room, column)
     if not column.task.takes_answers:
         return
     with st.form(f"rooms.guess.{column.task.number}", border=False):
@@ -83,12 +118,33 @@ def _show_guess(room: Room, column: Column, standing: Standing) -> None:
     if not pressed:
         return
     try:
-        guess = read_guess(typed)
-        store().give_guess(owner(), room, column.task.number, guess=guess)
-    except GpuExploreError as error:
+        KEPT.keep(owner(), column.task.number, read_guess(typed))
+    except InvalidInput as error:
         show_problem(error)
         return
-    st.session_state.setdefault(GUESSES, {})[column.task.number] = format_seconds(guess)
+    _store_kept(room, column)
+
+
+def _store_kept(room: Room, column: Column) -> None:
+    """Store a guess that is kept, and show the page with it; where the database is away, say so and keep it."""
+    name, number = owner(), column.task.number
+    guess = KEPT.of(name, number)
+    if guess is None:
+        return
+    try:
+        store().give_guess(name, room, number, guess=guess)
+    except StoreUnavailable as error:
+        show_problem(error)
+        st.markdown(
+            f":material/sync: Your guess, **{format_seconds(guess)}**, is kept: it is stored as soon as that is over."
+        )
+        return
+    except GpuExploreError as error:
+        KEPT.drop(name, number)
+        show_problem(error)
+        return
+    KEPT.drop(name, number)
+    st.session_state.setdefault(GUESSES, {})[number] = format_seconds(guess)
     st.rerun()
 
 
