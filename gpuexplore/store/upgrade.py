@@ -105,6 +105,7 @@ def _keep_write_ahead_log(engine: Engine) -> None:
         return
     raw = engine.raw_connection()  # the journal mode cannot be changed inside a transaction
     try:
+        raw.cursor().execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file only: `space` can then make it smaller
         mode = _write_ahead_log(lambda: raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()[0])
     finally:
         raw.close()
