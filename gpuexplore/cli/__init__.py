@@ -42,6 +42,7 @@ COMMANDS: Mapping[str, str] = {
     "backup": "copy what cannot be made again to a file, while everybody goes on",
     "restore": "check such a copy, or put it back",
     "prune": "erase old runs for good, and give the space back",
+    "upgrade": "bring the database to the schema of this version, or say what that takes",
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",
 }

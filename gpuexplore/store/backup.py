@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.unavailable import because, unavailable
 from gpuexplore.store.upgrade import revisions
 from gpuexplore.units import format_bytes
@@ -230,12 +231,6 @@ def _has(connection: sqlite3.Connection, table: str) -> bool:
 
 def _opened(file: Path, how: str = "mode=rw") -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, isolation_level=None)
-
-
-def size_of(database: Path) -> int:
-    """Return the bytes of a database, its write-ahead log among them."""
-    log = Path(f"{database}-wal")
-    return database.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def _check_space(folder: Path, needed_bytes: int) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from gpuexplore.errors import StoreUnavailable
-from gpuexplore.store.backup import alone, size_of
+from gpuexplore.store.backup import alone
 from gpuexplore.store.database import Database
 from gpuexplore.store.prune import Paced
+from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.units import format_bytes
 
 INCREMENTAL = 2  # the value of PRAGMA auto_vacuum
