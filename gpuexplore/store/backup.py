@@ -23,7 +23,10 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 OWNER_ONLY = 0o600  # owners are cookies: whoever reads one can be its visitor
 READ_ONLY = "mode=ro&immutable=1"  # not even a lock is written
 ALONE_S = 1.0
-IN_USE = "another program has it open: stop the web server and the supervisor, and close what else uses it"
+IN_USE = (
+    "The database is in use: another program has it open. Stop the web server and the supervisor, and close what else "
+    "uses it."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ def alone(database: Path) -> Iterator[sqlite3.Connection]:
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")  # the lock stays
         except sqlite3.OperationalError as error:
-            raise because(IN_USE) from error
+            raise StoreUnavailable(IN_USE) from error
         yield connection
 
 

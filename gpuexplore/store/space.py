@@ -3,19 +3,17 @@
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-
-from sqlalchemy import Connection
 
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.store.backup import alone
 from gpuexplore.store.database import Database
-from gpuexplore.store.prune import Paced
+from gpuexplore.store.prune import PAUSE_S
 from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.units import format_bytes
 
+PAGES = 300  # that one transaction gives back: some ten milliseconds
 INCREMENTAL = 2  # the value of PRAGMA auto_vacuum
 ENVIRONMENTS_OF_NOTHING = (
     "DELETE FROM environments WHERE digest NOT IN (SELECT environment FROM results WHERE environment IS NOT NULL)"
@@ -61,15 +59,13 @@ def _shrink_beside_others(database: Database, pause: Callable[[float], None]) ->
     with database.reading() as connection:
         if connection.exec_driver_sql("PRAGMA auto_vacuum").scalar() != INCREMENTAL:
             return
-    paced = Paced(database, pause)
     while _free_pages(database):
-        paced.do(_shrink)
-
-
-def _shrink(connection: Connection, pages: int) -> None:
-    with closing(connection.connection.cursor()) as cursor:
-        cursor.execute(f"PRAGMA incremental_vacuum({pages})")
-        cursor.fetchall()  # a step a page
+        raw = database.engine.raw_connection()
+        try:  # the driver takes one step of any other call, and a step gives back one page
+            raw.driver_connection.executescript(f"PRAGMA incremental_vacuum({PAGES})")
+        finally:
+            raw.close()
+        pause(PAUSE_S)
 
 
 def _rewrite(file: Path) -> None:
