@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gpuexplore.errors import StoreUnavailable
 from gpuexplore.store.backup import alone
@@ -60,7 +61,7 @@ def _shrink_beside_others(database: Database, pause: Callable[[float], None]) ->
         if connection.exec_driver_sql("PRAGMA auto_vacuum").scalar() != INCREMENTAL:
             return
     while _free_pages(database):
-        raw = database.engine.raw_connection()
+        raw: Any = database.engine.raw_connection()
         try:  # the driver takes one step of any other call, and a step gives back one page
             raw.driver_connection.executescript(f"PRAGMA incremental_vacuum({PAGES})")
         finally:

@@ -182,6 +182,13 @@ DEVICE_SECONDS = Table(
     PrimaryKeyConstraint("owner", "minute"),
 )
 
+DEVICE_USE = Table(
+    "device_use",
+    METADATA,
+    Column("devices", String(1000), primary_key=True),  # as runs ask for them, sorted and joined by commas
+    Column("device_s", Float, nullable=False),  # since the table is there, of runs that were deleted too
+)
+
 ANSWERS = Table(
     "answers",
     METADATA,

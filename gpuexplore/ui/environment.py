@@ -5,10 +5,14 @@ import socket
 
 from streamlit import get_option
 
+from gpuexplore.errors import InvalidInput
+
 ADMINS = "GPUEXPLORE_ADMINS"
 ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"
 TRUSTED_PROXIES = "GPUEXPLORE_TRUSTED_PROXIES"
 FRAMED_BY = "GPUEXPLORE_FRAMED_BY"
+METRICS = "GPUEXPLORE_METRICS"
+SHORTEST_TOKEN = 16  # characters: what is shorter can be guessed
 ANY_HOST = "*"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
@@ -32,6 +36,20 @@ def allowed_hosts() -> tuple[str, ...]:
 def framed_by() -> tuple[str, ...]:
     """Return the origins whose pages may show the app in a frame; by default only its own may."""
     return _listed(FRAMED_BY)
+
+
+def metrics() -> str | None:
+    """Return who may read the metrics: `on` for whoever asks, else whoever has this token; None: they are not served.
+
+    Raises:
+        InvalidInput: the token is too short.
+    """
+    asked = os.environ.get(METRICS, "").strip()
+    if asked in ("", "off"):
+        return None
+    if asked != "on" and len(asked) < SHORTEST_TOKEN:
+        raise InvalidInput(f"{METRICS}: accepted are off, on, and tokens of at least {SHORTEST_TOKEN} characters")
+    return asked
 
 
 def _listed(variable: str) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def test_nothing_is_put_back_under_whoever_has_the_database_open(home, database,
     back_up(database, home / "copy", {})
     with open_store() as store:
         store.history()
-        with pytest.raises(StoreUnavailable, match="another program has it open. Stop the web server"):
+        with pytest.raises(StoreUnavailable, match=r"another program has it open\. Stop the web server"):
             restore(home / "copy", database, MOMENT)
         assert len(store.history()) == 2
 

@@ -73,6 +73,10 @@ def test_metrics_are_not_public(address, path):
     assert (status, text) == (404, "Not found\n")
 
 
+def test_own_metrics_are_served_only_where_a_setting_says_so(address):
+    assert got(address, "/metrics")[0] == 404
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8501", "[", ""])
 @pytest.mark.parametrize("extra", [{}, {**UPGRADE, "Origin": FOREIGN}], ids=["http", "websocket"])
 def test_a_foreign_name_is_refused_with_the_names_that_are_not(address, host, extra):
