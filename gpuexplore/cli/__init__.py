@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "restore": "check such a copy, or put it back",
     "prune": "erase old runs for good, and give the space back",
     "upgrade": "bring the database to the schema of this version, or say what that takes",
+    "audit": "who ran, cancelled and deleted what, and when",
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",
 }

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.ages import utc_before
 from gpuexplore.cli.output import print_json
+from gpuexplore.cli.run_command import OWNER
 from gpuexplore.store import open_store
 from gpuexplore.store.prune import Old, Pruned, prunable, prune
 from gpuexplore.store.space import Space, give_back
@@ -24,7 +25,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Erase what is old, and say what that was and what space came back."""
     old = Old(utc_before("age", arguments.older_than), arguments.marked)
     with open_store() as store:
-        gone = prunable(store, old) if arguments.dry_run else prune(store, old)
+        gone = prunable(store, old) if arguments.dry_run else prune(store, old, OWNER)
         space = None if arguments.dry_run else give_back(store)
     if arguments.json:
         print_json({"dry_run": arguments.dry_run, **asdict(gone), "space": asdict(space) if space else None})
@@ -37,7 +38,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _said(gone: Pruned) -> str:
     kept = f"; {gone.kept:,} as old stay for their tag or note (--marked)" if gone.kept else ""
-    return f"{gone.runs:,} runs with {gone.results:,} results{kept}"
+    return f"{gone.runs:,} runs with {gone.results:,} results and {gone.audit:,} lines of the audit log{kept}"
 
 
 def _space(space: Space) -> str:

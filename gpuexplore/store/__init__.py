@@ -12,6 +12,8 @@ from gpuexplore.store import (
     activities,
     answers,
     attempts,
+    audit,
+    audited_rooms,
     leases,
     listing,
     owners,
@@ -86,13 +88,13 @@ class Store(Database):
     leave_room = rooms.leave_room
     participant_of = rooms.participant_of
     # leaders of a room
-    open_room = rooms.open_room
+    open_room = audited_rooms.open_room
     leads = rooms.leads
     take_lead = rooms.take_lead
     new_leader_key = rooms.new_leader_key
     announce = rooms.announce
-    close_room = rooms.close_room
-    delete_room = rooms.delete_room
+    close_room = audited_rooms.close_room
+    delete_room = audited_rooms.delete_room
     rename_participant = rooms.rename_participant
     remove_participant = rooms.remove_participant
     # anybody
@@ -112,6 +114,7 @@ class Store(Database):
     supervisor = leases.supervisor
     supervisors = leases.supervisors
     ready = leases.ready
+    noted = audit.noted
     # supervisors
     heartbeat = leases.heartbeat
     end_lease = leases.end_lease

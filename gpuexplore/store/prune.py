@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, or_, select, update
 
 from gpuexplore.model import RunState
+from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, seconds_since_1970
-from gpuexplore.store.tables import DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUN_TAGS, RUNS
+from gpuexplore.store.tables import AUDIT, DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUN_TAGS, RUNS
 from gpuexplore.store.turns import MINUTES
 
 ROWS = 200  # of a transaction, to begin with
@@ -51,11 +52,13 @@ class Pruned:
 
     Attributes:
         kept: runs that are as old, and stay for their tag or note.
+        audit: lines of the audit log.
     """
 
     runs: int
     results: int
     kept: int
+    audit: int = 0
 
 
 def prunable(database: Database, old: Old) -> Pruned:
@@ -66,21 +69,23 @@ def prunable(database: Database, old: Old) -> Pruned:
         runs = _count(connection, select(func.count()).select_from(RUNS).where(old.condition()))
         results = _count(connection, select(func.count()).select_from(RESULTS).where(RESULTS.c.run_id.in_(gone)))
         every = _count(connection, select(func.count()).select_from(RUNS).where(everything))
-    return Pruned(runs, results, every - runs)
+        lines = _count(connection, select(func.count()).select_from(AUDIT).where(AUDIT.c.at_utc < old.before_utc))
+    return Pruned(runs, results, every - runs, lines)
 
 
-def prune(database: Database, old: Old, pause: Callable[[float], None] = time.sleep) -> Pruned:
-    """Erase them with everything in them; return what went.
+def prune(database: Database, old: Old, owner: str, pause: Callable[[float], None] = time.sleep) -> Pruned:
+    """Erase them with everything in them, and what the audit log says of that time; return what went.
 
     Args:
         database: where they are.
         old: which.
+        owner: who asks, for the audit log.
         pause: waits so many seconds, in which others write.
     """
     paced = Paced(database, pause)
     with database.reading() as connection:
         left = list(connection.scalars(select(RUNS.c.id).where(old.condition()).order_by(RUNS.c.number)))
-    kept, runs, results = prunable(database, old).kept, 0, 0
+    kept, runs, results, lines = prunable(database, old).kept, 0, 0, 0
     while left:
         ids = paced.do(partial(_hide, (old, database.now()), left))
         for table in (RESULTS, OBSERVATIONS):
@@ -88,7 +93,11 @@ def prune(database: Database, old: Old, pause: Callable[[float], None] = time.sl
                 results += erased if table is RESULTS else 0
         runs += paced.do(partial(_erase_runs, ids))
     paced.do(_erase_uses)
-    return Pruned(runs, results, kept)
+    while erased := paced.do(partial(_erase_lines, old)):
+        lines += erased
+    with database.writing(durable=True) as connection:
+        note(connection, database.now(), (Action.PRUNED, owner, f"{runs} runs before {old.before_utc[:19]}"))
+    return Pruned(runs, results, kept, lines)
 
 
 class Paced:
@@ -135,6 +144,11 @@ def _erase_uses(connection: Connection, _: int) -> None:
     """Erase the device seconds that no turn depends on any more."""
     counted = int(seconds_since_1970(connection) // 60) - MINUTES
     connection.execute(delete(DEVICE_SECONDS).where(DEVICE_SECONDS.c.minute <= counted))
+
+
+def _erase_lines(old: Old, connection: Connection, rows: int) -> int:
+    some = select(AUDIT.c.number).where(AUDIT.c.at_utc < old.before_utc).limit(rows)
+    return connection.execute(delete(AUDIT).where(AUDIT.c.number.in_(some))).rowcount
 
 
 def _count(connection: Connection, query: Select[Any]) -> int:

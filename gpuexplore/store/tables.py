@@ -189,6 +189,18 @@ DEVICE_USE = Table(
     Column("device_s", Float, nullable=False),  # since the table is there, of runs that were deleted too
 )
 
+AUDIT = Table(
+    "audit",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # the order of what was done
+    Column("at_utc", String(32), nullable=False),
+    Column("who", StorableText, nullable=False),
+    Column("address", String(64)),
+    Column("action", String(32), nullable=False),
+    Column("object", String(64), nullable=False),
+    Index(None, "at_utc"),
+)
+
 ANSWERS = Table(
     "answers",
     METADATA,

@@ -91,7 +91,9 @@ def test_pruning_says_what_goes_and_what_came_back(said, run_id):
     with open_store() as store:
         store.describe(marked, "ada", Description(tags="paper"))
 
-    assert "Would erase 1 runs with 1 results; 1 as old stay" in said("prune", "--older-than", "0d", "--dry-run")
+    assert "Would erase 1 runs with 1 results and 2 lines of the audit log; 1 as old stay" in said(
+        "prune", "--older-than", "0d", "--dry-run"
+    )
     assert runs() == {run_id, marked}
     assert json.loads(said("prune", "--older-than", "1d", "--json"))["runs"] == 0
     told = said("prune", "--older-than", "0m")

@@ -35,6 +35,10 @@ def ids(store):
         return set(connection.scalars(select(RUNS.c.id)))
 
 
+def of_runs(pruned):
+    return pruned.runs, pruned.results, pruned.kept
+
+
 def no_pause(_):
     return None
 
@@ -45,7 +49,7 @@ def test_what_ended_before_then_goes_with_its_results(store, recorded, clock, be
     clock.advance(DAY_S)
     new = recorded()
 
-    assert prunable(store, limit) == prune(store, limit, no_pause) == Pruned(1, 4, 0)
+    assert prunable(store, limit) == prune(store, limit, "root", no_pause) == Pruned(1, 4, 0, 1)
     assert ids(store) == {new}
     with pytest.raises(NotFound):
         store.load(old)
@@ -58,9 +62,9 @@ def test_what_somebody_marked_stays_unless_that_is_asked_for(store, recorded, be
     store.describe(tagged, "ada", Description(tags="paper"))
     store.describe(noted, "ada", Description(note="the good one"))
 
-    assert prune(store, before(), no_pause) == Pruned(1, 4, 2)
+    assert of_runs(prune(store, before(), "root", no_pause)) == (1, 4, 2)
     assert ids(store) == {tagged, noted}
-    assert prune(store, before(marked=True), no_pause) == Pruned(2, 8, 0)
+    assert of_runs(prune(store, before(marked=True), "root", no_pause)) == (2, 8, 0)
     assert ids(store) == set()
 
 
@@ -69,14 +73,14 @@ def test_what_was_deleted_before_then_goes_marked_or_not(store, recorded, before
     store.describe(run, "ada", Description(tags="paper"))
     store.delete_run(run, "ada")
 
-    assert prune(store, before(), no_pause).runs == 1
+    assert prune(store, before(), "root", no_pause).runs == 1
 
 
 def test_what_waits_or_is_measured_stays(store, experiment, claim, before):
     measured, waits = store.submit(experiment, "ada"), store.submit(experiment, "bob")
     claim()
 
-    assert prune(store, before(marked=True), no_pause) == Pruned(0, 0, 0)
+    assert of_runs(prune(store, before(marked=True), "root", no_pause)) == (0, 0, 0)
     assert ids(store) == {measured, waits}
 
 
@@ -85,7 +89,7 @@ def test_a_run_that_was_marked_meanwhile_stays(store, recorded, before, monkeypa
     monkeypatch.setattr("gpuexplore.store.prune.MOST", 1)
     *_, last = [recorded() for _ in range(3)]
 
-    assert prune(store, before(), lambda _: store.describe(last, "ada", Description(tags="paper"))).runs == 2
+    assert prune(store, before(), "root", lambda _: store.describe(last, "ada", Description(tags="paper"))).runs == 2
     assert ids(store) == {last}
 
 
@@ -100,9 +104,10 @@ def test_each_transaction_erases_few_rows_and_others_write_between(store, record
         pauses.append(seconds)
         store.see("bob")
 
-    assert prune(store, before(), write_meanwhile) == Pruned(5, 20, 0)
-    # Of three and two runs: hidden, twelve and eight results by threes, no more of them, no observations, erased.
-    assert len(pauses) == (1 + 4 + 1 + 1 + 1) + (1 + 3 + 1 + 1 + 1) + 1
+    assert of_runs(prune(store, before(), "root", write_meanwhile)) == (5, 20, 0)
+    # Of three and two runs: hidden, twelve and eight results by threes, no more of them, no observations, erased; five lines of
+    # the log.
+    assert len(pauses) == (1 + 4 + 1 + 1 + 1) + (1 + 3 + 1 + 1 + 1) + 1 + 3
     assert min(pauses) > 0
 
 
@@ -114,7 +119,7 @@ def test_device_seconds_that_count_no_more_go(store, experiment, claim, before):
         connection.execute(DEVICE_SECONDS.insert().values(owner="ada", minute=1, device_s=2.0))
     store.finish(claimed, RunState.DONE)
 
-    prune(store, Old("2000"), no_pause)
+    prune(store, Old("2000"), "root", no_pause)
 
     with store.reading() as connection:
         assert connection.scalars(select(DEVICE_SECONDS.c.device_s)).all() == pytest.approx([3.0], abs=0.1)
@@ -129,7 +134,7 @@ def filled(home, clock, experiment, measured):
 
 
 def test_the_space_is_given_back_and_what_is_of_no_result_goes(filled, home):
-    prune(filled, Old(filled.now()), no_pause)
+    prune(filled, Old(filled.now()), "root", no_pause)
 
     found = give_back(filled, no_pause)
 
@@ -142,7 +147,7 @@ def test_the_space_is_given_back_and_what_is_of_no_result_goes(filled, home):
 
 def test_beside_others_a_new_database_gets_smaller_page_by_page(filled, home, monkeypatch):
     monkeypatch.setattr(space, "PAGES", 5)
-    prune(filled, Old(filled.now()), no_pause)
+    prune(filled, Old(filled.now()), "root", no_pause)
     pauses = []
     with open_store() as other:
         other.history()
@@ -160,7 +165,7 @@ def test_beside_others_an_earlier_database_keeps_its_space_and_says_why(filled, 
     with closing(sqlite3.connect(home / "gpuexplore.sqlite3", isolation_level=None)) as raw:
         raw.execute("PRAGMA auto_vacuum = NONE")
         raw.execute("VACUUM")
-    prune(filled, Old(filled.now()), no_pause)
+    prune(filled, Old(filled.now()), "root", no_pause)
     with open_store() as other:
         other.history()
         found = give_back(filled, no_pause)

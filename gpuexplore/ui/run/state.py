@@ -13,7 +13,7 @@ from gpuexplore.request import Request, from_experiment
 from gpuexplore.shapes import split
 from gpuexplore.store import WaitingRun
 from gpuexplore.store.tolerant_decode import check_known
-from gpuexplore.ui.identity import is_admin
+from gpuexplore.ui.identity import address, is_admin
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
@@ -117,7 +117,7 @@ def cancel(*run_ids: str) -> bool:
     """Cancel runs or activities; return whether that was done. If not, the page shows why."""
     try:
         for run_id in run_ids:
-            store().request_cancel(run_id, owner(), admin=is_admin())
+            store().request_cancel(run_id, owner(), admin=is_admin(), address=address())
     except GpuExploreError as error:
         show_problem(error)
         return False

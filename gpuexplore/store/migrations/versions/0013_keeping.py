@@ -1,4 +1,4 @@
-"""How long devices worked in all, for monitoring."""
+"""How long devices worked in all, and who did what."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -17,8 +17,20 @@ def upgrade() -> None:
         sa.Column("device_s", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("devices", name="pk_device_use"),
     )
+    op.create_table(
+        "audit",
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("at_utc", sa.String(32), nullable=False),
+        sa.Column("who", sa.Text(), nullable=False),
+        sa.Column("address", sa.String(64)),
+        sa.Column("action", sa.String(32), nullable=False),
+        sa.Column("object", sa.String(64), nullable=False),
+        sa.PrimaryKeyConstraint("number", name="pk_audit"),
+    )
+    op.create_index("ix_audit_at_utc", "audit", ["at_utc"])
 
 
 def downgrade() -> None:
     """Drop the tables."""
-    op.drop_table("device_use")
+    for name in ("audit", "device_use"):
+        op.drop_table(name)
