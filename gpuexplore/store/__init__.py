@@ -14,6 +14,7 @@ from gpuexplore.store import (
     attempts,
     audit,
     audited_rooms,
+    holds,
     leases,
     listing,
     owners,
@@ -115,6 +116,9 @@ class Store(Database):
     supervisors = leases.supervisors
     ready = leases.ready
     noted = audit.noted
+    held_back = holds.held_back
+    hold = holds.hold
+    resume = holds.resume
     # supervisors
     heartbeat = leases.heartbeat
     end_lease = leases.end_lease
@@ -125,6 +129,7 @@ class Store(Database):
     somebody_waits = turns.somebody_waits
     claim = queue.claim
     add_device_seconds = attempts.add_device_seconds
+    is_paused = holds.is_paused
     cancel_requested = runs.cancel_requested
     set_current = attempts.set_current
     add_result = attempts.add_result

@@ -189,6 +189,16 @@ DEVICE_USE = Table(
     Column("device_s", Float, nullable=False),  # since the table is there, of runs that were deleted too
 )
 
+DEVICE_HOLDS = Table(
+    "device_holds",
+    METADATA,
+    Column("device", String(255), primary_key=True),  # as runs ask for it
+    Column("kind", String(16), nullable=False),
+    Column("reason", StorableText, nullable=False),
+    Column("owner", String(64)),  # whose runs a reserved one measures
+    Column("until_utc", String(32)),
+)
+
 AUDIT = Table(
     "audit",
     METADATA,

@@ -105,8 +105,8 @@ def test_each_transaction_erases_few_rows_and_others_write_between(store, record
         store.see("bob")
 
     assert of_runs(prune(store, before(), "root", write_meanwhile)) == (5, 20, 0)
-    # Of three and two runs: hidden, twelve and eight results by threes, no more of them, no observations, erased; five lines of
-    # the log.
+    # Of three and two runs: hidden, twelve and eight results by threes, no more of them, no observations, erased;
+    # then five lines of the log.
     assert len(pauses) == (1 + 4 + 1 + 1 + 1) + (1 + 3 + 1 + 1 + 1) + 1 + 3
     assert min(pauses) > 0
 

@@ -95,6 +95,8 @@ def waiting_words(place: WaitingRun | None) -> str:
     """
     if place is None:
         return "Next in the queue"
+    if place.held:
+        return f"Waiting: {plain(place.held)}"
     if place.expected_start_s is None:
         return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
     when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}"

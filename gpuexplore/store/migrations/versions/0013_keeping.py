@@ -1,4 +1,4 @@
-"""How long devices worked in all, and who did what."""
+"""How long devices worked in all, who did what, and which devices are held back."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -28,9 +28,18 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("number", name="pk_audit"),
     )
     op.create_index("ix_audit_at_utc", "audit", ["at_utc"])
+    op.create_table(
+        "device_holds",
+        sa.Column("device", sa.String(255), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("owner", sa.String(64)),
+        sa.Column("until_utc", sa.String(32)),
+        sa.PrimaryKeyConstraint("device", name="pk_device_holds"),
+    )
 
 
 def downgrade() -> None:
     """Drop the tables."""
-    for name in ("audit", "device_use"):
+    for name in ("device_holds", "audit", "device_use"):
         op.drop_table(name)
