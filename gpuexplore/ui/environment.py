@@ -8,6 +8,9 @@ from streamlit import get_option
 from gpuexplore.errors import InvalidInput
 
 ADMINS = "GPUEXPLORE_ADMINS"
+LEADERS = "GPUEXPLORE_LEADERS"
+MEMBERS = "GPUEXPLORE_MEMBERS"
+LEADER_KEY = "GPUEXPLORE_LEADER_KEY"
 ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"
 TRUSTED_PROXIES = "GPUEXPLORE_TRUSTED_PROXIES"
 FRAMED_BY = "GPUEXPLORE_FRAMED_BY"
@@ -18,8 +21,24 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def admins() -> frozenset[str]:
-    """Return the names of the accounts that may cancel any run, in small letters."""
+    """Return the names of the accounts that may change and cancel anybody's runs, in small letters."""
     return frozenset(name.casefold() for name in _listed(ADMINS))
+
+
+def leaders() -> frozenset[str]:
+    """Return the names of the accounts that see the instructor's view, in small letters."""
+    return frozenset(name.casefold() for name in _listed(LEADERS))
+
+
+def members() -> tuple[str, ...]:
+    """Return the accounts that may measure, in small letters, as patterns: `*@example.org`; none: everybody may."""
+    return tuple(name.casefold() for name in _listed(MEMBERS))
+
+
+def leader_key() -> str | None:
+    """Return what a leader's link carries; None where there is none, or it could be guessed."""
+    key = os.environ.get(LEADER_KEY, "").strip()
+    return key if len(key) >= SHORTEST_TOKEN else None
 
 
 def trusted_proxies() -> tuple[str, ...]:

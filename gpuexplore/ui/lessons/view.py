@@ -14,6 +14,7 @@ from gpuexplore.ui.lessons.progress import answers_to, is_done, state_of, summar
 from gpuexplore.ui.lessons.step import show_step
 from gpuexplore.ui.lessons.teacher import show_teacher
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import Right, check, may, show_key
 from gpuexplore.ui.url_widgets import segments, show_problem
 
 VIEWS = ("learner", "instructor")
@@ -21,6 +22,7 @@ VIEWS = ("learner", "instructor")
 
 def show() -> None:
     """Show the lesson that the link names, or all of them."""
+    _take_key()
     found, name = catalog(), link.parameters().get("lesson")
     if name is not None:
         try:
@@ -44,7 +46,7 @@ def _show_lesson(lesson: Lesson) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("All lessons", icon=":material/arrow_back:"):
             _open(None)
-        view = segments("View", "view", VIEWS, shown=str.capitalize)
+        view = _view()
     st.header(plain(lesson.title), anchor=False)
     st.markdown(f"{plain(lesson.question)} About {lesson.minutes} minutes.")
     if view == "instructor":
@@ -58,6 +60,30 @@ def _show_lesson(lesson: Lesson) -> None:
     letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers))
     show_step(lesson, lesson.step(letter), answers.get(letter))
     _show_ways(lesson, letters, letter, is_answered=letter in answers)
+
+
+def _take_key() -> None:
+    """Make a leader of whoever came by the leader's link, whose key leaves the address at once."""
+    key = link.parameters().get("key")
+    if key is None:
+        return
+    link.write("key", None)
+    try:
+        show_key(key)
+    except InvalidInput as error:
+        show_problem(error)
+
+
+def _view() -> str:
+    """Return the view that is shown; who may not see the instructor's is told so where the link asks for it."""
+    if may(Right.INSTRUCT):
+        return segments("View", "view", VIEWS, shown=str.capitalize)
+    if link.parameters().get("view") == "instructor":
+        try:
+            check(Right.INSTRUCT)
+        except InvalidInput as error:
+            show_problem(error)
+    return VIEWS[0]
 
 
 def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:

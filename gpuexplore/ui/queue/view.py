@@ -14,9 +14,10 @@ from gpuexplore.operations import operation_named
 from gpuexplore.served import PAGES
 from gpuexplore.store import Supervisor, WaitingRun
 from gpuexplore.store.holds import Hold, HoldKind
-from gpuexplore.ui.identity import is_admin, owner
+from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.queue.health import show_health, show_hosts
+from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import note_visit, store
 from gpuexplore.ui.shared import Shared, moment

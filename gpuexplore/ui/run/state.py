@@ -13,8 +13,9 @@ from gpuexplore.request import Request, from_experiment
 from gpuexplore.shapes import split
 from gpuexplore.store import WaitingRun
 from gpuexplore.store.tolerant_decode import check_known
-from gpuexplore.ui.identity import address, is_admin
+from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import show_problem

@@ -12,9 +12,10 @@ from gpuexplore.model import RunSummary
 from gpuexplore.naming import LONGEST_TITLE
 from gpuexplore.served import PAGES
 from gpuexplore.store import Description, ListedRun
-from gpuexplore.ui.identity import address, is_admin, owner
+from gpuexplore.ui.identity import address, owner
 from gpuexplore.ui.link import write
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.run_list.filters import BEFORE, DEVICES, TAGS, Asked, choose_runs
 from gpuexplore.ui.run_list.importing import offer_import
