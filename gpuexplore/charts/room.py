@@ -10,17 +10,20 @@ from math import floor, log10
 import altair as alt
 import pandas as pd
 
-from gpuexplore.charts.axes import log_axis, log_ticks
+from gpuexplore.charts.axes import MOST_TICKS, log_axis, log_ticks
 from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.statistics import median
 
 FEW_BINS = 4
 FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade, where guesses are close together
-MOST_COLORS = 12  # people or devices with a colour of their own; the others share one
+MOST_COLORS = 7  # of the theme, for people or devices; the last one is all others
 OTHERS = "others"
 WRONG = "above the limit of its device"
 RIGHT_COLOR, GUESS_COLOR = "#00816e", "#808495"
+WRONG_COLOR = "#d0342c"
+FAR_ROOF = 100.0  # times the highest that is believed: a limit further up is not drawn
+ABOVE = 2.0  # times the highest that is believed: where what cannot be true is drawn, so that the others stay apart
 HEIGHT = 440
 ZEROS = re.compile(r"\.0+(?= )|(?<=\.[1-9])0+(?= )")
 
@@ -105,48 +108,65 @@ def results(
         title: of the rates' axis.
         by_size: whether `size` of a point is one, and not the bytes that it moves.
     """
-    named = _named(points)
-    rows = [
-        {"size": each.size, "value": each.rate, "who": WRONG if each.is_wrong else name, "about": each.about}
-        for each, name in zip(points, named, strict=True)
-    ]
-    believed = [each for each in points if not each.is_wrong]
-    at_size = defaultdict[float, list[float]](list)
+    believed, wrong = [each for each in points if not each.is_wrong], [each for each in points if each.is_wrong]
+    named, at_size = _named(believed), defaultdict[float, list[float]](list)
     for each in believed:
         at_size[each.size].append(each.rate)
     medians = [{"size": size, "value": median(rates)} for size, rates in sorted(at_size.items())]
-    values = [each.rate for each in points]
-    y = log_axis(title, [*values, *(roof for roof in roofs.values() if roof < 100 * max(values))], unit)
+    highest = max([each.rate for each in believed] or [each.rate for each in wrong])
+    near = {label: roof for label, roof in roofs.items() if roof < FAR_ROOF * highest}
+    top = ABOVE * max(highest, *near.values(), 0.0)
+    values = [*(min(each.rate, top) for each in points), *near.values()]
+    y = log_axis(title, values, unit)
+    sizes = sorted({each.size for each in points})
     x = alt.X(
         "size:Q",
         title="Size" if by_size else "Bytes of a call",
-        axis=alt.Axis(format="~s", labelOverlap="greedy", grid=False),
+        axis=alt.Axis(
+            values=sizes if len(sizes) <= MOST_TICKS else alt.Undefined,
+            format=",d" if by_size else "~s",
+            labelOverlap="greedy",
+            grid=False,
+        ),
         scale=alt.Scale(type="log", nice=False, padding=20),
     )
-    order = [*dict.fromkeys(name for name in named if name != OTHERS), OTHERS, WRONG]
-    order = [name for name in order if name in {row["who"] for row in rows}]
-    dots = (
-        alt.Chart(pd.DataFrame(rows))
-        .mark_point(filled=True, size=90, opacity=0.75)
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color(
-                "who:N",
-                sort=order,
-                scale=alt.Scale(domain=order),
-                legend=alt.Legend(title=None, orient="bottom", columns=4),
-            ),
-            shape=alt.condition(alt.datum.who == WRONG, alt.value("cross"), alt.value("circle")),
-            tooltip=[alt.Tooltip("about:N", title="Result"), alt.Tooltip("who:N", title="Of")],
-        )
-    )
-    line = alt.Chart(pd.DataFrame(medians, columns=["size", "value"])).mark_line(color=NEUTRAL, opacity=0.6)
-    line = line.encode(x=x, y=y)
-    rules = [part for label, roof in roofs.items() for part in labelled_rule(roof, label)]
-    drawn = [line, dots] if medians else [dots]
-    description = f"{title} of {len(points)} results of {len(set(named))}; the line joins the medians of the room"
-    return alt.LayerChart(layer=[*rules, *drawn], width="container", height=HEIGHT, description=description)
+    dots = [
+        {"size": each.size, "value": each.rate, "who": name, "about": each.about}
+        for each, name in zip(believed, named, strict=True)
+    ]
+    legend = alt.Legend(title=None, orient="bottom", columns=4)
+    order = [name for name in dict.fromkeys(named) if name != OTHERS] + [OTHERS] * (OTHERS in named)
+    tooltip = [alt.Tooltip("about:N", title="Result")]
+    layers = [part for label, roof in near.items() for part in labelled_rule(roof, label)]
+    if dots:
+        color = alt.Color("who:N", sort=order, scale=alt.Scale(domain=order), legend=legend)
+        points_of = alt.Chart(pd.DataFrame(dots)).mark_point(filled=True, size=90, opacity=0.75)
+        line = alt.Chart(pd.DataFrame(medians)).mark_line(color=NEUTRAL, opacity=0.6)
+        of = [*tooltip, alt.Tooltip("who:N", title="Of")]
+        layers += [line.encode(x=x, y=y), points_of.encode(x=x, y=y, color=color, tooltip=of)]
+    if wrong:
+        layers += _crosses(wrong, top, x=x, y=y, tooltip=tooltip)
+    said = f"{title} of {len(believed)} results of {len(set(named))}; the line joins the medians of the room"
+    told = f"; {len(wrong)} results {WRONG} are crosses at the upper edge" if wrong else ""
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=said + told)
+
+
+def _crosses(
+    wrong: Sequence[RoomPoint], top: float, *, x: alt.X, y: alt.Y, tooltip: list[alt.Tooltip]
+) -> list[alt.Chart]:
+    """Return what cannot be true: crosses at the upper edge, of which the first says what they are."""
+    rows = [
+        {
+            "size": each.size,
+            "value": min(each.rate, top),
+            "about": each.about,
+            "label": "" if place else f"{WRONG}: left out",
+        }
+        for place, each in enumerate(sorted(wrong, key=lambda each: each.size))
+    ]
+    base = alt.Chart(pd.DataFrame(rows)).encode(x=x, y=y)
+    marks = base.mark_point(filled=True, shape="cross", size=120, color=WRONG_COLOR).encode(tooltip=tooltip)
+    return [marks, base.mark_text(align="left", dx=12, color=WRONG_COLOR).encode(text="label:N")]
 
 
 def _named(points: Sequence[RoomPoint]) -> list[str]:

@@ -39,6 +39,11 @@ COMMANDS: Mapping[str, str] = {
     "tensor": "shape, strides, views, copies and writes of an expression, step by step",
     "selftest": "whether what is measured and computed on this machine is right, and a report to send",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
+    "backup": "copy what cannot be made again to a file, while everybody goes on",
+    "restore": "check such a copy, or put it back",
+    "prune": "erase old runs for good, and give the space back",
+    "upgrade": "bring the database to the schema of this version, or say what that takes",
+    "audit": "who ran, cancelled and deleted what, and when",
     "app": "serve the web app",
     "worker": "lend this machine's devices to a Dask cluster",
 }

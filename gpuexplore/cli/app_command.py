@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from gpuexplore.cli.streams import say
 from gpuexplore.errors import InvalidInput
 from gpuexplore.operations.of_users import FORMS, add_file, own_names
 from gpuexplore.served import LAUNCHER
@@ -17,6 +19,8 @@ from gpuexplore.served import LAUNCHER
 PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
 ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"  # as gpuexplore/ui/environment.py has it
+LEADER_KEY = "GPUEXPLORE_LEADER_KEY"  # as well
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SIGNALLED = 128  # and the number of the signal, as a shell has it
 
@@ -55,6 +59,11 @@ def execute(arguments: argparse.Namespace) -> int:
         ]  # whose websockets Streamlit takes, whatever the Host they come with
         if own := environment.get(ALLOWED_HOSTS, "").strip():
             environment[ALLOWED_HOSTS] = f"{own},{proxy}"
+    if not environment.get(LEADER_KEY):
+        environment[LEADER_KEY] = secrets.token_urlsafe(18)
+        host = "127.0.0.1" if arguments.address in EVERY_ADDRESS else arguments.address
+        link = f"http://{host}:{arguments.port}/lessons?key={environment[LEADER_KEY]}"
+        say(f"gpuexplore: the instructor's view of lessons, for you alone: {link}")
     command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
     with _interrupt_ignored():  # by the server while it is loading, which would say so over many lines
         server = subprocess.Popen(command, cwd=LAUNCHER.parent, env=environment)

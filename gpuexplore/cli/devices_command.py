@@ -2,6 +2,7 @@
 
 import argparse
 
+from gpuexplore.cli.held_devices import act, add_actions, held_back
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.model import Device, ThreadRoofs
@@ -13,10 +14,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `devices`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--measure", action="store_true", help="measure the CPU's peaks now (about three seconds)")
+    add_actions(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the devices of this machine."""
+    """Print the devices of this machine and what of the server's is held back, or hold one back."""
+    if arguments.action:
+        return act(arguments)
     devices = discover()
     if arguments.measure:
         devices = tuple(ensure_ceiling(device, again=True) for device in devices)
@@ -25,6 +29,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     for device in devices:
         _print_device(device)
+    for held in held_back():
+        print(held)
     return 0
 
 

@@ -12,6 +12,9 @@ from gpuexplore.store import (
     activities,
     answers,
     attempts,
+    audit,
+    audited_rooms,
+    holds,
     leases,
     listing,
     owners,
@@ -89,7 +92,7 @@ class Store(Database):
     tasks_followed = room_tasks.tasks_followed
     give_guess = room_tasks.give_guess
     # leaders of a room
-    open_room = rooms.open_room
+    open_room = audited_rooms.open_room
     leads = rooms.leads
     take_lead = rooms.take_lead
     new_leader_key = rooms.new_leader_key
@@ -98,8 +101,8 @@ class Store(Database):
     add_task = room_tasks.add_task
     mark_task = room_tasks.mark_task
     time_task = room_tasks.time_task
-    close_room = rooms.close_room
-    delete_room = rooms.delete_room
+    close_room = audited_rooms.close_room
+    delete_room = audited_rooms.delete_room
     rename_participant = rooms.rename_participant
     remove_participant = rooms.remove_participant
     # anybody
@@ -123,6 +126,10 @@ class Store(Database):
     supervisor = leases.supervisor
     supervisors = leases.supervisors
     ready = leases.ready
+    noted = audit.noted
+    held_back = holds.held_back
+    hold = holds.hold
+    resume = holds.resume
     # supervisors
     heartbeat = leases.heartbeat
     end_lease = leases.end_lease
@@ -133,6 +140,7 @@ class Store(Database):
     somebody_waits = turns.somebody_waits
     claim = queue.claim
     add_device_seconds = attempts.add_device_seconds
+    is_paused = holds.is_paused
     cancel_requested = runs.cancel_requested
     set_current = attempts.set_current
     add_result = attempts.add_result

@@ -9,6 +9,7 @@ from sqlalchemy import Row, select
 from gpuexplore.activity import Activity, ActivityRun, Payload
 from gpuexplore.errors import NotFound
 from gpuexplore.model import RunState
+from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.limits import check, limits
 from gpuexplore.store.run_rows import insert_run, new_row
@@ -29,6 +30,7 @@ def submit_activity(database: Database, activity: Activity, owner: str, *, addre
     with database.writing(durable=True) as connection:
         check(connection, row, limits())
         insert_run(connection, row)
+        note(connection, row["created_utc"], (Action.SUBMITTED, owner, row["id"]), address)
         upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
         order_runs_of(connection, owner)
     return str(row["id"])

@@ -9,11 +9,11 @@ from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Result, RunState
 from gpuexplore.serialization import encode
-from gpuexplore.store.database import Database, insertion
+from gpuexplore.store.database import Database, insertion, upsert
 from gpuexplore.store.environments import keep, take_out
 from gpuexplore.store.queue import Claim, RunClaim
 from gpuexplore.store.run_rows import note_device, settle
-from gpuexplore.store.tables import OBSERVATIONS, RESULTS, RUNS
+from gpuexplore.store.tables import DEVICE_USE, OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.turns import book, order_runs_of
 
 FINAL = (RunState.DONE, RunState.CANCELLED, RunState.FAILED)
@@ -65,6 +65,8 @@ def add_device_seconds(database: Database, claim: Claim, device_s: float) -> boo
     """Book what a device has worked for this run; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.execute(_held(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
+        used = {"devices": ",".join(sorted(claim.devices)), "device_s": device_s}
+        upsert(connection, DEVICE_USE, used, add=("device_s",))
         book(connection, claim.owner, device_s)  # it was used up even if the claim was lost meanwhile
         return held
 

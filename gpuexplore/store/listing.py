@@ -11,6 +11,7 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import RunState, RunSummary
 from gpuexplore.naming import checked_note, checked_tags, checked_title, default_title
 from gpuexplore.serialization import decode, encode
+from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database
 from gpuexplore.store.run_rows import ACTIVE, run_row, searched
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, RUN_TAGS, RUNS
@@ -191,7 +192,7 @@ def set_summary(database: Database, run_id: str, summary: RunSummary) -> None:
         connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(summary=encode(summary)))
 
 
-def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = False) -> None:
+def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None) -> None:
     """Take a run off every list and page; `restore_run` brings it back until it is purged.
 
     Args:
@@ -199,6 +200,7 @@ def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = Fal
         run_id: of the run.
         owner: who asks.
         admin: whether who asks may delete anybody's.
+        address: where they ask from.
 
     Raises:
         NotFound: no run has this id.
@@ -210,10 +212,13 @@ def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = Fal
         if row.state in ACTIVE:
             raise InvalidInput(f"run {run_id} has not ended: cancel it before it is deleted")
         connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=database.now()))
+        note(connection, database.now(), (Action.DELETED, owner, run_id), address)
 
 
-def restore_run(database: Database, run_id: str, owner: str, *, admin: bool = False) -> None:
-    """Bring back a run that was deleted; one that was not stays as it is.
+def restore_run(
+    database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None
+) -> None:
+    """Bring back a run that was deleted, as `delete_run` asks for it; one that was not stays as it is.
 
     Raises:
         NotFound: no run has this id, or it was purged.
@@ -222,7 +227,9 @@ def restore_run(database: Database, run_id: str, owner: str, *, admin: bool = Fa
     with database.writing(durable=True) as connection:
         row = run_row(connection, run_id, deleted=True)
         _check_own(row, owner, "restore", admin=admin)
-        connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=None))
+        gone = RUNS.c.number == row.number, RUNS.c.deleted_utc.is_not(None)
+        if connection.execute(update(RUNS).where(*gone).values(deleted_utc=None)).rowcount:
+            note(connection, database.now(), (Action.RESTORED, owner, run_id), address)
 
 
 def purge_deleted(database: Database, before_utc: str) -> int:

@@ -6,14 +6,17 @@ the single writer on SQLite.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Update, and_, bindparam, delete, func, select, update
 from sqlalchemy import case as choose
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from gpuexplore.activity import Activity
 from gpuexplore.errors import CANCELLED_BY_OWNER, NotFound
 from gpuexplore.model import Case, Experiment, RunState
 from gpuexplore.store.database import Database, epoch_s
+from gpuexplore.store.holds import Hold, free_of, holds_now
 from gpuexplore.store.leases import Instance, is_leased
 from gpuexplore.store.run_rows import settle
 from gpuexplore.store.tables import EXPERIMENT, OBSERVATIONS, OWNERS, RESULTS, RUNS, SUPERVISORS
@@ -33,18 +36,25 @@ NEXT = (
     .limit(1)
     .with_for_update(skip_locked=True)
 )
-CLAIM = (
-    update(RUNS)
-    .where(RUNS.c.number == NEXT.scalar_subquery(), QUEUED)
-    .values(
-        state=RunState.RUNNING,
-        attempt=RUNS.c.attempt + 1,
-        supervisor=bindparam("by"),
-        current=None,
-        started_utc=func.coalesce(RUNS.c.started_utc, bindparam("now")),
+
+
+def _claim_of(first: Select[int]) -> ReturningUpdate[Any]:
+    return (
+        update(RUNS)
+        .where(RUNS.c.number == first.scalar_subquery(), QUEUED)
+        .values(
+            state=RunState.RUNNING,
+            attempt=RUNS.c.attempt + 1,
+            supervisor=bindparam("by"),
+            current=None,
+            started_utc=func.coalesce(RUNS.c.started_utc, bindparam("now")),
+        )
+        .returning(RUNS.c.id, RUNS.c.attempt, RUNS.c.owner, RUNS.c.kind, RUNS.c.experiment)
     )
-    .returning(RUNS.c.id, RUNS.c.attempt, RUNS.c.owner, RUNS.c.kind, RUNS.c.experiment)
-)
+
+
+CLAIM = _claim_of(NEXT)
+CLAIM_RESERVED = _claim_of(NEXT.where(RUNS.c.owner == bindparam("whose")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +119,16 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> C
         supervisor: who will measure it.
         device_ids: what it has.
     """
+    now = database.now()
     with database.reading() as connection:  # an empty queue is asked many times a second
         devices = claimable(connection, device_ids)
-    if not devices:
-        return None
+        if not devices:
+            return None
+        offers = _offers(connection, device_ids, holds_now(connection, now)) or [(CLAIM, {"claimable": devices})]
     with database.writing() as connection:
-        by = {"claimable": devices, "by": supervisor, "now": database.now()}
-        row = connection.execute(CLAIM, by).one_or_none()
+        by = {"by": supervisor, "now": now}
+        rows = (connection.execute(offer, by | asked).one_or_none() for offer, asked in offers)
+        row = next(filter(None, rows), None)
         if row is None:
             return None
         done: Sequence[int] = ()
@@ -200,6 +213,23 @@ def _again(database: Database, *conditions: ColumnElement[bool]) -> Update:
             current=None,
         )
     )
+
+
+def _offers(
+    connection: Connection, device_ids: Collection[str], held: Sequence[Hold]
+) -> list[tuple[ReturningUpdate[Any], dict[str, Any]]]:
+    """Return the claims to try one after the other where devices are held back; none where no device is.
+
+    Whoever a device is reserved for comes first.
+    """
+    owners = sorted({each.owner for each in held if each.owner is not None})
+    theirs = [(CLAIM_RESERVED, owner, {"whose": owner}) for owner in owners]
+    anybodys: list[tuple[ReturningUpdate[Any], str | None, dict[str, str]]] = [(CLAIM, None, {})] if held else []
+    found = (
+        (offer, whose, claimable(connection, free_of(device_ids, held, owner)))
+        for offer, owner, whose in [*theirs, *anybodys]
+    )
+    return [(offer, {**whose, "claimable": devices}) for offer, whose, devices in found]
 
 
 def _fail(database: Database, run_id: str, reason: str) -> None:

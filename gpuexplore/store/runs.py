@@ -12,6 +12,7 @@ from gpuexplore.devices.identity import same_device
 from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
 from gpuexplore.store.attempts import add_row
+from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.environments import put_back, shared_environments
 from gpuexplore.store.limits import check, limits
@@ -59,6 +60,7 @@ def submit_all(
             row |= {"estimated_s": row["estimated_s"] if estimated_s is None else estimated_s, "address": address}
             check(connection, row, limits())
             insert_run(connection, row)
+            note(connection, row["created_utc"], (Action.SUBMITTED, owner, row["id"]), address)
         upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
         order_runs_of(connection, owner)
     return [row["id"] for row in rows]
@@ -88,6 +90,7 @@ def record(
     row |= {"state": RunState.DONE, "started_utc": now, "finished_utc": now, "origin": origin}
     with database.writing() as connection:
         run_id = insert_run(connection, row)
+        note(connection, now, (Action.SAVED, owner, run_id))
         for result in results:
             add_row(connection, run_id, indexes[result.case], result)
     return run_id
@@ -204,7 +207,9 @@ def running(database: Database) -> tuple[Run, ...]:
         return tuple(_decodable_runs(connection.execute(wanted)))
 
 
-def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool = False) -> None:
+def request_cancel(
+    database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None
+) -> None:
     """Stop a run: at once while it waits, between two rounds while it is measured; a finished one stays as it is.
 
     Args:
@@ -212,6 +217,7 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
         run_id: of the run.
         owner: who asks.
         admin: whether who asks may stop anybody's.
+        address: where they ask from.
 
     Raises:
         NotFound: no run has this id.
@@ -223,7 +229,7 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
         run = run_row(connection, run_id)
         if run.owner != owner and not admin:
             raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
-        connection.execute(
+        stopped = connection.execute(
             stop.values(
                 cancel_requested=True,
                 state=choose((waits, RunState.CANCELLED), else_=RUNS.c.state),
@@ -231,6 +237,8 @@ def request_cancel(database: Database, run_id: str, owner: str, *, admin: bool =
                 finished_utc=choose((waits, database.now()), else_=RUNS.c.finished_utc),
             )
         )
+        if stopped.rowcount:
+            note(connection, database.now(), (Action.CANCELLED, owner, run_id), address)
         settle(connection)
 
 

@@ -45,6 +45,12 @@ def create(engine: Engine) -> None:
         Path(file).touch()
 
 
+def size_of(file: Path) -> int:
+    """Return the bytes of the file of a database, its write-ahead log among them."""
+    log = Path(f"{file}-wal")
+    return file.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
+
 def _file(engine: Engine) -> str | None:
     """Return the path of the database's file; None for one in memory."""
     return engine.url.database if engine.url.database not in ("", ":memory:") else None

@@ -182,6 +182,35 @@ DEVICE_SECONDS = Table(
     PrimaryKeyConstraint("owner", "minute"),
 )
 
+DEVICE_USE = Table(
+    "device_use",
+    METADATA,
+    Column("devices", String(1000), primary_key=True),  # as runs ask for them, sorted and joined by commas
+    Column("device_s", Float, nullable=False),  # since the table is there, of runs that were deleted too
+)
+
+DEVICE_HOLDS = Table(
+    "device_holds",
+    METADATA,
+    Column("device", String(255), primary_key=True),  # as runs ask for it
+    Column("kind", String(16), nullable=False),
+    Column("reason", StorableText, nullable=False),
+    Column("owner", String(64)),  # whose runs a reserved one measures
+    Column("until_utc", String(32)),
+)
+
+AUDIT = Table(
+    "audit",
+    METADATA,
+    Column("number", Integer, primary_key=True),  # the order of what was done
+    Column("at_utc", String(32), nullable=False),
+    Column("who", StorableText, nullable=False),
+    Column("address", String(64)),
+    Column("action", String(32), nullable=False),
+    Column("object", String(64), nullable=False),
+    Index(None, "at_utc"),
+)
+
 ANSWERS = Table(
     "answers",
     METADATA,

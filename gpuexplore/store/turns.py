@@ -24,6 +24,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     cast,
+    exists,
     func,
     select,
     text,
@@ -34,8 +35,9 @@ from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
 from gpuexplore.store.database import Database, seconds_since_1970, upsert
+from gpuexplore.store.holds import Hold, HoldKind, applies, free_of, holds_now
 from gpuexplore.store.leases import is_alive, names_of
-from gpuexplore.store.tables import DEVICE_SECONDS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
+from gpuexplore.store.tables import DEVICE_HOLDS, DEVICE_SECONDS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
 
 MINUTES = 60  # the window in which device seconds count
 QUEUED = RUNS.c.state == RunState.QUEUED
@@ -86,6 +88,7 @@ PLACE = (
         *WAITING_COLUMNS,
         *SERVER_COLUMNS,
         select(func.aggregate_strings(COMBINATIONS.subquery().c.devices, ";")).scalar_subquery().label("combinations"),
+        exists(select(DEVICE_HOLDS.c.device)).label("any_held"),
     )
     .select_from(RUNS.outerjoin(SERVERS, is_alive()))
     .where(RUNS.c.id == bindparam("id"), QUEUED)
@@ -105,6 +108,7 @@ class WaitingRun:
         expected_start_s: seconds until then, by the estimates of those before it; None when no supervisor that is
             alive has its devices.
         estimated_s: device seconds it will probably take.
+        held: why none of its devices measures it now, where an administrator holds them back.
     """
 
     id: str
@@ -114,6 +118,7 @@ class WaitingRun:
     position: int
     expected_start_s: float | None
     estimated_s: float
+    held: str | None = None
 
 
 def position(database: Database, run_id: str) -> WaitingRun | None:
@@ -124,7 +129,8 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
             return None
         run = rows[0]
         servers = [row for row in rows if row.supervisor is not None]
-        room = _room(run.devices, servers, run.combinations.split(";") if run.combinations else ())
+        held = _against(run.owner, holds_now(connection, database.now()) if run.any_held else ())
+        room = _room(run.devices, servers, run.combinations.split(";") if run.combinations else (), held)
         asked = {"competitors": room.competitors, "turn": run.turn_s, "place": run.number}
         ahead = connection.execute(AHEAD, asked).one()
         return _waiting(run, room, ahead.runs, ahead.wait_s)
@@ -136,14 +142,18 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
         rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
         servers = connection.execute(ALIVE).all()
         combinations = connection.scalars(COMBINATIONS).all()
-    rooms = {devices: _room(devices, servers, combinations) for devices in {row.devices for row in rows}}
+        held = holds_now(connection, database.now())
+    reserved = {each.owner for each in held}
+    asked = {_Asked(row.devices, row.owner if row.owner in reserved else "") for row in rows}
+    rooms = {each: _room(each.devices, servers, combinations, _against(each.owner, held)) for each in asked}
     found = []
     before = dict.fromkeys(rooms, (0, 0.0))
     for row in rows:
-        found.append(_waiting(row, rooms[row.devices], *before[row.devices]))
-        for devices, (others, others_s) in before.items():
-            if row.devices in rooms[devices].competitors:
-                before[devices] = (others + 1, others_s + row.left_s)
+        key = _Asked(row.devices, row.owner if row.owner in reserved else "")
+        found.append(_waiting(row, rooms[key], *before[key]))
+        for each, (others, others_s) in before.items():
+            if row.devices in rooms[each].competitors:
+                before[each] = (others + 1, others_s + row.left_s)
     return tuple(found)
 
 
@@ -201,9 +211,11 @@ def order_all(database: Database) -> None:
 
 
 def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
-    """Return whether a run of somebody else than `owner` waits for one of these devices."""
+    """Return whether a run of somebody else than `owner` waits for these devices, but those that are held back."""
     with database.reading() as connection:
         devices = claimable(connection, device_ids)
+        if devices and (held := holds_now(connection, database.now())):
+            devices = claimable(connection, free_of(device_ids, held))
         other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
         return connection.scalar(other.limit(1)) is not None
 
@@ -218,26 +230,50 @@ class _Lane:
     def serves(self, devices: str) -> bool:
         return self.device_ids.issuperset(devices.split(","))
 
+    def without(self, held: Sequence[Hold]) -> "_Lane":
+        return _Lane(self.supervisor, free_of(self.device_ids, held)) if held else self
+
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Where a run may be measured: on how many lanes, what other runs ask for that may be, and what is measured now."""
+    """Where a run may be measured: on how many lanes, what other runs ask for that may be, and what is measured now.
+
+    `held` says why it is on none, where an administrator holds its devices back.
+    """
 
     lanes: int
     competitors: frozenset[str]
     busy_s: float
+    held: str | None = None
 
 
-def _room(devices: str, servers: Sequence[Row[*tuple[Any, ...]]], combinations: Iterable[str]) -> _Room:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What decides where a run may be measured: the devices, and the owner where some are reserved for them."""
+
+    devices: str
+    owner: str
+
+
+def _against(owner: str, held: Sequence[Hold]) -> Sequence[Hold]:
+    """Return those of what is held back that hold back the runs of `owner`."""
+    return [each for each in held if each.kind is not HoldKind.RESERVED or each.owner != owner]
+
+
+def _room(
+    devices: str, servers: Sequence[Row[*tuple[Any, ...]]], combinations: Iterable[str], held: Sequence[Hold] = ()
+) -> _Room:
     """Return where a run that asks for `devices` may be measured.
 
     Args:
         devices: the names it asks by, joined by commas.
         servers: rows of SERVERS.
         combinations: of several devices, that runs which wait ask for.
+        held: what is held back from this run.
     """
     offers = {(row.supervisor, row.host, row.offered, row.side_by_side and "," not in devices) for row in servers}
-    lanes = [lane for lane in chain.from_iterable(_lanes(*offer) for offer in offers) if lane.serves(devices)]
+    serving = [lane for lane in chain.from_iterable(_lanes(*offer) for offer in offers) if lane.serves(devices)]
+    lanes = [lane for lane in (each.without(held) for each in serving) if lane.serves(devices)]
     names = {lane.supervisor for lane in lanes}
     competitors = frozenset([devices]).union(
         *(lane.device_ids for lane in lanes),
@@ -248,7 +284,15 @@ def _room(devices: str, servers: Sequence[Row[*tuple[Any, ...]]], combinations: 
         for row in servers
         if row.in_use is not None and row.supervisor in names and (row.in_use in competitors or "," in row.in_use)
     )
-    return _Room(len(lanes), competitors, busy_s)
+    why = _why(devices, serving, held) if not lanes else None
+    return _Room(len(lanes), competitors, busy_s, why)
+
+
+def _why(devices: str, serving: Sequence[_Lane], held: Sequence[Hold]) -> str | None:
+    """Return what holds a run back that asks for `devices`; None where nothing of that does."""
+    names = frozenset().union(*(lane.device_ids for lane in serving))
+    found = [each for each in held if any(applies(each, device, names) for device in devices.split(","))]
+    return "; ".join(map(str, found)) or None
 
 
 @lru_cache(maxsize=1000)
@@ -267,4 +311,5 @@ def _waiting(run: Row[*tuple[Any, ...]], room: _Room, runs_ahead: int, wait_s: f
         position=runs_ahead + 1,
         expected_start_s=(room.busy_s + wait_s) / room.lanes if room.lanes else None,
         estimated_s=run.estimated_s,
+        held=room.held,
     )

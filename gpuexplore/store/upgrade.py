@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, select, text
 
+from gpuexplore.store.room_for_upgrade import check_room
 from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.unavailable import because
 
@@ -47,7 +48,7 @@ def upgrade(engine: Engine) -> None:
         if found == newest:
             return
         if found is not None:
-            _check_known(found)
+            check_known(found)
             _copy(engine, found)
         from alembic import command
 
@@ -81,7 +82,12 @@ def newest_revision() -> str:
     return revisions()[-1]
 
 
-def _check_known(revision: str) -> None:
+def check_known(revision: str) -> None:
+    """Return when this version of gpuexplore knows the schema.
+
+    Raises:
+        StoreUnavailable: it does not, so that a newer one made the database.
+    """
     if revision not in revisions():
         raise because(
             f"a newer version of gpuexplore made it (schema {revision}, and this version knows {newest_revision()}): "
@@ -94,6 +100,7 @@ def _copy(engine: Engine, revision: str) -> None:
         LOG.info("The schema is upgraded from %s: pg_dump would have kept a copy", revision)
         return
     file = Path(str(engine.url.database))
+    check_room(file)
     target = file.with_name(f"{file.name}.before-{newest_revision()}")
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(target)) as copy:
         source.backup(copy)
@@ -105,6 +112,7 @@ def _keep_write_ahead_log(engine: Engine) -> None:
         return
     raw = engine.raw_connection()  # the journal mode cannot be changed inside a transaction
     try:
+        raw.cursor().execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file only: `space` can then make it smaller
         mode = _write_ahead_log(lambda: raw.cursor().execute("PRAGMA journal_mode = WAL").fetchone()[0])
     finally:
         raw.close()

@@ -5,17 +5,40 @@ import socket
 
 from streamlit import get_option
 
+from gpuexplore.errors import InvalidInput
+
 ADMINS = "GPUEXPLORE_ADMINS"
+LEADERS = "GPUEXPLORE_LEADERS"
+MEMBERS = "GPUEXPLORE_MEMBERS"
+LEADER_KEY = "GPUEXPLORE_LEADER_KEY"
 ALLOWED_HOSTS = "GPUEXPLORE_ALLOWED_HOSTS"
 TRUSTED_PROXIES = "GPUEXPLORE_TRUSTED_PROXIES"
 FRAMED_BY = "GPUEXPLORE_FRAMED_BY"
+METRICS = "GPUEXPLORE_METRICS"
+SHORTEST_TOKEN = 16  # characters: what is shorter can be guessed
 ANY_HOST = "*"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def admins() -> frozenset[str]:
-    """Return the names of the accounts that may cancel any run, in small letters."""
+    """Return the names of the accounts that may change and cancel anybody's runs, in small letters."""
     return frozenset(name.casefold() for name in _listed(ADMINS))
+
+
+def leaders() -> frozenset[str]:
+    """Return the names of the accounts that see the instructor's view, in small letters."""
+    return frozenset(name.casefold() for name in _listed(LEADERS))
+
+
+def members() -> tuple[str, ...]:
+    """Return the accounts that may measure, in small letters, as patterns: `*@example.org`; none: everybody may."""
+    return tuple(name.casefold() for name in _listed(MEMBERS))
+
+
+def leader_key() -> str | None:
+    """Return what a leader's link carries; None where there is none, or it could be guessed."""
+    key = os.environ.get(LEADER_KEY, "").strip()
+    return key if len(key) >= SHORTEST_TOKEN else None
 
 
 def trusted_proxies() -> tuple[str, ...]:
@@ -32,6 +55,20 @@ def allowed_hosts() -> tuple[str, ...]:
 def framed_by() -> tuple[str, ...]:
     """Return the origins whose pages may show the app in a frame; by default only its own may."""
     return _listed(FRAMED_BY)
+
+
+def metrics() -> str | None:
+    """Return who may read the metrics: `on` for whoever asks, else whoever has this token; None: they are not served.
+
+    Raises:
+        InvalidInput: the token is too short.
+    """
+    asked = os.environ.get(METRICS, "").strip()
+    if asked in ("", "off"):
+        return None
+    if asked != "on" and len(asked) < SHORTEST_TOKEN:
+        raise InvalidInput(f"{METRICS}: accepted are off, on, and tokens of at least {SHORTEST_TOKEN} characters")
+    return asked
 
 
 def _listed(variable: str) -> tuple[str, ...]:

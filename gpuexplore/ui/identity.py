@@ -9,9 +9,6 @@ from ipaddress import ip_address
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from gpuexplore.activity import ActivityRun
-from gpuexplore.model import Run
-from gpuexplore.ui.environment import admins
 from gpuexplore.ui.markdown import plain
 
 OWNER_COOKIE = "gpuexplore_owner"
@@ -71,16 +68,6 @@ def owner_of_account(name: str) -> str:
     named = f"{ACCOUNT_PREFIX}{name}"
     fits = len(named) <= LONGEST_OWNER and name.isprintable()
     return named if fits else f"{ACCOUNT_PREFIX}{sha256(name.encode(errors='surrogatepass')).hexdigest()[:32]}"
-
-
-def is_admin() -> bool:
-    """Return whether the visitor may cancel the runs of others."""
-    return account() in admins()
-
-
-def may_cancel(run: Run | ActivityRun) -> bool:
-    """Return whether the visitor may cancel `run`: its owner, or an administrator."""
-    return run.owner == owner() or is_admin()
 
 
 def address() -> str | None:

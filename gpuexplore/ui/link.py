@@ -38,7 +38,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "trace": ("device",),
         "devices": ("q",),
         "queue": (),
-        "lessons": ("lesson", "step", "view"),
+        "lessons": ("lesson", "step", "view", "key"),
         "rooms": ("room", "lead", "view"),
         "timing-mistakes": ("mistake", "activity"),
         "fact-check": ("row", "measuring"),

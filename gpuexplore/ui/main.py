@@ -9,6 +9,7 @@ from gpuexplore.errors import GpuExploreError
 from gpuexplore.served import PAGES
 from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.present.view import is_presented
+from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head.recent import show_recent_runs
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.shared.quiet import hold_back
@@ -159,6 +160,7 @@ page = st.navigation(
 st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":material/speed:", layout="wide")
 if not is_presented():
     show_account()
+    show_role()
     show_recent_runs()
 try:
     note_visit()

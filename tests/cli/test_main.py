@@ -229,6 +229,26 @@ def test_app_serves_the_launcher_on_this_machine_only(monkeypatch):
     ]
 
 
+def test_app_prints_a_leaders_link_whose_key_the_server_knows(monkeypatch, capsys):
+    keys = []
+    server = SimpleNamespace(wait=lambda: 0)
+    monkeypatch.delenv("GPUEXPLORE_LEADER_KEY", raising=False)
+    monkeypatch.setattr(
+        app_command.subprocess,
+        "Popen",
+        lambda command, env, **_: keys.append(env["GPUEXPLORE_LEADER_KEY"]) or server,
+    )
+
+    assert [main(["app", "--address", "0.0.0.0"]), main(["app"])] == [0, 0]
+    told = capsys.readouterr().err
+    assert all(f"http://127.0.0.1:8501/lessons?key={key}\n" in told for key in keys)
+    assert len(set(keys)) == 2
+    monkeypatch.setenv("GPUEXPLORE_LEADER_KEY", "chosen-by-an-administrator")
+    assert main(["app"]) == 0
+    assert keys[-1] == "chosen-by-an-administrator"
+    assert "chosen" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("own", "allowed"), [("", None), ("lab.example.org", "lab.example.org,app.example.org")])
 def test_app_answers_under_the_name_of_its_proxy_too(monkeypatch, own, allowed):
     called = {}

@@ -3,9 +3,9 @@
 import os
 import re
 import subprocess
+import sys
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from shutil import which
 
 import pytest
 
@@ -31,8 +31,7 @@ def command(part):
 
 def run_in(home, script):
     """Run a documented command with `home` as the directory of data, and the directory it works in."""
-    if not which(script.split()[0]):
-        pytest.skip(f"{script.split()[0]} is not installed")
+    script = script.replace("gpuexplore ", f"{sys.executable} -m gpuexplore ", 1)
     environment = os.environ | {"GPUEXPLORE_HOME": str(home)}
     return subprocess.run(["sh", "-c", script], cwd=home, env=environment, capture_output=True, text=True, check=True)
 
@@ -70,15 +69,16 @@ def test_limits_of_texts_are_those_of_the_code():
 
 def test_backup_of_sqlite_is_a_database_with_the_runs(tmp_path):
     run_id = stored(tmp_path)
-    run_in(tmp_path, command(".backup"))
+    run_in(tmp_path, command("gpuexplore backup "))
 
+    assert "1 runs, 1 results" in run_in(tmp_path, command("gpuexplore restore --check ")).stdout
     with open_store(database(tmp_path, "gpuexplore-backup.sqlite3")) as copy:
         assert len(copy.load(run_id).results) == 1
 
 
 def test_retention_on_sqlite_deletes_old_runs_with_their_results_and_no_others(tmp_path):
     old, recent = stored(tmp_path, days_ago=91), stored(tmp_path, days_ago=89)
-    run_in(tmp_path, command("-90 days"))
+    run_in(tmp_path, command("gpuexplore prune --older-than 90d"))
 
     with open_store(database(tmp_path)) as store:
         assert len(store.load(recent).results) == 1

@@ -15,7 +15,7 @@ from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.sass import Control, Line
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Instance
-from gpuexplore.ui import session, shared
+from gpuexplore.ui import roles, session, shared
 from gpuexplore.ui.kernels import facts, machine_code
 from gpuexplore.ui.markdown import WORD_JOINER
 from gpuexplore.ui.server import OWNER_COOKIE
@@ -63,6 +63,7 @@ def home(tmp_path, monkeypatch):
     session.store().close()
     session.store.cache_clear()
     session._VISITS.clear()
+    roles._SHOWED.clear()
 
 
 @pytest.fixture

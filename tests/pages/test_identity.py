@@ -11,7 +11,8 @@ from tests.pages.conftest import texts
 def who():
     import streamlit as st
 
-    from gpuexplore.ui.identity import is_admin, show_account
+    from gpuexplore.ui.identity import show_account
+    from gpuexplore.ui.roles import is_admin
     from gpuexplore.ui.session import owner
 
     show_account()
@@ -108,6 +109,7 @@ def test_an_address_is_one_of_the_network_or_unknown(monkeypatch, seen, expected
 
 def test_an_administrator_can_cancel_the_run_of_another(page, store, claimed, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_ADMINS", "ada@example.org")
+    monkeypatch.setattr("gpuexplore.ui.roles.account", lambda: "ada@example.org")
     monkeypatch.setattr("gpuexplore.ui.identity.account", lambda: "ada@example.org")
     app = page("benchmark", run=claimed.run_id)
     next(button for button in app.button if button.label == "Cancel").click().run()

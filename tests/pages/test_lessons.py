@@ -18,8 +18,14 @@ from tests.measure.made_training import mode, processes, report, timing
 from tests.pages.conftest import OWNER, texts, told
 
 LESSON = "how-long"
+KEY = "the-key-of-who-leads"
 HERE = (device(memory_bytes=2**34),)
 NEW = '+++\ntitle = "Mine <3"\nquestion = "What?"\nminutes = 1\n+++\n## Step\nText.\n'
+
+
+@pytest.fixture(autouse=True)
+def leader_key(monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_LEADER_KEY", KEY)
 
 
 def place(letter):
@@ -69,7 +75,7 @@ def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reas
 def test_a_step_that_asks_for_what_there_is_not_says_so_and_the_others_go_on(page, block, view):
     own_folder().mkdir()
     (own_folder() / "mine.md").write_text(f"{NEW}```{block}\n```\n## Second\nMore.\n")
-    app = page("lessons", lesson="mine", view=view)
+    app = page("lessons", lesson="mine", view=view, key=KEY)
 
     assert not app.exception
     assert "model 'nope': accepted are" in texts(app.error)
@@ -151,7 +157,7 @@ def test_a_guess_is_judged_in_the_readers_own_figures(page, store, guess, flags,
     assert "2.00 ms" in texts(app.markdown)
     assert "Keep:" in texts(app.success)
     assert store.answers_of(OWNER)[0].outcomes == (verdict.lower(),)
-    assert f"a · {verdict.lower()}" in page("lessons", lesson=LESSON).segmented_control[1].options
+    assert f"a · {verdict.lower()}" in page("lessons", lesson=LESSON).segmented_control[0].options
 
 
 def test_a_mistake_is_shown_beside_the_right_way(page, store, beat):
@@ -264,7 +270,7 @@ def test_the_instructor_sees_notes_this_machines_answer_and_everybodys_guesses(p
     for name, guess in (("ada", "2"), ("bob", "4"), ("cem", "60")):
         number = store.add_answer(name, place("a"), guesses={"seconds": guess}, runs=[None])
         store.set_outcomes(number, ["right" if guess == "2" else "off"])
-    app = page("lessons", lesson=LESSON, view="instructor")
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
 
     assert not app.exception
     assert "3 learners in the last 6 hours" in texts(app.markdown)
@@ -276,7 +282,7 @@ def test_the_instructor_sees_notes_this_machines_answer_and_everybodys_guesses(p
 def test_the_instructor_sees_numbers_by_size_and_who_had_no_idea_without_a_unit(page, store):
     for name, guess in (("ada", "5"), ("bob", "40"), ("cem", "100"), ("dan", None)):
         store.add_answer(name, place("a"), guesses={"seconds": guess}, runs=[None])
-    app = page("lessons", lesson=LESSON, view="instructor")
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
 
     assert list(app.dataframe[0].value["Guess"]) == ["5 ms", "40 ms", "100 ms", "no idea"]
     assert app.metric[0].value == "40 ms"
@@ -285,14 +291,14 @@ def test_the_instructor_sees_numbers_by_size_and_who_had_no_idea_without_a_unit(
 def test_choices_made_equally_often_are_all_named(page, store):
     for name, guess in (("ada", "too long"), ("bob", "too short")):
         store.add_answer(name, place("e"), guesses={"side": guess}, runs=[None])
-    app = page("lessons", lesson=LESSON, view="instructor")
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
 
     assert "too long, too short" in [metric.value for metric in app.metric]
 
 
 def test_a_disturbed_measurement_is_not_called_no_measurement(page, store):
     measured(store, "a", product(flags=[Flag("contended", "x")]))
-    app = page("lessons", lesson=LESSON, view="instructor")
+    app = page("lessons", lesson=LESSON, view="instructor", key=KEY)
 
     assert (app.metric[1].label, app.metric[1].value) == ("This machine, undisturbed, last hour", "not measured")
 

@@ -4,7 +4,9 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.model import RunState
-from gpuexplore.ui import identity
+from gpuexplore.store.holds import Hold, HoldKind
+from gpuexplore.ui import roles
+from gpuexplore.ui.run.state import waiting_words
 from tests.analysis.made import device
 from tests.pages.conftest import OWNER, texts
 
@@ -50,8 +52,8 @@ def test_ones_own_waiting_run_can_be_cancelled_and_nobody_elses(page, store, exp
 
 def test_an_administrator_can_cancel_any_run(page, store, experiment, monkeypatch):
     run_id = store.submit(experiment, "somebody else")
-    assert identity.is_admin() is False
-    monkeypatch.setattr(identity, "admins", lambda: {identity.account()})
+    assert roles.is_admin() is False
+    monkeypatch.setattr(roles, "role", lambda: roles.Role.ADMIN)
     page("queue").button(key=f"cancel.{run_id}").click().run()
     assert store.load(run_id).state is RunState.CANCELLED
 
@@ -135,3 +137,14 @@ def test_an_activity_that_waits_has_its_position(page, store):
     store.submit_activity(of_kind("mistake", {"name": "first-call"}, expected_s=3.0), OWNER)
     table = page("queue").dataframe[0].value
     assert list(table["Expected time"]) == [3.0]
+
+
+def test_a_device_that_is_held_back_says_why_here_and_where_somebody_waits(page, store, experiment):
+    run_id = store.submit(experiment, OWNER)
+    store.hold(Hold("cpu", HoldKind.PAUSED, "new *cooler*"), "root")
+    app = page("queue")
+
+    assert "cpu is paused: new *cooler*. Runs that ask for it wait" in texts(app.info)
+    assert "number 1** · cpu is paused: new" in texts(app.markdown)
+    assert "Expected start" not in app.dataframe[0].value
+    assert waiting_words(store.position(run_id)) == r"Waiting: cpu is paused\: new \*cooler\*"

@@ -3,7 +3,7 @@ from streamlit.testing.v1 import AppTest
 
 from gpuexplore.model import Experiment, Shape
 from gpuexplore.store import Description
-from gpuexplore.ui import identity
+from gpuexplore.ui import roles
 from gpuexplore.ui.run_list.view import DELETED, DRAWN, TICKED
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
@@ -145,7 +145,7 @@ def test_others_runs_are_opened_and_not_deleted_but_by_an_administrator(page, re
 
     assert button(app, "Delete").disabled
     assert not button(app, "Open").disabled
-    monkeypatch.setattr(identity, "admins", lambda: {identity.account()})
+    monkeypatch.setattr(roles, "role", lambda: roles.Role.ADMIN)
     assert not button(app.run(), "Delete").disabled
 
 

@@ -4,6 +4,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from threading import Event
 
@@ -54,7 +55,7 @@ class ClaimedRun:
         self.held_s = 0.0
         self._not_passed: set[Case] = set()
         self._settled = 0
-        self._look = Throttled(self.must_yield, YIELD_POLL_S)
+        self._look = Throttled(self._gives_way, YIELD_POLL_S)
         self._first_s: float | None = None
         self._writes: deque[Callable[[], bool]] = deque()
         self._retry_s = 0.0
@@ -134,6 +135,15 @@ class ClaimedRun:
         except StoreUnavailable:
             return False
         return self.yields
+
+    def _gives_way(self) -> bool:
+        """Return whether it stops now to go on later: its device was paused, or another owner's run waits."""
+        if not isinstance(self.claim, RunClaim):
+            return False
+        with suppress(StoreUnavailable):
+            if self.store.is_paused(self.claim.devices, self._available()):
+                self.yields = True
+        return self.yields or self.must_yield()
 
     def finish(self, state: RunState, reason: str | None = None) -> None:
         """End the run, as soon as the database takes its results and its end."""

@@ -7,8 +7,9 @@ import streamlit as st
 from gpuexplore.activity import Activity, ActivityRun, kind_named
 from gpuexplore.errors import InvalidInput, NotFound, StoreUnavailable
 from gpuexplore.model import Run, RunState
-from gpuexplore.ui.identity import address, may_cancel
+from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import Right, check, may_cancel
 from gpuexplore.ui.run.state import ACTIVITIES, cancel, changed, position, waiting_words
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
 from gpuexplore.ui.shared import moment
@@ -24,6 +25,7 @@ Draw = Callable[[ActivityRun], None]
 def start_activity(activity: Activity) -> None:
     """Queue `activity` and show the page again, or say why it cannot be queued."""
     try:
+        check(Right.MEASURE)
         run_id = store().submit_activity(activity, owner(), address=address())
     except (InvalidInput, StoreUnavailable) as error:
         show_problem(error)

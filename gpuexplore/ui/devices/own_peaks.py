@@ -10,6 +10,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Bandwidth, Device, Peak, Unit
 from gpuexplore.typed_text import check_text
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.session import OWN_PEAKS, own_peaks, owner, store
 from gpuexplore.units import format_bytes_per_s, format_flop_per_s, read_number
 
@@ -102,6 +103,7 @@ def _choose(place: DeltaGenerator, devices: Sequence[Device]) -> Device:
 
 def _save(save: Callable[[], str]) -> None:
     try:
+        check(Right.KEEP)
         saved = save()
         OWN_PEAKS.forget()
     except InvalidInput as error:

@@ -17,6 +17,7 @@ from gpuexplore.model import Device, Environment, Result, Run, RunState
 from gpuexplore.ui.activity.newest import devices_of
 from gpuexplore.ui.activity.view import fetch_activity
 from gpuexplore.ui.identity import address
+from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.run.state import changed, fetch
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
@@ -84,7 +85,7 @@ def submit(tasks: Sequence[Task], reuse: Sequence[AnyRun | None] = (), *, join: 
         join: whether a run that anybody has begun, and that measures exactly the same, is taken instead.
 
     Raises:
-        InvalidInput: a limit of the queue is reached.
+        InvalidInput: a limit of the queue is reached, or the visitor may not measure.
     """
     known = [*reuse, *[None] * (len(tasks) - len(reuse))]
     ids = [run.id if run else _submitted(task, join=join) for task, run in zip(tasks, known, strict=True)]
@@ -111,6 +112,7 @@ def _submitted(task: Task, *, join: bool) -> str | None:
         begun = store().unfinished_alike(task.work) if join else None
         if begun is not None:
             return begun
+        check(Right.MEASURE)
         if isinstance(task.work, Activity):
             return store().submit_activity(task.work, owner(), address=address())
         return store().submit(task.work, owner(), estimated_s=task.seconds, address=address())

@@ -19,12 +19,12 @@ from gpuexplore.model import Device, Result
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity.view import pending_words
 from gpuexplore.ui.glossary import help_on
-from gpuexplore.ui.identity import may_cancel
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.lessons.figures import show_figures
 from gpuexplore.ui.lessons.guesses import ask, guessed
 from gpuexplore.ui.lessons.measuring import Found, age_s, alike, found_runs, submit
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import known_devices, note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem

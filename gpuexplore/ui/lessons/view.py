@@ -16,6 +16,7 @@ from gpuexplore.ui.lessons.progress import answers_to, is_done, state_of, summar
 from gpuexplore.ui.lessons.step import show_step
 from gpuexplore.ui.lessons.teacher import show_teacher
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import Right, check, may, show_key
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.url_widgets import segments, show_problem
 
@@ -25,6 +26,7 @@ TICK_S = 2.0
 
 def show() -> None:
     """Show the lesson that the link names, or all of them."""
+    _take_key()
     found, name = catalog(), link.parameters().get("lesson")
     if name is not None:
         try:
@@ -48,7 +50,7 @@ def _show_lesson(lesson: Lesson) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("All lessons", icon=":material/arrow_back:"):
             _open(None)
-        view = segments("View", "view", VIEWS, shown=str.capitalize)
+        view = _view()
     st.header(plain(lesson.title), anchor=False)
     st.markdown(f"{plain(lesson.question)} About {lesson.minutes} minutes.")
     if view == "instructor":
@@ -79,6 +81,30 @@ def _wait_for_leader(lesson: Lesson, known: Followed) -> None:
         st.rerun()
     code = spoken(known.room.code)
     st.markdown(f":material/groups: Followed together in room **{code}**: its leader opens one step after the other.")
+
+
+def _take_key() -> None:
+    """Make a leader of whoever came by the leader's link, whose key leaves the address at once."""
+    key = link.parameters().get("key")
+    if key is None:
+        return
+    link.write("key", None)
+    try:
+        show_key(key)
+    except InvalidInput as error:
+        show_problem(error)
+
+
+def _view() -> str:
+    """Return the view that is shown; who may not see the instructor's is told so where the link asks for it."""
+    if may(Right.INSTRUCT):
+        return segments("View", "view", VIEWS, shown=str.capitalize)
+    if link.parameters().get("view") == "instructor":
+        try:
+            check(Right.INSTRUCT)
+        except InvalidInput as error:
+            show_problem(error)
+    return VIEWS[0]
 
 
 def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:

@@ -13,9 +13,11 @@ from gpuexplore.model import Run
 from gpuexplore.operations import operation_named
 from gpuexplore.served import PAGES
 from gpuexplore.store import Supervisor, WaitingRun
-from gpuexplore.ui.identity import is_admin, owner
+from gpuexplore.store.holds import Hold, HoldKind
+from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.queue.health import show_health, show_hosts
+from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import note_visit, store
 from gpuexplore.ui.shared import Shared, moment
@@ -28,6 +30,11 @@ TICK_S = 2.0
 MOST_WAITING = 100
 LOOKS = 3  # for so many a look at the queue counts, for all visitors
 YOURS = "yours"
+HELD = {
+    HoldKind.PAUSED: "Runs that ask for it wait, with the results they have.",
+    HoldKind.DRAINED: "What is measured there ends; runs that ask for it wait.",
+    HoldKind.RESERVED: "Runs of others that ask for it wait.",
+}
 UNKNOWN_START = "no host that is alive has its devices"
 
 
@@ -40,6 +47,7 @@ class _Queue:
     waiting: tuple[WaitingRun, ...]
     length: int
     supervisors: tuple[Supervisor, ...]
+    holds: tuple[Hold, ...]
 
     @property
     def alive(self) -> frozenset[str]:
@@ -62,6 +70,8 @@ def _draw() -> None:
         show_problem(error)
         return
     show_health(queue.supervisors)
+    for held in queue.holds:
+        st.info(f"{plain(str(held))}. {HELD[held.kind]}", icon=":material/pause_circle:")
     _show_running(queue)
     _show_waiting(queue)
     show_hosts(queue.supervisors)
@@ -75,6 +85,7 @@ def _look() -> _Queue:
         found.waiting(MOST_WAITING),
         found.queue_length(),
         found.supervisors(),
+        found.held_back(),
     )
 
 
@@ -158,6 +169,8 @@ def _row(run: WaitingRun) -> dict[str, object]:
 
 
 def _start(run: WaitingRun) -> str:
+    if run.held:
+        return plain(run.held)
     if run.expected_start_s is None:
         return UNKNOWN_START
     if run.expected_start_s < 1:

@@ -34,7 +34,7 @@ HEIGHT = 720  # pixels of all charts together: a screen of 1080 less the heading
 NOBODY = "Nobody has guessed yet."
 SPECS: Shared[dict[str, object]] = Shared(60)
 STYLE = """<style>
-[data-testid="stMainBlockContainer"] { padding: 3rem 3rem 1rem; max-width: none; }
+[data-testid="stMainBlockContainer"] { padding: 4rem 3rem 1rem; max-width: none; }
 [data-testid="stMarkdownContainer"] p { font-size: 26px; line-height: 1.35; }
 [data-testid="stHeading"] h1 { font-size: 46px; }
 .people { display: flex; flex-wrap: wrap; gap: 8px; }

@@ -13,8 +13,9 @@ from gpuexplore.request import Request, from_experiment
 from gpuexplore.shapes import split
 from gpuexplore.store import WaitingRun
 from gpuexplore.store.tolerant_decode import check_known
-from gpuexplore.ui.identity import is_admin
+from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.url_widgets import show_problem
@@ -95,6 +96,8 @@ def waiting_words(place: WaitingRun | None) -> str:
     """
     if place is None:
         return "Next in the queue"
+    if place.held:
+        return f"Waiting: {plain(place.held)}"
     if place.expected_start_s is None:
         return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
     when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}"
@@ -117,7 +120,7 @@ def cancel(*run_ids: str) -> bool:
     """Cancel runs or activities; return whether that was done. If not, the page shows why."""
     try:
         for run_id in run_ids:
-            store().request_cancel(run_id, owner(), admin=is_admin())
+            store().request_cancel(run_id, owner(), admin=is_admin(), address=address())
     except GpuExploreError as error:
         show_problem(error)
         return False

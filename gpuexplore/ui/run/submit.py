@@ -10,6 +10,7 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Result, Run
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.run.state import changed, fetch
 from gpuexplore.ui.session import NEWEST, owner, store
 from gpuexplore.ui.url_widgets import show_problem
@@ -29,6 +30,7 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
     try:
         for experiment in experiments:
             check_limits(experiment, devices)
+        check(Right.MEASURE)
         seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
         queued = store().submit_all(seconds, owner(), address=address())
     except InvalidInput as error:

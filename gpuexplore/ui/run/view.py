@@ -10,8 +10,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, NotFound, StoreUnavailable
 from gpuexplore.model import Case, Run, RunState
-from gpuexplore.ui.identity import may_cancel
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import cancel, fetch, position, seconds_left, waiting_words

@@ -10,8 +10,9 @@ from gpuexplore.recorded import recording_of_run
 from gpuexplore.served import PAGES
 from gpuexplore.store import Description
 from gpuexplore.ui import link
-from gpuexplore.ui.identity import is_admin, owner
+from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
 from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.run_head.badge import show_badge_of

@@ -6,6 +6,7 @@ from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.importing import import_runs
 from gpuexplore.recorded.files import SUFFIXES
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
@@ -35,6 +36,7 @@ def offer_import() -> None:
 def _take(name: str, content: bytes) -> str:
     """Keep the runs of a file; return what was kept in words, empty where the file was refused."""
     try:
+        check(Right.KEEP)
         runs = import_runs(store(), name, content, owner())
     except GpuExploreError as error:
         show_problem(error)

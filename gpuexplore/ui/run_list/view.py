@@ -12,9 +12,10 @@ from gpuexplore.model import RunSummary
 from gpuexplore.naming import LONGEST_TITLE
 from gpuexplore.served import PAGES
 from gpuexplore.store import Description, ListedRun
-from gpuexplore.ui.identity import is_admin, owner
+from gpuexplore.ui.identity import address, owner
 from gpuexplore.ui.link import write
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.run_list.filters import BEFORE, DEVICES, TAGS, Asked, choose_runs
 from gpuexplore.ui.run_list.importing import offer_import
@@ -204,7 +205,7 @@ def _delete(runs: Sequence[ListedRun]) -> None:
     deleted = []
     for run in runs:
         try:
-            store().delete_run(run.id, owner(), admin=is_admin())
+            store().delete_run(run.id, owner(), admin=is_admin(), address=address())
         except GpuExploreError as error:
             st.toast(plain(str(error)), icon=":material/error:", duration="long")
         else:
@@ -228,7 +229,7 @@ def _offer_undo() -> None:
 def _restore(runs: Sequence[ListedRun]) -> None:
     for run in runs:
         try:
-            store().restore_run(run.id, owner(), admin=is_admin())
+            store().restore_run(run.id, owner(), admin=is_admin(), address=address())
         except GpuExploreError as error:
             show_problem(error)
     st.session_state[DELETED] = ()

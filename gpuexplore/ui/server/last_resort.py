@@ -7,6 +7,7 @@ import streamlit as st
 
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.monitoring.process import count_error
 
 LOG = logging.getLogger(__name__)
 
@@ -16,6 +17,7 @@ def show_reference(error: Exception) -> bool:
     if isinstance(error, GpuExploreError):
         st.error(plain(str(error)), icon=":material/error:")
         return True
+    count_error()
     reference = secrets.token_hex(4)
     LOG.error("Error %s", reference, exc_info=error)
     st.error(

@@ -1,0 +1,38 @@
+"""`gpuexplore audit`: who ran, cancelled and deleted what, and when."""
+
+import argparse
+from dataclasses import asdict
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.ages import utc_before
+from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.streams import say
+from gpuexplore.errors import InvalidInput
+from gpuexplore.store import open_store
+from gpuexplore.store.audit import MOST_LISTED
+
+HEADING = ("when (UTC)", "who", "from", "what", "of")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `audit`."""
+    parser.add_argument("--since", metavar="AGE", help="only the last 7d, 12h, ...; default: everything")
+    parser.add_argument("--limit", type=int, default=1000, metavar="N", help="lines at most (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the log, the newest first."""
+    if not 1 <= arguments.limit <= MOST_LISTED:
+        raise InvalidInput.of("limit", arguments.limit, f"1 to {MOST_LISTED}")
+    since = "" if arguments.since is None else utc_before("since", arguments.since)
+    with open_store() as store:
+        found = store.noted(since, limit=arguments.limit)
+    if arguments.json:
+        print_json([asdict(entry) for entry in found])
+    elif found:
+        rows = [(entry.at_utc[:19].replace("T", " "), entry.who, entry.address or "", entry.action) for entry in found]
+        print_columns([HEADING, *((*row, entry.object) for row, entry in zip(rows, found, strict=True))])
+    else:
+        say("gpuexplore: nothing was done in that time")
+    return EXIT_OK

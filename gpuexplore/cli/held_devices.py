@@ -1,0 +1,90 @@
+"""`gpuexplore devices pause|drain|reserve|resume`: devices held back from runs, for every supervisor."""
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.ages import read_age
+from gpuexplore.cli.output import print_json
+from gpuexplore.cli.run_command import OWNER
+from gpuexplore.cli.streams import say
+from gpuexplore.devices import discover
+from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.store import Store, open_store
+from gpuexplore.store.audit import ACCOUNT_PREFIX
+from gpuexplore.store.database import database_url
+from gpuexplore.store.holds import Hold, HoldKind
+from gpuexplore.typed_text import check_characters, check_text
+
+KINDS = {"pause": HoldKind.PAUSED, "drain": HoldKind.DRAINED, "reserve": HoldKind.RESERVED}
+
+
+def add_actions(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions on devices."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on devices, instead of a list")
+    for name, about in (
+        ("pause", "measure nothing on a device: what is measured there stops, and waits with its results"),
+        ("drain", "start nothing new on a device: what is measured there ends"),
+        ("reserve", "measure the runs of one account only on a device, for a time"),
+        ("resume", "let a device measure again"),
+    ):
+        action = actions.add_parser(name, help=about, description=about)
+        action.add_argument("device", metavar="DEVICE", help="cpu or cuda:0 on every host, lab1/cuda:0 on one")
+        action.add_argument("--json", action="store_true", help="print what is held back as JSON")
+        if name != "resume":
+            action.add_argument("--reason", default="", metavar="TEXT", help="on the pages of those who wait")
+        if name == "reserve":
+            action.add_argument("--for", dest="account", required=True, metavar="ACCOUNT", help="as it signs in")
+            action.add_argument("--until", required=True, metavar="AGE", help="for so long from now: 4h, 2d")
+
+
+def act(arguments: argparse.Namespace) -> int:
+    """Hold a device back, or let it measure again."""
+    with open_store() as store:
+        _check_known(store, arguments.device)
+        if arguments.action == "resume":
+            was_held = store.resume(arguments.device, OWNER)
+            told = f"{arguments.device} measures again" if was_held else f"nothing held {arguments.device} back"
+        else:
+            held = _asked_for(arguments)
+            store.hold(held, OWNER)
+            told = str(held)
+        if arguments.json:
+            print_json([{"device": each.device, "kind": each.kind, "held": str(each)} for each in store.held_back()])
+        else:
+            print(told)
+    return EXIT_OK
+
+
+def held_back() -> tuple[Hold, ...]:
+    """Return what is held back: nothing where there is no database yet; where it cannot be used, that is said."""
+    scheme, _, path = database_url().partition(":///")
+    if scheme == "sqlite" and not Path(path).exists():
+        return ()
+    try:
+        with open_store() as store:
+            return store.held_back()
+    except StoreUnavailable as error:
+        say(f"gpuexplore: whether a device is held back is unknown: {error}")
+        return ()
+
+
+def _asked_for(arguments: argparse.Namespace) -> Hold:
+    check_text("reason", arguments.reason)
+    check_characters("reason", arguments.reason)
+    kind, reason = KINDS[arguments.action], arguments.reason.strip()
+    if kind is not HoldKind.RESERVED:
+        return Hold(arguments.device, kind, reason)
+    check_text("account", arguments.account)
+    until = datetime.now(UTC) + read_age("until", arguments.until)
+    owner = f"{ACCOUNT_PREFIX}{arguments.account.strip().casefold()}"
+    return Hold(arguments.device, kind, reason, owner, until.isoformat(timespec="microseconds"))
+
+
+def _check_known(store: Store, device: str) -> None:
+    """Accept a device of this machine, of a supervisor, or one that is held back already."""
+    here = {found.id for found in discover()}
+    known = here.union(*(each.device_ids for each in store.supervisors()), (each.device for each in store.held_back()))
+    if device not in known:
+        raise InvalidInput.of("device", device, sorted(known))

@@ -1,0 +1,54 @@
+"""`gpuexplore upgrade`: brings the database to the schema of this version, or says what that would take."""
+
+import argparse
+from dataclasses import asdict
+
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_json
+from gpuexplore.errors import StoreUnavailable
+from gpuexplore.store import open_store
+from gpuexplore.store.upgrade_plan import Plan, plan_upgrade
+from gpuexplore.units import format_bytes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `upgrade`."""
+    parser.add_argument("--dry-run", action="store_true", help="say what it would do, and what of the disk it takes")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Say what there is to upgrade, and unless that was all, do it."""
+    plan = plan_upgrade()
+    if arguments.json:
+        print_json({"dry_run": arguments.dry_run, **asdict(plan)})
+    else:
+        print("\n".join(_said(plan)))
+    _check_room(plan)
+    if not arguments.dry_run and plan.steps:
+        open_store().close()
+        if not arguments.json:
+            print(f"The database has schema {plan.newest} now")
+    return EXIT_OK
+
+
+def _said(plan: Plan) -> list[str]:
+    if plan.found is None:
+        return [f"There is no database yet: the first to open it makes one of schema {plan.newest}"]
+    if not plan.steps:
+        return [f"Schema {plan.found} is that of this version: there is nothing to upgrade"]
+    lines = [f"From schema {plan.found} to {plan.newest}:"]
+    lines += [f"  {step.revision}  {step.about}" for step in plan.steps]
+    lines.append(f"The database takes {format_bytes(plan.size_bytes)}")
+    if plan.needed_bytes is None:
+        return [*lines, "Nothing is copied on a server: pg_dump does that"]
+    copied = "a copy is kept, and the new schema is written beside the old one"
+    return [
+        *lines,
+        f"{copied}: at most {format_bytes(plan.needed_bytes)}, and {format_bytes(plan.free_bytes)} are free",
+    ]
+
+
+def _check_room(plan: Plan) -> None:
+    if plan.needed_bytes is not None and plan.free_bytes is not None and plan.free_bytes < plan.needed_bytes:
+        raise StoreUnavailable("There is too little room for an upgrade: nothing has changed.")

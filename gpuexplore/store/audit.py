@@ -1,0 +1,86 @@
+"""Who ran, cancelled and deleted what, and when: written in the transaction of what was done.
+
+An account is named as it signed in; a browser by a digest of its cookie, which tells browsers apart and lets nobody in.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+
+from sqlalchemy import Connection, insert, select
+
+from gpuexplore.store.database import Database
+from gpuexplore.store.tables import AUDIT
+
+ACCOUNT_PREFIX = "user:"  # of owners that are accounts
+NO_BROWSERS = ("command line",)
+DIGEST_LENGTH = 12
+MOST_LISTED = 100_000
+
+
+class Action(StrEnum):
+    """What is written down."""
+
+    SUBMITTED = "run submitted"
+    SAVED = "run saved"
+    CANCELLED = "run cancelled"
+    DELETED = "run deleted"
+    RESTORED = "run restored"
+    PRUNED = "runs pruned"
+    PAUSED = "device paused"
+    DRAINED = "device drained"
+    RESERVED = "device reserved"
+    RESUMED = "device resumed"
+    ROOM_OPENED = "room opened"
+    ROOM_CLOSED = "room closed"
+    ROOM_DELETED = "room deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that somebody did.
+
+    Attributes:
+        at_utc: when, in ISO 8601.
+        who: an account, `command line`, or `browser` and a digest of its cookie.
+        address: where from on the network; None for this machine, and where it is unknown.
+        action: what.
+        object: to what: the id of a run, or the code of a room.
+    """
+
+    at_utc: str
+    who: str
+    address: str | None
+    action: str
+    object: str
+
+
+def note(connection: Connection, at_utc: str, entry: tuple[Action, str, str], address: str | None = None) -> None:
+    """Write down what is done in this transaction.
+
+    Args:
+        connection: in it.
+        at_utc: now.
+        entry: the action, the owner who does it, and to what.
+        address: where from.
+    """
+    action, owner, thing = entry
+    row = {"at_utc": at_utc, "who": shown(owner), "address": address, "action": action.value, "object": thing}
+    connection.execute(insert(AUDIT).values(**row))
+
+
+def noted(database: Database, since_utc: str = "", *, limit: int = 1000) -> tuple[Entry, ...]:
+    """Return what was done since then, the newest first, `limit` entries at most."""
+    columns = (AUDIT.c.at_utc, AUDIT.c.who, AUDIT.c.address, AUDIT.c.action, AUDIT.c.object)
+    wanted = select(*columns).where(AUDIT.c.at_utc >= since_utc).order_by(AUDIT.c.number.desc()).limit(limit)
+    with database.reading() as connection:
+        return tuple(Entry(*row) for row in connection.execute(wanted))
+
+
+def shown(owner: str) -> str:
+    """Return an owner as the log names them."""
+    if owner.startswith(ACCOUNT_PREFIX):
+        return owner.removeprefix(ACCOUNT_PREFIX)
+    if owner in NO_BROWSERS:
+        return owner
+    return f"browser {sha256(owner.encode(errors='surrogatepass')).hexdigest()[:DIGEST_LENGTH]}"

@@ -1,0 +1,261 @@
+"""A copy of an SQLite database that can be checked and put back, with the few other files of a home in it.
+
+The copy is one state of the database, made while others write to it, and is itself a file of SQLite.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuexplore.errors import InvalidInput, StoreUnavailable
+from gpuexplore.store.sqlite_connection import size_of
+from gpuexplore.store.unavailable import because, unavailable
+from gpuexplore.store.upgrade import revisions
+from gpuexplore.units import format_bytes
+
+FILES = "backup_files"  # the table of what else of the home is in a copy
+COUNTED = ("runs", "results", "observations", "answers", "rooms")
+SIDE_FILES = ("-wal", "-shm", "-journal")
+OWNER_ONLY = 0o600  # owners are cookies: whoever reads one can be its visitor
+READ_ONLY = "mode=ro&immutable=1"  # not even a lock is written
+ALONE_S = 1.0
+IN_USE = (
+    "The database is in use: another program has it open. Stop the web server and the supervisor, and close what else "
+    "uses it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is in a copy.
+
+    Attributes:
+        revision: its schema.
+        size_bytes: of the file.
+        counts: rows by table, of those that the copy has.
+        files: names of the other files in it.
+    """
+
+    revision: str
+    size_bytes: int
+    counts: Mapping[str, int]
+    files: tuple[str, ...]
+
+
+def back_up(database: Path, target: Path, files: Mapping[str, bytes]) -> Contents:
+    """Copy the database to a new file, which only its owner can read; return what is in it, checked.
+
+    Args:
+        database: the file of SQLite, which others may write meanwhile.
+        target: of the copy; there only once it is complete.
+        files: contents to put into it, by name.
+
+    Raises:
+        InvalidInput: `target` exists or cannot be written.
+        StoreUnavailable: there is no database, its disk is full, or the copy is damaged.
+    """
+    if not database.is_file():
+        raise because("there is none yet")
+    if target.exists():
+        raise InvalidInput.of("file", target, "names of files that do not exist yet")
+    _check_space(target.parent, size_of(database) + sum(map(len, files.values())))
+    part = target.with_name(f"{target.name}.part")
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
+    except OSError as error:
+        raise InvalidInput.of("file", target, f"those that can be written ({error.strerror})") from error
+    try:
+        with _translated(), closing(_opened(database)) as source, closing(sqlite3.connect(part)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+            copy.execute(f"DROP TABLE IF EXISTS {FILES}")
+            copy.execute(f"CREATE TABLE {FILES} (name TEXT PRIMARY KEY, content BLOB NOT NULL)")
+            copy.executemany(f"INSERT INTO {FILES} VALUES (?, ?)", files.items())
+            copy.commit()
+        found = contents_of(part)
+        part.rename(target)
+    except BaseException:
+        _remove(part)
+        raise
+    return found
+
+
+def contents_of(backup: Path) -> Contents:
+    """Return what is in a copy that is whole; nothing is written, neither there nor beside it.
+
+    Raises:
+        InvalidInput: it is no copy of a database of gpuexplore, damaged, or of a newer version; says which.
+    """
+    accepted = "files that gpuexplore backup wrote"
+    if not backup.is_file():
+        raise InvalidInput.of("file", backup, accepted)
+    if size_of(backup) > backup.stat().st_size:
+        raise InvalidInput.of("file", backup, f"{accepted}; beside this one is a write-ahead log: it is in use")
+    try:
+        with closing(_opened(backup, READ_ONLY)) as connection:
+            return _contents(connection, backup)
+    except sqlite3.Error as error:
+        raise InvalidInput.of("file", backup, f"{accepted}; this one: {error}") from error
+
+
+def restore(backup: Path, database: Path, moment: str) -> Path | None:
+    """Put a copy in the database's place; return where the database before is kept, None where there was none.
+
+    Args:
+        backup: what `back_up` wrote.
+        database: whose place it takes.
+        moment: part of the name of what is kept.
+
+    Raises:
+        InvalidInput: the copy cannot be used.
+        StoreUnavailable: somebody uses the database, or the disk is full; nothing has changed then.
+    """
+    contents_of(backup)
+    _check_space(database.parent, backup.stat().st_size)
+    new = database.with_name(f"{database.name}.restored")
+    try:
+        _remove(new)
+        os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
+        with _translated(), closing(_opened(backup, READ_ONLY)) as source, closing(sqlite3.connect(new)) as copy:
+            source.backup(copy)
+            copy.execute(f"DROP TABLE IF EXISTS {FILES}")
+            copy.commit()
+        if not database.exists():
+            new.rename(database)
+            return None
+        _take_after(new, database)
+        with _alone_if_readable(database) as sides:
+            kept = _kept(database, moment, sides)
+            new.replace(database)
+        return kept
+    except BaseException:
+        _remove(new)
+        raise
+
+
+def files_of(backup: Path) -> dict[str, bytes]:
+    """Return the other files of the home that are in a copy, by name."""
+    with _translated(), closing(_opened(backup, READ_ONLY)) as connection:
+        if not _has(connection, FILES):
+            return {}
+        return dict(connection.execute(f"SELECT name, content FROM {FILES}"))
+
+
+@contextmanager
+def alone(database: Path) -> Iterator[sqlite3.Connection]:
+    """Give the only connection to the database; whoever comes meanwhile waits.
+
+    Others hold a lock on the file as long as they keep a write-ahead log together, so that leaving that mode tells
+    whether there is anybody.
+
+    Raises:
+        StoreUnavailable: somebody else has it open.
+    """
+    with closing(_opened(database)) as connection:
+        connection.execute(f"PRAGMA busy_timeout = {round(1000 * ALONE_S)}")
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        try:
+            connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")  # the lock stays
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(IN_USE) from error
+        yield connection
+
+
+@contextmanager
+def _alone_if_readable(database: Path) -> Iterator[tuple[str, ...]]:
+    """Be alone with a database, unless it is so damaged that SQLite cannot tell: that one is to be replaced.
+
+    Yields:
+        What is beside it and belongs to it: nothing once one is alone, but a journal that goes with the connection.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone(database))
+            sides: tuple[str, ...] = ()
+        except sqlite3.DatabaseError:
+            sides = SIDE_FILES
+        yield sides
+
+
+def _take_after(new: Path, database: Path) -> None:
+    """Let the same people open the new file as the old one."""
+    found = database.stat()
+    new.chmod(found.st_mode)
+    if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):
+            os.chown(new, found.st_uid, found.st_gid)
+
+
+def _kept(database: Path, moment: str, sides: Iterable[str]) -> Path:
+    """Give the database, and what is beside it, another name beside the old one; return it."""
+    kept = database.with_name(f"{database.name}.before-restore-{moment}")
+    for side in sides:
+        with suppress(FileNotFoundError):
+            Path(f"{database}{side}").rename(f"{kept}{side}")
+    try:
+        os.link(database, kept)  # so that at no moment there is no database
+    except OSError:  # a file system without links
+        database.rename(kept)
+    return kept
+
+
+def _contents(connection: sqlite3.Connection, backup: Path) -> Contents:
+    accepted = "copies that are whole"
+    ((said,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if said != "ok":
+        raise InvalidInput.of("file", backup, f"{accepted}; this one is damaged: {said}")
+    if broken := connection.execute("PRAGMA foreign_key_check").fetchone():
+        raise InvalidInput.of("file", backup, f"{accepted}; here rows of {broken[0]} belong to nothing")
+    if not _has(connection, "alembic_version"):
+        raise InvalidInput.of("file", backup, "databases of gpuexplore; this one has no schema of it")
+    (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    if revision not in revisions():
+        raise InvalidInput.of("schema", revision, revisions())
+    counts = {
+        table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for table in COUNTED
+        if _has(connection, table)
+    }
+    rows = connection.execute(f"SELECT name FROM {FILES} ORDER BY name") if _has(connection, FILES) else ()
+    return Contents(revision, backup.stat().st_size, counts, tuple(name for (name,) in rows))
+
+
+def _has(connection: sqlite3.Connection, table: str) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+    return found.fetchone() is not None
+
+
+def _opened(file: Path, how: str = "mode=rw") -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True, isolation_level=None)
+
+
+def _check_space(folder: Path, needed_bytes: int) -> None:
+    try:
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise InvalidInput.of("folder", folder, f"those that exist ({error.strerror})") from error
+    if free_bytes < needed_bytes:
+        raise StoreUnavailable(
+            f"The copy needs {format_bytes(needed_bytes)} in {folder}, and {format_bytes(free_bytes)} are free: "
+            "make room, or name another disk."
+        )
+
+
+def _remove(file: Path) -> None:
+    for path in (file, *(Path(f"{file}{side}") for side in SIDE_FILES)):
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise unavailable(error) from error

@@ -1,0 +1,75 @@
+"""The figures that whoever runs a server watches, by a few cheap queries."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection, func, select, text
+
+from gpuexplore.store.database import Database
+from gpuexplore.store.leases import Supervisor, leased
+from gpuexplore.store.room_for_upgrade import free_bytes
+from gpuexplore.store.sqlite_connection import size_of
+from gpuexplore.store.tables import DEVICE_USE, RUNS
+from gpuexplore.store.turns import QUEUED
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The runs that wait for the same devices; `oldest_s` is how long the first of them has waited."""
+
+    devices: str
+    runs: int
+    oldest_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What one look at the database found.
+
+    Attributes:
+        queues: by devices.
+        runs: how many there are, by state; those that were pruned are not.
+        used_s: seconds that devices worked, by the devices that runs asked for.
+        supervisors: those heard of within a lease.
+        database_bytes: of the database.
+        free_bytes: of its disk; None on a server, whose disk is its own.
+    """
+
+    queues: tuple[Queue, ...]
+    runs: dict[str, int]
+    used_s: dict[str, float]
+    supervisors: tuple[Supervisor, ...]
+    database_bytes: int
+    free_bytes: int | None
+
+
+def figures(database: Database) -> Figures:
+    """Return what is to be watched.
+
+    Raises:
+        StoreUnavailable: the database cannot be used now.
+    """
+    file = Path(str(database.engine.url.database)) if database.engine.dialect.name == "sqlite" else None
+    waiting = select(RUNS.c.devices, func.count().label("runs"), func.min(RUNS.c.created_utc).label("first"))
+    by_state = select(RUNS.c.state, func.count().label("runs")).group_by(RUNS.c.state)
+    now = datetime.fromisoformat(database.now())
+    with database.reading() as connection:
+        queues = connection.execute(waiting.where(QUEUED).group_by(RUNS.c.devices).order_by(RUNS.c.devices)).all()
+        return Figures(
+            queues=tuple(Queue(row.devices, row.runs, _since_s(row.first, now)) for row in queues),
+            runs={row.state.value: row.runs for row in connection.execute(by_state)},
+            used_s={row.devices: row.device_s for row in connection.execute(select(DEVICE_USE))},
+            supervisors=leased(connection),
+            database_bytes=size_of(file) if file else _server_bytes(connection),
+            free_bytes=free_bytes(file) if file else None,
+        )
+
+
+def _since_s(created_utc: str, now: datetime) -> float:
+    """Return the seconds since then, none where a clock was set back meanwhile."""
+    return max(0.0, (now - datetime.fromisoformat(created_utc)).total_seconds())
+
+
+def _server_bytes(connection: Connection) -> int:
+    return int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0)

@@ -1,0 +1,114 @@
+"""What a visitor may do, decided here alone: by the account, which settings give a role, or by a leader's key.
+
+Without an account everybody is a member, unless a setting lists the members: then whoever is not among them looks on.
+Who has the machine's terminal needs no role.
+"""
+
+from enum import IntEnum, StrEnum
+from fnmatch import fnmatchcase
+from secrets import compare_digest
+from types import MappingProxyType
+
+import streamlit as st
+
+from gpuexplore.activity import ActivityRun
+from gpuexplore.errors import InvalidInput
+from gpuexplore.model import Run
+from gpuexplore.ui.environment import LEADERS, MEMBERS, admins, leader_key, leaders, members
+from gpuexplore.ui.identity import account, owner
+
+MOST_LEADERS = 1000  # browsers that showed the key
+
+
+class Role(IntEnum):
+    """Each may do what those before it may."""
+
+    VIEWER = 0
+    MEMBER = 1
+    LEADER = 2
+    ADMIN = 3
+
+
+class Right(StrEnum):
+    """What not everybody may do."""
+
+    MEASURE = "measure"
+    KEEP = "save peaks and import runs"
+    INSTRUCT = "see the instructor's view"
+    MANAGE = "change and cancel what is others'"
+
+
+NEEDED = MappingProxyType(
+    {Right.MEASURE: Role.MEMBER, Right.KEEP: Role.MEMBER, Right.INSTRUCT: Role.LEADER, Right.MANAGE: Role.ADMIN}
+)
+WHO = MappingProxyType(
+    {
+        Role.MEMBER: f"members: whoever runs this server lists them in {MEMBERS}",
+        Role.LEADER: f"leaders: open the leader's link that gpuexplore app prints, or sign in as one of {LEADERS}",
+        Role.ADMIN: "administrators",
+    }
+)
+_SHOWED: dict[str, str] = {}  # the key that a visitor showed, by owner: a reload is a new session
+
+
+def role() -> Role:
+    """Return the visitor's role."""
+    name = account()
+    if name is not None and name in admins():
+        return Role.ADMIN
+    if (name is not None and name in leaders()) or _showed_key():
+        return Role.LEADER
+    listed = members()
+    if not listed or (name is not None and any(fnmatchcase(name, pattern) for pattern in listed)):
+        return Role.MEMBER
+    return Role.VIEWER
+
+
+def may(right: Right) -> bool:
+    """Return whether the visitor has a right."""
+    return role() >= NEEDED[right]
+
+
+def check(right: Right) -> None:
+    """Return when the visitor has a right.
+
+    Raises:
+        InvalidInput: not so; says who has.
+    """
+    if not may(right):
+        raise InvalidInput(f"To {right} is for {WHO[NEEDED[right]]}")
+
+
+def is_admin() -> bool:
+    """Return whether the visitor may change and cancel what is others'."""
+    return may(Right.MANAGE)
+
+
+def may_cancel(run: Run | ActivityRun) -> bool:
+    """Return whether the visitor may cancel `run`: its owner, or an administrator."""
+    return run.owner == owner() or is_admin()
+
+
+def show_key(key: str) -> None:
+    """Take the visitor for a leader from now on, until the server ends.
+
+    Raises:
+        InvalidInput: it is not the leader's key of this server.
+    """
+    right = leader_key()
+    if right is None or not compare_digest(key.encode(errors="surrogatepass"), right.encode()):
+        raise InvalidInput("this leader's link is not of this server, or is older than its start")
+    if len(_SHOWED) >= MOST_LEADERS:
+        _SHOWED.clear()
+    _SHOWED[owner()] = right
+
+
+def show_role() -> None:
+    """Say in the sidebar what a visitor who only looks on cannot do."""
+    if role() is Role.VIEWER:
+        st.sidebar.caption(":material/visibility: You can look at everything here. Measuring is for members.")
+
+
+def _showed_key() -> bool:
+    key = leader_key()
+    return key is not None and _SHOWED.get(owner()) == key

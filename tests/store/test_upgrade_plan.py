@@ -1,0 +1,92 @@
+"""What an upgrade would do is told without doing it, and one without room for it changes nothing."""
+
+import pytest
+from alembic import command
+
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.errors import StoreUnavailable
+from gpuexplore.store import open_store, room_for_upgrade
+from gpuexplore.store.database import connect
+from gpuexplore.store.sqlite_connection import create
+from gpuexplore.store.upgrade import migration_config, newest_revision, revisions
+from gpuexplore.store.upgrade_plan import plan_upgrade
+
+
+@pytest.fixture
+def file(home):
+    """Return a database of an earlier schema."""
+    path = home / "gpuexplore.sqlite3"
+    engine = connect(f"sqlite:///{path}")
+    create(engine)
+    with engine.begin() as connection:
+        command.upgrade(migration_config(connection), "0008")
+    engine.dispose()
+    return path
+
+
+def without_room(monkeypatch):
+    monkeypatch.setattr(room_for_upgrade.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1000}))
+
+
+def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
+    before = {path.name: path.read_bytes() for path in file.parent.iterdir() if path.is_file()}
+
+    plan = plan_upgrade()
+
+    assert (plan.found, plan.newest) == ("0008", newest_revision())
+    assert [step.revision for step in plan.steps] == [each for each in revisions() if each > "0008"]
+    assert all(step.about.endswith(".") for step in plan.steps)
+    assert plan.needed_bytes > plan.size_bytes == file.stat().st_size
+    assert {path.name: path.read_bytes() for path in file.parent.iterdir() if path.is_file()} == before
+
+
+def test_without_a_database_none_is_made(home):
+    plan = plan_upgrade()
+
+    assert (plan.found, plan.steps) == (None, ())
+    assert not (home / "gpuexplore.sqlite3").exists()
+
+
+def test_a_database_of_this_version_needs_nothing(database, store):
+    plan = plan_upgrade(database)
+
+    assert (plan.found, plan.steps) == (newest_revision(), ())
+    assert not plan.needed_bytes
+    assert plan.size_bytes > 0
+
+
+def test_one_of_a_newer_version_is_refused(file):
+    with open_store() as store, store.writing() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(StoreUnavailable, match="a newer version of gpuexplore made it"):
+        plan_upgrade()
+
+
+def test_an_upgrade_without_room_is_refused_before_anything_is_copied(file, monkeypatch):
+    without_room(monkeypatch)
+
+    with pytest.raises(StoreUnavailable, match=r"its upgrade takes 9.54 MiB of its disk .* 1000 B are free. Nothing"):
+        open_store()
+
+    assert plan_upgrade().found == "0008"
+    assert not list(file.parent.glob("*before*"))
+
+
+def test_the_command_tells_refuses_and_upgrades(file, monkeypatch, capsys):
+    assert main(["upgrade", "--dry-run"]) == EXIT_OK
+    told = capsys.readouterr().out
+    assert f"From schema 0008 to {newest_revision()}:" in told
+    assert "0010  Rooms, who leads them, and who is in them." in told
+    assert plan_upgrade().found == "0008"
+
+    with monkeypatch.context() as patched:
+        without_room(patched)
+        assert main(["upgrade"]) == EXIT_UNUSABLE
+        assert "too little room for an upgrade: nothing has changed" in capsys.readouterr().err
+        assert plan_upgrade().found == "0008"
+
+    assert main(["upgrade"]) == EXIT_OK
+    assert f"The database has schema {newest_revision()} now" in capsys.readouterr().out
+    assert main(["upgrade"]) == EXIT_OK
+    assert "there is nothing to upgrade" in capsys.readouterr().out
