@@ -23,7 +23,7 @@ WRONG = "above the limit of its device"
 RIGHT_COLOR, GUESS_COLOR = "#00816e", "#808495"
 WRONG_COLOR = "#d0342c"
 FAR_ROOF = 100.0  # times the highest that is believed: a limit further up is not drawn
-ABOVE = 2.0  # times the highest that is believed: where what cannot be true is drawn, so that the others stay apart
+ABOVE = 4.0  # times the highest that is believed: where what cannot be true is drawn, so that the others stay apart
 HEIGHT = 440
 ZEROS = re.compile(r"\.0+(?= )|(?<=\.[1-9])0+(?= )")
 
@@ -166,7 +166,7 @@ def _crosses(
     ]
     base = alt.Chart(pd.DataFrame(rows)).encode(x=x, y=y)
     marks = base.mark_point(filled=True, shape="cross", size=120, color=WRONG_COLOR).encode(tooltip=tooltip)
-    return [marks, base.mark_text(align="left", dx=12, color=WRONG_COLOR).encode(text="label:N")]
+    return [marks, base.mark_text(align="left", dx=-4, dy=22, color=WRONG_COLOR).encode(text="label:N")]
 
 
 def _named(points: Sequence[RoomPoint]) -> list[str]:

@@ -55,7 +55,7 @@ def test_results_have_the_medians_of_the_room_and_leave_out_what_cannot_be_true(
     assert [row["value"] for row in rows if row.keys() == {"size", "value"}] == [2e9]
     assert {row["who"] for row in rows if "who" in row} == {"Ada", "Bob"}
     (cross,) = [row for row in rows if "label" in row and WRONG in row["label"]]
-    assert cross["value"] == 2e10  # drawn at the upper edge, twice the peak
+    assert cross["value"] == 4e10  # drawn at the upper edge, four times the peak
     assert "1 results above the limit" in made["description"]
 
 
