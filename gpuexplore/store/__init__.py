@@ -11,6 +11,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.store import (
     activities,
     answers,
+    askers,
     attempts,
     leases,
     listing,
@@ -18,7 +19,6 @@ from gpuexplore.store import (
     peaks,
     queue,
     rooms,
-    run_rows,
     runs,
     turns,
 )
@@ -53,6 +53,8 @@ class Store(Database):
 
     # owners
     submit = runs.submit
+    ask = askers.ask
+    runs_asked_by = askers.runs_asked_by
     submit_all = runs.submit_all
     submit_activity = activities.submit_activity
     load_activity = activities.load_activity
@@ -101,7 +103,7 @@ class Store(Database):
     see_participants = rooms.see_participants
     newest_result = runs.newest_result
     newest_alike = runs.newest_alike
-    unfinished_alike = run_rows.unfinished_alike
+    askers_of = askers.askers_of
     answers_since = answers.answers_since
     running = runs.running
     running_activities = activities.running_activities

@@ -11,13 +11,13 @@ from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import RunState, RunSummary
 from gpuexplore.naming import checked_note, checked_tags, checked_title, default_title
 from gpuexplore.serialization import decode, encode
+from gpuexplore.store.askers import askers_in, is_of
 from gpuexplore.store.database import Database
-from gpuexplore.store.run_rows import ACTIVE, run_row, searched
+from gpuexplore.store.run_rows import ACTIVE, LISTED, run_row, searched
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, RUN_TAGS, RUNS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, experiment_of
 
 MOST_LISTED = 200
-LISTED = (RUNS.c.kind == EXPERIMENT, RUNS.c.deleted_utc.is_(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Wanted:
     """Which runs a list shows; None and empty are all.
 
     Attributes:
-        owner: whose.
+        owner: whose: what they submitted, or asked for while another's was measured.
         operation: by its name.
         device: words of its device's name.
         tag: one of theirs.
@@ -202,11 +202,13 @@ def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = Fal
 
     Raises:
         NotFound: no run has this id.
-        InvalidInput: the run is another user's, or has not ended.
+        InvalidInput: the run is another user's too, or has not ended.
     """
     with database.writing(durable=True) as connection:
         row = run_row(connection, run_id)
         _check_own(row, owner, "delete", admin=admin)
+        if not admin and (others := len(askers_in(connection, run_id))):
+            raise InvalidInput(f"run {run_id} was measured for {others} more: only an administrator can delete it")
         if row.state in ACTIVE:
             raise InvalidInput(f"run {run_id} has not ended: cancel it before it is deleted")
         connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=database.now()))
@@ -257,7 +259,7 @@ def _numbers(wanted: Wanted) -> Select[Any]:
         )
     conditions = list(LISTED)
     if wanted.owner is not None:
-        conditions.append(RUNS.c.owner == wanted.owner)
+        conditions.append(is_of(wanted.owner))
     if wanted.operation:
         conditions.append(RUNS.c.operation == wanted.operation)
     words = f"{wanted.text} {wanted.device or ''}".lower().split()

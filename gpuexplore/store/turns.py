@@ -2,8 +2,9 @@
 
 Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
 them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
-short runs of one wait behind the first of everybody else. The column is written whenever one of its terms changes;
-an index then answers whose turn it is without looking at every run that waits.
+short runs of one wait behind the first of everybody else. A run that several asked for has the earliest of their turns.
+The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
+run that waits.
 """
 
 import json
@@ -35,10 +36,11 @@ from sqlalchemy import case as choose
 from gpuexplore.model import RunState
 from gpuexplore.store.database import Database, seconds_since_1970, upsert
 from gpuexplore.store.leases import is_alive, names_of
-from gpuexplore.store.tables import DEVICE_SECONDS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
+from gpuexplore.store.tables import DEVICE_SECONDS, RUN_ASKERS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
 
 MINUTES = 60  # the window in which device seconds count
 QUEUED = RUNS.c.state == RunState.QUEUED
+IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
 
 
 def left_s(runs: FromClause) -> ColumnElement[float]:
@@ -167,6 +169,12 @@ def device_seconds(connection: Connection, owner: str) -> float:
     return float(connection.scalar(used.where(DEVICE_SECONDS.c.owner == owner, DEVICE_SECONDS.c.minute > since)) or 0.0)
 
 
+def next_turn_s(connection: Connection, owner: str) -> float:
+    """Return the turn of what an owner queues now."""
+    active = select(func.coalesce(func.sum(LEFT_S), 0.0)).where(RUNS.c.owner == owner, IS_ACTIVE)
+    return device_seconds(connection, owner) + float(connection.scalar(active) or 0.0)
+
+
 def book(connection: Connection, owner: str, device_s: float) -> None:
     """Note that a device worked `device_s` seconds for `owner`, whose runs then wait longer."""
     minute = int(seconds_since_1970(connection) // 60)
@@ -177,14 +185,15 @@ def book(connection: Connection, owner: str, device_s: float) -> None:
 def order_runs_of(connection: Connection, owner: str) -> None:
     """Write the turns of an owner's waiting runs anew."""
     turn_s = device_seconds(connection, owner)
-    active = select(RUNS.c.number, RUNS.c.state, RUNS.c.turn_s, LEFT_S.label("left_s")).where(
-        RUNS.c.owner == owner, RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
-    )
+    asked_s = select(func.min(RUN_ASKERS.c.turn_s)).where(RUN_ASKERS.c.run_id == RUNS.c.id).scalar_subquery()
+    columns = (RUNS.c.number, RUNS.c.state, RUNS.c.turn_s, LEFT_S.label("left_s"), asked_s.label("asked_s"))
+    active = select(*columns).where(RUNS.c.owner == owner, IS_ACTIVE)
     # Those that are being measured come first, and count with what is left of them.
     changed = []
     for run in connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)):
-        if run.state is RunState.QUEUED and run.turn_s != turn_s:
-            changed.append({"waiting": run.number, "turn": turn_s})
+        due_s = turn_s if run.asked_s is None else min(turn_s, run.asked_s)
+        if run.state is RunState.QUEUED and run.turn_s != due_s:
+            changed.append({"waiting": run.number, "turn": due_s})
         turn_s += run.left_s
     if changed:
         move = update(RUNS).where(RUNS.c.number == bindparam("waiting")).values(turn_s=bindparam("turn"))

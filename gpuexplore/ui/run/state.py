@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from threading import Lock
 
+import streamlit as st
+
 from gpuexplore.activity import ActivityRun
 from gpuexplore.errors import GpuExploreError
 from gpuexplore.model import Case, Result, Run, RunState
@@ -53,6 +55,7 @@ class Arrivals:
 RUNS: Shared[Run] = Shared(500)
 ACTIVITIES: Shared[ActivityRun] = Shared(100)
 ARRIVALS: Shared[Arrivals] = Shared(MOST_RUNS)
+ASKERS: Shared[tuple[str, ...]] = Shared(500)
 QUEUE: Shared[Mapping[str, WaitingRun]] = Shared(1)
 QUEUE_LOOKS = 3  # for so many a look at the whole queue counts
 UNCHANGED_LOOKS = 200  # for so many a run that waits is not read again
@@ -87,6 +90,18 @@ def position(run_id: str) -> WaitingRun | None:
     return _queue().get(run_id)
 
 
+def askers(run: Run) -> tuple[str, ...]:
+    """Return who asked for a run beside its owner."""
+    if run.id.startswith(RUN_PREFIX) or run.origin:
+        return ()
+    return ASKERS.get((run.id, moment(QUEUE_LOOKS)), lambda: store().askers_of(run.id))
+
+
+def is_mine(run: Run) -> bool:
+    """Return whether the visitor asked for a run: as its owner, or while somebody else's of the same went on."""
+    return run.owner == owner() or owner() in askers(run)
+
+
 def waiting_words(place: WaitingRun | None) -> str:
     """Return ``Waiting: number 2 in the queue, expected to start in about 20 s``, or what else is known.
 
@@ -111,16 +126,18 @@ def changed() -> None:
     RUNS.forget()
     ACTIVITIES.forget()
     QUEUE.forget()
+    ASKERS.forget()
 
 
 def cancel(*run_ids: str) -> bool:
     """Cancel runs or activities; return whether that was done. If not, the page shows why."""
     try:
-        for run_id in run_ids:
-            store().request_cancel(run_id, owner(), admin=is_admin())
+        go_on = [run_id for run_id in run_ids if not store().request_cancel(run_id, owner(), admin=is_admin())]
     except GpuExploreError as error:
         show_problem(error)
         return False
+    if go_on:
+        st.toast("Others asked for the same: it goes on for them.", icon=":material/group:", duration="long")
     changed()
     return True
 
