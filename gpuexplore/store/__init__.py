@@ -122,6 +122,7 @@ class Store(Database):
     drop_abandoned = queue.drop_abandoned
     order_all = turns.order_all
     somebody_waits = turns.somebody_waits
+    first_pass_waits = turns.first_pass_waits
     claim = queue.claim
     add_device_seconds = attempts.add_device_seconds
     cancel_requested = runs.cancel_requested

@@ -2,8 +2,11 @@
 
 Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
 them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
-short runs of one wait behind the first of everybody else. A run that several asked for has the earliest of their turns.
-The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
+short runs of one wait behind the first of everybody else.
+
+The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier: so everybody's first pass
+comes before anybody's second, and who used the device much more than others waits all the same. A run that several asked
+for has the earliest of their turns. The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
 run that waits.
 """
 
@@ -39,6 +42,7 @@ from gpuexplore.store.leases import is_alive, names_of
 from gpuexplore.store.tables import DEVICE_SECONDS, RUN_ASKERS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
 
 MINUTES = 60  # the window in which device seconds count
+FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
 QUEUED = RUNS.c.state == RunState.QUEUED
 IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
 
@@ -186,12 +190,22 @@ def order_runs_of(connection: Connection, owner: str) -> None:
     """Write the turns of an owner's waiting runs anew."""
     turn_s = device_seconds(connection, owner)
     asked_s = select(func.min(RUN_ASKERS.c.turn_s)).where(RUN_ASKERS.c.run_id == RUNS.c.id).scalar_subquery()
-    columns = (RUNS.c.number, RUNS.c.state, RUNS.c.turn_s, LEFT_S.label("left_s"), asked_s.label("asked_s"))
+    columns = (
+        RUNS.c.number,
+        RUNS.c.state,
+        RUNS.c.attempt,
+        RUNS.c.turn_s,
+        LEFT_S.label("left_s"),
+        asked_s.label("asked_s"),
+    )
     active = select(*columns).where(RUNS.c.owner == owner, IS_ACTIVE)
     # Those that are being measured come first, and count with what is left of them.
-    changed = []
+    changed, is_first = [], True
     for run in connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)):
         due_s = turn_s if run.asked_s is None else min(turn_s, run.asked_s)
+        if run.attempt == 0 and (is_first or run.asked_s is not None):
+            due_s -= FIRST_PASS_S
+        is_first = False
         if run.state is RunState.QUEUED and run.turn_s != due_s:
             changed.append({"waiting": run.number, "turn": due_s})
         turn_s += run.left_s
@@ -215,6 +229,16 @@ def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) 
         devices = claimable(connection, device_ids)
         other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
         return connection.scalar(other.limit(1)) is not None
+
+
+def first_pass_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
+    """Return whether a run of somebody else, of which nothing was measured, goes before what `owner` has begun."""
+    with database.reading() as connection:
+        devices = claimable(connection, device_ids)
+        new = select(RUNS.c.number).where(
+            QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner, RUNS.c.attempt == 0
+        )
+        return connection.scalar(new.where(RUNS.c.turn_s < device_seconds(connection, owner)).limit(1)) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,23 @@ def test_a_hundred_runs_of_one_wait_behind_the_first_of_everybody_else(store, ex
     assert order == ["busy", "a", "b", "c", "busy"]
 
 
+def test_who_has_seen_nothing_comes_before_who_has_unless_they_used_far_more(store, experiment, claim):
+    for owner, device_s in (("some", 20.0), ("much", 200.0)):
+        store.submit(experiment, owner)
+        measured(store, claim, device_s)
+    store.submit(experiment, "begun")
+    begun = claim()
+    store.add_device_seconds(begun, 1.0)
+    store.submit(experiment, "much")
+    assert not store.first_pass_waits("begun", {"cpu"})
+    store.submit(experiment, "some")
+    assert store.first_pass_waits("begun", {"cpu"})
+    assert not store.first_pass_waits("begun", {"cuda:0"})
+    store.release(begun)
+
+    assert [run.owner for run in store.waiting()] == ["some", "begun", "much"]
+
+
 def test_own_runs_keep_their_order(store, experiment, claim):
     ids = [store.submit(experiment, "ada", estimated_s=seconds) for seconds in (5.0, 0.1, 1.0)]
 

@@ -134,8 +134,8 @@ def _show_waiting(queue: _Queue) -> None:
     if queue.length > len(queue.waiting):
         st.caption(f"{queue.length - len(queue.waiting):,} more runs wait behind these.")
     st.caption(
-        "Whoever used the devices least in the last hour comes first. A run that held its devices for 5 seconds "
-        "lets others go first between two groups of its points, and goes on afterwards with what it has."
+        "Everybody's first pass comes before anybody's second; otherwise whoever used the devices least in the last hour "
+        "comes first. A run that held its devices for 5 seconds lets others go first, and goes on afterwards."
     )
 
 
