@@ -26,6 +26,7 @@ import psutil
 from sqlalchemy import select, update
 
 from gpuexplore import __version__
+from gpuexplore.devices.simulated import VARIABLE
 from gpuexplore.model import Device, Experiment, Options, Run, RunState, Shape
 from gpuexplore.store import Instance, Store, open_store
 from gpuexplore.store.tables import RUNS
@@ -128,6 +129,16 @@ def turns() -> None:
 
 def room() -> None:
     """Let thirty owners queue a small request of their own each within ten seconds; a real supervisor measures them."""
+    _measure_room("cpu")
+
+
+def simulated_room() -> None:
+    """Do the same on a simulated device: a busy machine changes little, and nothing is computed."""
+    os.environ[VARIABLE] = "1"
+    _measure_room("simulated:0")
+
+
+def _measure_room(device: str) -> None:
     with ExitStack() as stack:
         home = _folder(stack)
         store = stack.enter_context(open_store(f"sqlite:///{home}/gpuexplore.sqlite3"))
@@ -137,7 +148,7 @@ def room() -> None:
         while len(ended) < PEOPLE:
             now_s = time.monotonic() - began_s
             if len(asked) < min(PEOPLE, 1 + int(now_s / WITHIN_S * PEOPLE)):
-                asked[store.submit(_small(len(asked)), f"owner {len(asked)}", estimated_s=SMALL_S)] = now_s
+                asked[store.submit(_small(len(asked), device), f"owner {len(asked)}", estimated_s=SMALL_S)] = now_s
             for run_id in asked.keys() - ended.keys():
                 run = store.load_summary(run_id)
                 if run.progress.measured == run.progress.total:
@@ -149,7 +160,7 @@ def room() -> None:
             _say(f"{PEOPLE} small requests: {what}, median", f"{median(seconds.values()):.1f} s", aim)
             _say(f"{PEOPLE} small requests: {what}, longest", f"{max(seconds.values()):.1f} s", aim)
         busy_s, whole_s = _cpu_s(supervisor) - before_s, time.monotonic() - began_s
-        budgets_s = PEOPLE * len(_small(0).cases()) * Options().budget_s
+        budgets_s = PEOPLE * len(_small(0, device).cases()) * Options().budget_s
         _say("CPU seconds a request", f"{busy_s / PEOPLE:.2f} s", "-", f"sampling budget {budgets_s / PEOPLE:.2f} s")
         _say("seconds a request", f"{whole_s / PEOPLE:.2f} s", "-", f"sampling budget {budgets_s / PEOPLE:.2f} s")
 
@@ -160,10 +171,10 @@ def _cpu_s(process: psutil.Process) -> float:
     return sum(each.user + each.system for each in times)
 
 
-def _small(number: int) -> Experiment:
+def _small(number: int, device: str) -> Experiment:
     """Return a request of its own, of twelve points."""
     shapes = tuple(Shape.of(m=size, k=size, n=size) for size in (64 + number, 128 + number, 256 + number))
-    return Experiment("matmul", shapes, ("fp32", "fp64"), ("numpy", "torch"))
+    return Experiment("matmul", shapes, ("fp32", "fp64"), ("numpy", "torch"), (device,))
 
 
 def _short() -> Experiment:
@@ -239,7 +250,7 @@ def _say(what: str, value: str, aim: str, beside: str = "") -> None:
     print(f"{what:48s} {value:>10s}   aim {aim:12s} {beside}", flush=True)
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (claims, turns, room)}
+SCENARIOS = {scenario.__name__: scenario for scenario in (claims, turns, room, simulated_room)}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from gpuexplore.store.database import Database, epoch_s, insertion, upsert
 from gpuexplore.store.limits import check, limits
 from gpuexplore.store.run_rows import ACTIVE, LISTED, insert_run, new_row
 from gpuexplore.store.tables import OWNERS, RUN_ASKERS, RUNS
-from gpuexplore.store.turns import next_turn_s, order_runs_of
+from gpuexplore.store.turns import head_start_s, next_turn_s, order_runs_of
 
 ADVISORY_LOCK = 0x6770_6173  # "gpas": any number that nobody else locks in this database
 
@@ -112,7 +112,8 @@ def _of_another(connection: Connection, row: dict[str, object]) -> Row[Any] | No
 
 
 def _note_asker(connection: Connection, run: Row[Any], owner: str, *, asked_utc: str) -> str:
-    asker = {"run_id": run.id, "owner": owner, "asked_utc": asked_utc, "turn_s": next_turn_s(connection, owner)}
+    turn_s = next_turn_s(connection, owner) - head_start_s(connection, owner)
+    asker = {"run_id": run.id, "owner": owner, "asked_utc": asked_utc, "turn_s": turn_s}
     connection.execute(insertion(connection, RUN_ASKERS).values(**asker).on_conflict_do_nothing())
     order_runs_of(connection, run.owner)
     return str(run.id)

@@ -4,15 +4,17 @@ Runs are ordered by `turn_s`: the device seconds their owner used in the last ho
 them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
 short runs of one wait behind the first of everybody else.
 
-The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier: so everybody's first pass
-comes before anybody's second, and who used the device much more than others waits all the same. A run that several asked
-for has the earliest of their turns. The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
+The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier, and all runs of who
+leads an open room as LEADER_S: so everybody's first pass comes before anybody's second, and a leader's before the others';
+who used the device that much more waits all the same. A run that several asked for has the earliest of their turns.
+
+The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
 run that waits.
 """
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -24,10 +26,12 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Row,
+    Select,
     String,
     and_,
     bindparam,
     cast,
+    exists,
     func,
     select,
     text,
@@ -37,11 +41,20 @@ from sqlalchemy import (
 from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
-from gpuexplore.store.database import Database, seconds_since_1970, upsert
+from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_now
 from gpuexplore.store.leases import is_alive, names_of
-from gpuexplore.store.tables import DEVICE_SECONDS, RUN_ASKERS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
+from gpuexplore.store.tables import (
+    DEVICE_SECONDS,
+    ROOM_LEADERS,
+    ROOMS,
+    RUN_ASKERS,
+    RUNS,
+    SUPERVISORS,
+    WAITS_FOR_SEVERAL,
+)
 
 MINUTES = 60  # the window in which device seconds count
+LEADER_S = 600.0  # the same for who leads an open room, before everybody else
 FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
 QUEUED = RUNS.c.state == RunState.QUEUED
 IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
@@ -111,6 +124,7 @@ class WaitingRun:
         expected_start_s: seconds until then, by the estimates of those before it; None when no supervisor that is
             alive has its devices.
         estimated_s: device seconds it will probably take.
+        of_leader: whether who leads an open room asked for it.
     """
 
     id: str
@@ -120,6 +134,7 @@ class WaitingRun:
     position: int
     expected_start_s: float | None
     estimated_s: float
+    of_leader: bool = False
 
 
 def position(database: Database, run_id: str) -> WaitingRun | None:
@@ -133,7 +148,8 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
         room = _room(run.devices, servers, run.combinations.split(";") if run.combinations else ())
         asked = {"competitors": room.competitors, "turn": run.turn_s, "place": run.number}
         ahead = connection.execute(AHEAD, asked).one()
-        return _waiting(run, room, ahead.runs, ahead.wait_s)
+        found = _waiting(run, room, ahead.runs, ahead.wait_s)
+        return replace(found, of_leader=head_start_s(connection, run.owner) > 0)
 
 
 def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
@@ -142,11 +158,14 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
         rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
         servers = connection.execute(ALIVE).all()
         combinations = connection.scalars(COMBINATIONS).all()
+        owners = select(ROOM_LEADERS.c.owner).where(ROOM_LEADERS.c.owner.in_({row.owner for row in rows}))
+        leaders = set(connection.scalars(_in_open_rooms(owners))) if rows else set()
     rooms = {devices: _room(devices, servers, combinations) for devices in {row.devices for row in rows}}
     found = []
     before = dict.fromkeys(rooms, (0, 0.0))
     for row in rows:
-        found.append(_waiting(row, rooms[row.devices], *before[row.devices]))
+        place = _waiting(row, rooms[row.devices], *before[row.devices])
+        found.append(replace(place, of_leader=row.owner in leaders))
         for devices, (others, others_s) in before.items():
             if row.devices in rooms[devices].competitors:
                 before[devices] = (others + 1, others_s + row.left_s)
@@ -164,6 +183,20 @@ def claimable(connection: Connection, device_ids: Collection[str]) -> list[str]:
     several = [devices for devices in connection.scalars(COMBINATIONS) if set(devices.split(",")) <= set(device_ids)]
     devices = [*device_ids, *several]
     return devices if connection.scalar(ASKED, {"claimable": devices}) is not None else []
+
+
+def head_start_s(connection: Connection, owner: str) -> float:
+    """Return by how many seconds an owner's runs come earlier, as those of who leads an open room do."""
+    led = select(ROOM_LEADERS.c.room).where(ROOM_LEADERS.c.owner == owner)
+    is_leader = connection.execute(_in_open_rooms(led).limit(1)).first() is not None
+    return LEADER_S if is_leader else 0.0
+
+
+def _in_open_rooms(leaders: Select[Any]) -> Select[Any]:
+    """Return those of `leaders` whose room is open."""
+    now = utc_now().isoformat(timespec="microseconds")
+    opened = (ROOMS.c.number == ROOM_LEADERS.c.room, ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
+    return leaders.where(exists().where(*opened))
 
 
 def device_seconds(connection: Connection, owner: str) -> float:
@@ -201,8 +234,9 @@ def order_runs_of(connection: Connection, owner: str) -> None:
     active = select(*columns).where(RUNS.c.owner == owner, IS_ACTIVE)
     # Those that are being measured come first, and count with what is left of them.
     changed, is_first = [], True
+    start_s = head_start_s(connection, owner)
     for run in connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)):
-        due_s = turn_s if run.asked_s is None else min(turn_s, run.asked_s)
+        due_s = turn_s - start_s if run.asked_s is None else min(turn_s - start_s, run.asked_s)
         if run.attempt == 0 and (is_first or run.asked_s is not None):
             due_s -= FIRST_PASS_S
         is_first = False
@@ -224,10 +258,12 @@ def order_all(database: Database) -> None:
 
 
 def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
-    """Return whether a run of somebody else than `owner` waits for one of these devices."""
+    """Return whether a run of somebody else waits for one of these devices; a leader need not let it go first."""
     with database.reading() as connection:
         devices = claimable(connection, device_ids)
         other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
+        if start_s := head_start_s(connection, owner):
+            other = other.where(RUNS.c.turn_s < device_seconds(connection, owner) - start_s)
         return connection.scalar(other.limit(1)) is not None
 
 
@@ -238,7 +274,8 @@ def first_pass_waits(database: Database, owner: str, device_ids: Collection[str]
         new = select(RUNS.c.number).where(
             QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner, RUNS.c.attempt == 0
         )
-        return connection.scalar(new.where(RUNS.c.turn_s < device_seconds(connection, owner)).limit(1)) is not None
+        due_s = device_seconds(connection, owner) - head_start_s(connection, owner)
+        return connection.scalar(new.where(RUNS.c.turn_s < due_s).limit(1)) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def is_mine(run: Run) -> bool:
 
 
 def waiting_words(place: WaitingRun | None) -> str:
-    """Return ``Waiting: number 2 in the queue, expected to start in about 20 s``, or what else is known.
+    """Return ``Waiting for 3 runs, the leader's first: starts in about 20 s``, or what else is known.
 
     Args:
         place: in the queue; None where the work has just left it.
@@ -113,8 +113,18 @@ def waiting_words(place: WaitingRun | None) -> str:
     if place.expected_start_s is None:
         return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
     when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}"
-    where = f"Waiting: number {place.position} in the queue" if place.position > 1 else "Next in the queue"
-    return f"{where}{when if place.expected_start_s else ''}"
+    before = place.position - 1
+    where = f"Waiting for {before} run{'s' * (before > 1)} before it" if before else "Next in the queue"
+    leader = ", the leader's first" if before and _is_behind_leader(place) else ""
+    return f"{where}{leader}{when if place.expected_start_s else ''}"
+
+
+def _is_behind_leader(place: WaitingRun) -> bool:
+    """Return whether a run of who leads a room goes before this one on one of its devices."""
+    if place.of_leader:
+        return False
+    leading = (run for run in _queue().values() if run.of_leader and run.position < place.position)
+    return any(not set(run.devices).isdisjoint(place.devices) for run in leading)
 
 
 def _queue() -> Mapping[str, WaitingRun]:
