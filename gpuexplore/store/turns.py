@@ -5,8 +5,9 @@ them will take. So whoever used a device least comes first, an owner's own runs 
 short runs of one wait behind the first of everybody else.
 
 The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier, and all runs of who
-leads an open room as LEADER_S: so everybody's first pass comes before anybody's second, and a leader's before the others';
-who used the device that much more waits all the same. A run that several asked for has the earliest of their turns.
+leads an open room as LEADER_S: so everybody's first pass comes before anybody's second, and a leader's before those of
+others; who used the device that much more waits all the same. A run that several asked for has the earliest of their
+turns.
 
 The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
 run that waits.
