@@ -66,17 +66,16 @@ def runs_asked_by(database: Database, owner: str, since_utc: str = "") -> tuple[
 
     Activities, and runs that were deleted, are none of them.
     """
-    asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner == owner, RUN_ASKERS.c.asked_utc >= since_utc)
     own = and_(RUNS.c.owner == owner, RUNS.c.created_utc >= since_utc)
-    wanted = select(RUNS.c.id).where(or_(own, RUNS.c.id.in_(asked)), *LISTED).order_by(RUNS.c.number)
+    wanted = select(RUNS.c.id).where(or_(own, was_asked_for_by(owner, since_utc)), *LISTED).order_by(RUNS.c.number)
     with database.reading(snapshot=False) as connection:
         return tuple(connection.scalars(wanted))
 
 
-def is_of(owner: str) -> ColumnElement[bool]:
-    """Return the condition on a run that `owner` submitted it or asked for it."""
-    asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner == owner)
-    return or_(RUNS.c.owner == owner, RUNS.c.id.in_(asked))
+def was_asked_for_by(owner: str, since_utc: str = "") -> ColumnElement[bool]:
+    """Return the condition on a run that `owner` asked for it, then or later, while another owned it."""
+    asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner == owner, RUN_ASKERS.c.asked_utc >= since_utc)
+    return RUNS.c.id.in_(asked)
 
 
 def hand_over(connection: Connection, run_id: str, owner: str) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import event
 
 from gpuexplore.model import RunState
-from gpuexplore.store import open_store
+from gpuexplore.store import Wanted, open_store
 from tests.analysis.made import device
 
 
@@ -54,6 +54,14 @@ def test_a_run_ends_without_a_look_at_those_before(store, plans, claim, experime
 
     assert any("ix_results_provisional" in plan for plan in found)
     assert not [plan for plan in found if "SCAN runs" in plan]
+
+
+def test_ones_own_runs_are_listed_without_sorting_all_of_them(store, plans):
+    (plan,) = plans(lambda: store.listed(Wanted(owner="ada"), limit=5), "runs")
+
+    assert "ix_runs_owner_number" in plan
+    assert "ix_run_askers_owner" in plan
+    assert "SCAN runs" not in plan
 
 
 def test_the_newest_run_alike_is_found_without_sorting(store, plans, experiment):
