@@ -55,8 +55,8 @@ from gpuexplore.store.tables import (
 )
 
 MINUTES = 60  # the window in which device seconds count
-LEADER_S = 600.0  # the same for who leads an open room, before everybody else
 FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
+LEADER_S = 600.0  # the same of who leads an open room, and everybody else
 QUEUED = RUNS.c.state == RunState.QUEUED
 IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
 
