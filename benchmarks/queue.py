@@ -22,9 +22,11 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
 
+import psutil
 from sqlalchemy import select, update
 
 from gpuexplore import __version__
+from gpuexplore.devices.simulated import VARIABLE
 from gpuexplore.model import Device, Experiment, Options, Run, RunState, Shape
 from gpuexplore.store import Instance, Store, open_store
 from gpuexplore.store.tables import RUNS
@@ -33,6 +35,8 @@ from tests import postgresql
 QUEUED, DEVICES, HOSTS, OWNERS = 10_000, 64, 8, 500
 CLAIMS = 3_000
 SHORT_OWNERS, LONG_RUNS = 60, 100
+PEOPLE, WITHIN_S, SMALL_S = 30, 10.0, 2.0
+LOOK_S = 0.1
 PATIENCE_S = 240.0
 together: Barrier
 UNLIMITED = {f"GPUEXPLORE_LIMIT_{name}": "100000000" for name in ("WAITING", "WAITING_PER_OWNER")} | {
@@ -123,6 +127,56 @@ def turns() -> None:
         store.request_cancel(long_run, "many")
 
 
+def room() -> None:
+    """Let thirty owners queue a small request of their own each within ten seconds; a real supervisor measures them."""
+    _measure_room("cpu")
+
+
+def simulated_room() -> None:
+    """Do the same on a simulated device: a busy machine changes little, and nothing is computed."""
+    os.environ[VARIABLE] = "1"
+    _measure_room("simulated:0")
+
+
+def _measure_room(device: str) -> None:
+    with ExitStack() as stack:
+        home = _folder(stack)
+        store = stack.enter_context(open_store(f"sqlite:///{home}/gpuexplore.sqlite3"))
+        supervisor = stack.enter_context(_supervisor(home, store))
+        before_s, began_s = _cpu_s(supervisor), time.monotonic()
+        asked, charts, ended = dict[str, float](), dict[str, float](), dict[str, float]()
+        while len(ended) < PEOPLE:
+            now_s = time.monotonic() - began_s
+            if len(asked) < min(PEOPLE, 1 + int(now_s / WITHIN_S * PEOPLE)):
+                asked[store.submit(_small(len(asked), device), f"owner {len(asked)}", estimated_s=SMALL_S)] = now_s
+            for run_id in asked.keys() - ended.keys():
+                run = store.load_summary(run_id)
+                if run.progress.measured == run.progress.total:
+                    charts.setdefault(run_id, now_s - asked[run_id])
+                if not run.active:
+                    ended[run_id] = now_s - asked[run_id]
+            time.sleep(LOOK_S)
+        for what, seconds, aim in (("whole first chart", charts, "15 s"), ("last result", ended, "-")):
+            _say(f"{PEOPLE} small requests: {what}, median", f"{median(seconds.values()):.1f} s", aim)
+            _say(f"{PEOPLE} small requests: {what}, longest", f"{max(seconds.values()):.1f} s", aim)
+        busy_s, whole_s = _cpu_s(supervisor) - before_s, time.monotonic() - began_s
+        budgets_s = PEOPLE * len(_small(0, device).cases()) * Options().budget_s
+        _say("CPU seconds a request", f"{busy_s / PEOPLE:.2f} s", "-", f"sampling budget {budgets_s / PEOPLE:.2f} s")
+        _say("seconds a request", f"{whole_s / PEOPLE:.2f} s", "-", f"sampling budget {budgets_s / PEOPLE:.2f} s")
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    """Return the CPU seconds of a process and of its descendants that live."""
+    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+    return sum(each.user + each.system for each in times)
+
+
+def _small(number: int, device: str) -> Experiment:
+    """Return a request of its own, of twelve points."""
+    shapes = tuple(Shape.of(m=size, k=size, n=size) for size in (64 + number, 128 + number, 256 + number))
+    return Experiment("matmul", shapes, ("fp32", "fp64"), ("numpy", "torch"), (device,))
+
+
 def _short() -> Experiment:
     """Return a run that spends its budget each time, so that shares differ by whose turn it was and by nothing else."""
     shape = Shape.of(m=1600, k=1600, n=1600)  # a call of 50 ms: the ten samples that might settle take longer
@@ -135,13 +189,13 @@ def _long() -> Experiment:
 
 
 @contextmanager
-def _supervisor(home: Path, store: Store) -> Iterator[None]:
+def _supervisor(home: Path, store: Store) -> Iterator[psutil.Process]:
     environment = os.environ | {"GPUEXPLORE_HOME": str(home), "GPUEXPLORE_LOCKS": str(home / "locks")}
     command = [sys.executable, "-m", "gpuexplore.jobs.supervisor", "--log", str(home / "supervisor.log")]
     process = subprocess.Popen(command, env=environment)
     try:
         _wait(lambda: (found := store.supervisor()) is not None and found.state == "ready")
-        yield
+        yield psutil.Process(process.pid)
     finally:
         process.terminate()
         process.wait(20)
@@ -196,7 +250,7 @@ def _say(what: str, value: str, aim: str, beside: str = "") -> None:
     print(f"{what:48s} {value:>10s}   aim {aim:12s} {beside}", flush=True)
 
 
-SCENARIOS = {scenario.__name__: scenario for scenario in (claims, turns)}
+SCENARIOS = {scenario.__name__: scenario for scenario in (claims, turns, room, simulated_room)}
 
 
 def main() -> None:

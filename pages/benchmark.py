@@ -7,9 +7,11 @@ import streamlit as st
 from gpuexplore.charts import peaks
 from gpuexplore.devices.first_dtypes import first_dtypes
 from gpuexplore.errors import NotFound
+from gpuexplore.model import Run
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.asking import ask
+from gpuexplore.ui.benchmark.shared_run import show_askers
 from gpuexplore.ui.benchmark.welcome import offer_tour
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
@@ -64,7 +66,13 @@ request = ask(devices, shown, run_id)
 if run_id:
     if request != with_defaults(shown, ids):
         st.caption(":material/edit: The settings differ from those of the run below: press **Run** to measure them.")
-    if not show_run(run_id, above=lambda run: show_head(run, head)):
+
+    def show_above(run: Run) -> None:
+        """Draw what stands above the run."""
+        show_head(run, head)
+        show_askers(run, devices)
+
+    if not show_run(run_id, above=show_above):
         head.title("Benchmark")
 else:
     st.info(

@@ -1,7 +1,7 @@
 """`gpuexplore room`: rooms opened, asked, told something, shown, exported, closed and deleted from a terminal."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from gpuexplore.cli import EXIT_OK
@@ -14,7 +14,6 @@ from gpuexplore.room_report.export import FORMATS
 from gpuexplore.room_report.facts import RoomFacts, runs_of
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, read_code, read_hours, read_message, read_title, spoken
 from gpuexplore.store import Store, open_store
-from gpuexplore.store.room_tasks import RoomResult
 
 HEADING = ("code", "title", "state", "ends (UTC)", "people")
 DEFAULT_ADDRESS = "http://127.0.0.1:8501"
@@ -139,7 +138,7 @@ def _export(store: Store, arguments: argparse.Namespace) -> int:
         store.tasks_of_room(room),
         store.guesses_of_room(room),
         store.answers_of_room(room),
-        tuple(runs_of(_results(store, room)).values()),
+        tuple(runs_of(store.runs_of_room(room), store.results_of_runs).values()),
     )
     try:
         path.write_bytes(FORMATS[path.suffix].write(facts, anonymous=arguments.anonymous))
@@ -147,14 +146,6 @@ def _export(store: Store, arguments: argparse.Namespace) -> int:
         raise InvalidInput.of("file", arguments.file, f"those that can be written ({error.strerror})") from error
     print(f"{spoken(room.code)} is written to {path}")
     return EXIT_OK
-
-
-def _results(store: Store, room: Room) -> Iterator[RoomResult]:
-    """Yield the results of a room, as many as there are."""
-    after = 0
-    while found := store.results_of_room(room, after=after):
-        yield from found
-        after = found[-1].number
 
 
 def _close(store: Store, arguments: argparse.Namespace) -> int:

@@ -63,6 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(FILE_TYPES)}")
     parser.add_argument("--no-save", action="store_true", help="do not keep the run for the app")
+    parser.add_argument(
+        "--room",
+        default="",
+        metavar="URL",
+        help="send the run to a room of a server elsewhere: https://host/?room=CODE",
+    )
+    parser.add_argument("--name", default="", metavar="NAME", help="your name there (default: your login name)")
     parser.set_defaults(is_shown=True)  # a notebook draws the results itself
 
 
@@ -79,13 +86,16 @@ def carry_out(arguments: argparse.Namespace) -> tuple[Experiment, tuple[Result, 
     export = _exporter(arguments.out) if arguments.out else None
     devices = discover()
     experiment = resolve(request_from(arguments, operation_of(arguments), devices), [device.id for device in devices])
+    send = _sender(arguments.room, arguments.name)
     engine = LocalEngine([device for device in devices if device.id in experiment.devices])
     try:
         for device in devices:
             engine.start(device)
-        results = _carried_out(experiment, engine, arguments=arguments, devices=devices, export=export)
+        results, analysis = _carried_out(experiment, engine, arguments=arguments, devices=devices, export=export)
     finally:
         engine.close()
+    if send:
+        send(experiment, analysis)
     return experiment, results
 
 
@@ -96,7 +106,7 @@ def _carried_out(
     arguments: argparse.Namespace,
     devices: Sequence[Device],
     export: "Export | None",
-) -> tuple[Result, ...]:
+) -> "tuple[tuple[Result, ...], RunAnalysis]":
     from gpuexplore.cli import run_report
 
     used = [device for device in devices if device.id in experiment.devices]
@@ -117,7 +127,28 @@ def _carried_out(
     finally:  # and should nobody read what is printed, they are kept
         if not arguments.no_save:
             save(experiment, results)
-    return results
+    return results, analysis
+
+
+def _sender(address: str, name: str) -> "Callable[[Experiment, RunAnalysis], None] | None":
+    """Join the room of an address, and return what sends a run to it: better refused before measuring than after."""
+    if not address:
+        if name:
+            raise InvalidInput.of("--name", name, "names beside --room URL")
+        return None
+    from gpuexplore.analysis.run.json_report import run_report
+    from gpuexplore.cli.room_sending import destination, keep
+    from gpuexplore.rooms import spoken
+
+    room = destination(address, name)
+    known = room.join()
+    keep(room)
+    say(f"In room {spoken(room.code)} of {room.app} as {known}")
+
+    def send(experiment: Experiment, analysis: "RunAnalysis") -> None:
+        say(f"Sent to room {spoken(room.code)}: {room.send(run_report(experiment, analysis))}")
+
+    return send
 
 
 def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngine) -> tuple[Result, ...]:

@@ -17,6 +17,7 @@ from gpuexplore.serialization import decode, encode
 TASK = "task.json"
 JOURNAL = "journal.jsonl"
 CANCEL = "cancel"  # the worker stops between two rounds once this file is there
+LEAVE = "leave"  # it stops so, and finishes nothing that has a provisional result: the rest is measured later
 
 
 @dataclass(frozen=True, slots=True)

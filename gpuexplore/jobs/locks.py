@@ -174,10 +174,11 @@ def _digest(database_url: str) -> str:
 
 
 def _myself() -> Holder:
-    return Holder(os.getpid(), start_of(os.getpid()), _user(), _program(), gpuexplore.__version__)
+    return Holder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
 
 
-def _user() -> str:
+def user_name() -> str:
+    """Return what the operating system calls whoever runs this process."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a number without a name, as in a container

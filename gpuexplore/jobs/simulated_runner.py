@@ -46,7 +46,9 @@ def measure_cases(
         else:
             report(Result(case, Status.CANCELLED, "cancelled while it was simulated", environment=environment))
     for case in passed:
-        whole = _has_slept((1 - FIRST_SHARE) * case.options.budget_s, time, cancelled)
+        whole = _has_slept((1 - FIRST_SHARE) * case.options.budget_s, time, lambda: cancelled() or time.leaves_off())
+        if time.leaves_off():
+            return
         report(_result(case, SAMPLES if whole else FIRST_SAMPLES, environment))
 
 

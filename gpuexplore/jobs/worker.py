@@ -11,7 +11,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from pkgutil import resolve_name
@@ -24,7 +24,7 @@ from gpuexplore.backends.host import installed_versions
 from gpuexplore.devices import ensure_ceiling
 from gpuexplore.devices.identity import device_key
 from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.journal import CANCEL, JOURNAL, Begun, Ended, Kept, Task, read_task, write_event
+from gpuexplore.jobs.journal import CANCEL, JOURNAL, LEAVE, Begun, Ended, Kept, Task, read_task, write_event
 from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.jobs.sample_limit import with_fewer_samples
 from gpuexplore.jobs.turn import TurnWord
@@ -39,6 +39,7 @@ LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
 UNREPORTED = "the runner reported nothing on this case"
+LEFT_OFF = "others went first: it is finished later"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # https://man7.org/linux/man-pages/man2/prctl.2.html
 
 
@@ -172,9 +173,10 @@ def _measure(task: Task, directory: Path, journal: IO[str]) -> Ended:
         SPEEDS.prepare()  # its threads are the worker's own
     before, reporter = _running(), _Reporter(task, TurnWord(directory), journal)
     with _limits_put_back():
-        error = _measure_cases(task, reporter, cancelled=(directory / CANCEL).exists)
+        error = _measure_cases(task, reporter, directory)
+    lost = (Status.CANCELLED, LEFT_OFF) if (directory / LEAVE).exists() else (Status.ERROR, UNREPORTED)
     for case in tuple(reporter.left):
-        reporter.report(failed(case, error) if error else Result(case, Status.ERROR, UNREPORTED))
+        reporter.report(failed(case, error) if error else Result(case, *lost))
     return Ended(reporter.context_error, left_behind=len(_running() - before))
 
 
@@ -228,9 +230,10 @@ class _Reporter:
         return result.status is Status.ERROR and breaks_context(result.reason or "", self._device)
 
 
-def _measure_cases(task: Task, reporter: _Reporter, *, cancelled: Callable[[], bool]) -> Exception | None:
+def _measure_cases(task: Task, reporter: _Reporter, directory: Path) -> Exception | None:
     """Return what ended the runner before it was done."""
     time = Timekeeper(
+        leaves_off=(directory / LEAVE).exists,
         undisturbed=Rounds().beside_no_page,
         look_at_cores=SPEEDS.look,
         begin_turn=reporter.begin_turn,
@@ -239,7 +242,7 @@ def _measure_cases(task: Task, reporter: _Reporter, *, cancelled: Callable[[], b
     try:
         ready = ensure_ceiling(task.device, task.cases[0].options.threads)
         resolve_name(task.runner).measure_cases(
-            task.cases, ready, report=reporter.report, cancelled=cancelled, time=time
+            task.cases, ready, report=reporter.report, cancelled=(directory / CANCEL).exists, time=time
         )
     except Exception as error:
         _log(error, f"Measuring {len(task.cases)} cases on {task.device.id} failed")

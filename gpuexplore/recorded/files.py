@@ -6,6 +6,7 @@ A file is taken whole or not at all: with a row that cannot be believed the othe
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -73,7 +74,7 @@ def _of_recording(name: str, text: str) -> tuple[ReadRun, ...]:
         except InvalidInput as error:
             raise InvalidInput(str(error).replace(path.name, name[:LONGEST_NAME])) from error
     return tuple(
-        ReadRun(default_title(run.experiment), run.experiment, run.results, _origin(name, run.results))
+        ReadRun(default_title(run.experiment), run.experiment, run.results, origin_of(_short(name), run.results))
         for run in recording.as_runs()
     )
 
@@ -84,6 +85,7 @@ def _of_report(name: str, text: str) -> ReadRun:
         raise InvalidInput.of(f"schema_version of {name}", data.get("schema_version"), [SCHEMA_VERSION])
     with named(name):
         experiment = decode_strictly(Experiment, _with_shapes(data["experiment"]))
+        _check_size(experiment)
         check_names(experiment)
         shared, devices = _environment(data.get("environment"))
         rows = _list("results", data["results"])
@@ -95,7 +97,15 @@ def _of_report(name: str, text: str) -> ReadRun:
         raise InvalidInput("\n".join(f"{name}: {reason}" for reason in refused[:MOST_NAMED]) + more)
     if not results:
         raise InvalidInput(f"{name} holds no results")
-    return ReadRun(_title(data, experiment), experiment, tuple(results.values()), _origin(name, [*results.values()]))
+    origin = origin_of(_short(name), [*results.values()])
+    return ReadRun(_title(data, experiment), experiment, tuple(results.values()), origin)
+
+
+def _check_size(experiment: Experiment) -> None:
+    """Raise when there are more cases than rows may be, before they are made one by one."""
+    asked = (experiment.shapes, experiment.devices, experiment.dtypes, experiment.implementations)
+    if (cases := prod(map(len, asked))) > MOST_ROWS:
+        raise InvalidInput.of("experiment", f"{cases:,} cases", f"at most {MOST_ROWS:,}")
 
 
 def _results(
@@ -173,10 +183,14 @@ def _title(data: Mapping[str, Any], experiment: Experiment) -> str:
     return " ".join(title.split())
 
 
-def _origin(name: str, results: Sequence[Result]) -> str:
+def origin_of(whence: str, results: Sequence[Result]) -> str:
+    """Return what is told of imported results: `whence` they came, and the devices they were measured on."""
     devices = dict.fromkeys(result.environment.device.title for result in results if result.environment)
-    where = f", measured on {', '.join(devices)}" if devices else ""
-    return f"{Path(name).name[:LONGEST_NAME]}{where}"
+    return f"{whence}, measured on {', '.join(devices)}" if devices else whence
+
+
+def _short(name: str) -> str:
+    return Path(name).name[:LONGEST_NAME]
 
 
 def _parsed(name: str, text: str) -> Mapping[str, Any]:

@@ -1,7 +1,6 @@
 """Everything that is known of a room, and what its tasks are: the steps of lessons and the goals, one column each."""
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuexplore.analysis.model import RunAnalysis
@@ -13,22 +12,21 @@ from gpuexplore.lessons.format import Lesson, Step
 from gpuexplore.model import Result
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomTask
 from gpuexplore.store.answers import Answer
-from gpuexplore.store.room_tasks import RoomResult
+from gpuexplore.store.room_tasks import AskedRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoomRun:
-    """A run of somebody in a room.
+    """A run that somebody in a room asked for, and what follows from its results.
 
     Attributes:
-        participant: whose it is; None for a leader's.
+        asked: who asked for it and when, the first one first; None stands for a leader.
         origin: where it was measured, when not on this server.
     """
 
-    participant: int | None
     run_id: str
-    created_utc: str
     origin: str | None
+    asked: tuple[tuple[int | None, str], ...]
     analysis: RunAnalysis
 
 
@@ -87,7 +85,7 @@ class RoomFacts:
         people = tuple((each.number, each.name) for each in self.people)
         tasks = tuple((task.number, task.revealed, task.frozen_utc, task.hidden) for task in self.tasks)
         answers = tuple((answer.number, answer.outcomes) for _, answer in self.answers)
-        runs = tuple((run.run_id, len(run.analysis.results)) for run in self.runs)
+        runs = tuple((run.run_id, run.asked, len(run.analysis.results)) for run in self.runs)
         object.__setattr__(self, "key", (self.room.number, people, tasks, self.guesses, answers, runs))
 
     def guesses_at(self, task: RoomTask) -> Mapping[int, RoomGuess]:
@@ -95,24 +93,35 @@ class RoomFacts:
         return {guess.participant: guess for guess in self.guesses if guess.task == task.number}
 
 
-def runs_of(results: Iterable[RoomResult], known: Mapping[str, RoomRun] | None = None) -> dict[str, RoomRun]:
-    """Return the runs that results are of, by id.
+Results = Callable[[Sequence[str]], Mapping[str, Sequence[Result]]]
+
+
+def runs_of(
+    asked: Iterable[AskedRun], results: Results, known: Mapping[str, RoomRun] | None = None
+) -> dict[str, RoomRun]:
+    """Return the runs of a room that have results, by id.
 
     Args:
-        results: as they arrived.
-        known: runs that were there before, to which some of the results may belong.
+        asked: as the store has them.
+        results: reads those of runs, by id.
+        known: runs that were there before: results are read of those that have more of them now.
     """
-    found, of_run = dict(known or {}), defaultdict[str, list[Result]](list)
-    first: dict[str, RoomResult] = {}
-    for each in results:
-        of_run[each.run_id].append(each.result)
-        first.setdefault(each.run_id, each)
-    for run_id, new in of_run.items():
-        before = [analyzed.result for analyzed in found[run_id].analysis.results] if run_id in found else []
-        about, cases = first[run_id], {result.case for result in new}
-        every = [*(result for result in before if result.case not in cases), *new]
-        found[run_id] = RoomRun(about.participant, run_id, about.created_utc, about.origin, analyze(every))
-    return found
+    before, every = known or {}, list(asked)
+    new = [each for each in every if each.results != _count(before.get(each.run_id))]
+    found = results([each.run_id for each in new]) if new else {}
+    analyses = {each.run_id: analyze(found[each.run_id]) for each in new if each.run_id in found}
+    runs: dict[str, RoomRun] = {}
+    for each in every:
+        old = before.get(each.run_id)
+        analysis = analyses.get(each.run_id) or (old.analysis if old else None)
+        if analysis is not None:
+            is_old = old is not None and analysis is old.analysis and each.asked == old.asked
+            runs[each.run_id] = old if old and is_old else RoomRun(each.run_id, each.origin, each.asked, analysis)
+    return runs
+
+
+def _count(run: RoomRun | None) -> int:
+    return len(run.analysis.results) if run else 0
 
 
 def columns_of(tasks: Iterable[RoomTask]) -> Iterator[Column]:

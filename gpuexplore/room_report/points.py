@@ -1,6 +1,6 @@
 """What a room measured for one thing, as points: whose they are, what bounds them, and which cannot be true."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuexplore.analysis.model import AnalyzedResult
@@ -51,7 +51,7 @@ def measured_for(facts: RoomFacts, column: Column, *, by_name: bool) -> Measured
         RoomPoint(
             float((size_of(each.case) if by_size else None) or each.byte_count),
             (each.bytes_per_s if by_memory else each.flop_per_s) or 0.0,
-            names.get(run.participant or 0, LEADER) if by_name else _device(run, each),
+            _people(run, names) if by_name else _device(run, each),
             _about(run, each),
             not is_plausible(each.result),
         )
@@ -64,7 +64,7 @@ def measured_for(facts: RoomFacts, column: Column, *, by_name: bool) -> Measured
 def _runs(facts: RoomFacts, column: Column) -> Iterator[RoomRun]:
     """Yield the runs that were made for one thing: by answers to a step, or since a goal was set."""
     if column.goal:
-        yield from (run for run in facts.runs if run.created_utc >= column.task.created_utc)
+        yield from (run for run in facts.runs if any(asked >= column.task.created_utc for _, asked in run.asked))
         return
     wanted = {run_id for answer in latest_answers(facts, column).values() for run_id in answer.runs if run_id}
     yield from (run for run in facts.runs if run.run_id in wanted)
@@ -76,6 +76,13 @@ def _is_about(column: Column, analyzed: AnalyzedResult) -> bool:
         return True
     settings = column.goal.settings
     return (analyzed.case.operation, analyzed.case.dtype) == (settings["operation"], settings["dtype"])
+
+
+def _people(run: RoomRun, names: Mapping[int, str]) -> str:
+    """Return who asked for a run: the first of them, and how many more."""
+    (first, _), *others = run.asked
+    name = LEADER if first is None else names.get(first, LEADER)
+    return f"{name} and {len(others)} more" if others else name
 
 
 def _device(run: RoomRun, analyzed: AnalyzedResult) -> str:

@@ -46,6 +46,15 @@ class Standing:
     at_utc: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best run of somebody for a goal, and when they asked for it."""
+
+    run: RoomRun
+    judged: Judged
+    asked_utc: str
+
+
 def standings(facts: RoomFacts, column: Column) -> Mapping[int, Standing]:
     """Return how far everybody in a room is with one thing, by participant; who did nothing for it is not there."""
     return dict(_of_goal(facts, column) if column.goal else _of_step(facts, column))
@@ -68,21 +77,23 @@ def latest_answers(facts: RoomFacts, column: Column) -> Mapping[int, Answer]:
     return found
 
 
-def best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, tuple[RoomRun, Judged]]:
+def best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, Best]:
     """Return the best that everybody measured for a goal since it was set, by participant; None is the leaders'."""
-    found = dict[int | None, tuple[RoomRun, Judged]]()
+    found = dict[int | None, Best]()
     for run in facts.runs:
-        if column.goal is None or run.created_utc < column.task.created_utc:
+        judged = judge(column.goal, run.analysis) if column.goal else None
+        if column.goal is None or judged is None:
             continue
-        judged = judge(column.goal, run.analysis)
-        if judged and is_better(column.goal, judged, found[run.participant][1] if run.participant in found else None):
-            found[run.participant] = run, judged
+        for who, asked_utc in run.asked:
+            better = is_better(column.goal, judged, found[who].judged if who in found else None)
+            if asked_utc >= column.task.created_utc and better:
+                found[who] = Best(run, judged, asked_utc)
     return found
 
 
 def truth_of(facts: RoomFacts, column: Column) -> float | None:
     """Return the median of what the room measured for a goal, in seconds where it is guessed; None is unknown."""
-    values = [judged.value for _, judged in best_runs(facts, column).values()]
+    values = [best.judged.value for best in best_runs(facts, column).values()]
     return median(values) if values else None
 
 
@@ -129,7 +140,7 @@ def _of_goal(facts: RoomFacts, column: Column) -> Iterator[tuple[int, Standing]]
         guess, measured = guesses.get(person.number), best.get(person.number)
         if guess is None and measured is None:
             continue
-        run, judged = measured or (None, None)
+        judged = measured.judged if measured else None
         passed = judged is not None and judged.passed
         if column.goal and column.goal.kind.is_guessed:
             outcome = outcome_of(guess.guess, truth) if guess else ""
@@ -143,8 +154,8 @@ def _of_goal(facts: RoomFacts, column: Column) -> Iterator[tuple[int, Standing]]
                 format_seconds(guess.guess) if guess else "",
                 judged.said if judged else "",
                 outcome,
-                run,
-                max(each.created_utc for each in (guess, run) if each is not None),
+                measured.run if measured else None,
+                max(guess.created_utc if guess else "", measured.asked_utc if measured else ""),
             ),
         )
 

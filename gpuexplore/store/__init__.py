@@ -11,6 +11,7 @@ from gpuexplore.errors import InvalidInput
 from gpuexplore.store import (
     activities,
     answers,
+    askers,
     attempts,
     audit,
     audited_rooms,
@@ -22,7 +23,6 @@ from gpuexplore.store import (
     queue,
     room_tasks,
     rooms,
-    run_rows,
     runs,
     turns,
 )
@@ -57,6 +57,8 @@ class Store(Database):
 
     # owners
     submit = runs.submit
+    ask = askers.ask
+    runs_asked_by = askers.runs_asked_by
     submit_all = runs.submit_all
     submit_activity = activities.submit_activity
     load_activity = activities.load_activity
@@ -112,10 +114,11 @@ class Store(Database):
     tasks_of_room = room_tasks.tasks_of_room
     guesses_of_room = room_tasks.guesses_of_room
     answers_of_room = room_tasks.answers_of_room
-    results_of_room = room_tasks.results_of_room
+    runs_of_room = room_tasks.runs_of_room
+    results_of_runs = room_tasks.results_of_runs
     newest_result = runs.newest_result
     newest_alike = runs.newest_alike
-    unfinished_alike = run_rows.unfinished_alike
+    askers_of = askers.askers_of
     answers_since = answers.answers_since
     running = runs.running
     running_activities = activities.running_activities
@@ -138,6 +141,7 @@ class Store(Database):
     drop_abandoned = queue.drop_abandoned
     order_all = turns.order_all
     somebody_waits = turns.somebody_waits
+    first_pass_waits = turns.first_pass_waits
     claim = queue.claim
     add_device_seconds = attempts.add_device_seconds
     is_paused = holds.is_paused

@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 from sqlalchemy import Connection, func, select
 
 from gpuexplore.errors import InvalidInput
-from gpuexplore.model import RunState
 from gpuexplore.store.tables import RUNS
-from gpuexplore.store.turns import LEFT_S, QUEUED, device_seconds
+from gpuexplore.store.turns import QUEUED, next_turn_s
 from gpuexplore.units import format_seconds
 
 PREFIX = "GPUEXPLORE_LIMIT_"
@@ -69,10 +68,7 @@ def _check_count(count: int, most: int, whose: str) -> None:
 
 
 def _check_seconds(connection: Connection, owner: str, row: Mapping[str, object], most_s: int) -> None:
-    active = select(func.coalesce(func.sum(LEFT_S), 0.0)).where(
-        RUNS.c.owner == owner, RUNS.c.state.in_((RunState.QUEUED, RunState.RUNNING))
-    )
-    used_s = device_seconds(connection, owner) + float(connection.scalar(active) or 0.0)
+    used_s = next_turn_s(connection, owner)
     asked_s = float(str(row["estimated_s"]))
     if used_s + asked_s > most_s:
         raise InvalidInput(

@@ -5,20 +5,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, insert, select, true, union_all, update
 
 from gpuexplore.errors import InvalidInput, NotFound
 from gpuexplore.model import RunState, RunSummary
 from gpuexplore.naming import checked_note, checked_tags, checked_title, default_title
 from gpuexplore.serialization import decode, encode
+from gpuexplore.store.askers import askers_in, was_asked_for_by
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database
-from gpuexplore.store.run_rows import ACTIVE, run_row, searched
+from gpuexplore.store.run_rows import ACTIVE, LISTED, run_row, searched
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, RUN_TAGS, RUNS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, experiment_of
 
 MOST_LISTED = 200
-LISTED = (RUNS.c.kind == EXPERIMENT, RUNS.c.deleted_utc.is_(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Wanted:
     """Which runs a list shows; None and empty are all.
 
     Attributes:
-        owner: whose.
+        owner: whose: what they submitted, or asked for while another's was measured.
         operation: by its name.
         device: words of its device's name.
         tag: one of theirs.
@@ -106,14 +106,12 @@ def listed(
     """
     if not 1 <= limit <= MOST_LISTED:
         raise InvalidInput.of("limit", limit, f"1 to {MOST_LISTED}")
-    numbers = _numbers(wanted)
-    if before is not None:
-        numbers = numbers.where(_place(wanted) < before)
-    page = numbers.order_by(_place(wanted).desc()).limit(limit).subquery()
+    pages = [_page(wanted, whose, before, limit) for whose in _whose(wanted.owner)]
     query = (
         select(*(RUNS.c[name] for name in NAMES))
-        .where(RUNS.c.number.in_(select(page.c.number)))
+        .where(RUNS.c.number.in_(union_all(*pages)))
         .order_by(RUNS.c.number.desc())
+        .limit(limit)
     )
     with database.reading() as connection:
         rows = connection.execute(query).all()
@@ -204,11 +202,13 @@ def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = Fal
 
     Raises:
         NotFound: no run has this id.
-        InvalidInput: the run is another user's, or has not ended.
+        InvalidInput: the run is another user's too, or has not ended.
     """
     with database.writing(durable=True) as connection:
         row = run_row(connection, run_id)
         _check_own(row, owner, "delete", admin=admin)
+        if not admin and (others := len(askers_in(connection, run_id))):
+            raise InvalidInput(f"run {run_id} was measured for {others} more: only an administrator can delete it")
         if row.state in ACTIVE:
             raise InvalidInput(f"run {run_id} has not ended: cancel it before it is deleted")
         connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=database.now()))
@@ -256,6 +256,19 @@ def _place(wanted: Wanted) -> ColumnElement[int]:
     return RUN_TAGS.c.number if wanted.tag else RUNS.c.number
 
 
+def _whose(owner: str | None) -> Sequence[ColumnElement[bool]]:
+    """Return the conditions on whose runs are listed, one by one: of two at once no index has the order."""
+    return [true()] if owner is None else [RUNS.c.owner == owner, was_asked_for_by(owner)]
+
+
+def _page(wanted: Wanted, whose: ColumnElement[bool], before: int | None, limit: int) -> Select[Any]:
+    """Return the query of the newest numbers that `whose` allows."""
+    numbers = _numbers(wanted).where(whose)
+    if before is not None:
+        numbers = numbers.where(_place(wanted) < before)
+    return select(numbers.order_by(_place(wanted).desc()).limit(limit).subquery().c.number)
+
+
 def _numbers(wanted: Wanted) -> Select[Any]:
     query = select(_place(wanted).label("number"))
     if wanted.tag:
@@ -263,8 +276,6 @@ def _numbers(wanted: Wanted) -> Select[Any]:
             RUN_TAGS.c.tag == wanted.tag.strip().lower()
         )
     conditions = list(LISTED)
-    if wanted.owner is not None:
-        conditions.append(RUNS.c.owner == wanted.owner)
     if wanted.operation:
         conditions.append(RUNS.c.operation == wanted.operation)
     words = f"{wanted.text} {wanted.device or ''}".lower().split()

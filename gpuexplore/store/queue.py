@@ -19,7 +19,7 @@ from gpuexplore.store.database import Database, epoch_s
 from gpuexplore.store.holds import Hold, free_of, holds_now
 from gpuexplore.store.leases import Instance, is_leased
 from gpuexplore.store.run_rows import settle
-from gpuexplore.store.tables import EXPERIMENT, OBSERVATIONS, OWNERS, RESULTS, RUNS, SUPERVISORS
+from gpuexplore.store.tables import EXPERIMENT, OBSERVATIONS, OWNERS, RESULTS, RUN_ASKERS, RUNS, SUPERVISORS
 from gpuexplore.store.tolerant_decode import activity_of, experiment_of
 from gpuexplore.store.turns import ORDER, QUEUED, claimable
 from gpuexplore.units import format_seconds
@@ -183,10 +183,11 @@ def silent_supervisors(database: Database) -> frozenset[str]:
 
 
 def drop_abandoned(database: Database) -> int:
-    """Cancel the waiting runs whose owner has not been seen for ten minutes; return how many."""
+    """Cancel the waiting runs of which nobody who asked for them was seen for ten minutes; return how many."""
     seen = select(OWNERS.c.owner).where(epoch_s() - OWNERS.c.seen_epoch_s < ABANDONED_AFTER_S)
     known = select(OWNERS.c.owner)
-    drop = update(RUNS).where(QUEUED, RUNS.c.owner.not_in(seen), RUNS.c.owner.in_(known))
+    asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner.in_(seen))
+    drop = update(RUNS).where(QUEUED, RUNS.c.owner.not_in(seen), RUNS.c.owner.in_(known), RUNS.c.id.not_in(asked))
     with database.writing() as connection:
         dropped = drop.values(state=RunState.CANCELLED, reason=ABANDONED, finished_utc=database.now())
         count = connection.execute(dropped).rowcount

@@ -1,6 +1,6 @@
 """What rooms are asked to do, and what came of it: guesses, answers to lessons, and results of those who are in."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,33 +13,41 @@ from gpuexplore.store.answers import Answer, answer_from
 from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
 from gpuexplore.store.environments import shared_environments
 from gpuexplore.store.rooms import check_open, leading, room_from, theirs
-from gpuexplore.store.tables import ANSWERS, PARTICIPANTS, RESULTS, ROOM_GUESSES, ROOM_LEADERS, ROOM_TASKS, ROOMS, RUNS
+from gpuexplore.store.run_rows import LISTED
+from gpuexplore.store.tables import (
+    ANSWERS,
+    PARTICIPANTS,
+    RESULTS,
+    ROOM_GUESSES,
+    ROOM_LEADERS,
+    ROOM_TASKS,
+    ROOMS,
+    RUN_ASKERS,
+    RUNS,
+)
 from gpuexplore.store.tolerant_decode import decodable
 
 MOST_TASKS = 100  # of one room
-MOST_READ = 2000  # results that one look at a room reads: the next look goes on
+AT_ONCE = 200  # runs whose results are read together
 MOST_ANSWERS = 20_000  # of one room
 Mark = Literal["revealed", "frozen", "hidden"]
 
 
 @dataclass(frozen=True, slots=True)
-class RoomResult:
-    """A result of somebody in a room.
+class AskedRun:
+    """A run that somebody in a room asked for.
 
     Attributes:
-        number: grows as results arrive.
-        participant: whose it is; None for a leader's.
-        run_id: of its run.
-        created_utc: when the run was asked for.
+        run_id: its id.
         origin: where it was measured, when not on this server.
+        asked: who in the room asked for it and when, the first one first; None stands for a leader.
+        results: how many final ones there are.
     """
 
-    number: int
-    participant: int | None
     run_id: str
-    created_utc: str
     origin: str | None
-    result: Result
+    asked: tuple[tuple[int | None, str], ...]
+    results: int
 
 
 def add_task(database: Database, owner: str, room: Room, *, kind: str, settings: Mapping[str, str]) -> int:
@@ -171,55 +179,46 @@ def answers_of_room(database: Database, room: Room) -> tuple[tuple[int, Answer],
     return tuple((row.participant, answer_from(row)) for row in reversed(rows))
 
 
-def results_of_room(database: Database, room: Room, *, after: int = 0) -> tuple[RoomResult, ...]:
-    """Return final results of what those in a room and its leaders asked for while it was open, as they arrived.
-
-    Args:
-        database: where from.
-        room: a room.
-        after: only results with a greater number; at most MOST_READ at a time.
-    """
+def runs_of_room(database: Database, room: Room) -> tuple[AskedRun, ...]:
+    """Return the runs that those in a room and its leaders asked for while it was open, as they were asked for."""
     leaders = select(ROOM_LEADERS.c.owner).where(ROOM_LEADERS.c.room == room.number)
     owners = leaders.union(select(PARTICIPANTS.c.owner).where(PARTICIPANTS.c.room == room.number))
-    theirs_in = and_(PARTICIPANTS.c.owner == RUNS.c.owner, PARTICIPANTS.c.room == room.number)
+    own = select(RUNS.c.id.label("run_id"), RUNS.c.owner, RUNS.c.created_utc.label("asked_utc"))
+    joined = select(RUN_ASKERS.c.run_id, RUN_ASKERS.c.owner, RUN_ASKERS.c.asked_utc)
+    asked = own.where(RUNS.c.owner.in_(owners)).union_all(joined.where(RUN_ASKERS.c.owner.in_(owners))).subquery()
+    count = select(func.count()).where(RESULTS.c.run_id == RUNS.c.id, ~RESULTS.c.provisional).scalar_subquery()
+    theirs_in = and_(PARTICIPANTS.c.owner == asked.c.owner, PARTICIPANTS.c.room == room.number)
+    of_leader = and_(PARTICIPANTS.c.number.is_(None), *_while_open(room, asked.c.asked_utc))
+    columns = RUNS.c.id, RUNS.c.origin, asked.c.asked_utc, PARTICIPANTS.c.number, count.label("results")
     wanted = (
-        select(
-            RESULTS.c.number,
-            RESULTS.c.run_id,
-            RESULTS.c.payload,
-            RESULTS.c.environment,
-            RUNS.c.created_utc,
-            RUNS.c.origin,
-            PARTICIPANTS.c.number.label("participant"),
-        )
-        .join(RUNS, RUNS.c.id == RESULTS.c.run_id)
-        .outerjoin(PARTICIPANTS, theirs_in)
-        .where(
-            RUNS.c.owner.in_(owners),  # by their index: a server has a million results of others
-            RESULTS.c.number > after,
-            ~RESULTS.c.provisional,
-            RUNS.c.deleted_utc.is_(None),
-            or_(
-                and_(*_inside(room, RUNS.c.created_utc)),
-                and_(
-                    PARTICIPANTS.c.number.is_(None), RUNS.c.owner.in_(leaders), *_while_open(room, RUNS.c.created_utc)
-                ),
-            ),
-        )
-        .order_by(RESULTS.c.number)
-        .limit(MOST_READ)
+        select(*columns)
+        .select_from(asked.join(RUNS, RUNS.c.id == asked.c.run_id).outerjoin(PARTICIPANTS, theirs_in))
+        .where(*LISTED, or_(and_(*_inside(room, asked.c.asked_utc)), of_leader))
+        .order_by(asked.c.asked_utc)
     )
-    with database.reading() as connection:
-        rows = connection.execute(wanted).all()
-        shared = shared_environments(connection, {row.environment for row in rows})
-    return tuple(_decoded(rows, shared))
+    found: dict[str, list[Row[Any]]] = {}
+    with database.reading(snapshot=False) as connection:
+        for row in connection.execute(wanted):
+            found.setdefault(row.id, []).append(row)
+    return tuple(
+        AskedRun(run_id, rows[0].origin, tuple((row.number, row.asked_utc) for row in rows), rows[0].results)
+        for run_id, rows in found.items()
+    )
 
 
-def _decoded(rows: Any, shared: Mapping[str, Any]) -> Iterator[RoomResult]:
-    """Yield what this version understands of `rows`."""
-    for row in rows:
-        for _, result in decodable([(row.run_id, row.payload, row.environment)], shared):
-            yield RoomResult(row.number, row.participant, row.run_id, row.created_utc, row.origin, result)
+def results_of_runs(database: Database, run_ids: Sequence[str]) -> Mapping[str, Sequence[Result]]:
+    """Return the final results of runs, by id, in the order of their cases; those this version understands."""
+    found: dict[str, list[Result]] = {}
+    for place in range(0, len(run_ids), AT_ONCE):
+        wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment).where(
+            RESULTS.c.run_id.in_(run_ids[place : place + AT_ONCE]), ~RESULTS.c.provisional
+        )
+        with database.reading() as connection:
+            rows = connection.execute(wanted.order_by(RESULTS.c.run_id, RESULTS.c.case_index)).all()
+            shared = shared_environments(connection, {row.environment for row in rows})
+        for run_id, result in decodable(((row.run_id, row.payload, row.environment) for row in rows), shared):
+            found.setdefault(run_id, []).append(result)
+    return found
 
 
 def _inside(room: Room, when: ColumnElement[str]) -> tuple[ColumnElement[bool], ...]:

@@ -1,4 +1,4 @@
-"""Rows of the table of runs, whatever they ask for: a new one, and one that asks for the same and has not ended."""
+"""Rows of the table of runs, whatever they ask for."""
 
 import secrets
 import string
@@ -18,6 +18,7 @@ from gpuexplore.store.tables import EXPERIMENT, PROVISIONAL, RESULTS, RUNS
 
 ID_LENGTH = 10  # 36**10: a link cannot be guessed
 ACTIVE = (RunState.QUEUED, RunState.RUNNING)
+LISTED = (RUNS.c.kind == EXPERIMENT, RUNS.c.deleted_utc.is_(None))
 ALPHABET = string.ascii_lowercase + string.digits
 LONGEST_WORDS = 500  # characters that a search looks through: an index of PostgreSQL holds 2,700 bytes
 
@@ -68,15 +69,6 @@ def existing(row: Row[Any] | None, run_id: str, *, deleted: bool = False) -> Row
     if row.deleted_utc and not deleted:
         raise NotFound(f"run {run_id!r} was deleted by its owner")
     return row
-
-
-def unfinished_alike(database: Database, work: Experiment | Activity) -> str | None:
-    """Return the id of the oldest run that asks for exactly `work` and waits or is being done; None without one."""
-    wanted = select(RUNS.c.id, RUNS.c.experiment).where(RUNS.c.state.in_(ACTIVE), ~RUNS.c.cancel_requested)
-    asked = encode(work)
-    with database.reading() as connection:
-        rows = connection.execute(wanted.order_by(RUNS.c.number))
-        return next((row.id for row in rows if row.experiment == asked), None)
 
 
 def insert_run(connection: Connection, row: dict[str, Any]) -> str:

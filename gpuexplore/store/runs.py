@@ -11,13 +11,14 @@ from sqlalchemy import case as choose
 from gpuexplore.devices.identity import same_device
 from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
+from gpuexplore.store.askers import hand_over
 from gpuexplore.store.attempts import add_row
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.environments import put_back, shared_environments
 from gpuexplore.store.limits import check, limits
-from gpuexplore.store.listing import LISTED, summary_of_row, tags_of
-from gpuexplore.store.run_rows import ACTIVE, existing, insert_run, new_row, run_row, settle
+from gpuexplore.store.listing import summary_of_row, tags_of
+from gpuexplore.store.run_rows import ACTIVE, LISTED, existing, insert_run, new_row, run_row, settle
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
@@ -209,8 +210,10 @@ def running(database: Database) -> tuple[Run, ...]:
 
 def request_cancel(
     database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None
-) -> None:
+) -> bool:
     """Stop a run: at once while it waits, between two rounds while it is measured; a finished one stays as it is.
+
+    One that others asked for as well goes on when its owner cancels it, and is theirs from then on.
 
     Args:
         database: where it is.
@@ -218,6 +221,9 @@ def request_cancel(
         owner: who asks.
         admin: whether who asks may stop anybody's.
         address: where they ask from.
+
+    Returns:
+        Whether it does not go on for others.
 
     Raises:
         NotFound: no run has this id.
@@ -229,6 +235,8 @@ def request_cancel(
         run = run_row(connection, run_id)
         if run.owner != owner and not admin:
             raise InvalidInput(f"run {run_id} belongs to somebody else: only its owner can cancel it")
+        if run.owner == owner and run.state in ACTIVE and hand_over(connection, run_id, owner):
+            return False
         stopped = connection.execute(
             stop.values(
                 cancel_requested=True,
@@ -240,6 +248,7 @@ def request_cancel(
         if stopped.rowcount:
             note(connection, database.now(), (Action.CANCELLED, owner, run_id), address)
         settle(connection)
+        return True
 
 
 def cancel_requested(database: Database, run_id: str) -> bool:

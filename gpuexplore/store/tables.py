@@ -102,6 +102,17 @@ RUN_TAGS = Table(
     Index(None, "number"),
 )
 
+RUN_ASKERS = Table(
+    "run_askers",
+    METADATA,
+    Column("run_id", String(16), ForeignKey("runs.id", ondelete="CASCADE"), nullable=False),
+    Column("owner", String(64), nullable=False),  # who asked for the same while it waited or went on, beside its own
+    Column("asked_utc", String(32), nullable=False),
+    Column("turn_s", Float, nullable=False),  # what a run of their own would have had then, see `turns`
+    PrimaryKeyConstraint("run_id", "owner"),
+    Index(None, "owner"),
+)
+
 ENVIRONMENTS = Table(
     "environments",
     METADATA,

@@ -2,13 +2,20 @@
 
 Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
 them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
-short runs of one wait behind the first of everybody else. The column is written whenever one of its terms changes;
-an index then answers whose turn it is without looking at every run that waits.
+short runs of one wait behind the first of everybody else.
+
+The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier, and all runs of who
+leads an open room as LEADER_S: so everybody's first pass comes before anybody's second, and a leader's before those of
+others; who used the device that much more waits all the same. A run that several asked for has the earliest of their
+turns.
+
+The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
+run that waits.
 """
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -20,6 +27,7 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Row,
+    Select,
     String,
     and_,
     bindparam,
@@ -34,13 +42,25 @@ from sqlalchemy import (
 from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
-from gpuexplore.store.database import Database, seconds_since_1970, upsert
+from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_now
 from gpuexplore.store.holds import Hold, HoldKind, applies, free_of, holds_now
 from gpuexplore.store.leases import is_alive, names_of
-from gpuexplore.store.tables import DEVICE_HOLDS, DEVICE_SECONDS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
+from gpuexplore.store.tables import (
+    DEVICE_HOLDS,
+    DEVICE_SECONDS,
+    ROOM_LEADERS,
+    ROOMS,
+    RUN_ASKERS,
+    RUNS,
+    SUPERVISORS,
+    WAITS_FOR_SEVERAL,
+)
 
 MINUTES = 60  # the window in which device seconds count
+FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
+LEADER_S = 600.0  # the same of who leads an open room, and everybody else
 QUEUED = RUNS.c.state == RunState.QUEUED
+IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
 
 
 def left_s(runs: FromClause) -> ColumnElement[float]:
@@ -109,6 +129,7 @@ class WaitingRun:
             alive has its devices.
         estimated_s: device seconds it will probably take.
         held: why none of its devices measures it now, where an administrator holds them back.
+        of_leader: whether who leads an open room asked for it.
     """
 
     id: str
@@ -119,6 +140,7 @@ class WaitingRun:
     expected_start_s: float | None
     estimated_s: float
     held: str | None = None
+    of_leader: bool = False
 
 
 def position(database: Database, run_id: str) -> WaitingRun | None:
@@ -133,7 +155,8 @@ def position(database: Database, run_id: str) -> WaitingRun | None:
         room = _room(run.devices, servers, run.combinations.split(";") if run.combinations else (), held)
         asked = {"competitors": room.competitors, "turn": run.turn_s, "place": run.number}
         ahead = connection.execute(AHEAD, asked).one()
-        return _waiting(run, room, ahead.runs, ahead.wait_s)
+        found = _waiting(run, room, ahead.runs, ahead.wait_s)
+        return replace(found, of_leader=head_start_s(connection, run.owner) > 0)
 
 
 def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
@@ -143,6 +166,8 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
         servers = connection.execute(ALIVE).all()
         combinations = connection.scalars(COMBINATIONS).all()
         held = holds_now(connection, database.now())
+        owners = select(ROOM_LEADERS.c.owner).where(ROOM_LEADERS.c.owner.in_({row.owner for row in rows}))
+        leaders = set(connection.scalars(_in_open_rooms(owners))) if rows else set()
     reserved = {each.owner for each in held}
     asked = {_Asked(row.devices, row.owner if row.owner in reserved else "") for row in rows}
     rooms = {each: _room(each.devices, servers, combinations, _against(each.owner, held)) for each in asked}
@@ -150,7 +175,7 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
     before = dict.fromkeys(rooms, (0, 0.0))
     for row in rows:
         key = _Asked(row.devices, row.owner if row.owner in reserved else "")
-        found.append(_waiting(row, rooms[key], *before[key]))
+        found.append(replace(_waiting(row, rooms[key], *before[key]), of_leader=row.owner in leaders))
         for each, (others, others_s) in before.items():
             if row.devices in rooms[each].competitors:
                 before[each] = (others + 1, others_s + row.left_s)
@@ -170,11 +195,31 @@ def claimable(connection: Connection, device_ids: Collection[str]) -> list[str]:
     return devices if connection.scalar(ASKED, {"claimable": devices}) is not None else []
 
 
+def head_start_s(connection: Connection, owner: str) -> float:
+    """Return by how many seconds an owner's runs come earlier, as those of who leads an open room do."""
+    led = select(ROOM_LEADERS.c.room).where(ROOM_LEADERS.c.owner == owner)
+    is_leader = connection.execute(_in_open_rooms(led).limit(1)).first() is not None
+    return LEADER_S if is_leader else 0.0
+
+
+def _in_open_rooms(leaders: Select[Any]) -> Select[Any]:
+    """Return those of `leaders` whose room is open."""
+    now = utc_now().isoformat(timespec="microseconds")
+    opened = (ROOMS.c.number == ROOM_LEADERS.c.room, ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
+    return leaders.where(exists().where(*opened))
+
+
 def device_seconds(connection: Connection, owner: str) -> float:
     """Return the device seconds an owner used in the last hour."""
     since = int(seconds_since_1970(connection) // 60) - MINUTES
     used = select(func.coalesce(func.sum(DEVICE_SECONDS.c.device_s), 0.0))
     return float(connection.scalar(used.where(DEVICE_SECONDS.c.owner == owner, DEVICE_SECONDS.c.minute > since)) or 0.0)
+
+
+def next_turn_s(connection: Connection, owner: str) -> float:
+    """Return the turn of what an owner queues now."""
+    active = select(func.coalesce(func.sum(LEFT_S), 0.0)).where(RUNS.c.owner == owner, IS_ACTIVE)
+    return device_seconds(connection, owner) + float(connection.scalar(active) or 0.0)
 
 
 def book(connection: Connection, owner: str, device_s: float) -> None:
@@ -187,14 +232,26 @@ def book(connection: Connection, owner: str, device_s: float) -> None:
 def order_runs_of(connection: Connection, owner: str) -> None:
     """Write the turns of an owner's waiting runs anew."""
     turn_s = device_seconds(connection, owner)
-    active = select(RUNS.c.number, RUNS.c.state, RUNS.c.turn_s, LEFT_S.label("left_s")).where(
-        RUNS.c.owner == owner, RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
+    asked_s = select(func.min(RUN_ASKERS.c.turn_s)).where(RUN_ASKERS.c.run_id == RUNS.c.id).scalar_subquery()
+    columns = (
+        RUNS.c.number,
+        RUNS.c.state,
+        RUNS.c.attempt,
+        RUNS.c.turn_s,
+        LEFT_S.label("left_s"),
+        asked_s.label("asked_s"),
     )
+    active = select(*columns).where(RUNS.c.owner == owner, IS_ACTIVE)
     # Those that are being measured come first, and count with what is left of them.
-    changed = []
+    changed, is_first = [], True
+    start_s = head_start_s(connection, owner)
     for run in connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)):
-        if run.state is RunState.QUEUED and run.turn_s != turn_s:
-            changed.append({"waiting": run.number, "turn": turn_s})
+        due_s = turn_s - start_s if run.asked_s is None else min(turn_s - start_s, run.asked_s)
+        if run.attempt == 0 and (is_first or run.asked_s is not None):
+            due_s -= FIRST_PASS_S
+        is_first = False
+        if run.state is RunState.QUEUED and run.turn_s != due_s:
+            changed.append({"waiting": run.number, "turn": due_s})
         turn_s += run.left_s
     if changed:
         move = update(RUNS).where(RUNS.c.number == bindparam("waiting")).values(turn_s=bindparam("turn"))
@@ -211,13 +268,29 @@ def order_all(database: Database) -> None:
 
 
 def somebody_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
-    """Return whether a run of somebody else than `owner` waits for these devices, but those that are held back."""
+    """Return whether a run of somebody else waits for one of these devices, but those that are held back.
+
+    A leader need not let it go first.
+    """
     with database.reading() as connection:
         devices = claimable(connection, device_ids)
         if devices and (held := holds_now(connection, database.now())):
             devices = claimable(connection, free_of(device_ids, held))
         other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
+        if start_s := head_start_s(connection, owner):
+            other = other.where(RUNS.c.turn_s < device_seconds(connection, owner) - start_s)
         return connection.scalar(other.limit(1)) is not None
+
+
+def first_pass_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
+    """Return whether a run of somebody else, of which nothing was measured, goes before what `owner` has begun."""
+    with database.reading() as connection:
+        devices = claimable(connection, device_ids)
+        new = select(RUNS.c.number).where(
+            QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner, RUNS.c.attempt == 0
+        )
+        due_s = device_seconds(connection, owner) - head_start_s(connection, owner)
+        return connection.scalar(new.where(RUNS.c.turn_s < due_s).limit(1)) is not None
 
 
 @dataclass(frozen=True, slots=True)

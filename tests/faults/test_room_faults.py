@@ -92,7 +92,7 @@ def test_a_supervisor_that_is_killed_in_mid_run_loses_no_result(store, serve, ro
     holder().process().kill()
 
     assert ends(store, run_id, 60).state is RunState.DONE
-    runs = tuple(runs_of(store.results_of_room(room)).values())
+    runs = tuple(runs_of(store.runs_of_room(room), store.results_of_runs).values())
     assert [len(run.analysis.results) for run in runs] == [10]
     facts = RoomFacts(room, store.participants(room), store.tasks_of_room(room), (), (), runs)
     (column,) = facts.columns

@@ -13,9 +13,10 @@ import pytest
 
 from gpuexplore.devices.simulated import VARIABLE, simulated_devices
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.jobs.engines import Stop
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
-from gpuexplore.model import Case, Device, Options, Shape, Status
+from gpuexplore.model import Case, Device, Options, Result, Shape, Status
 from tests.jobs.conftest import DEVICE, LIMITS
 from tests.jobs.engine_outcomes import *  # noqa: F403 - pytest finds them here
 from tests.jobs.engine_outcomes import Later, measured
@@ -44,6 +45,25 @@ def test_simulated_device_takes_the_time_of_a_measurement_and_its_results_are_fl
     assert (result.measurement.median_s, [flag.name for flag in result.flags]) == (2e-6, ["simulated"])
     assert result.environment.device.is_simulated
     assert cancelled.status is Status.CANCELLED
+
+
+def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
+    case = Case("matmul", Shape.of(m=100, k=100, n=100), "fp32", "numpy", "simulated:0", Options(budget_s=2.0))
+    engine, events = LocalEngine(simulated_devices({VARIABLE: "1"})), []
+
+    def told():
+        return any(isinstance(event, Result) for event in events) and Stop.LEAVE_OFF
+
+    engine.measure([case], events.append, told)
+    worker = engine._processes[case.device].worker()
+    after = measured(engine, [replace(case, options=Options(budget_s=0.01))])["numpy"]
+    same = engine._processes[case.device].worker() is worker
+    engine.close()
+
+    results = [event for event in events if isinstance(event, Result)]
+    assert [(result.status, result.provisional) for result in results] == [(Status.OK, True), (Status.CANCELLED, False)]
+    assert results[1].reason == "others went first: it is finished later"
+    assert (after.status, same) == (Status.OK, True)
 
 
 SUPERVISE = """

@@ -15,6 +15,7 @@ from sqlalchemy import select, update
 
 from gpuexplore.activity import ActivityReport, of_kind
 from gpuexplore.errors import DeviceLost, GpuExploreError, StoreUnavailable
+from gpuexplore.jobs.engines import Stop
 from gpuexplore.jobs.supervisor import claimed_run, loop
 from gpuexplore.jobs.supervisor import heartbeat as module
 from gpuexplore.jobs.supervisor.__main__ import EXIT_UNUSABLE, warm_all
@@ -384,6 +385,56 @@ def test_run_yields_after_its_first_pass_keeps_it_and_goes_on_with_what_has_no_f
     assert not any(result.provisional for run in runs for result in run.results)
     assert len(engine.batches) > 2
     assert all(len(batch) <= 4 for batch in engine.batches)
+
+
+class LeavesOff(FakeEngine):
+    """Reports a provisional result of each case, then final ones; where others go first, it finishes none."""
+
+    def __init__(self):
+        super().__init__()
+        self.order = []
+
+    def measure(self, cases, on_event, cancelled):
+        self.batches.append(cases)
+        for case in cases:
+            self._tell("first", case, on_event, provisional=True)
+        for case in cases:
+            if cancelled() is Stop.LEAVE_OFF:
+                on_event(Result(case, Status.CANCELLED, "left off"))
+            else:
+                self._tell("final", case, on_event, provisional=False)
+
+    def _tell(self, what, case, on_event, *, provisional):
+        self.order.append((what, case.dtype))
+        on_event(Result(case, Status.OK, measurement=Measurement((1.0,), 2.0), provisional=provisional))
+
+
+def test_everybodys_first_pass_comes_before_anybodys_second(store, heartbeat, experiment):
+    dtypes = ("fp64", "fp32", "fp16", "bf16", "fp8e4m3", "fp8e5m2")
+    ids = [store.submit(replace(experiment, dtypes=(dtype,)), f"owner {dtype}", estimated_s=2.0) for dtype in dtypes]
+    engine = LeavesOff()
+
+    served(store, engine, heartbeat)
+
+    assert [store.load(run_id).state for run_id in ids] == [RunState.DONE] * 6
+    assert not any(result.provisional for run_id in ids for result in store.load(run_id).results)
+    cases = len(experiment.cases())
+    passes = [(what, dtype) for what, dtype in engine.order[: 6 * cases]]
+    assert passes == [("first", dtype) for dtype in dtypes for _ in range(cases)]
+
+
+def test_second_run_of_one_waits_for_the_second_pass_of_another(store, heartbeat, experiment):
+    ids = [store.submit(experiment, "ada", estimated_s=20.0) for _ in range(2)]
+    ids.append(store.submit(experiment, "bob", estimated_s=20.0))
+    engine, ended = LeavesOff(), []
+    finish = store.finish
+    double = Failing(store)
+    double.finish = lambda claim, *state, **why: ended.append(claim.run_id) or finish(claim, *state, **why)
+
+    served(double, engine, heartbeat)
+
+    first, second, other = ids
+    assert ended in ([first, other, second], [other, first, second])
 
 
 def test_run_that_is_cancelled_keeps_its_first_pass_as_final(store, heartbeat, experiment, monkeypatch):

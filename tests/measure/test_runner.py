@@ -342,6 +342,18 @@ def test_cancel_between_rounds_keeps_what_was_measured():
     assert max(len(result.measurement.samples_s) for result in results.values()) <= 3 * ROUND_SAMPLES
 
 
+def test_leaving_off_after_the_first_pass_finishes_nothing():
+    events, answers = [], iter([False, True])
+    time = Timekeeper(
+        FakeClock(tick_ns=CALL_NS), lambda: None, thread_waits=dict, leaves_off=lambda: next(answers, True)
+    )
+
+    runner.measure_cases(cases("fine", "numpy"), CPU, report=events.append, time=time)
+
+    results = [event for event in events if isinstance(event, Result)]
+    assert [(result.status, result.provisional) for result in results] == [(Status.OK, True)] * 2
+
+
 def test_samples_of_a_group_can_be_paired():
     _, results = measured(cases("fine", "numpy"))
     counts = [len(result.measurement.samples_s) for result in results.values()]

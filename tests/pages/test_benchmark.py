@@ -73,7 +73,17 @@ def test_a_queued_run_says_that_it_waits(page, store, experiment, beat):
     mine = store.submit(experiment, OWNER)
     beat("ready", device())
     text = page("benchmark", run=mine).get("progress")[0].proto.text
-    assert "number 2 in the queue, expected to start in about" in text
+    assert "Waiting for 1 run before it, expected to start in about" in text
+
+
+def test_a_queued_run_says_that_the_leaders_goes_first(page, store, experiment, beat):
+    mine = store.submit(experiment, OWNER)
+    store.open_room("leader", "GPU course", 4)
+    theirs = store.submit(experiment, "leader")
+    beat("ready", device())
+    text = page("benchmark", run=mine).get("progress")[0].proto.text
+    assert text.startswith("Waiting for 1 run before it, the leader's first, expected to start in about")
+    assert "leader" not in page("benchmark", owner="leader", run=theirs).get("progress")[0].proto.text
 
 
 def test_a_run_without_a_measuring_process_says_that_it_is_being_started(page, store, experiment):

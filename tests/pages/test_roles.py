@@ -18,6 +18,7 @@ RIGHTS = {  # what each write of a page needs
     "submit": Right.MEASURE,
     "submit_all": Right.MEASURE,
     "submit_activity": Right.MEASURE,
+    "ask": Right.MEASURE,
     "set_own_peak": Right.KEEP,
     "set_own_bandwidth": Right.KEEP,
     "import_runs": Right.KEEP,
@@ -33,10 +34,11 @@ ROOMS = {  # of whoever leads the room, or is in it: the store asks
 }
 READS = {
     *("answers_of", "answers_since", "device_names", "held_back", "history", "leads", "listed", "listed_run"),
+    *("askers_of", "results_of_runs", "runs_of_room"),
     *("load_activity", "load_summary", "measured_results", "newest_activity", "newest_alike", "newest_result"),
     *("own_bandwidth", "own_peaks", "participant_of", "participants", "ready", "results_after", "room_of", "rooms_of"),
     *("running", "running_activities", "queue_length", "supervisors", "tags_in_use", "unfinished_alike", "waiting"),
-    *("answers_of_room", "guesses_of_room", "results_of_room", "tasks_followed", "tasks_of_room"),
+    *("answers_of_room", "guesses_of_room", "tasks_followed", "tasks_of_room"),
 }
 
 

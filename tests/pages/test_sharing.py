@@ -201,3 +201,47 @@ def test_results_that_cannot_be_read_now_are_told_once(monkeypatch, progress_s, 
     monkeypatch.setattr(view, "show_problem", told.append)
     view._draw_results("a run", view._Ticks(progress_s, progress_s, results=True), show=pytest.fail)
     assert len(told) == times
+
+
+def press(app, label):
+    return next(button for button in app.button if button.label.startswith(label)).click().run()
+
+
+def shown_run(app):
+    value = app.query_params["run"]
+    return value if isinstance(value, str) else value[0]
+
+
+def test_who_presses_run_on_what_another_asked_for_follows_that_run(page, store):
+    theirs = press(page("benchmark", owner=SOMEBODY), "Run")
+    mine = press(page("benchmark"), "Run")
+
+    run_id = shown_run(mine)
+    assert shown_run(theirs) == run_id
+    assert store.load(run_id).owner == SOMEBODY
+    assert "1 other asked for the same: it is measured once for all." in texts(mine.caption)
+    assert not [button for button in mine.button if button.label == "Cancel"]
+
+    press(mine, "Measure my own")
+    own = shown_run(mine)
+    assert (own != run_id, store.load(own).owner) == (True, OWNER)
+
+
+def test_who_asked_first_is_told_too_and_cancels_for_nobody_else(page, store, experiment):
+    run_id = store.ask(experiment, OWNER)
+    for other in ("ada", "bob"):
+        store.ask(experiment, other)
+    app = page("benchmark", run=run_id)
+
+    assert "2 others asked for the same: it is measured once for all." in texts(app.caption)
+    assert "Measure my own" not in [button.label for button in app.button]
+    press(app, "Cancel")
+    assert (store.load(run_id).state, store.load(run_id).owner) == (RunState.QUEUED, "ada")
+    assert "asked for the same" not in texts(app.caption)
+
+
+def test_who_only_looks_is_not_told_how_many_asked(page, store, experiment):
+    run_id = store.ask(experiment, "ada")
+    store.ask(experiment, "bob")
+
+    assert "asked for the same" not in texts(page("benchmark", run=run_id).caption)

@@ -14,7 +14,7 @@ from gpuexplore.room_report.points import measured_for
 from gpuexplore.room_report.standings import State, standings, stuck, truth_of, wrong_guesses
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomState, RoomTask
 from gpuexplore.store.answers import Answer
-from gpuexplore.store.room_tasks import RoomResult
+from gpuexplore.store.room_tasks import AskedRun
 from tests.analysis.made import ok
 
 ROOM = Room(1, "KTRMWX", "Course", "2026-01-02T10:00:00", "2026-01-02T14:00:00", None, RoomState.OPEN)
@@ -27,15 +27,16 @@ FIRST = next(lesson for lesson in catalog().lessons.values() if lesson.steps[0].
 
 
 def results(*given, at="2026-01-02T10:10:00"):
-    """Return results of (participant, run, seconds)."""
+    """Return runs of (participant, run, seconds), each with its result."""
     return [
-        RoomResult(place, participant, run, at, "a laptop" if run == "far" else None, ok(time_s))
-        for place, (participant, run, time_s) in enumerate(given, 1)
+        (AskedRun(run, "a laptop" if run == "far" else None, ((participant, at),), 1), ok(time_s))
+        for participant, run, time_s in given
     ]
 
 
 def facts(*tasks, guesses=(), measured=(), answers=(), people=(ADA, BOB, EVE)):
-    runs = tuple(runs_of(measured).values())
+    of = {asked.run_id: [result] for asked, result in measured}
+    runs = tuple(runs_of([asked for asked, _ in measured], lambda ids: {name: of[name] for name in ids}).values())
     return RoomFacts(ROOM, people, tasks, tuple(guesses), tuple(answers), runs)
 
 
@@ -76,12 +77,22 @@ def test_what_cannot_be_true_reaches_nothing_and_is_drawn_as_such():
     assert "a laptop" in measured.points[0].about
 
 
-def test_results_that_arrive_later_belong_to_the_run_they_are_of():
-    first = replace(results((1, "r1", 8e-6))[0])
-    second = replace(first, number=2, result=ok(3e-6, size=200))
+def test_results_that_arrive_later_belong_to_the_run_they_are_of_and_others_are_not_read_again():
+    asked, of = [AskedRun(name, None, ((1, "2026-01-02T10:10:00"),), 1) for name in ("r1", "r2")], ok(8e-6)
+    known = runs_of(asked, lambda names: {name: [of] for name in names})
+    more = [replace(asked[0], results=2), asked[1]]
 
-    known = runs_of([second], runs_of([first]))
-    assert [len(run.analysis.results) for run in known.values()] == [2]
+    found = runs_of(more, lambda names: {name: [of, ok(3e-6, size=200)] for name in names if name == "r1"}, known)
+    assert [len(run.analysis.results) for run in found.values()] == [2, 1]
+    assert found["r2"] is known["r2"]
+
+
+def test_a_run_that_several_asked_for_is_each_ones():
+    run = AskedRun("r1", None, ((1, "2026-01-02T10:10:00"), (2, "2026-01-02T10:01:00"), (3, "2026-01-02T10:11:00")), 1)
+    found = facts(SHARE, measured=[(run, ok(3e-6))])
+
+    assert at(found).keys() == {1, 3}  # the second asked for it before the goal was set
+    assert measured_for(found, found.columns[0], by_name=True).points[0].who == "Ada and 2 more"
 
 
 def answer(who, number, guess, outcome, at="2026-01-02T10:07:00"):

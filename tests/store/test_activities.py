@@ -88,18 +88,6 @@ def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
     assert older != other
 
 
-def test_oldest_one_that_asks_for_the_same_and_goes_on_is_found(store, claim, experiment, experiment_on):
-    run_id, activity = store.submit(experiment, "ada"), store.submit_activity(MISTAKE, "bob")
-    store.submit(experiment, "cem")
-
-    assert [store.unfinished_alike(work) for work in (experiment, MISTAKE)] == [run_id, activity]
-    claim()
-    assert store.unfinished_alike(experiment) == run_id
-    store.request_cancel(run_id, "ada")
-    assert store.unfinished_alike(experiment) != run_id
-    assert store.unfinished_alike(experiment_on("cuda:0")) is None
-
-
 def test_unknown_kind_is_refused_by_name():
     with pytest.raises(InvalidInput, match="activity 'nap': accepted are mistake"):
         of_kind("nap", {})

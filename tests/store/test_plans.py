@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import event
 
 from gpuexplore.model import RunState
-from gpuexplore.store import open_store
+from gpuexplore.store import Wanted, open_store
 from tests.analysis.made import device
 
 
@@ -56,6 +56,14 @@ def test_a_run_ends_without_a_look_at_those_before(store, plans, claim, experime
     assert not [plan for plan in found if "SCAN runs" in plan]
 
 
+def test_ones_own_runs_are_listed_without_sorting_all_of_them(store, plans):
+    (plan,) = plans(lambda: store.listed(Wanted(owner="ada"), limit=5), "runs")
+
+    assert "ix_runs_owner_number" in plan
+    assert "ix_run_askers_owner" in plan
+    assert "SCAN runs" not in plan
+
+
 def test_the_newest_run_alike_is_found_without_sorting(store, plans, experiment):
     (plan,) = plans(lambda: store.newest_alike(experiment, "2026"), "runs")
 
@@ -66,7 +74,8 @@ def test_the_newest_run_alike_is_found_without_sorting(store, plans, experiment)
 def test_what_a_room_measured_is_read_by_whose_runs_they_are(store, plans):
     room, _ = store.open_room("ada", "", 1)
 
-    (plan,) = plans(lambda: store.results_of_room(room), "JOIN runs")
+    (plan,) = plans(lambda: store.runs_of_room(room), "JOIN runs")
 
-    assert "SEARCH runs USING INDEX" in plan
-    assert "SCAN" not in plan.replace("SCAN participants", "")
+    assert "SEARCH runs USING" in plan
+    assert "SCAN runs" not in plan
+    assert "SCAN results" not in plan

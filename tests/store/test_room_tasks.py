@@ -122,16 +122,25 @@ def test_results_are_of_those_who_are_in_since_they_are(store, room, experiment,
     run_of("bob", "bob")
     run_of("ada", "leader")
     run_of("eve", "stranger")
-    found = store.results_of_room(room)
+    found = store.runs_of_room(room)
 
-    assert [(each.participant, each.run_id, each.origin) for each in found] == [
-        (bob.number, ids["bob"], "laptop"),
-        (None, ids["leader"], None),
+    assert [(each.run_id, each.origin, [who for who, _ in each.asked], each.results) for each in found] == [
+        (ids["bob"], "laptop", [bob.number], 1),
+        (ids["leader"], None, [None], 1),
     ]
-    assert store.results_of_room(room, after=found[0].number) == found[1:]
+    assert {run_id: len(of) for run_id, of in store.results_of_runs([ids["bob"]]).items()} == {ids["bob"]: 1}
     store.close_room("ada", room)
     run_of("bob", "after")
-    assert store.results_of_room(store.room_of(room.code)) == found
+    assert store.runs_of_room(store.room_of(room.code)) == found
+
+
+def test_a_run_is_of_everybody_in_the_room_who_asked_for_it(store, room, bob, experiment):
+    carl = store.join_room("carl", room, "Carl")
+    run_id = store.ask(experiment, "bob")
+    assert {store.ask(experiment, owner) for owner in ("carl", "eve", "ada")} == {run_id}
+
+    (found,) = store.runs_of_room(room)
+    assert (found.run_id, [who for who, _ in found.asked]) == (run_id, [bob.number, carl.number, None])
 
 
 def test_answers_to_lessons_are_of_those_who_are_in(store, room, bob):

@@ -1,12 +1,15 @@
 """Whose turn it is, in device seconds; the position that is shown is the order of the claims."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import update
 
 from gpuexplore.model import RunState
+from gpuexplore.store import open_store
 from gpuexplore.store.tables import DEVICE_SECONDS
+from gpuexplore.store.turns import LEADER_S
 
 
 def measured(store, claim, device_s):
@@ -36,6 +39,23 @@ def test_a_hundred_runs_of_one_wait_behind_the_first_of_everybody_else(store, ex
     order = [ids[measured(store, claim, 1.0)] for _ in range(5)]
 
     assert order == ["busy", "a", "b", "c", "busy"]
+
+
+def test_who_has_seen_nothing_comes_before_who_has_unless_they_used_far_more(store, experiment, claim):
+    for owner, device_s in (("some", 20.0), ("much", 200.0)):
+        store.submit(experiment, owner)
+        measured(store, claim, device_s)
+    store.submit(experiment, "begun")
+    begun = claim()
+    store.add_device_seconds(begun, 1.0)
+    store.submit(experiment, "much")
+    assert not store.first_pass_waits("begun", {"cpu"})
+    store.submit(experiment, "some")
+    assert store.first_pass_waits("begun", {"cpu"})
+    assert not store.first_pass_waits("begun", {"cuda:0"})
+    store.release(begun)
+
+    assert [run.owner for run in store.waiting()] == ["some", "begun", "much"]
 
 
 def test_own_runs_keep_their_order(store, experiment, claim):
@@ -140,3 +160,59 @@ def test_somebody_waits_is_asked_of_other_owners_and_these_devices(store, experi
     assert not store.somebody_waits("ada", {"cpu"})
     assert store.somebody_waits("ada", {"lab2/cpu"})
     assert store.somebody_waits("cyd", {"cpu"})
+
+
+@pytest.fixture
+def present(database):
+    """Return a store by the clock of now: rooms that were opened in it are open."""
+    with open_store(database) as opened:
+        yield opened
+
+
+def test_who_leads_an_open_room_goes_first_until_it_is_closed(present, experiment):
+    ids = {present.submit(experiment, owner, estimated_s=5.0): owner for owner in ("ada", "bob", "leader")}
+    room, _ = present.open_room("leader", "GPU course", 4)
+    present.join_room("bob", room, "Bob")
+    ids |= {present.submit(experiment, "leader", estimated_s=5.0): "leader again"}
+
+    assert [ids[run.id] for run in present.waiting()] == ["leader", "leader again", "ada", "bob"]
+    assert [run.of_leader for run in present.waiting()] == [True, True, False, False]
+    assert all(present.position(run.id) == run for run in present.waiting())
+
+    present.close_room("leader", room)
+    present.order_all()
+    assert [ids[run.id] for run in present.waiting()] == ["ada", "bob", "leader", "leader again"]
+    assert not any(run.of_leader for run in present.waiting())
+
+
+def test_what_a_leader_asked_for_goes_first_whoever_owns_it(present, experiment):
+    others = [present.submit(experiment, owner, estimated_s=5.0) for owner in ("ada", "bob")]
+    present.open_room("leader", "GPU course", 4)
+    shared = present.ask(replace(experiment, dtypes=("fp64",)), "cem")
+    assert present.ask(replace(experiment, dtypes=("fp64",)), "leader") == shared
+
+    assert [run.id for run in present.waiting()] == [shared, *others]
+
+
+def test_a_leader_who_used_far_more_than_others_waits_as_they_do(present, experiment):
+    present.open_room("leader", "GPU course", 4)
+    present.submit(experiment, "leader")
+    claimed = present.claim("host", {"cpu"})
+    present.add_device_seconds(claimed, LEADER_S + 100.0)
+    present.finish(claimed, RunState.DONE)
+    for owner in ("leader", "ada"):
+        present.submit(experiment, owner)
+
+    assert [run.owner for run in present.waiting()] == ["ada", "leader"]
+
+
+def test_a_leaders_run_gives_way_to_nobody_it_would_go_before(present, experiment):
+    present.open_room("leader", "GPU course", 4)
+    present.submit(experiment, "leader")
+    claimed = present.claim("host", {"cpu"})
+    present.add_device_seconds(claimed, 5.0)
+    present.submit(experiment, "ada")
+
+    assert not present.somebody_waits("leader", {"cpu"})
+    assert not present.first_pass_waits("leader", {"cpu"})
+    assert present.somebody_waits("bob", {"cpu"})

@@ -1,11 +1,21 @@
 """What measures cases, here or elsewhere: one interface for the supervisor."""
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 from itertools import groupby
 from typing import Protocol
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.model import Case, Device, Result
+
+
+class Stop(Enum):
+    """Why a measurement stops, where nobody gave it up."""
+
+    LEAVE_OFF = "leave off"  # others go first: what has a provisional result is finished another time
+
+
+IsCancelled = Callable[[], bool | Stop]
 
 
 class Engine(Protocol):
@@ -26,15 +36,14 @@ class Engine(Protocol):
         """
         ...
 
-    def measure(
-        self, cases: Sequence[Case], on_event: Callable[[Case | Result], None], cancelled: Callable[[], bool]
-    ) -> None:
+    def measure(self, cases: Sequence[Case], on_event: Callable[[Case | Result], None], cancelled: IsCancelled) -> None:
         """Measure cases of one device.
 
         Args:
             on_event: gets a case when work on it starts, provisional results as they come, and exactly one final
                 result for every case; what it raises ends the measurement (see `crash_limit`).
-            cancelled: asked all the while; once true, what was measured is final, and what was not ends CANCELLED.
+            cancelled: asked all the while; once true, what was measured is final, and what was not ends CANCELLED;
+                once LEAVE_OFF, what was measured may end CANCELLED too, where it has a provisional result.
 
         Raises:
             GpuExploreError: the engine itself is broken; a failing case only gets a failing result.
@@ -42,7 +51,7 @@ class Engine(Protocol):
         ...
 
     def perform(
-        self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: Callable[[], bool]
+        self, activity: Activity, on_observation: Callable[[ActivityReport], None], cancelled: IsCancelled
     ) -> None:
         """Do what no sweep of an operation is, until it ends or is cancelled.
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuexplore.activity import ActivityReport
+from gpuexplore.jobs.engines import IsCancelled, Stop
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure, failure_of_exit, oom_kills
 from gpuexplore.jobs.engines.output import MAX_BYTES
 from gpuexplore.jobs.engines.process import Worker
-from gpuexplore.jobs.journal import CANCEL, Begun, Ended, JournalReader, Kept
+from gpuexplore.jobs.journal import CANCEL, LEAVE, Begun, Ended, JournalReader, Kept
 from gpuexplore.jobs.turn import Turn, TurnWord
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 from gpuexplore.model import Case, Flag, Result, Status
@@ -93,7 +94,7 @@ class Attempt:
         self._last: Case | None = None  # whose turn it was when the worker ended
         self._cancelled_s: float | None = None
 
-    def follow(self, worker: Worker, directory: Path, cancelled: Callable[[], bool]) -> Failure | None:
+    def follow(self, worker: Worker, directory: Path, cancelled: IsCancelled) -> Failure | None:
         """Pass on what the journal in `directory` says until the task ends or must end; return why it failed."""
         journal, turn, kills = JournalReader(directory), TurnWord(directory, create=True), oom_kills()
         worker.output.attribute_to(lambda: self._at_work(turn.read()))
@@ -167,10 +168,10 @@ class Attempt:
         else:
             self.started.append(case)
 
-    def _cancel(self, directory: Path, cancelled: Callable[[], bool]) -> Failure | None:
+    def _cancel(self, directory: Path, cancelled: IsCancelled) -> Failure | None:
         """Tell the worker of a cancellation; return it once the worker had its time to obey."""
-        if self._cancelled_s is None and cancelled():
-            (directory / CANCEL).touch()
+        if self._cancelled_s is None and (stop := cancelled()):
+            (directory / (LEAVE if stop is Stop.LEAVE_OFF else CANCEL)).touch()
             self._cancelled_s = time.monotonic()
         if self._cancelled_s is None or time.monotonic() - self._cancelled_s < self._limits.grace_s:
             return None

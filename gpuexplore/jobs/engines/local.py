@@ -19,6 +19,7 @@ from filelock import Timeout
 from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.devices import GPU_KINDS
 from gpuexplore.errors import GpuExploreError, InvalidInput
+from gpuexplore.jobs.engines import IsCancelled
 from gpuexplore.jobs.engines.attempt import Attempt, Limits
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
 from gpuexplore.jobs.engines.process import DeviceProcess
@@ -36,7 +37,6 @@ BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusabl
 POLL_S = 0.01
 
 OnEvent = Callable[[Case | Result], None]
-IsCancelled = Callable[[], bool]
 
 
 class LocalEngine:
@@ -283,7 +283,7 @@ def _let_compile(device: Device, stop: IsCancelled) -> bool:
 def _locked(lock: HostLock, stop: IsCancelled) -> bool:
     """Wait for another process to release `lock`; return False when `stop` came first."""
     try:
-        lock.acquire(cancel_check=stop)
+        lock.acquire(cancel_check=lambda: bool(stop()))
     except Timeout:
         return False
     return True

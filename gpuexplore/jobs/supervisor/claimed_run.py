@@ -10,6 +10,7 @@ from threading import Event
 
 from gpuexplore.activity import ActivityReport
 from gpuexplore.errors import CANCELLED_BY_OWNER, StoreUnavailable
+from gpuexplore.jobs.engines import Stop
 from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Case, Result, RunState, Status
 from gpuexplore.store import Claim, RunClaim, Store
@@ -54,6 +55,7 @@ class ClaimedRun:
         self.lost = self.cancelled = self.yields = False
         self.held_s = 0.0
         self._not_passed: set[Case] = set()
+        self._passed = False  # a first pass was made since the claim
         self._settled = 0
         self._look = Throttled(self._gives_way, YIELD_POLL_S)
         self._first_s: float | None = None
@@ -79,6 +81,9 @@ class ClaimedRun:
                 self._try(lambda: self.store.set_current(claim, event))
             return
         self._not_passed.discard(event.case)
+        if event.provisional and not self._not_passed and not self._passed:
+            self._passed = True
+            self._look = Throttled(self.must_yield, YIELD_POLL_S)  # at once
         self._settled += not event.provisional
         if self.is_cut_short:
             self._keep_for_later(claim, event)
@@ -104,12 +109,14 @@ class ClaimedRun:
         """Note what is measured next: the run does not yield before each of them has a first result."""
         self._not_passed = set(cases)
 
-    def should_stop(self) -> bool:
+    def should_stop(self) -> bool | Stop:
         """Return whether this run need not be measured any further now."""
         self._turn()
         self._flush()
         self.cancelled = self.cancelled or self._ask()
-        return self.lost or self.stop.is_set() or self.cancelled or self.yields or self._look()
+        if self.lost or self.stop.is_set() or self.cancelled:
+            return True
+        return Stop.LEAVE_OFF if self.yields or self._look() else False
 
     def book(self) -> None:
         """Note the seconds a device has worked since the last time."""
@@ -120,18 +127,23 @@ class ClaimedRun:
         self._write(lambda: self.store.add_device_seconds(self.claim, device_s))
 
     def must_yield(self) -> bool:
-        """Return whether it held its devices for long, and another owner's run waits for them; noted in `yields`.
+        """Return whether another owner's run goes first; noted in `yields`.
 
-        Not before a first pass met every case; and a run of which one stood already settles a case first, so that
-        each turn brings it nearer to its end.
+        That is one that waits for its first pass, once this one has made its own; after TURN_S any. Not before a first
+        pass met every case; and a run of which one stood already settles a case first, so that each turn brings it
+        nearer to its end.
         """
         claim, since_s = self.claim, time.monotonic() - self._first_s if self._first_s else 0.0
-        if not isinstance(claim, RunClaim) or self._not_passed or self.held_s + since_s < TURN_S:
+        if not isinstance(claim, RunClaim) or self._not_passed:
             return False
         if self._settled == len(claim.remaining) or (claim.passed and not self._settled):
             return False
+        is_long = self.held_s + since_s >= TURN_S
+        if not is_long and not (self._passed and not claim.passed):
+            return False
+        waits = self.store.somebody_waits if is_long else self.store.first_pass_waits
         try:
-            self.yields = self.store.somebody_waits(self.claim.owner, self._available())
+            self.yields = waits(self.claim.owner, self._available())
         except StoreUnavailable:
             return False
         return self.yields

@@ -6,7 +6,7 @@ from dataclasses import replace
 from threading import Event
 
 from gpuexplore.errors import DeviceLost, StoreUnavailable
-from gpuexplore.jobs.engines import Engine, batches_of
+from gpuexplore.jobs.engines import Engine, IsCancelled, batches_of
 from gpuexplore.jobs.engines.crash_limit import CrashLimit
 from gpuexplore.jobs.supervisor.claimed_run import ClaimedRun
 from gpuexplore.jobs.supervisor.heartbeat import Heartbeat
@@ -129,7 +129,7 @@ def _measure_cases(engine: Engine, run: ClaimedRun, claim: RunClaim, heartbeat: 
 
 
 def _measure_batch(
-    engine: Engine, named: Mapping[Case, Case], take: Callable[[Case | Result], None], should_stop: Callable[[], bool]
+    engine: Engine, named: Mapping[Case, Case], take: Callable[[Case | Result], None], should_stop: IsCancelled
 ) -> None:
     def take_as_asked_for(event: Case | Result) -> None:
         take(named[event] if isinstance(event, Case) else replace(event, case=named[event.case]))

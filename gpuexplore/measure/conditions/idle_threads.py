@@ -62,6 +62,11 @@ def keep_nothing(result: Result) -> None:
     """Trust that the process lives on."""
 
 
+def never() -> bool:
+    """Measure to the end."""
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Timekeeper:
     """The clock, and what keeps other threads away from a measurement; tests pass their own.
@@ -79,6 +84,7 @@ class Timekeeper:
             when it is checked and finished: whoever waits for it then knows what hangs.
         keep: gets a result that lacks only the cost of a call on one element, before that is measured: should the
             process end or hang meanwhile, it stands.
+        leaves_off: asked between rounds; once true, what has a provisional result stays without a final one.
     """
 
     clock: Clock = time.perf_counter_ns
@@ -89,3 +95,4 @@ class Timekeeper:
     thread_waits: Callable[[], Mapping[int, float]] = thread_waits
     begin_turn: Callable[[Case, float | None], None] = ignore_turn
     keep: Callable[[Result], None] = keep_nothing
+    leaves_off: Callable[[], bool] = never

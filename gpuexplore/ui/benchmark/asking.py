@@ -14,7 +14,7 @@ from gpuexplore.ui.benchmark.form import experiment_form
 from gpuexplore.ui.benchmark.slow import measured_on, offer_to_leave_out
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import fetch
-from gpuexplore.ui.run.submit import start
+from gpuexplore.ui.run.submit import ask as ask_for
 from gpuexplore.ui.url_widgets import operation_title
 from gpuexplore.units import format_bytes, format_seconds
 
@@ -54,7 +54,7 @@ def _folded(devices: Sequence[Device], request: Request, run_id: str) -> Request
         if experiment is None:
             st.button(do, icon=":material/play_arrow:", disabled=True, help=plain(problem))
         elif st.button(do, icon=":material/play_arrow:"):
-            start([experiment], devices, "run")
+            ask_for(experiment, devices)
     return request
 
 
@@ -110,7 +110,7 @@ def _with_button(devices: Sequence[Device], request: Request) -> Request:
     button, words = st.columns([1, 4], vertical_alignment="center")
     with button:
         if st.button(f"Run {points}", type="primary", icon=":material/play_arrow:", width="stretch"):
-            start([experiment], devices, "run")
+            ask_for(experiment, devices)
     words.caption(
         f"{points}, about {format_seconds(expected.seconds)}, usually {format_seconds(expected.seconds_low)} to "
         f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
 
 import gpuexplore
 from gpuexplore.activity import Activity, ActivityRun
@@ -24,7 +23,6 @@ from gpuexplore.ui.shared import Shared, moment
 
 WITHIN = timedelta(hours=1)
 LOOKS = 10
-_JOINING = Lock()
 ALIKE: Shared[Run | ActivityRun | None] = Shared(200)
 AnyRun = Run | ActivityRun
 
@@ -108,14 +106,13 @@ def _submitted(task: Task, *, join: bool) -> str | None:
     """Return the id of the run that does the task: one that another reader has just begun, or else a new one."""
     if task.work is None:
         return None
-    with _JOINING:  # of thirty who press at once the first one queues it
-        begun = store().unfinished_alike(task.work) if join else None
-        if begun is not None:
-            return begun
-        check(Right.MEASURE)
-        if isinstance(task.work, Activity):
-            return store().submit_activity(task.work, owner(), address=address())
-        return store().submit(task.work, owner(), estimated_s=task.seconds, address=address())
+    check(Right.MEASURE)
+    seconds = None if isinstance(task.work, Activity) else task.seconds
+    if join:
+        return store().ask(task.work, owner(), estimated_s=seconds, address=address())
+    if isinstance(task.work, Activity):
+        return store().submit_activity(task.work, owner(), address=address())
+    return store().submit(task.work, owner(), estimated_s=seconds, address=address())
 
 
 def _alike(work: Work) -> AnyRun | None:

@@ -29,7 +29,7 @@ BENCHMARK = PAGES / "benchmark.py"
 TICK_S = 2.0
 MOST_WAITING = 100
 LOOKS = 3  # for so many a look at the queue counts, for all visitors
-YOURS = "yours"
+YOURS, LEADER = "yours", "a room's leader"
 HELD = {
     HoldKind.PAUSED: "Runs that ask for it wait, with the results they have.",
     HoldKind.DRAINED: "What is measured there ends; runs that ask for it wait.",
@@ -145,8 +145,9 @@ def _show_waiting(queue: _Queue) -> None:
     if queue.length > len(queue.waiting):
         st.caption(f"{queue.length - len(queue.waiting):,} more runs wait behind these.")
     st.caption(
-        "Whoever used the devices least in the last hour comes first. A run that held its devices for 5 seconds "
-        "lets others go first between two groups of its points, and goes on afterwards with what it has."
+        "Everybody's first pass comes before anybody's second, and runs of who leads a room before the others'; else "
+        "whoever used the devices least in the last hour comes first. A run that held its devices for 5 seconds lets "
+        "others go first, and goes on afterwards."
     )
 
 
@@ -161,7 +162,7 @@ def _offer_to_measure(queue: _Queue) -> None:
 def _row(run: WaitingRun) -> dict[str, object]:
     return {
         "Position": run.position,
-        "Whose": YOURS if run.owner == owner() else "",
+        "Whose": YOURS if run.owner == owner() else LEADER if run.of_leader else "",
         "Expected start": None if run.expected_start_s is None else round(run.expected_start_s),
         "Expected time": run.estimated_s,
         "Devices": ", ".join(run.devices),

@@ -11,7 +11,6 @@ from gpuexplore.ui.rooms import found
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import Shared, moment
 
-MARGIN = 200  # results are read again so far back: on PostgreSQL a greater number may be there before a smaller one
 MOST_ROOMS = 50
 
 
@@ -19,20 +18,12 @@ class _Runs:
     """What was measured in one room; safe to ask from several threads."""
 
     def __init__(self) -> None:
-        self._lock, self._newest, self._seen = Lock(), 0, set[int]()
-        self._known: dict[str, RoomRun] = {}
+        self._lock, self._known = Lock(), dict[str, RoomRun]()
 
     def now(self, room: Room) -> tuple[RoomRun, ...]:
         """Return the runs there are now, as they were asked for."""
         with self._lock:
-            while True:
-                results = store().results_of_room(room, after=self._newest - MARGIN)
-                new = [each for each in results if each.number not in self._seen]
-                if not new:
-                    break
-                self._seen.update(each.number for each in new)
-                self._newest = max(self._newest, *(each.number for each in new))
-                self._known = runs_of(new, self._known)
+            self._known = runs_of(store().runs_of_room(room), store().results_of_runs, self._known)
             return tuple(self._known.values())
 
 

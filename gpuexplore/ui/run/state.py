@@ -3,7 +3,10 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from threading import Lock
+
+import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.errors import GpuExploreError
@@ -54,6 +57,7 @@ class Arrivals:
 RUNS: Shared[Run] = Shared(500)
 ACTIVITIES: Shared[ActivityRun] = Shared(100)
 ARRIVALS: Shared[Arrivals] = Shared(MOST_RUNS)
+ASKERS: Shared[tuple[str, ...]] = Shared(500)
 QUEUE: Shared[Mapping[str, WaitingRun]] = Shared(1)
 QUEUE_LOOKS = 3  # for so many a look at the whole queue counts
 UNCHANGED_LOOKS = 200  # for so many a run that waits is not read again
@@ -88,8 +92,20 @@ def position(run_id: str) -> WaitingRun | None:
     return _queue().get(run_id)
 
 
+def askers(run: Run) -> tuple[str, ...]:
+    """Return who asked for a run beside its owner."""
+    if run.id.startswith(RUN_PREFIX) or run.origin:
+        return ()
+    return ASKERS.get((run.id, moment(QUEUE_LOOKS)), lambda: store().askers_of(run.id))
+
+
+def is_mine(run: Run) -> bool:
+    """Return whether the visitor asked for a run: as its owner, or while somebody else's of the same went on."""
+    return run.owner == owner() or owner() in askers(run)
+
+
 def waiting_words(place: WaitingRun | None) -> str:
-    """Return ``Waiting: number 2 in the queue, expected to start in about 20 s``, or what else is known.
+    """Return ``Waiting for 3 runs, the leader's first: starts in about 20 s``, or what else is known.
 
     Args:
         place: in the queue; None where the work has just left it.
@@ -101,8 +117,18 @@ def waiting_words(place: WaitingRun | None) -> str:
     if place.expected_start_s is None:
         return f"Waiting for {plain(', '.join(place.devices))}: no host that has it is connected"
     when = f", expected to start in about {format_whole_seconds(place.expected_start_s)}"
-    where = f"Waiting: number {place.position} in the queue" if place.position > 1 else "Next in the queue"
-    return f"{where}{when if place.expected_start_s else ''}"
+    before = place.position - 1
+    where = f"Waiting for {before} run{'s' * (before > 1)} before it" if before else "Next in the queue"
+    leader = ", the leader's first" if before and _is_behind_leader(place) else ""
+    return f"{where}{leader}{when if place.expected_start_s else ''}"
+
+
+def _is_behind_leader(place: WaitingRun) -> bool:
+    """Return whether a run of who leads a room goes before this one on one of its devices."""
+    if place.of_leader:
+        return False
+    leading = (run for run in _queue().values() if run.of_leader and run.position < place.position)
+    return any(not set(run.devices).isdisjoint(place.devices) for run in leading)
 
 
 def _queue() -> Mapping[str, WaitingRun]:
@@ -114,16 +140,19 @@ def changed() -> None:
     RUNS.forget()
     ACTIVITIES.forget()
     QUEUE.forget()
+    ASKERS.forget()
 
 
 def cancel(*run_ids: str) -> bool:
     """Cancel runs or activities; return whether that was done. If not, the page shows why."""
     try:
-        for run_id in run_ids:
-            store().request_cancel(run_id, owner(), admin=is_admin(), address=address())
+        ask = partial(store().request_cancel, admin=is_admin(), address=address())
+        go_on = [run_id for run_id in run_ids if not ask(run_id, owner())]
     except GpuExploreError as error:
         show_problem(error)
         return False
+    if go_on:
+        st.toast("Others asked for the same: it goes on for them.", icon=":material/group:", duration="long")
     changed()
     return True
 

@@ -1,7 +1,7 @@
 """Measuring from a page: a button queues experiments, and the URL names the runs that came of it."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import streamlit as st
 
@@ -27,12 +27,43 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
     Args:
         parameter: of the URL, which then names the runs.
     """
-    try:
-        for experiment in experiments:
-            check_limits(experiment, devices)
+
+    def queued() -> Sequence[str]:
         check(Right.MEASURE)
-        seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
-        queued = store().submit_all(seconds, owner(), address=address())
+        return store().submit_all(_seconds(experiments, devices), owner(), address=address())
+
+    _show_what(queued, parameter)
+
+
+def ask(experiment: Experiment, devices: Sequence[Device]) -> None:
+    """Show the run of `experiment` that somebody else has waiting or goes on, else queue it, or say why it cannot be.
+
+    The parameter `run` of the URL then names it.
+    """
+
+    def asked() -> Sequence[str]:
+        check(Right.MEASURE)
+        (seconds,) = _seconds([experiment], devices).values()
+        return [store().ask(experiment, owner(), estimated_s=seconds, address=address())]
+
+    _show_what(asked, "run")
+
+
+def _seconds(experiments: Sequence[Experiment], devices: Sequence[Device]) -> dict[Experiment, float]:
+    """Return how long each will take.
+
+    Raises:
+        InvalidInput: one of them cannot be run.
+    """
+    for experiment in experiments:
+        check_limits(experiment, devices)
+    return {experiment: estimate(experiment, devices).seconds for experiment in experiments}
+
+
+def _show_what(queue: Callable[[], Sequence[str]], parameter: str) -> None:
+    """Queue, and show the page again with the runs in its URL, or say why nothing was queued."""
+    try:
+        queued = queue()
     except InvalidInput as error:
         show_problem(error)
         return

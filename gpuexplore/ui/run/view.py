@@ -14,8 +14,8 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
-from gpuexplore.ui.run.state import cancel, fetch, position, seconds_left, waiting_words
-from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner
+from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, seconds_left, waiting_words
+from gpuexplore.ui.session import is_silent, live_supervisor, note_visit
 from gpuexplore.ui.shared.pace import PACE
 from gpuexplore.ui.shared.quiet import in_turn
 from gpuexplore.ui.url_widgets import show_problem
@@ -75,11 +75,11 @@ def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
 
 
 def _progress_tick_s(run: Run) -> float:
-    """Return the interval of a run that has not ended: short for its owner until the first result."""
+    """Return the interval of a run that has not ended: short for who asked for it until the first result."""
     place = position(run.id)
     if place is not None and place.position > 1:
         return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
-    return IMPATIENT_TICK_S if not run.results and run.owner == owner() else TICK_S
+    return IMPATIENT_TICK_S if not run.results and is_mine(run) else TICK_S
 
 
 def _page() -> str:
@@ -98,7 +98,7 @@ def _draw_progress(run_id: str, registered: _Ticks) -> None:
 
 def _draw_state(run_id: str, registered: _Ticks) -> None:
     run = fetch(run_id)
-    if _ticks(run, registered) != registered and (run.owner == owner() or PACE.admits_page()):
+    if _ticks(run, registered) != registered and (is_mine(run) or PACE.admits_page()):
         st.rerun()  # the whole page, so that the right ticks are registered
     if not run.active and registered.progress_s:
         st.progress(1.0, text="The run has ended: its results follow in a few seconds")

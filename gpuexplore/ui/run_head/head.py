@@ -101,11 +101,11 @@ def _present() -> None:
 
 
 def facts_of(run: Run) -> list[str]:
-    """Return where and when a run was measured, as Markdown."""
+    """Return where and when a run was measured, as Markdown; of an imported one whence it came, and on what."""
     devices = dict.fromkeys(
         result.environment.device.title for result in run.results if result.measurement and result.environment
     )
-    where = ", ".join(devices) or ", ".join(run.experiment.devices)
+    where = run.origin or ", ".join(devices) or ", ".join(run.experiment.devices)
     when = run.created_utc or next((at.started_utc for result in run.results if (at := result.environment)), "")
     return [plain(fact) for fact in (where, f"{when[:16].replace('T', ' ')} UTC" if when else "") if fact]
 

@@ -4,7 +4,7 @@ from starlette.middleware import Middleware
 
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.monitoring import METRICS_ROUTE
-from gpuexplore.ui.server import api
+from gpuexplore.ui.server import api, sending
 from gpuexplore.ui.server.cookie import OwnerCookie
 from gpuexplore.ui.server.frames import FrameCheck
 from gpuexplore.ui.server.headers import SafeHeaders
@@ -16,7 +16,7 @@ from gpuexplore.ui.server.proxies import TrustedProxies
 
 __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 
-ROUTES = (*api.ROUTES, METRICS_ROUTE)
+ROUTES = (*api.ROUTES, *sending.ROUTES, METRICS_ROUTE)
 MIDDLEWARE = tuple(  # the first one sees a request first
     Middleware(layer) for layer in (TrustedProxies, SafeHeaders, AllowedHosts, OwnOrigins, FrameCheck, OwnerCookie)
 )

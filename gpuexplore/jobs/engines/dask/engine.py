@@ -10,6 +10,7 @@ from distributed import Client, Event, Future, KilledWorker
 
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
+from gpuexplore.jobs.engines import IsCancelled
 from gpuexplore.jobs.engines.dask.cluster import LOST, Cluster, Departure, Inbox
 from gpuexplore.jobs.engines.dask.node import measure_here, perform_here
 from gpuexplore.jobs.journal import Begun, decode_event
@@ -22,7 +23,6 @@ TICK_S = 0.02
 UNREPORTED = "the node reported nothing on this case"
 
 OnEvent = Callable[[Case | Result], None]
-IsCancelled = Callable[[], bool]
 
 
 class DaskEngine:

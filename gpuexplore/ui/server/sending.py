@@ -1,0 +1,161 @@
+"""Takes runs that laptops measured, `gpuexplore run ... --room URL`, into a room: by HTTP, without a page.
+
+Whoever sends proves to be the same by a secret of their own, and is a participant of the room under a name.
+"""
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from ipaddress import ip_address
+from threading import Lock
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from gpuexplore.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.jobs.importing import keep_run
+from gpuexplore.recorded.files import origin_of, read_runs
+from gpuexplore.rooms import Participant, Room, RoomState, name_key, read_code, read_name, spoken
+from gpuexplore.store.sent import owner_of_sender, sent_by, sent_to
+from gpuexplore.ui.rooms.found import HERE, WRONG
+from gpuexplore.ui.session import store
+
+FILE = "report.json"  # as which what is sent is read: an exported run
+MOST_BYTES = 4_000_000
+MOST_RESULTS = 1000  # of one participant
+MOST_RESULTS_IN_ROOM = 20_000
+SECRET = re.compile("[A-Za-z0-9_-]{24,64}")
+_ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
+
+
+class Refusal(Exception):
+    """What is answered instead of taking a run.
+
+    Attributes:
+        status: of HTTP.
+    """
+
+    def __init__(self, status: HTTPStatus, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+async def take_run(request: Request) -> JSONResponse:
+    """Let whoever sends into the room of the parameter `room` under `name`, and keep the exported run in the body.
+
+    An empty body only lets them in. Answers with the room's code, the name, and the run's id and title where there is
+    one; a refusal with its reason.
+    """
+    try:
+        content = await _body(request)
+        whence = _whence(request)
+        return JSONResponse(
+            await run_in_threadpool(_take, dict(request.query_params), _secret(request), content, whence=whence)
+        )
+    except Refusal as refusal:
+        return JSONResponse({"reason": str(refusal)}, refusal.status)
+    except StoreUnavailable as error:
+        return JSONResponse({"reason": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+    except GpuExploreError as error:
+        return JSONResponse({"reason": str(error)}, HTTPStatus.BAD_REQUEST)
+
+
+async def _body(request: Request) -> bytes:
+    """Return what was sent, reading no more than it may be, whatever its header says."""
+    too_large = Refusal(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a run may be {MOST_BYTES:,} bytes: measure fewer points at a time"
+    )
+    length = request.headers.get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > MOST_BYTES:
+        raise too_large
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > MOST_BYTES:
+            raise too_large
+    return bytes(content)
+
+
+def _secret(request: Request) -> str:
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not SECRET.fullmatch(secret):
+        raise Refusal(
+            HTTPStatus.UNAUTHORIZED, "send a secret of your own: Authorization: Bearer, and 24 to 64 letters and digits"
+        )
+    return secret
+
+
+def _whence(request: Request) -> str:
+    """Return the network address of who sends, as pages name it: wrong codes are counted by it."""
+    try:
+        address = ip_address(request.client.host if request.client else "")
+    except ValueError:
+        return HERE
+    return HERE if address.is_loopback else str(address)
+
+
+def _take(query: Mapping[str, str], secret: str, content: bytes, *, whence: str) -> dict[str, object]:
+    room = _room(query.get("room", ""), whence)
+    owner = owner_of_sender(room, secret)
+    runs = read_runs(FILE, content) if content else ()
+    with _ONE_AT_A_TIME:
+        sender = _participant(room, owner, query.get("name", ""))
+        answer: dict[str, object] = {"room": room.code, "name": sender.name}
+        for run in runs:
+            _check_space(room, owner, len(run.results))
+            kept = keep_run(store(), run, owner, origin=origin_of(f"sent by {sender.name}", run.results))
+            answer |= {"run": kept.id, "title": kept.title}
+    return answer
+
+
+def _room(text: str, whence: str) -> Room:
+    code = read_code(text)
+    try:
+        WRONG.check(whence)
+    except InvalidInput as error:
+        raise Refusal(HTTPStatus.TOO_MANY_REQUESTS, str(error)) from error
+    room = store().room_of(code)
+    if room is None:
+        WRONG.note(whence)
+        raise Refusal(
+            HTTPStatus.NOT_FOUND, f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted"
+        )
+    if room.state is not RoomState.OPEN:
+        raise Refusal(HTTPStatus.CONFLICT, f"room {spoken(code)} is {room.state}: it takes no more results")
+    return room
+
+
+def _participant(room: Room, owner: str, typed: str) -> Participant:
+    """Return who sends, let in or renamed where a name is given."""
+    here = store().participant_of(owner, room)
+    if here is not None and here.removed:
+        raise Refusal(HTTPStatus.FORBIDDEN, "the leader of this room has removed you")
+    if here is not None and not typed:
+        return here
+    name = read_name(typed)
+    if here is not None and here.name == name:
+        return here
+    if any(name_key(other.name) == name_key(name) and other != here for other in store().participants(room)):
+        taken = f"the name {name!r} is taken in room {spoken(room.code)}: choose another one with --name"
+        raise Refusal(HTTPStatus.CONFLICT, taken)
+    try:
+        return store().join_room(owner, room, name)
+    except InvalidInput as error:  # full, closed or taken meanwhile
+        raise Refusal(HTTPStatus.CONFLICT, str(error)) from error
+
+
+def _check_space(room: Room, owner: str, more: int) -> None:
+    for count, most, whose in (
+        (sent_by(store(), owner), MOST_RESULTS, "of yours"),
+        (sent_to(store(), room), MOST_RESULTS_IN_ROOM, "of this room"),
+    ):
+        if count + more > most:
+            raise Refusal(
+                HTTPStatus.CONFLICT,
+                f"{count:,} results {whose} were sent, and {most:,} may be: these {more:,} were not kept",
+            )
+
+
+ROUTES = (Route("/api/room", take_run, methods=["POST"]),)
