@@ -20,13 +20,15 @@ class RoomRun:
     """A run that somebody in a room asked for, and what follows from its results.
 
     Attributes:
-        asked: who asked for it and when, the first one first; None stands for a leader.
         origin: where it was measured, when not on this server.
+        asked: who asked for it and when, the first one first; None stands for a leader.
+        results: how many there are, also those that this version does not understand.
     """
 
     run_id: str
     origin: str | None
     asked: tuple[tuple[int | None, str], ...]
+    results: int
     analysis: RunAnalysis
 
 
@@ -85,7 +87,7 @@ class RoomFacts:
         people = tuple((each.number, each.name) for each in self.people)
         tasks = tuple((task.number, task.revealed, task.frozen_utc, task.hidden) for task in self.tasks)
         answers = tuple((answer.number, answer.outcomes) for _, answer in self.answers)
-        runs = tuple((run.run_id, run.asked, len(run.analysis.results)) for run in self.runs)
+        runs = tuple((run.run_id, run.asked, run.results) for run in self.runs)
         object.__setattr__(self, "key", (self.room.number, people, tasks, self.guesses, answers, runs))
 
     def guesses_at(self, task: RoomTask) -> Mapping[int, RoomGuess]:
@@ -107,7 +109,8 @@ def runs_of(
         known: runs that were there before: results are read of those that have more of them now.
     """
     before, every = known or {}, list(asked)
-    new = [each for each in every if each.results != _count(before.get(each.run_id))]
+    counts = {run.run_id: run.results for run in before.values()}
+    new = [each for each in every if each.results != counts.get(each.run_id, 0)]
     found = results([each.run_id for each in new]) if new else {}
     analyses = {each.run_id: analyze(found[each.run_id]) for each in new if each.run_id in found}
     runs: dict[str, RoomRun] = {}
@@ -116,12 +119,9 @@ def runs_of(
         analysis = analyses.get(each.run_id) or (old.analysis if old else None)
         if analysis is not None:
             is_old = old is not None and analysis is old.analysis and each.asked == old.asked
-            runs[each.run_id] = old if old and is_old else RoomRun(each.run_id, each.origin, each.asked, analysis)
+            made = RoomRun(each.run_id, each.origin, each.asked, each.results, analysis)
+            runs[each.run_id] = old if old and is_old else made
     return runs
-
-
-def _count(run: RoomRun | None) -> int:
-    return len(run.analysis.results) if run else 0
 
 
 def columns_of(tasks: Iterable[RoomTask]) -> Iterator[Column]:

@@ -196,7 +196,7 @@ def runs_of_room(database: Database, room: Room) -> tuple[AskedRun, ...]:
         .where(*LISTED, or_(and_(*_inside(room, asked.c.asked_utc)), of_leader))
         .order_by(asked.c.asked_utc)
     )
-    found: dict[str, list[Row[Any]]] = {}
+    found: dict[str, list[Any]] = {}
     with database.reading(snapshot=False) as connection:
         for row in connection.execute(wanted):
             found.setdefault(row.id, []).append(row)
