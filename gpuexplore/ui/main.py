@@ -12,6 +12,7 @@ from gpuexplore.ui.present.view import is_presented
 from gpuexplore.ui.run_head.recent import show_recent_runs
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.shared.quiet import hold_back
+from gpuexplore.ui.turns.redraws import drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
 
 if not is_presented():
@@ -163,6 +164,7 @@ if not is_presented():
 try:
     note_visit()
     hold_back()
-    page.run()
+    with drawn_in_turn():
+        page.run()
 except GpuExploreError as error:  # forged values, a database that has gone: a sentence, and no traceback in the log
     show_problem(error)
