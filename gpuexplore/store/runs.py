@@ -23,6 +23,7 @@ from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
 LOOKED_AT = 40  # runs that are searched for results on a device
+LOOKED_THROUGH = 2000  # results, one after the other
 MEASURED_HERE = (*LISTED, RUNS.c.origin.is_(None))  # what is imported counts for no device of this server
 
 
@@ -173,7 +174,9 @@ def measured_results(
     wanted = wanted.join(looked_at, looked_at.c.id == RESULTS.c.run_id)
     wanted = wanted.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     if numbers is not None:
-        wanted = wanted.where(RESULTS.c.number >= numbers.start, RESULTS.c.number < numbers.stop)
+        # Many are not looked through one by one: those of the newest runs are, which an index finds.
+        number = RESULTS.c.number if len(numbers) <= LOOKED_THROUGH else RESULTS.c.number + 0
+        wanted = wanted.where(number >= numbers.start, number < numbers.stop)
     with database.reading() as connection:
         final = wanted.where(measured, named, ~RESULTS.c.provisional).order_by(RESULTS.c.number.desc())
         rows = connection.execute(final).all()
