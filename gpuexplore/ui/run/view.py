@@ -73,7 +73,7 @@ def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
     """Return how often `run` is to be redrawn; never once it has ended."""
     if not run.active:
         return _Ticks(None, None, bool(run.results))
-    results_s = PACE.interval_s(_page(), current.results_s if current else None) if run.results else None
+    results_s = PACE.interval_s(page_name(), current.results_s if current else None) if run.results else None
     return _Ticks(_progress_tick_s(run), results_s, bool(run.results))
 
 
@@ -84,8 +84,7 @@ def _is_missed(registered: _Ticks) -> bool:
     throws away what the last one drew (https://github.com/streamlit/streamlit/issues/9921): the browser still redraws
     by what it registered before. So progress redraws itself where it need not, or results do not where they should.
     """
-    context = get_script_run_ctx()
-    if context is None or not context.fragment_ids_this_run:
+    if not is_tick():
         return False
     if registered.results_s is None:
         return registered.progress_s is None
@@ -93,15 +92,30 @@ def _is_missed(registered: _Ticks) -> bool:
     return time.monotonic() - drawn_s > MISSED * registered.results_s + PATIENCE_S
 
 
+def is_tick() -> bool:
+    """Return whether a fragment is drawn by itself, and not with its whole page."""
+    context = get_script_run_ctx()
+    return context is not None and bool(context.fragment_ids_this_run)
+
+
+def waiting_tick_s(run_id: str) -> float | None:
+    """Return the interval of what waits behind others; None where it does not."""
+    place = position(run_id)
+    if place is None or place.position <= 1:
+        return None
+    return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
+
+
 def _progress_tick_s(run: Run) -> float:
     """Return the interval of a run that has not ended: short for its owner until the first result."""
-    place = position(run.id)
-    if place is not None and place.position > 1:
-        return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
+    waits_s = waiting_tick_s(run.id)
+    if waits_s is not None:
+        return waits_s
     return IMPATIENT_TICK_S if not run.results and run.owner == owner() else TICK_S
 
 
-def _page() -> str:
+def page_name() -> str:
+    """Return the name of this page among those that redraw themselves."""
     context = get_script_run_ctx()
     return context.session_id if context else ""
 
