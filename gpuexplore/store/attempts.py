@@ -65,7 +65,8 @@ def add_device_seconds(database: Database, claim: Claim, device_s: float) -> boo
     """Book what a device has worked for this run; return False when the claim no longer holds."""
     with database.writing() as connection:
         held = connection.execute(_held(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
-        book(connection, claim.owner, device_s)  # it was used up even if the claim was lost meanwhile
+        address = connection.scalar(select(RUNS.c.address).where(RUNS.c.id == claim.run_id))
+        book(connection, claim.owner, device_s, address=address)  # it was used up even if the claim was lost meanwhile
         return held
 
 

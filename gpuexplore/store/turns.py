@@ -2,12 +2,13 @@
 
 Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
 them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
-short runs of one wait behind the first of everybody else. The column is written whenever one of its terms changes;
-an index then answers whose turn it is without looking at every run that waits.
+short runs of one wait behind the first of everybody else. Visitors without an account who come from one network
+address count as one beside other addresses, and take turns among themselves. The column is written whenever one of its
+terms changes; an index then answers whose turn it is without looking at every run that waits.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -38,6 +39,8 @@ from gpuexplore.store.leases import is_alive, names_of
 from gpuexplore.store.tables import DEVICE_SECONDS, RUNS, SUPERVISORS, WAITS_FOR_SEVERAL
 
 MINUTES = 60  # the window in which device seconds count
+ACCOUNT_PREFIX = "user:"  # of the owners whom a login or a proxy vouches for
+ADDRESS_PREFIX = "address:"  # no cookie has a colon: no browser can call itself an address
 QUEUED = RUNS.c.state == RunState.QUEUED
 
 
@@ -162,33 +165,86 @@ def claimable(connection: Connection, device_ids: Collection[str]) -> list[str]:
 
 def device_seconds(connection: Connection, owner: str) -> float:
     """Return the device seconds an owner used in the last hour."""
+    return _used(connection, [owner]).get(owner, 0.0)
+
+
+def _used(connection: Connection, names: Collection[str]) -> dict[str, float]:
+    """Return the device seconds that each of these owners and groups used in the last hour, where they used any."""
     since = int(seconds_since_1970(connection) // 60) - MINUTES
-    used = select(func.coalesce(func.sum(DEVICE_SECONDS.c.device_s), 0.0))
-    return float(connection.scalar(used.where(DEVICE_SECONDS.c.owner == owner, DEVICE_SECONDS.c.minute > since)) or 0.0)
+    used = select(DEVICE_SECONDS.c.owner, func.sum(DEVICE_SECONDS.c.device_s)).group_by(DEVICE_SECONDS.c.owner)
+    rows = connection.execute(used.where(DEVICE_SECONDS.c.owner.in_(names), DEVICE_SECONDS.c.minute > since))
+    return {owner: float(device_s) for owner, device_s in rows}
 
 
-def book(connection: Connection, owner: str, device_s: float) -> None:
-    """Note that a device worked `device_s` seconds for `owner`, whose runs then wait longer."""
+def group_of(owner: str, address: str | None) -> str | None:
+    """Return with whom an owner shares turns: all visitors without an account of one address do.
+
+    Cookies are free, and addresses are not. None: nobody; where the address is unknown, or the owner has an account.
+    """
+    return None if address is None or owner.startswith(ACCOUNT_PREFIX) else f"{ADDRESS_PREFIX}{address}"
+
+
+def book(connection: Connection, owner: str, device_s: float, *, address: str | None = None) -> None:
+    """Note that a device worked `device_s` seconds for `owner`, whose runs then wait longer.
+
+    So do those of others that came from the same `address`.
+    """
     minute = int(seconds_since_1970(connection) // 60)
-    upsert(connection, DEVICE_SECONDS, {"owner": owner, "minute": minute, "device_s": device_s}, add=("device_s",))
+    for name in filter(None, (owner, group_of(owner, address))):
+        upsert(connection, DEVICE_SECONDS, {"owner": name, "minute": minute, "device_s": device_s}, add=("device_s",))
     order_runs_of(connection, owner)
 
 
 def order_runs_of(connection: Connection, owner: str) -> None:
-    """Write the turns of an owner's waiting runs anew."""
-    turn_s = device_seconds(connection, owner)
-    active = select(RUNS.c.number, RUNS.c.state, RUNS.c.turn_s, LEFT_S.label("left_s")).where(
-        RUNS.c.owner == owner, RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
-    )
-    # Those that are being measured come first, and count with what is left of them.
-    changed = []
-    for run in connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)):
-        if run.state is RunState.QUEUED and run.turn_s != turn_s:
-            changed.append({"waiting": run.number, "turn": turn_s})
-        turn_s += run.left_s
+    """Write the turns of an owner's waiting runs anew, and of those of others from the same addresses."""
+    own = _active(connection, RUNS.c.owner == owner)
+    addresses = {run.address for run in own if group_of(owner, run.address)}
+    beside = _active(connection, RUNS.c.address.in_(addresses)) if addresses else []
+    others = {run.owner for run in beside} - {owner}
+    runs = own + (_active(connection, RUNS.c.owner.in_(others)) if others else [])
+    groups = {run.number: group_of(run.owner, run.address) for run in runs}
+    used = _used(connection, {run.owner for run in runs} | set(filter(None, groups.values())))
+    rewritten = [run for run in runs if run.owner == owner or run.address in addresses]
+    turns = _turns_of(runs, {run.number: groups[run.number] for run in rewritten}, used)
+    changed = [
+        {"waiting": run.number, "turn": turns[run.number]}
+        for run in rewritten
+        if run.state is RunState.QUEUED and run.turn_s != turns[run.number]
+    ]
     if changed:
         move = update(RUNS).where(RUNS.c.number == bindparam("waiting")).values(turn_s=bindparam("turn"))
         connection.execute(move, changed)
+
+
+def _turns_of(
+    runs: Sequence[Row[Any]], groups: Mapping[int, str | None], used: Mapping[str, float]
+) -> dict[int, float]:
+    """Return the turn of each run: the later one of its owner's and its group's, in which owners take turns."""
+    turns = _in_turns([(run.number, run.owner, run.left_s) for run in runs], used)
+    for group in set(filter(None, groups.values())):
+        theirs = sorted(
+            (run for run in runs if groups.get(run.number) == group),
+            key=lambda run: (run.state is RunState.QUEUED, turns[run.number], run.number),
+        )
+        of_group = _in_turns([(run.number, group, run.left_s) for run in theirs], used)
+        turns |= {number: max(turns[number], turn_s) for number, turn_s in of_group.items()}
+    return turns
+
+
+def _active(connection: Connection, whose: ColumnElement[bool]) -> list[Row[Any]]:
+    """Return the runs that wait or are measured, each with what is left of it; those that are measured come first."""
+    columns = (RUNS.c.number, RUNS.c.owner, RUNS.c.address, RUNS.c.state, RUNS.c.turn_s, LEFT_S.label("left_s"))
+    active = select(*columns).where(RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED)), whose)
+    return list(connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)))
+
+
+def _in_turns(runs: Iterable[tuple[int, str, float]], used: Mapping[str, float]) -> dict[int, float]:
+    """Return the turn of each run, of (number, whose, seconds left): what its owner used and what goes before it."""
+    before, turns = dict(used), {}
+    for number, whose, run_s in runs:
+        turns[number] = before.get(whose, 0.0)
+        before[whose] = turns[number] + run_s
+    return turns
 
 
 def order_all(database: Database) -> None:
