@@ -16,6 +16,7 @@ from gpuexplore.store import (
     listing,
     owners,
     peaks,
+    pruning,
     queue,
     rooms,
     run_rows,
@@ -128,7 +129,8 @@ class Store(Database):
     add_observation = attempts.add_observation
     finish = attempts.finish
     set_summary = listing.set_summary
-    purge_deleted = listing.purge_deleted
+    prune = pruning.prune
+    purge_deleted = pruning.purge_deleted
     release = attempts.release
 
     def close(self) -> None:

@@ -225,12 +225,6 @@ def restore_run(database: Database, run_id: str, owner: str, *, admin: bool = Fa
         connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=None))
 
 
-def purge_deleted(database: Database, before_utc: str) -> int:
-    """Erase the runs that were deleted before then, with their results; return how many."""
-    with database.writing() as connection:
-        return connection.execute(delete(RUNS).where(RUNS.c.deleted_utc < before_utc)).rowcount
-
-
 def tags_of(connection: Connection, number: int) -> tuple[str, ...]:
     """Return the tags of the run of this number."""
     return _tags(connection, [number]).get(number, ())
