@@ -15,8 +15,9 @@ from gpuexplore.ui.shared.quiet import hold_back
 from gpuexplore.ui.turns.redraws import drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
 
+ICON = Path(__file__).with_name("icon.svg")
 if not is_presented():
-    st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=Path(__file__).with_name("icon.svg"))
+    st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=ICON)
 page = st.navigation(
     {
         "Measure": [
@@ -157,7 +158,7 @@ page = st.navigation(
     position="hidden" if is_presented() else "sidebar",
     expanded=True,
 )
-st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":material/speed:", layout="wide")
+st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=ICON, layout="wide")
 if not is_presented():
     show_account()
     show_recent_runs()
