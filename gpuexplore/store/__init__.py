@@ -122,6 +122,7 @@ class Store(Database):
     order_all = turns.order_all
     somebody_waits = turns.somebody_waits
     claim = queue.claim
+    devices_of_results = runs.devices_of_results
     add_device_seconds = attempts.add_device_seconds
     cancel_requested = runs.cancel_requested
     set_current = attempts.set_current

@@ -1,6 +1,7 @@
 """Runs as their owners see them: submit, look, cancel."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,6 +12,7 @@ from sqlalchemy import case as choose
 from gpuexplore.devices.identity import same_device
 from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
+from gpuexplore.serialization import decode
 from gpuexplore.store.attempts import add_row
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.environments import put_back, shared_environments
@@ -18,7 +20,7 @@ from gpuexplore.store.limits import check, limits
 from gpuexplore.store.listing import LISTED, summary_of_row, tags_of
 from gpuexplore.store.run_rows import ACTIVE, existing, insert_run, new_row, run_row, settle
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
-from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
+from gpuexplore.store.tolerant_decode import DECODE_ERRORS, decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
@@ -127,6 +129,19 @@ def results_after(database: Database, run_id: str, number: int) -> tuple[tuple[i
     with database.reading() as connection:
         rows = connection.execute(wanted.order_by(RESULTS.c.number))
         return tuple((arrived, result_of(run_id, put_back(*row))) for *row, arrived in rows)
+
+
+def devices_of_results(database: Database, run_id: str) -> tuple[Device, ...]:
+    """Return what the results of a run say they were measured on, each device as it was then."""
+    here = select(RESULTS.c.environment).where(RESULTS.c.run_id == run_id).distinct()
+    wanted = select(ENVIRONMENTS.c.payload).where(ENVIRONMENTS.c.digest.in_(here))
+    with database.reading() as connection:
+        payloads = connection.scalars(wanted).all()
+    found = []
+    for payload in payloads:
+        with suppress(*DECODE_ERRORS):  # of another version: it cannot be compared
+            found.append(decode(Device, payload["device"]))
+    return tuple(dict.fromkeys(found))
 
 
 def newest_result(database: Database) -> int:
