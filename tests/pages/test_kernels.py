@@ -8,7 +8,7 @@ from gpuexplore.measure.check.interpreted import interpreted
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere
-from gpuexplore.ui import session
+from gpuexplore.ui import session, shared
 from gpuexplore.ui.kernels import facts, interpreter, machine_code
 from tests.analysis.made import device, ok
 from tests.devices.torch_answers import found_on
@@ -286,6 +286,17 @@ def test_link_alone_does_not_run_the_interpreter_and_a_click_does(page, asked):
 
     next(button for button in app.button if button.label == "Run it now").click().run()
     assert len(asked) == 1
+    assert "No race and no error." in texts(app.markdown)
+
+
+def test_what_somebody_just_ran_is_there_for_the_next_who_comes(page, asked, monkeypatch):
+    monkeypatch.setattr(shared, "LOOK_S", 1000.0)  # one look for both
+    kept = []
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: kept[0] if kept else None)
+    page("kernels", **ADDING)
+    kept.append(block_run(pitch=8))
+    app = page("kernels", **ADDING)
+
     assert "No race and no error." in texts(app.markdown)
 
 

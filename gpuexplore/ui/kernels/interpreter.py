@@ -7,7 +7,7 @@ import streamlit as st
 from gpuexplore.analysis.kernels.block_steps import block_total
 from gpuexplore.analysis.kernels.small_shape import small_shape
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
-from gpuexplore.errors import GpuExploreError
+from gpuexplore.errors import GpuExploreError, NotFound
 from gpuexplore.jobs.interpreting import interpret, kept_block
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
@@ -23,7 +23,7 @@ from gpuexplore.ui.turns.desk import at_desk
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_bytes, format_percent
 
-RUNS: Shared[BlockRun | None] = Shared(20)
+RUNS: Shared[BlockRun] = Shared(20)
 CLICKED = "kernels.interpreter.clicked"  # in a session: a link alone starts nothing
 LOOKS = 100  # what could not be run is tried again after so many
 MOST_CHOICES = 64  # of blocks
@@ -114,12 +114,27 @@ def _found(request: Request) -> BlockRun | str | None:
     Raises:
         InvalidInput: too much waits already.
     """
-    of = (request, moment(LOOKS))
-    found = RUNS.get(of, lambda: kept_block(request))
-    if found is not None or CLICKED not in st.session_state:
-        return found
-    outcome: BlockRun | str = at_desk(of, lambda: _outcome(request), "Running the kernel in the interpreter")
+    try:
+        return RUNS.get(request, lambda: _kept(request))
+    except NotFound:
+        if CLICKED not in st.session_state:
+            return None
+    outcome: BlockRun | str = at_desk(
+        (request, moment(LOOKS)), lambda: _outcome(request), "Running the kernel in the interpreter"
+    )
     return outcome
+
+
+def _kept(request: Request) -> BlockRun:
+    """Return what this kernel told before.
+
+    Raises:
+        NotFound: nobody has run it, which is asked again: somebody may just now.
+    """
+    found = kept_block(request)
+    if found is None:
+        raise NotFound("nobody has run this kernel")
+    return found
 
 
 def _outcome(request: Request) -> BlockRun | str:
