@@ -21,8 +21,8 @@ PRIORITY = -10
 THREADS = Path("/proc/self/task")
 
 
-def go_first() -> None:
-    """Raise the priority of this process, with the threads that its pools have already.
+def go_first(priority: int = PRIORITY) -> None:
+    """Raise the priority of this process, with the threads that its pools have already; or set another one.
 
     Linux has a priority for each thread: one of a pool that was there before, as OpenBLAS's is once NumPy is loaded,
     would share its core evenly with whatever else runs, and every call wait for it.
@@ -33,7 +33,7 @@ def go_first() -> None:
     threads = [int(thread.name) for thread in THREADS.iterdir()] if THREADS.is_dir() else [0]
     for thread in threads:
         with suppress(ProcessLookupError):  # it has ended meanwhile
-            os.setpriority(os.PRIO_PROCESS, thread, PRIORITY)
+            os.setpriority(os.PRIO_PROCESS, thread, priority)
 
 
 def shorten_spinning() -> None:

@@ -130,6 +130,8 @@ def _photograph(page: Page, address: str, path: Path) -> None:
     for _ in range(2):  # the first rest can be the moment before the page begins
         page.wait_for_timeout(SETTLE_MS)
         page.locator(AT_REST).wait_for(timeout=LONGEST_MS)
+        for button in page.get_by_role("button", name="Run it now").all():  # of the interpreter
+            button.click()
     if anchor := address.partition("#")[2]:
         page.locator(f"#{anchor}").evaluate("heading => heading.scrollIntoView()")
     _save(page, path)

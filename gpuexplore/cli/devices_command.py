@@ -1,8 +1,8 @@
 """`gpuexplore devices`: what this machine has, with every peak's kind and source."""
 
 import argparse
+from contextlib import suppress
 
-from gpuexplore.cli.held_devices import act, add_actions, held_back
 from gpuexplore.cli.output import print_json
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.model import Device, ThreadRoofs
@@ -14,12 +14,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `devices`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--measure", action="store_true", help="measure the CPU's peaks now (about three seconds)")
-    add_actions(parser)
+    _add_actions(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the devices of this machine and what of the server's is held back, or hold one back."""
     if arguments.action:
+        from gpuexplore.cli.held_devices import act
+
         return act(arguments)
     devices = discover()
     if arguments.measure:
@@ -29,9 +31,31 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     for device in devices:
         _print_device(device)
-    for held in held_back():
-        print(held)
+    with suppress(ImportError):  # a bare machine has no server whose devices could be held back
+        from gpuexplore.cli.held_devices import held_back
+
+        for held in held_back():
+            print(held)
     return 0
+
+
+def _add_actions(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions on devices."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on devices, instead of a list")
+    for name, about in (
+        ("pause", "measure nothing on a device: what is measured there stops, and waits with its results"),
+        ("drain", "start nothing new on a device: what is measured there ends"),
+        ("reserve", "measure the runs of one account only on a device, for a time"),
+        ("resume", "let a device measure again"),
+    ):
+        action = actions.add_parser(name, help=about, description=about)
+        action.add_argument("device", metavar="DEVICE", help="cpu or cuda:0 on every host, lab1/cuda:0 on one")
+        action.add_argument("--json", action="store_true", help="print what is held back as JSON")
+        if name != "resume":
+            action.add_argument("--reason", default="", metavar="TEXT", help="on the pages of those who wait")
+        if name == "reserve":
+            action.add_argument("--for", dest="account", required=True, metavar="ACCOUNT", help="as it signs in")
+            action.add_argument("--until", required=True, metavar="AGE", help="for so long from now: 4h, 2d")
 
 
 def _print_device(device: Device) -> None:

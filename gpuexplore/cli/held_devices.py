@@ -20,25 +20,6 @@ from gpuexplore.typed_text import check_characters, check_text
 KINDS = {"pause": HoldKind.PAUSED, "drain": HoldKind.DRAINED, "reserve": HoldKind.RESERVED}
 
 
-def add_actions(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions on devices."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on devices, instead of a list")
-    for name, about in (
-        ("pause", "measure nothing on a device: what is measured there stops, and waits with its results"),
-        ("drain", "start nothing new on a device: what is measured there ends"),
-        ("reserve", "measure the runs of one account only on a device, for a time"),
-        ("resume", "let a device measure again"),
-    ):
-        action = actions.add_parser(name, help=about, description=about)
-        action.add_argument("device", metavar="DEVICE", help="cpu or cuda:0 on every host, lab1/cuda:0 on one")
-        action.add_argument("--json", action="store_true", help="print what is held back as JSON")
-        if name != "resume":
-            action.add_argument("--reason", default="", metavar="TEXT", help="on the pages of those who wait")
-        if name == "reserve":
-            action.add_argument("--for", dest="account", required=True, metavar="ACCOUNT", help="as it signs in")
-            action.add_argument("--until", required=True, metavar="AGE", help="for so long from now: 4h, 2d")
-
-
 def act(arguments: argparse.Namespace) -> int:
     """Hold a device back, or let it measure again."""
     with open_store() as store:

@@ -1,6 +1,6 @@
 """CUDA kernels compiled for any target, in a process of their own, and cached on disk.
 
-One compiler runs at a time, and none while the CPU is measured: whoever waits for it finds what it compiled.
+One compiler runs at a time, and it stands still while the CPU is measured: whoever waits finds what it compiled.
 """
 
 import json
@@ -21,6 +21,7 @@ import gpuexplore
 from gpuexplore.backends import host
 from gpuexplore.devices import cache_directory
 from gpuexplore.errors import Unsupported
+from gpuexplore.jobs.beside import CPU_BUSY, run_beside
 from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Block
@@ -33,7 +34,6 @@ COMPILER_WAIT_S = 180.0
 CPU_WAIT_S = 60.0
 REASON_S = 60.0  # how long those who waited are told the same reason; a kernel is kept for good
 COMPILER_BUSY = "other kernels are being compiled: try again in a minute"
-CPU_BUSY = "the CPU is being measured: try again in a minute"
 CPU = Device("cpu", "cpu", "the CPU that compiles")
 TOOLCHAIN = ("numba-cuda", "nvidia-nvjitlink", "nvidia-cuda-nvvm", "nvidia-nvvm", "llvmlite")
 SOURCES = ("operations", "kernels")
@@ -78,33 +78,43 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
     return [_value(known[target]) for target in targets]
 
 
+def kept_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str] | None:
+    """Return what `compiled_kernels` would without compiling anything; None where something is to be compiled."""
+    known = _known(targets)
+    return [_value(known[target]) for target in targets] if len(known) == len(set(targets)) else None
+
+
 @contextmanager
-def held(lock: HostLock, timeout_s: float) -> Iterator[None]:
+def held(lock: HostLock, timeout_s: float) -> Iterator[HostLock]:
     """Hold a lock of the host, after at most `timeout_s` seconds of waiting."""
     lock.acquire(timeout=timeout_s)
     try:
-        yield
+        yield lock
     finally:
         lock.release()
 
 
 @contextmanager
-def in_turn() -> Iterator[None]:
+def in_turn() -> Iterator[HostLock]:
     """Hold the compiler, and the CPU, which a compiler would disturb, after minutes of waiting at most.
+
+    Yields:
+        The lock of the CPU, for `run_beside`.
 
     Raises:
         Unsupported: others keep one of them; the text says which.
     """
     with ExitStack() as stack:
+        cpu = device_lock(CPU)
         for lock, wait_s, busy in (
             (compiler_lock(), COMPILER_WAIT_S, COMPILER_BUSY),
-            (device_lock(CPU), CPU_WAIT_S, CPU_BUSY),
+            (cpu, CPU_WAIT_S, CPU_BUSY),
         ):
             try:
                 stack.enter_context(held(lock, wait_s))
             except Timeout as error:
                 raise Unsupported(busy) from error
-        yield
+        yield cpu
 
 
 def _compile_in_turn(targets: Sequence[Target]) -> dict[Target, Answer]:
@@ -121,21 +131,21 @@ def _compile_in_turn(targets: Sequence[Target]) -> dict[Target, Answer]:
 def _compile_beside_nothing(targets: Sequence[Target]) -> dict[Target, Answer]:
     """Compile once nothing is measured on the CPU, which a compiler would disturb."""
     try:
-        with held(device_lock(CPU), CPU_WAIT_S):
-            answers = dict(zip(targets, _compile(targets), strict=True))
-    except Timeout:
+        with held(device_lock(CPU), CPU_WAIT_S) as cpu:
+            answers = dict(zip(targets, _compile(targets, cpu), strict=True))
+    except (Timeout, Unsupported):
         return {target: {"reason": CPU_BUSY} for target in targets}
     for target, answer in answers.items():
         _cache(target, answer)
     return answers
 
 
-def _compile(targets: Sequence[Target]) -> list[Answer]:
+def _compile(targets: Sequence[Target], cpu: HostLock) -> list[Answer]:
     """Return what the process answered, in order; where it was stopped or failed, why for those that are missing."""
     request = json.dumps([asdict(target) for target in targets]).encode()
     command, reason = [sys.executable, "-m", PROCESS], ""
     try:
-        done = subprocess.run(command, input=request, capture_output=True, check=False, timeout=LIMIT_S)
+        done = run_beside(command, input=request, timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
         printed = error.output or b""
         reason = f"the compiler took longer than {format_seconds(LIMIT_S)}: try again when this machine is less busy"
@@ -173,15 +183,15 @@ def _cache(target: Target, answer: Answer) -> None:
 
 
 def _path(target: Target) -> Path:
-    key = json.dumps([encode(target), _fingerprint()])
+    key = json.dumps([encode(target), fingerprint()])
     return cache_directory() / "kernels" / f"{sha256(key.encode()).hexdigest()[:24]}.json"
 
 
 @cache
-def _fingerprint() -> list[str]:
-    """Return what a compiled kernel depends on besides its target: sources and compiler."""
+def fingerprint(sources: Sequence[str] = SOURCES) -> list[str]:
+    """Return what a compiled kernel depends on besides its target: sources, by default of kernels, and compiler."""
     root = Path(gpuexplore.__file__).parent
-    files = [path for name in SOURCES for path in _python_files(root / name)]
+    files = [path for name in sources for path in _python_files(root / name)]
     digest = sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     return [digest, *(f"{name} {host.version_of(name)}" for name in TOOLCHAIN)]
 

@@ -1,19 +1,27 @@
-"""CUDA kernels run in the interpreter, in a process of its own with a limit of its time.
+"""CUDA kernels run in the interpreter, in a process of its own with a limit of its time, and kept on disk.
 
-One at a time, as kernels are compiled, and none while the CPU is measured.
+One at a time, as kernels are compiled, and it stands still while the CPU is measured.
 """
 
 import pickle
 import subprocess
 import sys
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
 
+from gpuexplore.devices import cache_directory
 from gpuexplore.errors import GpuExploreError, TooSlow, Unsupported
-from gpuexplore.jobs.compiling import in_turn
+from gpuexplore.jobs.beside import run_beside
+from gpuexplore.jobs.compiling import fingerprint, in_turn
+from gpuexplore.jobs.locks import HostLock
 from gpuexplore.measure.check.interpreted import BlockRun, Request
 from gpuexplore.units import format_seconds
 
 LIMIT_S = 60.0
 PROCESS = "gpuexplore.jobs.interpret_process"
+SOURCES = ("operations", "kernels", "measure")
+MOST_KEPT = 200  # at most a megabyte each
 
 
 def interpret(request: Request) -> BlockRun:
@@ -23,17 +31,43 @@ def interpret(request: Request) -> BlockRun:
         InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.check.interpreted`; also where the
             interpreter fails, takes too long, or others keep the CPU.
     """
-    with in_turn():
-        answer = _run(request)
+    with in_turn() as cpu:
+        found = kept_block(request)
+        answer = found or _run(request, cpu)
     if isinstance(answer, GpuExploreError):
         raise answer
+    if found is None:
+        _keep(request, answer)
     return answer
 
 
-def _run(request: Request) -> BlockRun | GpuExploreError:
+def kept_block(request: Request) -> BlockRun | None:
+    """Return what this kernel told whoever asked before; None where nobody has."""
+    try:
+        found: BlockRun = pickle.loads(_path(request).read_bytes())
+    except (OSError, EOFError, pickle.UnpicklingError):  # never run, or cut off while it was written
+        return None
+    return found
+
+
+def _keep(request: Request, run: BlockRun) -> None:
+    path = _path(request)
+    with suppress(OSError):  # a full disk: then it is run again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pickle.dumps(run))
+        for old in sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime)[:-MOST_KEPT]:
+            old.unlink(missing_ok=True)
+
+
+def _path(request: Request) -> Path:
+    digest = sha256(repr((request, fingerprint(SOURCES))).encode()).hexdigest()[:24]
+    return cache_directory() / "interpreted" / f"{digest}.pickle"
+
+
+def _run(request: Request, cpu: HostLock) -> BlockRun | GpuExploreError:
     command = [sys.executable, "-m", PROCESS]
     try:
-        done = subprocess.run(command, input=pickle.dumps(request), capture_output=True, check=False, timeout=LIMIT_S)
+        done = run_beside(command, input=pickle.dumps(request), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
         raise TooSlow(f"the interpreter took longer than {format_seconds(LIMIT_S)}: choose a smaller shape") from error
     if done.returncode:

@@ -8,7 +8,9 @@ from typing import Any
 
 from gpuexplore.backends import host
 from gpuexplore.errors import InvalidInput, Unsupported
+from gpuexplore.jobs.beside import run_beside
 from gpuexplore.jobs.compiling import in_turn
+from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxText, kernel_chosen, read_cubin
 from gpuexplore.kernels.files.machine_code import Assembled, MachineCode, check_fits, check_target, lines_of_kernel
 from gpuexplore.serialization import decode
@@ -57,8 +59,8 @@ def assembled(module: PtxText, compute_capability: str) -> Assembled:
     if not host.is_installed("numba", "numba_cuda"):
         raise Unsupported("the compiler is not installed: pip install 'gpuexplore[cuda13]'")
     check_target(module, compute_capability)
-    with in_turn():
-        answer = _answer({"ptx": module.text, "compute_capability": compute_capability})
+    with in_turn() as cpu:
+        answer = _answer({"ptx": module.text, "compute_capability": compute_capability}, cpu)
     if "invalid" in answer:
         raise InvalidInput(answer["invalid"])
     if "reason" in answer:
@@ -79,16 +81,16 @@ def _machine_code(cubin: Cubin, name: str) -> MachineCode:
     )
 
 
-def _answer(request: dict[str, str]) -> dict[str, Any]:
+def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
     command = [sys.executable, "-m", PROCESS]
-    text = json.dumps(request)
     try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        done = run_beside(command, input=json.dumps(request).encode(), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired:
         return {"reason": f"the compiler took longer than {format_seconds(LIMIT_S)} for this PTX"}
     if done.returncode < 0:
         return {"reason": f"the compiler ended by signal {-done.returncode} on this PTX"}
     if done.returncode:
-        return {"reason": f"the compiler failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"}
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        return {"reason": f"the compiler failed: {last}"}
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

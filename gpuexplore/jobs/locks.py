@@ -9,8 +9,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +25,8 @@ from gpuexplore.model import Device
 DIRECTORY_VARIABLE = "GPUEXPLORE_LOCKS"
 SHARED_MEMORY = Path("/dev/shm")
 EVERYBODY = 0o777
+_ASKING = "asks-cpu-"
+MOST_ASKING = 8  # who comes later is not seen to ask, and waits as anybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,28 @@ def compiler_lock() -> HostLock:
     Who measures on the CPU waits for it before each group, so that a compiler gets a turn between two of them.
     """
     return HostLock("compiler")
+
+
+@contextmanager
+def asking_for_cpu() -> Iterator[None]:
+    """Inside, whoever compiles or interprets for a page sees that a measurement would have the CPU, and gives way."""
+    for number in range(MOST_ASKING):
+        lock = HostLock(f"{_ASKING}{number}")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            continue
+        try:
+            yield
+        finally:
+            lock.release()
+        return
+    yield
+
+
+def cpu_is_asked_for() -> bool:
+    """Return whether a measurement waits for the CPU."""
+    return any(HostLock(path.stem).is_held() for path in lock_directory().glob(f"{_ASKING}*.lock"))
 
 
 def device_lock(device: Device) -> HostLock:

@@ -11,6 +11,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,6 +38,8 @@ from gpuexplore.pools import PRIORITY, go_first
 
 LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")
+AUTOGROUP_TRIES, AUTOGROUP_WAIT_S = 4, 0.05
+ASIDE = 5  # while libraries are loaded: a page that somebody waits for has three times its share of a core
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
 UNREPORTED = "the runner reported nothing on this case"
 LEFT_OFF = "others went first: it is finished later"
@@ -70,6 +73,7 @@ def perform(directory: Path) -> None:
 
 
 def _carry_out(task: Task, directory: Path, journal: IO[str]) -> Ended:
+    _go_first()
     if task.activity:
         return _perform_activity(task, directory, journal)
     return _measure(task, directory, journal) if task.cases else _warm_up(task, directory)
@@ -85,8 +89,8 @@ def _take_pipes() -> tuple[IO[str], IO[str]]:
 
 
 def _prepare_process() -> None:
-    """Take priority, end with the engine, and become the parent of every descendant that loses its own."""
-    _go_first()
+    """End with the engine, become the parent of every descendant that loses its own, and step aside for now."""
+    _step_aside()
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -99,9 +103,27 @@ def _go_first() -> None:
     supervisor leads one that is there to measure; that of a command is its user's shell's, which stays as it is.
     """
     with suppress(OSError):
+        _take_priority(PRIORITY)
+
+
+def _step_aside() -> None:
+    """Let pages go first while nothing is measured yet, where priority can be taken again."""
+    with suppress(OSError):
         go_first()
-        if os.getsid(0) == os.getppid():
-            AUTOGROUP.write_text(str(PRIORITY), encoding="ascii")
+        _take_priority(ASIDE)
+
+
+def _take_priority(priority: int) -> None:
+    go_first(priority)
+    if os.getsid(0) != os.getppid():
+        return
+    for _ in range(AUTOGROUP_TRIES):
+        try:
+            AUTOGROUP.write_text(str(priority), encoding="ascii")
+        except BlockingIOError:  # who may not administer the system may write it ten times a second
+            time.sleep(AUTOGROUP_WAIT_S)
+        else:
+            return
 
 
 def _children() -> set[psutil.Process]:
@@ -124,6 +146,7 @@ def _warm_up(task: Task, directory: Path) -> Ended:
     """Load the libraries the runner uses, until told to hurry; what they start is part of a warm worker."""
     try:
         ready = ensure_ceiling(task.device, later=True)
+        _step_aside()
         resolve_name(task.runner).warm_up(ready, (directory / CANCEL).exists)
     except Exception as error:
         _log(error, f"Warming up {task.device.id} failed")

@@ -20,6 +20,7 @@ from gpuexplore.store import (
     listing,
     owners,
     peaks,
+    pruning,
     queue,
     room_tasks,
     rooms,
@@ -143,6 +144,7 @@ class Store(Database):
     somebody_waits = turns.somebody_waits
     first_pass_waits = turns.first_pass_waits
     claim = queue.claim
+    devices_of_results = runs.devices_of_results
     add_device_seconds = attempts.add_device_seconds
     is_paused = holds.is_paused
     cancel_requested = runs.cancel_requested
@@ -151,7 +153,8 @@ class Store(Database):
     add_observation = attempts.add_observation
     finish = attempts.finish
     set_summary = listing.set_summary
-    purge_deleted = listing.purge_deleted
+    prune = pruning.prune
+    purge_deleted = pruning.purge_deleted
     release = attempts.release
 
     def close(self) -> None:

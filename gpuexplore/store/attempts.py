@@ -67,7 +67,8 @@ def add_device_seconds(database: Database, claim: Claim, device_s: float) -> boo
         held = connection.execute(_held(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
         used = {"devices": ",".join(sorted(claim.devices)), "device_s": device_s}
         upsert(connection, DEVICE_USE, used, add=("device_s",))
-        book(connection, claim.owner, device_s)  # it was used up even if the claim was lost meanwhile
+        address = connection.scalar(select(RUNS.c.address).where(RUNS.c.id == claim.run_id))
+        book(connection, claim.owner, device_s, address=address)  # it was used up even if the claim was lost meanwhile
         return held
 
 
@@ -85,6 +86,7 @@ def finish(database: Database, claim: Claim, state: RunState, *, reason: str | N
     with database.writing(durable=True) as connection:
         held = connection.execute(ended).rowcount == 1
         settle(connection)
+        order_runs_of(connection, claim.owner)  # the next of theirs is the first now
         return held
 
 

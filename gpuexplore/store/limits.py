@@ -12,6 +12,7 @@ from gpuexplore.store.turns import QUEUED, next_turn_s
 from gpuexplore.units import format_seconds
 
 PREFIX = "GPUEXPLORE_LIMIT_"
+FEW, ROOM = 5, 2  # an address with fewer waiting runs may queue one until so many times the limit of all wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Limits:
     Attributes:
         waiting_per_owner: runs of one visitor that may wait.
         waiting_per_address: runs from one network address that may wait.
-        waiting: runs that may wait.
+        waiting: runs that may wait; twice as many for addresses of which hardly any do, so that no others fill it.
         device_seconds_per_hour: seconds of devices one visitor may use in an hour.
     """
 
@@ -48,11 +49,13 @@ def check(connection: Connection, row: Mapping[str, object], allowed: Limits) ->
         InvalidInput: a limit is reached; names it, and when it will not be.
     """
     owner, address = str(row["owner"]), row["address"]
-    _check_count(_waiting(connection), allowed.waiting, "on this server")
+    near = None if address is None else _waiting(connection, RUNS.c.address == address)
+    total = _waiting(connection)
+    is_filled_by_others = near is not None and near < FEW and 2 * near < total
+    _check_count(total, allowed.waiting, "on this server", room=ROOM if is_filled_by_others else 1)
     _check_count(_waiting(connection, RUNS.c.owner == owner), allowed.waiting_per_owner, "of yours")
-    if address is not None:
-        count = _waiting(connection, RUNS.c.address == address)
-        _check_count(count, allowed.waiting_per_address, "from your network address")
+    if near is not None:
+        _check_count(near, allowed.waiting_per_address, "from your network address")
     _check_seconds(connection, owner, row, allowed.device_seconds_per_hour)
 
 
@@ -60,8 +63,8 @@ def _waiting(connection: Connection, *conditions: object) -> int:
     return connection.scalar(select(func.count()).select_from(RUNS).where(QUEUED, *conditions)) or 0  # type: ignore[arg-type]
 
 
-def _check_count(count: int, most: int, whose: str) -> None:
-    if count >= most:
+def _check_count(count: int, most: int, whose: str, *, room: int = 1) -> None:
+    if count >= most * room:
         raise InvalidInput(
             f"{count:,} runs {whose} wait, and {most:,} may: nothing was queued. Try again when one has ended"
         )

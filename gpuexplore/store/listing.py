@@ -232,12 +232,6 @@ def restore_run(
             note(connection, database.now(), (Action.RESTORED, owner, run_id), address)
 
 
-def purge_deleted(database: Database, before_utc: str) -> int:
-    """Erase the runs that were deleted before then, with their results; return how many."""
-    with database.writing() as connection:
-        return connection.execute(delete(RUNS).where(RUNS.c.deleted_utc < before_utc)).rowcount
-
-
 def tags_of(connection: Connection, number: int) -> tuple[str, ...]:
     """Return the tags of the run of this number."""
     return _tags(connection, [number]).get(number, ())

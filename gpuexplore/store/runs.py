@@ -1,6 +1,7 @@
 """Runs as their owners see them: submit, look, cancel."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,6 +12,7 @@ from sqlalchemy import case as choose
 from gpuexplore.devices.identity import same_device
 from gpuexplore.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
 from gpuexplore.model import Device, Experiment, Progress, Result, Run, RunState, Status
+from gpuexplore.serialization import decode
 from gpuexplore.store.askers import hand_over
 from gpuexplore.store.attempts import add_row
 from gpuexplore.store.audit import Action, note
@@ -20,11 +22,12 @@ from gpuexplore.store.limits import check, limits
 from gpuexplore.store.listing import summary_of_row, tags_of
 from gpuexplore.store.run_rows import ACTIVE, LISTED, existing, insert_run, new_row, run_row, settle
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
-from gpuexplore.store.tolerant_decode import decodable, experiment_of, result_of, warn
+from gpuexplore.store.tolerant_decode import DECODE_ERRORS, decodable, experiment_of, result_of, warn
 from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
 LOOKED_AT = 40  # runs that are searched for results on a device
+LOOKED_THROUGH = 2000  # results, one after the other
 MEASURED_HERE = (*LISTED, RUNS.c.origin.is_(None))  # what is imported counts for no device of this server
 
 
@@ -132,6 +135,19 @@ def results_after(database: Database, run_id: str, number: int) -> tuple[tuple[i
         return tuple((arrived, result_of(run_id, put_back(*row))) for *row, arrived in rows)
 
 
+def devices_of_results(database: Database, run_id: str) -> tuple[Device, ...]:
+    """Return what the results of a run say they were measured on, each device as it was then."""
+    here = select(RESULTS.c.environment).where(RESULTS.c.run_id == run_id).distinct()
+    wanted = select(ENVIRONMENTS.c.payload).where(ENVIRONMENTS.c.digest.in_(here))
+    with database.reading() as connection:
+        payloads = connection.scalars(wanted).all()
+    found = []
+    for payload in payloads:
+        with suppress(*DECODE_ERRORS):  # of another version: it cannot be compared
+            found.append(decode(Device, payload["device"]))
+    return tuple(dict.fromkeys(found))
+
+
 def newest_result(database: Database) -> int:
     """Return a number that grows with every result that is stored: what was read before is current while it stays."""
     with database.reading() as connection:
@@ -177,7 +193,9 @@ def measured_results(
     wanted = wanted.join(looked_at, looked_at.c.id == RESULTS.c.run_id)
     wanted = wanted.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     if numbers is not None:
-        wanted = wanted.where(RESULTS.c.number >= numbers.start, RESULTS.c.number < numbers.stop)
+        # Many are not looked through one by one: those of the newest runs are, which an index finds.
+        number = RESULTS.c.number if len(numbers) <= LOOKED_THROUGH else RESULTS.c.number + 0
+        wanted = wanted.where(number >= numbers.start, number < numbers.stop)
     with database.reading() as connection:
         final = wanted.where(measured, named, ~RESULTS.c.provisional).order_by(RESULTS.c.number.desc())
         rows = connection.execute(final).all()

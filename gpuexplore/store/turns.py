@@ -2,7 +2,8 @@
 
 Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
 them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
-short runs of one wait behind the first of everybody else.
+short runs of one wait behind the first of everybody else. Visitors without an account who come from one network
+address count as one beside other addresses, and take turns among themselves.
 
 The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier, and all runs of who
 leads an open room as LEADER_S: so everybody's first pass comes before anybody's second, and a leader's before those of
@@ -14,7 +15,7 @@ run that waits.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -27,7 +28,6 @@ from sqlalchemy import (
     FromClause,
     Integer,
     Row,
-    Select,
     String,
     and_,
     bindparam,
@@ -59,6 +59,8 @@ from gpuexplore.store.tables import (
 MINUTES = 60  # the window in which device seconds count
 FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
 LEADER_S = 600.0  # the same of who leads an open room, and everybody else
+ACCOUNT_PREFIX = "user:"  # of the owners whom a login or a proxy vouches for
+ADDRESS_PREFIX = "address:"  # no cookie has a colon: no browser can call itself an address
 QUEUED = RUNS.c.state == RunState.QUEUED
 IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
 
@@ -166,8 +168,7 @@ def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
         servers = connection.execute(ALIVE).all()
         combinations = connection.scalars(COMBINATIONS).all()
         held = holds_now(connection, database.now())
-        owners = select(ROOM_LEADERS.c.owner).where(ROOM_LEADERS.c.owner.in_({row.owner for row in rows}))
-        leaders = set(connection.scalars(_in_open_rooms(owners))) if rows else set()
+        leaders = leaders_among(connection, {row.owner for row in rows})
     reserved = {each.owner for each in held}
     asked = {_Asked(row.devices, row.owner if row.owner in reserved else "") for row in rows}
     rooms = {each: _room(each.devices, servers, combinations, _against(each.owner, held)) for each in asked}
@@ -197,23 +198,28 @@ def claimable(connection: Connection, device_ids: Collection[str]) -> list[str]:
 
 def head_start_s(connection: Connection, owner: str) -> float:
     """Return by how many seconds an owner's runs come earlier, as those of who leads an open room do."""
-    led = select(ROOM_LEADERS.c.room).where(ROOM_LEADERS.c.owner == owner)
-    is_leader = connection.execute(_in_open_rooms(led).limit(1)).first() is not None
-    return LEADER_S if is_leader else 0.0
+    return LEADER_S if leaders_among(connection, {owner}) else 0.0
 
 
-def _in_open_rooms(leaders: Select[Any]) -> Select[Any]:
-    """Return those of `leaders` whose room is open."""
+def leaders_among(connection: Connection, owners: Collection[str]) -> set[str]:
+    """Return who of `owners` leads an open room."""
     now = utc_now().isoformat(timespec="microseconds")
     opened = (ROOMS.c.number == ROOM_LEADERS.c.room, ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
-    return leaders.where(exists().where(*opened))
+    led = select(ROOM_LEADERS.c.owner).where(ROOM_LEADERS.c.owner.in_(owners), exists().where(*opened))
+    return set(connection.scalars(led)) if owners else set()
 
 
 def device_seconds(connection: Connection, owner: str) -> float:
     """Return the device seconds an owner used in the last hour."""
+    return _used(connection, [owner]).get(owner, 0.0)
+
+
+def _used(connection: Connection, names: Collection[str]) -> dict[str, float]:
+    """Return the device seconds that each of these owners and groups used in the last hour, where they used any."""
     since = int(seconds_since_1970(connection) // 60) - MINUTES
-    used = select(func.coalesce(func.sum(DEVICE_SECONDS.c.device_s), 0.0))
-    return float(connection.scalar(used.where(DEVICE_SECONDS.c.owner == owner, DEVICE_SECONDS.c.minute > since)) or 0.0)
+    used = select(DEVICE_SECONDS.c.owner, func.sum(DEVICE_SECONDS.c.device_s)).group_by(DEVICE_SECONDS.c.owner)
+    rows = connection.execute(used.where(DEVICE_SECONDS.c.owner.in_(names), DEVICE_SECONDS.c.minute > since))
+    return {owner: float(device_s) for owner, device_s in rows}
 
 
 def next_turn_s(connection: Connection, owner: str) -> float:
@@ -222,40 +228,97 @@ def next_turn_s(connection: Connection, owner: str) -> float:
     return device_seconds(connection, owner) + float(connection.scalar(active) or 0.0)
 
 
-def book(connection: Connection, owner: str, device_s: float) -> None:
-    """Note that a device worked `device_s` seconds for `owner`, whose runs then wait longer."""
+def group_of(owner: str, address: str | None) -> str | None:
+    """Return with whom an owner shares turns: all visitors without an account of one address do.
+
+    Cookies are free, and addresses are not. None: nobody; where the address is unknown, or the owner has an account.
+    """
+    return None if address is None or owner.startswith(ACCOUNT_PREFIX) else f"{ADDRESS_PREFIX}{address}"
+
+
+def book(connection: Connection, owner: str, device_s: float, *, address: str | None = None) -> None:
+    """Note that a device worked `device_s` seconds for `owner`, whose runs then wait longer.
+
+    So do those of others that came from the same `address`.
+    """
     minute = int(seconds_since_1970(connection) // 60)
-    upsert(connection, DEVICE_SECONDS, {"owner": owner, "minute": minute, "device_s": device_s}, add=("device_s",))
+    for name in filter(None, (owner, group_of(owner, address))):
+        upsert(connection, DEVICE_SECONDS, {"owner": name, "minute": minute, "device_s": device_s}, add=("device_s",))
     order_runs_of(connection, owner)
 
 
 def order_runs_of(connection: Connection, owner: str) -> None:
-    """Write the turns of an owner's waiting runs anew."""
-    turn_s = device_seconds(connection, owner)
-    asked_s = select(func.min(RUN_ASKERS.c.turn_s)).where(RUN_ASKERS.c.run_id == RUNS.c.id).scalar_subquery()
-    columns = (
-        RUNS.c.number,
-        RUNS.c.state,
-        RUNS.c.attempt,
-        RUNS.c.turn_s,
-        LEFT_S.label("left_s"),
-        asked_s.label("asked_s"),
-    )
-    active = select(*columns).where(RUNS.c.owner == owner, IS_ACTIVE)
-    # Those that are being measured come first, and count with what is left of them.
-    changed, is_first = [], True
-    start_s = head_start_s(connection, owner)
-    for run in connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)):
-        due_s = turn_s - start_s if run.asked_s is None else min(turn_s - start_s, run.asked_s)
-        if run.attempt == 0 and (is_first or run.asked_s is not None):
-            due_s -= FIRST_PASS_S
-        is_first = False
-        if run.state is RunState.QUEUED and run.turn_s != due_s:
-            changed.append({"waiting": run.number, "turn": due_s})
-        turn_s += run.left_s
+    """Write the turns of an owner's waiting runs anew, and of those of others from the same addresses."""
+    own = _active(connection, RUNS.c.owner == owner)
+    addresses = {run.address for run in own if group_of(owner, run.address)}
+    beside = _active(connection, RUNS.c.address.in_(addresses)) if addresses else []
+    others = {run.owner for run in beside} - {owner}
+    runs = own + (_active(connection, RUNS.c.owner.in_(others)) if others else [])
+    groups = {run.number: group_of(run.owner, run.address) for run in runs}
+    used = _used(connection, {run.owner for run in runs} | set(filter(None, groups.values())))
+    rewritten = [run for run in runs if run.owner == owner or run.address in addresses]
+    turns = _turns_of(runs, {run.number: groups[run.number] for run in rewritten}, used)
+    due = _with_head_starts(runs, turns, leaders_among(connection, {run.owner for run in rewritten}))
+    changed = [
+        {"waiting": run.number, "turn": due[run.number]}
+        for run in rewritten
+        if run.state is RunState.QUEUED and run.turn_s != due[run.number]
+    ]
     if changed:
         move = update(RUNS).where(RUNS.c.number == bindparam("waiting")).values(turn_s=bindparam("turn"))
         connection.execute(move, changed)
+
+
+def _turns_of(
+    runs: Sequence[Row[Any]], groups: Mapping[int, str | None], used: Mapping[str, float]
+) -> dict[int, float]:
+    """Return the turn of each run: the later one of its owner's and its group's, in which owners take turns."""
+    turns = _in_turns([(run.number, run.owner, run.left_s) for run in runs], used)
+    for group in set(filter(None, groups.values())):
+        theirs = sorted(
+            (run for run in runs if groups.get(run.number) == group),
+            key=lambda run: (run.state is RunState.QUEUED, turns[run.number], run.number),
+        )
+        of_group = _in_turns([(run.number, group, run.left_s) for run in theirs], used)
+        turns |= {number: max(turns[number], turn_s) for number, turn_s in of_group.items()}
+    return turns
+
+
+def _with_head_starts(
+    runs: Sequence[Row[Any]], turns: Mapping[int, float], leaders: Collection[str]
+) -> dict[int, float]:
+    """Return the turn of each run, earlier where its owner leads a room, others asked for it, or nothing is measured.
+
+    Args:
+        runs: those that are measured first.
+        turns: of each without that.
+        leaders: who of the owners leads an open room.
+    """
+    due, begun = dict[int, float](), set[str]()
+    for run in runs:
+        due_s = turns[run.number] - (LEADER_S if run.owner in leaders else 0.0)
+        due_s = due_s if run.asked_s is None else min(due_s, run.asked_s)
+        is_first = run.attempt == 0 and (run.owner not in begun or run.asked_s is not None)
+        due[run.number] = due_s - (FIRST_PASS_S if is_first else 0.0)
+        begun.add(run.owner)
+    return due
+
+
+def _active(connection: Connection, whose: ColumnElement[bool]) -> list[Row[Any]]:
+    """Return the runs that wait or are measured, each with what is left of it; those that are measured come first."""
+    asked_s = select(func.min(RUN_ASKERS.c.turn_s)).where(RUN_ASKERS.c.run_id == RUNS.c.id).scalar_subquery()
+    known = RUNS.c.number, RUNS.c.owner, RUNS.c.address, RUNS.c.state, RUNS.c.attempt, RUNS.c.turn_s
+    active = select(*known, LEFT_S.label("left_s"), asked_s.label("asked_s")).where(IS_ACTIVE, whose)
+    return list(connection.execute(active.order_by(RUNS.c.state == RunState.QUEUED, RUNS.c.number)))
+
+
+def _in_turns(runs: Iterable[tuple[int, str, float]], used: Mapping[str, float]) -> dict[int, float]:
+    """Return the turn of each run, of (number, whose, seconds left): what its owner used and what goes before it."""
+    before, turns = dict(used), {}
+    for number, whose, run_s in runs:
+        turns[number] = before.get(whose, 0.0)
+        before[whose] = turns[number] + run_s
+    return turns
 
 
 def order_all(database: Database) -> None:

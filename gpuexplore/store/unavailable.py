@@ -18,7 +18,7 @@ CAUSES = (  # of SQLite's texts (https://www.sqlite.org/rescode.html) and of Pos
      "its file was deleted or replaced. Who runs this server restores a backup, or starts it again with an empty one"),
     (("disk i/o error",), "its disk does not answer"),
 )  # fmt: skip
-LOCKED = CAUSES[0][1]
+LOCKED, FULL = CAUSES[0][1], CAUSES[1][1]
 UNREACHABLE = f"the database server does not answer. {KEPT}: it is tried again"
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insp
 
 from gpuexplore.store.room_for_upgrade import check_room
 from gpuexplore.store.sqlite_connection import create
-from gpuexplore.store.unavailable import because
+from gpuexplore.store.unavailable import FULL, because
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -34,25 +35,37 @@ NO_WAL = (
 def upgrade(engine: Engine) -> None:
     """Apply the migrations that are missing; a second process that starts meanwhile waits its turn.
 
-    Before an upgrade, a file of SQLite is copied beside itself.
+    Before an upgrade, a file of SQLite is copied beside itself. Where the upgrade fails, the file is as it was, and the
+    copy is removed: a full disk may be why.
 
     Raises:
-        StoreUnavailable: a newer version of gpuexplore made this database.
+        StoreUnavailable: a newer version of gpuexplore made this database, or the disk is full.
     """
     create(engine)
     _keep_write_ahead_log(engine)
-    with engine.execution_options(sqlite_begin="BEGIN IMMEDIATE", sqlite_durable=True).begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": ADVISORY_LOCK})
-        found, newest = revision_of(connection), newest_revision()
-        if found == newest:
-            return
-        if found is not None:
-            check_known(found)
-            _copy(engine, found)
-        from alembic import command
+    copies: list[Path] = []
+    try:
+        with engine.execution_options(sqlite_begin="BEGIN IMMEDIATE", sqlite_durable=True).begin() as connection:
+            _upgrade(engine, connection, copies)
+    except BaseException:
+        for copy in copies:
+            copy.unlink(missing_ok=True)
+        raise
 
-        command.upgrade(migration_config(connection), "head")
+
+def _upgrade(engine: Engine, connection: Connection, copies: list[Path]) -> None:
+    """Upgrade in the transaction of `connection`; what was copied before is added to `copies`."""
+    if engine.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": ADVISORY_LOCK})
+    found, newest = revision_of(connection), newest_revision()
+    if found == newest:
+        return
+    if found is not None:
+        check_known(found)
+        copies += _copy(engine, found)
+    from alembic import command
+
+    command.upgrade(migration_config(connection), "head")
 
 
 def migration_config(connection: Connection) -> "Config":
@@ -95,16 +108,26 @@ def check_known(revision: str) -> None:
         )
 
 
-def _copy(engine: Engine, revision: str) -> None:
+def _copy(engine: Engine, revision: str) -> list[Path]:
+    """Copy the database's file beside itself; return the copy, and none of a database without a file."""
     if engine.dialect.name != "sqlite":
         LOG.info("The schema is upgraded from %s: pg_dump would have kept a copy", revision)
-        return
+        return []
     file = Path(str(engine.url.database))
     check_room(file)
     target = file.with_name(f"{file.name}.before-{newest_revision()}")
-    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(target)) as copy:
-        source.backup(copy)
+    part = target.with_name(f"{target.name}.part")
+    try:
+        with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(part)) as copy:
+            source.backup(copy)
+        part.replace(target)
+    except OSError as error:
+        raise because(FULL if error.errno in (ENOSPC, EDQUOT) else f"it cannot be copied ({error.strerror})") from error
+    finally:
+        for left in (part, part.with_name(f"{part.name}-journal")):
+            left.unlink(missing_ok=True)
     LOG.info("The database is upgraded; %s is a copy of it as it was", target)
+    return [target]
 
 
 def _keep_write_ahead_log(engine: Engine) -> None:

@@ -4,16 +4,18 @@ import re
 import secrets
 from collections.abc import Mapping
 from hashlib import sha256
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from gpuexplore.store.turns import ACCOUNT_PREFIX
+from gpuexplore.ui.environment import trusted_proxies
 from gpuexplore.ui.markdown import plain
 
 OWNER_COOKIE = "gpuexplore_owner"
 LOGIN_FIELDS = ("email", "sub")  # of st.user after a login; the first one that is given counts
-ACCOUNT_PREFIX = "user:"  # no cookie has a colon: no browser can call itself an account
+HOST_BITS = 64  # of an IPv6 address, which a host chooses
 LONGEST_OWNER = 64  # characters of the column of owners
 _COOKIE = re.compile(f"[ -9;-~]{{1,{LONGEST_OWNER}}}")  # printable ASCII but for the colon
 
@@ -71,11 +73,28 @@ def owner_of_account(name: str) -> str:
 
 
 def address() -> str | None:
-    """Return the network address the visitor comes from; None on this machine, where all have the same."""
+    """Return the network address the visitor comes from, of IPv6 the network that one host has for itself.
+
+    None on this machine, where all have the same, and where a trusted proxy does not say whom it speaks for.
+    """
     try:
-        return str(ip_address(st.context.ip_address or ""))
+        found = ip_address(st.context.ip_address or "")
     except ValueError:  # a proxy may forward words, RFC 7239, 6.3
         return None
+    if any(_is_in(found, proxy) for proxy in trusted_proxies()):
+        return None
+    if isinstance(found, IPv4Address):
+        return str(found)
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return str(ip_network((int(found) >> HOST_BITS << HOST_BITS, 128 - HOST_BITS)))
+
+
+def _is_in(found: IPv4Address | IPv6Address, network: str) -> bool:
+    try:
+        return found in ip_network(network, strict=False)
+    except ValueError:  # a name, or `*`
+        return False
 
 
 def show_account() -> None:

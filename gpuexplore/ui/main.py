@@ -13,10 +13,12 @@ from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head.recent import show_recent_runs
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.shared.quiet import hold_back
+from gpuexplore.ui.turns.redraws import drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
 
+ICON = Path(__file__).with_name("icon.svg")
 if not is_presented():
-    st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=Path(__file__).with_name("icon.svg"))
+    st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=ICON)
 page = st.navigation(
     {
         "Measure": [
@@ -157,7 +159,7 @@ page = st.navigation(
     position="hidden" if is_presented() else "sidebar",
     expanded=True,
 )
-st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=":material/speed:", layout="wide")
+st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=ICON, layout="wide")
 if not is_presented():
     show_account()
     show_role()
@@ -165,6 +167,7 @@ if not is_presented():
 try:
     note_visit()
     hold_back()
-    page.run()
+    with drawn_in_turn():
+        page.run()
 except GpuExploreError as error:  # forged values, a database that has gone: a sentence, and no traceback in the log
     show_problem(error)

@@ -102,11 +102,11 @@ def text(label: str, name: str, default: str, *, help: str, placeholder: str = "
     return _take(name, typed, default=default)
 
 
-def toggle(label: str, name: str, *, help: str) -> bool:
+def toggle(label: str, name: str, *, help: str, on_change: Callable[[], None] | None = None) -> bool:
     """Draw a switch, off by default; the URL's parameter `name` is `yes` where it is on."""
     _restore(name, OFF, accepted=(ON,))
     st.session_state[_key(name)] = st.session_state[_key(name)] in (ON, True)
-    chosen: bool = st.toggle(label, st.session_state[_key(name)], key=_key(name), help=help)
+    chosen: bool = st.toggle(label, st.session_state[_key(name)], key=_key(name), help=help, on_change=on_change)
     _remember(name, ON if chosen else OFF, default=OFF)
     return chosen
 

@@ -209,6 +209,7 @@ def test_a_kernel_is_run_in_the_interpreter_and_its_steps_are_pictures_and_sente
     expect(page.get_by_text("Warp 0 writes 32 elements of out in 16 sectors")).to_be_visible(timeout=MINUTE_MS)
     page.wait_for_url("**step=65**", timeout=MINUTE_MS)
     page.goto(f"{address}/kernels?impl=numba-cuda-shared&gpu=h100-sxm5-80gb&interpret=yes")
+    page.get_by_role("button", name="Run it now").click(timeout=2 * MINUTE_MS)
     page.get_by_role("button", name="First barrier").click(timeout=2 * MINUTE_MS)
     expect(page.get_by_text("Warp 0 waits at the barrier: 1 of 8 warps have arrived")).to_be_visible(timeout=MINUTE_MS)
 

@@ -76,7 +76,7 @@ def test_backup_of_sqlite_is_a_database_with_the_runs(tmp_path):
         assert len(copy.load(run_id).results) == 1
 
 
-def test_retention_on_sqlite_deletes_old_runs_with_their_results_and_no_others(tmp_path):
+def test_retention_deletes_old_runs_with_their_results_and_no_others(tmp_path):
     old, recent = stored(tmp_path, days_ago=91), stored(tmp_path, days_ago=89)
     run_in(tmp_path, command("gpuexplore prune --older-than 90d"))
 

@@ -57,7 +57,7 @@ def asked(monkeypatch):
         ]
         return SimpleNamespace(returncode=0, stdout=lines_of(answers), stderr=b"")
 
-    monkeypatch.setattr(compiling.subprocess, "run", run)
+    monkeypatch.setattr(compiling, "run_beside", run)
     return seen
 
 
@@ -121,7 +121,7 @@ def test_who_waits_too_long_for_the_compiler_is_told(asked, monkeypatch):
 
 def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypatch):
     compiled_kernel(TARGET)
-    monkeypatch.setattr(compiling, "_fingerprint", lambda: ["another"])
+    monkeypatch.setattr(compiling, "fingerprint", lambda: ["another"])
 
     compiled_kernel(TARGET)
     assert len(asked) == 2
@@ -129,7 +129,7 @@ def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypat
 
 def test_a_process_that_fails_gives_its_last_words(monkeypatch):
     failed = SimpleNamespace(returncode=1, stdout=b"", stderr=b"Traceback\nMemoryError: no room")
-    monkeypatch.setattr(compiling.subprocess, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(compiling, "run_beside", lambda *_, **__: failed)
 
     assert compiled_kernels([TARGET]) == ["the compiler failed: MemoryError: no room"]
 
@@ -139,7 +139,7 @@ def test_a_process_that_never_ends_is_given_up_and_what_it_compiled_is_kept(aske
         raise subprocess.TimeoutExpired("python", timeout, output=lines_of([{"compiled": ANSWER}]) + b'{"compi')
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiling.subprocess, "run", run)
+        patch.setattr(compiling, "run_beside", run)
         first, second = compiled_kernels([TARGET, OTHER])
 
     assert first.registers_per_thread == 40

@@ -23,8 +23,8 @@ def own_locks(monkeypatch, tmp_path):
 
 
 def answering(monkeypatch, returncode=0, stdout="", stderr=""):
-    done = SimpleNamespace(returncode=returncode, stdout=stdout, stderr=stderr)
-    monkeypatch.setattr(kernel_files.subprocess, "run", lambda *_, **__: done)
+    done = SimpleNamespace(returncode=returncode, stdout=stdout.encode(), stderr=stderr.encode())
+    monkeypatch.setattr(kernel_files, "run_beside", lambda *_, **__: done)
 
 
 def test_what_the_process_refuses_is_refused_here_with_its_words(monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 
 from gpuexplore.devices.simulated import VARIABLE, simulated_devices
 from gpuexplore.errors import GpuExploreError, InvalidInput
-from gpuexplore.jobs.engines import Stop
+from gpuexplore.jobs.engines import Stop, local
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
 from gpuexplore.model import Case, Device, Options, Result, Shape, Status
@@ -147,6 +147,17 @@ def test_measurement_on_the_cpu_gives_way_to_a_compiler_and_can_be_cancelled_mea
         results = measuring.result()
 
     assert results["fine"].reason == "the run was cancelled"
+
+
+def test_compilers_that_never_pause_have_their_share_and_a_measurement_goes_on(engine_with, cases_of, monkeypatch):
+    monkeypatch.setattr(local, "MOST_COMPILING_S", 0.3)
+    with engine_with(Device("cpu", "cpu", "a CPU")) as engine, compiler_lock():
+        began_s = time.monotonic()
+        results = measured(engine, cases_of("fine", device="cpu"))
+        waited_s = time.monotonic() - began_s
+
+    assert results["fine"].status is Status.OK
+    assert waited_s >= 0.3
 
 
 def test_run_need_not_wait_until_all_devices_are_warm(engine_with, cases_of):

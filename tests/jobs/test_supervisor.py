@@ -26,6 +26,8 @@ from gpuexplore.jobs.throttle import Throttled
 from gpuexplore.model import Device, Measurement, Result, RunState, Status
 from gpuexplore.store import Instance, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
+from tests.analysis.made import ok
+from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 
 CPU = Device("fake", "fake", "a device for tests")
 ME = Instance("host/1", host="host", scope="locks", pid=1, version="1")
@@ -105,6 +107,45 @@ def test_results_are_stored_while_the_run_goes_on(store, heartbeat, experiment):
     served(store, engine, heartbeat)
 
     assert seen == [0, 2]
+
+
+def begun_on(store, processor, experiment):
+    """Return the id of a run that a supervisor which died began on a processor, and its first result."""
+    store.heartbeat(DEAD, state="measuring", devices=[processor])
+    run_id = store.submit(experiment, "ada")
+    claim = store.claim(DEAD.name, {CPU.id})
+    made = measured_on(processor, ok(1e-3, size=8))
+    first = replace(made, case=experiment.cases()[0])
+    store.add_result(claim, first)
+    store.release(claim)
+    return run_id, first
+
+
+def test_run_that_another_processor_began_as_in_a_copied_home_is_not_finished_here(store, experiment):
+    here, there = (replace(processor, id=CPU.id) for processor in (ZEN_5, ZEN_4))
+    run_id, first = begun_on(store, there, experiment)
+    engine = FakeEngine()
+
+    served(store, engine, Heartbeat(store, ME, [here]))
+
+    run = store.load(run_id)
+    assert run.state is RunState.FAILED
+    assert run.reason.startswith("it was begun on another processor than the AMD EPYC")
+    assert "it is Zen 4, not Zen 5" in run.reason
+    assert [result.case for result in run.results] == [first.case]
+    assert engine.batches == []
+
+
+@pytest.mark.parametrize("identity", [ZEN_4.identity, None])
+def test_run_that_this_processor_began_goes_on_where_it_was(store, experiment, identity):
+    before = replace(ZEN_4, id=CPU.id, identity=identity)
+    run_id, _ = begun_on(store, before, experiment)
+    engine = FakeEngine()
+
+    served(store, engine, Heartbeat(store, ME, [replace(before, peaks=(), bandwidth=None)]))
+
+    assert store.load(run_id).state is RunState.DONE
+    assert sum(len(batch) for batch in engine.batches) == len(experiment.cases()) - 1
 
 
 def test_cancelled_run_keeps_what_it_has(store, heartbeat, experiment):

@@ -66,6 +66,20 @@ def test_the_session_of_a_supervisor_goes_first_and_that_of_a_shell_stays_as_it_
     assert of_session == (nice if led_by == "the parent" else "0")
 
 
+@pytest.mark.skipif(not worker.AUTOGROUP.exists(), reason="this system shares cores between processes only")
+def test_worker_lets_pages_go_first_until_it_measures_and_goes_first_then():
+    told = (
+        "import os; from gpuexplore.jobs import worker; priority = lambda: os.getpriority(os.PRIO_PROCESS, 0);"
+        "worker._step_aside(); aside = priority(), worker.AUTOGROUP.read_text().split()[-1]; worker._go_first();"
+        "print(*aside, priority(), worker.AUTOGROUP.read_text().split()[-1])"
+    )
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {told!r}], check=True)"
+    words = subprocess.check_output([sys.executable, "-c", parent], start_new_session=True, text=True).split()
+    may = os.getuid() == 0
+
+    assert words == ([*2 * [str(worker.ASIDE)], *2 * [str(pools.PRIORITY)]] if may else ["0", "0", "0", "0"])
+
+
 @pytest.mark.skipif(not pools.THREADS.is_dir(), reason="this system has no priority for each thread")
 def test_threads_that_a_pool_has_already_go_first_too():
     told = (

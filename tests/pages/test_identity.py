@@ -99,9 +99,19 @@ def test_the_name_of_an_account_always_fits(name):
 
 @pytest.mark.parametrize(
     ("seen", "expected"),
-    [(None, None), ("192.0.2.7", "192.0.2.7"), ("2001:DB8::7", "2001:db8::7"), ("unknown", None), ("x" * 9999, None)],
+    [
+        (None, None),
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:DB8::7", "2001:db8::/64"),
+        ("2001:db8::7:1:2:3", "2001:db8::/64"),
+        ("198.51.100.9", None),
+        ("unknown", None),
+        ("x" * 9999, None),
+    ],
 )
 def test_an_address_is_one_of_the_network_or_unknown(monkeypatch, seen, expected):
+    monkeypatch.setenv("GPUEXPLORE_TRUSTED_PROXIES", "proxy.example,198.51.100.0/24")
     monkeypatch.setattr(ContextProxy, "ip_address", seen)
 
     assert address() == expected

@@ -8,7 +8,7 @@ from gpuexplore.measure.check.interpreted import interpreted
 from gpuexplore.model import Experiment, Options, Result, Shape, Status
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere
-from gpuexplore.ui import session
+from gpuexplore.ui import session, shared
 from gpuexplore.ui.kernels import facts, interpreter, machine_code
 from tests.analysis.made import device, ok
 from tests.devices.torch_answers import found_on
@@ -267,8 +267,45 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(interpreter, "interpret", answer)
     interpreter.RUNS.forget()
-    interpreter.OUTCOMES.forget()
     return requests
+
+
+def clicked(page, **query):
+    """Open the page by a link, and press the button that runs the kernel, where it can be run."""
+    app = page("kernels", **query)
+    for button in app.button:
+        if button.label == "Run it now":
+            button.click().run()
+    return app
+
+
+def test_link_alone_does_not_run_the_interpreter_and_a_click_does(page, asked):
+    app = page("kernels", **ADDING)
+    assert asked == []
+    assert "Nobody has run this yet" in texts(app.caption)
+
+    next(button for button in app.button if button.label == "Run it now").click().run()
+    assert len(asked) == 1
+    assert "No race and no error." in texts(app.markdown)
+
+
+def test_what_somebody_just_ran_is_there_for_the_next_who_comes(page, asked, monkeypatch):
+    monkeypatch.setattr(shared, "LOOK_S", 1000.0)  # one look for both
+    kept = []
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: kept[0] if kept else None)
+    page("kernels", **ADDING)
+    kept.append(block_run(pitch=8))
+    app = page("kernels", **ADDING)
+
+    assert "No race and no error." in texts(app.markdown)
+
+
+def test_what_somebody_ran_is_there_for_everybody_by_the_link(page, asked, monkeypatch):
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: block_run(pitch=8))
+    app = page("kernels", **ADDING)
+
+    assert asked == []
+    assert "No race and no error." in texts(app.markdown)
 
 
 def test_kernel_is_run_in_the_interpreter_when_asked_for(page, asked):
@@ -285,7 +322,7 @@ def test_kernel_is_run_in_the_interpreter_when_asked_for(page, asked):
 
 
 def test_block_is_told_with_its_result_and_what_a_step_costs(page, asked):
-    app = page("kernels", **ADDING)
+    app = clicked(page, **ADDING)
     told = texts(app.markdown)
 
     assert not app.exception
@@ -312,11 +349,11 @@ def test_block_is_told_with_its_result_and_what_a_step_costs(page, asked):
     ],
 )
 def test_link_leads_to_a_step(page, asked, step, said):
-    assert said in texts(page("kernels", **ADDING, step=step).markdown)
+    assert said in texts(clicked(page, **ADDING, step=step).markdown)
 
 
 def test_buttons_lead_to_what_is_worth_a_look(page, asked):
-    app = page("kernels", **ADDING, warp="1")
+    app = clicked(page, **ADDING, warp="1")
     next(one for one in app.button if one.label == "Worst bank conflict").click().run()
 
     assert _only(app.query_params["step"]) == "2"
@@ -326,7 +363,7 @@ def test_buttons_lead_to_what_is_worth_a_look(page, asked):
 
 
 def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, asked, monkeypatch):
-    app = page("kernels", **ADDING, step="6")
+    app = clicked(page, **ADDING, step="6")
     assert "Warp 0 writes 32 elements of out" in texts(app.markdown)
 
     shorter = replace(block_run(pitch=8), steps=block_run(pitch=8).steps[:7])
@@ -350,7 +387,8 @@ def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, a
         ({"step": "many"}, "step 'many'"),
     ],
 )
-def test_bad_value_of_the_interpreter_is_named_with_what_is_accepted(page, asked, query, said):
+def test_bad_value_of_the_interpreter_is_named_with_what_is_accepted(page, monkeypatch, query, said):
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: block_run(pitch=8))
     app = page("kernels", **ADDING | query)
 
     assert not app.exception
@@ -362,7 +400,7 @@ def test_what_is_too_large_to_be_run_is_refused_with_the_estimate(page, asked, m
         raise TooSlow("30,000,000 thread instructions (4 blocks like the first) are more than the 20,000,000")
 
     monkeypatch.setattr(interpreter, "interpret", refuse)
-    app = page("kernels", **ADDING)
+    app = clicked(page, **ADDING)
 
     assert "Not run: 30,000,000 thread instructions" in texts(app.warning).replace("\\", "")
 
@@ -370,7 +408,7 @@ def test_what_is_too_large_to_be_run_is_refused_with_the_estimate(page, asked, m
 def test_kernel_that_goes_wrong_is_shown_with_its_faults(page, asked, monkeypatch):
     wrong = interpreted(request(adding(stride=8)))
     monkeypatch.setattr(interpreter, "interpret", lambda _: wrong)
-    app = page("kernels", **ADDING)
+    app = clicked(page, **ADDING)
 
     assert "out of bounds" in texts(app.error)
     assert "**Incorrect**: relative error" in texts(app.markdown)
@@ -385,7 +423,7 @@ def test_step_that_touches_one_memory_twice_is_shown_with_both(page, asked, monk
     )
     twice = replace(run.steps[0], accesses=halves)
     monkeypatch.setattr(interpreter, "interpret", lambda _: replace(run, steps=(twice, *run.steps[1:])))
-    app = page("kernels", **ADDING, step="1")
+    app = clicked(page, **ADDING, step="1")
     specs = str([chart.proto.spec for chart in app.get("vega_lite_chart")])
 
     assert not app.exception

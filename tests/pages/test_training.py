@@ -1,9 +1,12 @@
 import pytest
+import streamlit as st
 
 from gpuexplore.measure.training import activity_of
 from gpuexplore.model import RunState
 from gpuexplore.serialization import encode
 from gpuexplore.ui import session
+from gpuexplore.ui.activity import view
+from gpuexplore.ui.shared.pace import Pace
 from tests.analysis.made import device
 from tests.devices.torch_answers import found_on
 from tests.measure.made_training import fp16, mode, processes, report
@@ -54,6 +57,42 @@ def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):
     assert found.activity.kind == "train"
     assert dict(found.activity.arguments) == DEFAULTS | {"modes": "fp32", "steps": "7"}
     assert button(app, "Train on cpu").disabled
+
+
+@pytest.fixture
+def intervals(monkeypatch):
+    """Return how often fragments are to be redrawn, as they are registered, while a hundred pages watch."""
+    seen, fragment, pace = [], st.fragment, Pace(chance=lambda: 0.0)
+    for number in range(100):
+        pace.note(0.02)
+        pace.interval_s(f"page {number}")
+
+    def noted(draw, *, run_every=None):
+        seen.append(run_every)
+        return fragment(draw, run_every=run_every)
+
+    monkeypatch.setattr(st, "fragment", noted)
+    monkeypatch.setattr(view, "PACE", pace)
+    return seen
+
+
+def test_the_more_watch_a_training_the_more_rarely_each_redraws_it(page, observed, beat, intervals):
+    beat("measuring", device())
+    app = page("training", owner="one of a hundred", activity=observed(report(mode(losses=(0.7,)), final=False)))
+
+    assert not app.exception
+    assert intervals[-1] > 5.0
+    assert "Many watch: this is redrawn every" in texts(app.caption)
+
+
+def test_who_started_a_training_sees_its_first_step_soon_and_nobody_redraws_it_after_its_end(
+    page, observed, beat, intervals
+):
+    beat("measuring", device())
+    page("training", activity=observed())
+    page("training", activity=observed(report(), state=RunState.DONE))
+
+    assert [interval for interval in intervals if interval != 1.0] == [0.5, None]
 
 
 def test_a_training_that_runs_shows_how_far_it_is_and_can_be_cancelled(page, observed, store):

@@ -25,6 +25,19 @@ def test_waiting_runs_are_limited(store, experiment, monkeypatch, limit, text):
     assert store.queue_length() == 2
 
 
+def test_others_cannot_fill_the_queue_for_an_address_of_which_hardly_any_run_waits(store, experiment, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_LIMIT_WAITING", "10")
+    for number in range(10):
+        store.submit(experiment, f"cookie {number}", address="10.0.0.1")
+
+    with pytest.raises(InvalidInput, match="10 runs on this server wait, and 10 may"):
+        store.submit(experiment, "one more", address="10.0.0.1")
+    for number in range(5):
+        store.submit(experiment, f"honest {number}", address="10.0.0.2")
+    with pytest.raises(InvalidInput, match="15 runs on this server wait, and 10 may"):
+        store.submit(experiment, "the sixth", address="10.0.0.2")
+
+
 def test_other_owners_and_addresses_are_not_refused(store, experiment, monkeypatch):
     for limit in ("WAITING_PER_OWNER", "WAITING_PER_ADDRESS"):
         monkeypatch.setenv(f"GPUEXPLORE_LIMIT_{limit}", "1")

@@ -1,9 +1,12 @@
 """The database is what the code expects, however many processes start at once."""
 
+import errno
 import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from alembic import command
@@ -16,7 +19,7 @@ from gpuexplore.errors import StoreUnavailable
 from gpuexplore.model import Bandwidth, Device, Experiment
 from gpuexplore.serialization import encode
 from gpuexplore.store import Description, Store, Wanted, open_store
-from gpuexplore.store.database import connect
+from gpuexplore.store.database import connect, database_url
 from gpuexplore.store.sqlite_connection import create
 from gpuexplore.store.tables import METADATA
 from gpuexplore.store.upgrade import _write_ahead_log, migration_config, newest_revision, revisions, upgrade
@@ -126,6 +129,49 @@ def test_an_earlier_version_sees_neither_deleted_runs_nor_those_of_elsewhere(hom
     engine.dispose()
 
     assert left == [[kept], [kept]]
+
+
+@pytest.fixture
+def old_home(home):
+    """Return a home whose database has the schema 0003 and a megabyte of other rows."""
+    engine = connect(database_url())
+    create(engine)
+    with engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin() as connection:
+        command.upgrade(migration_config(connection), "0003")
+        connection.exec_driver_sql("CREATE TABLE ballast (b BLOB)")
+        connection.exec_driver_sql("INSERT INTO ballast VALUES (zeroblob(1000000))")
+    engine.dispose()
+    return home
+
+
+def _refuse(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _full_while_copied(monkeypatch):
+    monkeypatch.setattr(Path, "replace", _refuse)
+
+
+def _full_while_upgraded(monkeypatch):
+    monkeypatch.setattr(command, "upgrade", lambda *_: _raise(sqlite3.OperationalError("database or disk is full")))
+
+
+def _raise(error):
+    raise error
+
+
+@pytest.mark.parametrize("fill", [_full_while_copied, _full_while_upgraded])
+def test_an_upgrade_that_a_full_disk_ends_leaves_no_copy_and_the_file_as_it_was(old_home, monkeypatch, fill):
+    with monkeypatch.context() as patch:
+        fill(patch)
+        with pytest.raises(StoreUnavailable, match="its disk is full"):
+            open_store()
+
+    assert [path.name for path in old_home.glob("*before*")] == []
+    with closing(sqlite3.connect(old_home / "gpuexplore.sqlite3")) as left:
+        assert left.execute("SELECT version_num FROM alembic_version").fetchall() == [("0003",)]
+    with open_store():
+        assert (old_home / f"gpuexplore.sqlite3.before-{newest_revision()}").stat().st_size > 1_000_000
 
 
 def test_file_is_copied_before_an_upgrade(home):

@@ -58,6 +58,50 @@ def test_who_has_seen_nothing_comes_before_who_has_unless_they_used_far_more(sto
     assert [run.owner for run in store.waiting()] == ["some", "begun", "much"]
 
 
+def test_two_hundred_cookies_of_one_address_wait_behind_the_first_run_of_another(store, experiment, claim):
+    ids = {store.submit(experiment, f"cookie {n}", estimated_s=1.0, address="10.0.0.1"): "flood" for n in range(40)} | {
+        store.submit(experiment, name, estimated_s=1.0, address=f"10.0.1.{name}"): name for name in "23"
+    }
+
+    order = [ids[measured(store, claim, 1.0)] for _ in range(7)]
+
+    assert order[:3] == ["flood", "2", "3"]
+    assert store.position(store.submit(experiment, "late", estimated_s=1.0, address="10.0.2.1")).position == 1
+
+
+def test_new_cookies_of_an_address_that_used_the_device_do_not_begin_anew(store, experiment, claim):
+    store.submit(experiment, "first cookie", address="10.0.0.1")
+    measured(store, claim, 60.0)
+    flood = store.submit(experiment, "second cookie", address="10.0.0.1")
+    honest = store.submit(experiment, "ada", address="10.0.0.2")
+
+    assert [store.position(run_id).position for run_id in (honest, flood)] == [1, 2]
+
+
+def test_thirty_behind_one_address_take_turns_and_share_with_another(store, experiment, claim):
+    ids = {}
+    for _ in range(2):
+        ids |= {store.submit(experiment, f"seat {n}", estimated_s=1.0, address="10.0.0.1"): n for n in range(30)}
+        ids[store.submit(experiment, "alone", estimated_s=1.0, address="10.0.0.2")] = "alone"
+
+    order = [ids[measured(store, claim, 1.0)] for _ in range(62)]
+
+    assert [seat for seat in order if seat != "alone"] == [*range(30), *range(30)]
+    assert [place for place, seat in enumerate(order) if seat == "alone"] in ([1, 2], [1, 3])
+
+
+@pytest.mark.parametrize("owners", [("ada", "bob"), ("user:ada", "user:bob")])
+def test_visitors_of_this_machine_and_accounts_are_no_group(store, experiment, owners):
+    first, second = owners
+    address = "10.0.0.1" if first.startswith("user:") else None
+    for _ in range(2):
+        store.submit(experiment, first, estimated_s=5.0, address=address)
+    other = store.submit(experiment, second, estimated_s=5.0, address=address)
+
+    assert store.position(other).position == 2
+    assert store.position(store.submit(experiment, "cyd", address="10.0.0.9")).position == 3
+
+
 def test_own_runs_keep_their_order(store, experiment, claim):
     ids = [store.submit(experiment, "ada", estimated_s=seconds) for seconds in (5.0, 0.1, 1.0)]
 

@@ -6,8 +6,11 @@ import os
 import sys
 import threading
 from importlib import import_module
+from types import SimpleNamespace
 
 import pytest
+
+from gpuexplore.errors import StoreUnavailable
 
 lifespan = import_module("gpuexplore.ui.server.lifespan")  # its package calls the function so
 
@@ -32,6 +35,7 @@ def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
     monkeypatch.setattr(lifespan, "watch", lambda stop: stop.wait(10))
     monkeypatch.setattr(lifespan, "_settle", lambda: None)
     monkeypatch.setattr(lifespan, "_step_back", lambda: None)
+    monkeypatch.setattr(lifespan, "_warms", lambda: False)
     before_s = sys.getswitchinterval()
 
     async def shortest():
@@ -42,6 +46,34 @@ def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
         assert asyncio.run(shortest()) == pytest.approx(lifespan.SWITCH_S)
     finally:
         sys.setswitchinterval(before_s)
+
+
+def test_server_steps_back_once_workers_are_warm_for_its_first_visitors_wait_meanwhile(monkeypatch):
+    told, stepped = [True, True, False], []
+    monkeypatch.setattr(lifespan, "LOOK_S", 0.0)
+    monkeypatch.setattr(lifespan, "_warms", lambda: told.pop(0))
+    monkeypatch.setattr(lifespan, "_step_back", lambda: stepped.append(list(told)))
+
+    asyncio.run(lifespan._step_back_when_warm())
+
+    assert stepped == [[]]
+
+
+@pytest.mark.parametrize(("state", "warms"), [(None, True), ("warming", True), ("ready", False), ("measuring", False)])
+def test_workers_are_warm_when_their_supervisor_says_so(monkeypatch, state, warms):
+    supervisor = SimpleNamespace(state=state) if state else None
+    monkeypatch.setattr(lifespan, "live_supervisor", lambda: supervisor)
+
+    assert lifespan._warms() is warms
+
+
+def test_a_database_that_cannot_be_used_yet_is_asked_again(monkeypatch):
+    def refuse():
+        raise StoreUnavailable("its disk is full")
+
+    monkeypatch.setattr(lifespan, "live_supervisor", refuse)
+
+    assert lifespan._warms()
 
 
 @pytest.mark.skipif(not hasattr(os, "SCHED_BATCH"), reason="Linux alone has policies of scheduling by thread")

@@ -19,6 +19,7 @@ from gpuexplore import __version__
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import RUNS
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
+from gpuexplore.ui.server.headers import OWN_PICTURES
 from gpuexplore.ui.server.origins import REFUSAL, OwnOrigins
 from scripts.app_server import database_of, free_port, served, wait_until_served
 from tests.ui.openmetrics_parser import parsed
@@ -63,7 +64,7 @@ def test_every_answer_carries_the_headers_that_keep_others_out(address, path):
 
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-frame-options"] == "SAMEORIGIN"
-    assert headers["content-security-policy"] == "frame-ancestors 'self'"
+    assert headers["content-security-policy"] == f"frame-ancestors 'self'; {OWN_PICTURES}"
     assert headers["referrer-policy"] == "same-origin"
 
 
@@ -248,7 +249,7 @@ def test_behind_a_proxy_its_name_is_answered_and_its_pages_may_be_framed(tmp_pat
             process.terminate()
     assert "x-frame-options" not in headers
     policy = "frame-ancestors 'self' https://colab.research.google.com https://*.googleusercontent.com"
-    assert headers["content-security-policy"] == policy
+    assert headers["content-security-policy"] == f"{policy}; {OWN_PICTURES}"
 
 
 @pytest.mark.parametrize(("trusted", "expected"), [("127.0.0.1", "192.0.2.7"), ("192.0.2.1", None)])

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from gpuexplore.jobs.engines.attempt import Attempt, Limits
 from gpuexplore.jobs.engines.failure import CANCELLATION, Failure
 from gpuexplore.jobs.engines.process import DeviceProcess
 from gpuexplore.jobs.journal import Task, write_task
-from gpuexplore.jobs.locks import HostLock, compiler_lock, device_lock
+from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock
 from gpuexplore.jobs.pooling import pooled
 from gpuexplore.measure.conditions.spread_log import note_results
 from gpuexplore.model import Case, Device, Result, Status
@@ -35,6 +35,8 @@ RUNNER_OF_KIND = {"simulated": "gpuexplore.jobs.simulated_runner"}
 MAX_FALSE_STARTS = 3
 BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusable afterwards
 POLL_S = 0.01
+COMPILERS_SHARE = 0.15  # of what is measured on the CPU: so long compilers and interpreters of pages go first
+MOST_COMPILING_S = 5.0  # between two groups of cases
 
 OnEvent = Callable[[Case | Result], None]
 
@@ -59,6 +61,7 @@ class LocalEngine:
         self._limits = limits or Limits()
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self._asking = 0
+        self._patience_s = MOST_COMPILING_S
         self._closing = threading.Event()
 
     def start(self, device: Device) -> None:
@@ -163,11 +166,32 @@ class LocalEngine:
         """Wait for this engine and for the device's lock; yield whether both are ours, unless `stop` came first."""
         lock, ours = device_lock(device), _acquired(self._lock, stop)
         try:
-            yield ours and _let_compile(device, stop) and _locked(lock, stop)
+            has_turn = ours and self._let_compile(device, stop) and _locked(lock, stop, asks=device.kind == "cpu")
+            began_s = time.monotonic()
+            yield has_turn
+            if has_turn:
+                earned_s = COMPILERS_SHARE * (time.monotonic() - began_s)
+                self._patience_s = min(self._patience_s + earned_s, MOST_COMPILING_S)
         finally:
             lock.release()
             if ours:
                 self._lock.release()
+
+    def _let_compile(self, device: Device, stop: IsCancelled) -> bool:
+        """Wait for a compiler that wants or has the CPU, while it has not had its share.
+
+        Returns:
+            False when `stop` came first.
+        """
+        if device.kind != "cpu":
+            return True
+        lock, began_s = compiler_lock(), time.monotonic()
+        while lock.is_held() and time.monotonic() - began_s < self._patience_s:
+            if stop():
+                return False
+            time.sleep(POLL_S)
+        self._patience_s = max(self._patience_s - (time.monotonic() - began_s), 0.0)
+        return True
 
     def _measure_in_fresh_processes(
         self, process: DeviceProcess, cases: Sequence[Case], *, on_event: OnEvent, cancelled: IsCancelled
@@ -268,22 +292,11 @@ def _acquired(lock: threading.Lock, stop: IsCancelled) -> bool:
     return True
 
 
-def _let_compile(device: Device, stop: IsCancelled) -> bool:
-    """Wait for a compiler that wants or has the CPU; return False when `stop` came first."""
-    if device.kind != "cpu":
-        return True
-    lock = compiler_lock()
-    while lock.is_held():
-        if stop():
-            return False
-        time.sleep(POLL_S)
-    return True
-
-
-def _locked(lock: HostLock, stop: IsCancelled) -> bool:
-    """Wait for another process to release `lock`; return False when `stop` came first."""
+def _locked(lock: HostLock, stop: IsCancelled, *, asks: bool) -> bool:
+    """Wait for another process to release `lock`, which pages do at once where it `asks`; False when `stop` came."""
     try:
-        lock.acquire(cancel_check=lambda: bool(stop()))
+        with asking_for_cpu() if asks else nullcontext():
+            lock.acquire(cancel_check=lambda: bool(stop()))
     except Timeout:
         return False
     return True

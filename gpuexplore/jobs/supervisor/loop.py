@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 
+from gpuexplore.devices.identity import why_other_device
 from gpuexplore.errors import DeviceLost, StoreUnavailable
 from gpuexplore.jobs.engines import Engine, IsCancelled, batches_of
 from gpuexplore.jobs.engines.crash_limit import CrashLimit
@@ -112,6 +113,9 @@ def _perform(engine: Engine, run: ClaimedRun, claim: ActivityClaim, heartbeat: H
 
 def _measure_cases(engine: Engine, run: ClaimedRun, claim: RunClaim, heartbeat: Heartbeat) -> None:
     LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
+    if (claim.done or claim.passed) and (reason := _begun_elsewhere(run.store, claim, heartbeat)):
+        run.finish(RunState.FAILED, reason)
+        return
     take = CrashLimit(run.take)
     for batch in batches_of(claim.remaining):
         if not run.must_yield():
@@ -126,6 +130,20 @@ def _measure_cases(engine: Engine, run: ClaimedRun, claim: RunClaim, heartbeat: 
             run.release()
             return
     run.finish(RunState.DONE)
+
+
+def _begun_elsewhere(store: Store, claim: RunClaim, heartbeat: Heartbeat) -> str | None:
+    """Return why a run cannot go on here: another processor began it, as where a home was copied; None where it can."""
+    here = {device.id: device for device in heartbeat.devices}
+    for before in store.devices_of_results(claim.run_id):
+        now = here.get(before.id)
+        why = None if now is None else why_other_device(before, now)
+        if now and why and (before.title != now.title or (before.identity and now.identity)):  # else nobody can tell
+            return (
+                f"it was begun on another processor than the {now.title} that {now.id} is now ({why}), and the results "
+                "of a run are of one machine: start it again"
+            )
+    return None
 
 
 def _measure_batch(

@@ -1,5 +1,6 @@
 """Activities on a page: started by a button, named in the URL, drawn as they go, cancelled by their owner."""
 
+import time
 from collections.abc import Callable
 
 import streamlit as st
@@ -11,14 +12,16 @@ from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may_cancel
 from gpuexplore.ui.run.state import ACTIVITIES, cancel, changed, position, waiting_words
+from gpuexplore.ui.run.view import is_tick, page_name, waiting_tick_s
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, owner, store
 from gpuexplore.ui.shared import moment
+from gpuexplore.ui.shared.pace import PACE, SHORTEST_S
 from gpuexplore.ui.shared.quiet import in_turn
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
 
 PARAMETER = "activity"  # the URL's, which names the one that was started here
-TICK_S = 0.5
+TICK_S = 0.5  # for whoever started it, until there is something to see
 Draw = Callable[[ActivityRun], None]
 
 
@@ -68,9 +71,21 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
     Args:
         draw: gets the activity as it is; called once there is an observation, or it has ended well.
     """
-    if run.active and may_cancel(run):
-        _offer_cancelling(run)
-    st.fragment(_tick, run_every=TICK_S if run.active else None)(run.id, run.active, draw)
+    with st.container():  # one place for what follows, as of a run
+        if run.active and may_cancel(run):
+            _offer_cancelling(run)
+    tick_s = _tick_s(run)
+    st.fragment(_tick, run_every=tick_s)(run.id, tick_s, draw)
+
+
+def _tick_s(run: ActivityRun, current_s: float | None = None) -> float | None:
+    """Return how often an activity is redrawn: soon for its owner at first, then as there is time; None at its end."""
+    if not run.active:
+        return None
+    waits_s = waiting_tick_s(run.id)
+    if waits_s is not None:
+        return waits_s
+    return TICK_S if not run.payloads and run.owner == owner() else PACE.interval_s(page_name(), current_s)
 
 
 def _offer_cancelling(run: ActivityRun) -> None:
@@ -80,19 +95,29 @@ def _offer_cancelling(run: ActivityRun) -> None:
         st.rerun()
 
 
-def _tick(run_id: str, was_active: bool, draw: Draw) -> None:
+def _tick(run_id: str, registered_s: float | None, draw: Draw) -> None:
     note_visit()
     try:
         with in_turn():
             run = fetch_activity(run_id)
+            changes = _tick_s(run, registered_s) != registered_s or (registered_s is None and is_tick())
+            if changes and (run.owner == owner() or PACE.admits_page()):
+                st.rerun()  # the whole page, so that the right tick is registered
+            _draw(run, registered_s, draw)
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)
-        return
-    if was_active and not run.active:
-        st.rerun()
+
+
+def _draw(run: ActivityRun, registered_s: float | None, draw: Draw) -> None:
+    started_s = time.thread_time()
+    if run.active and registered_s and registered_s > SHORTEST_S and run.payloads:
+        every = format_whole_seconds(registered_s)
+        st.caption(f":material/hourglass_top: Many watch: this is redrawn every {every}, for the work needs the CPU.")
     _show_state(run)
     if run.payloads:
         draw(run)
+    if run.active:
+        PACE.note(time.thread_time() - started_s)
 
 
 def _show_state(run: ActivityRun) -> None:

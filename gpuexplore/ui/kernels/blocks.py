@@ -40,8 +40,7 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
         st.rerun()
     output = choice.operation.output(choice.shape)
     launches: dict[Block, Launch] = {block: geometry.launch(output, block) for block in geometry.blocks}
-    with st.spinner("Compiling every block shape …"):
-        kernels = compiled([target(choice, block, gpu) for block in launches])
+    kernels = compiled([target(choice, block, gpu) for block in launches])
     name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
     measured = tuple((run.id, run.progress.done, run.progress.provisional) for run in runs)
     of = (choice.operation.name, name, choice.dtype, choice.shape, gpu, problems, measured)

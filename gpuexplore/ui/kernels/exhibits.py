@@ -46,8 +46,7 @@ def source(exhibit: Exhibit) -> str:
 
 
 def _compare(exhibit: Exhibit, choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
-    with st.spinner(f"Compiling for compute capability {gpu.compute_capability} …"):
-        theirs = compiled([_target(exhibit, gpu)])[0]
+    theirs = compiled([_target(exhibit, gpu)])[0]
     ours = compile_choice(choice, gpu)
     if isinstance(theirs, str):
         st.info(f"{plain(theirs)}.", icon=":material/block:")

@@ -8,15 +8,16 @@ from gpuexplore.analysis.kernels.blocks import kernel_occupancy
 from gpuexplore.analysis.kernels.occupancy import Occupancy, waves
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.compiling import Target, compiled_kernels
+from gpuexplore.jobs.compiling import Target, compiled_kernels, kept_kernels
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import WARP, Block, Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.turns.desk import at_desk
 from gpuexplore.units import format_bytes, format_percent
 
-COMPILED: Shared[list[CompiledKernel | str]] = Shared(100)
+COMPILED: Shared[list[CompiledKernel | str] | None] = Shared(100)
 COMPILED_LOOKS = 30  # a compiler that failed is asked again after so many
 LIMITS = {
     "threads": "warp slots",
@@ -52,8 +53,7 @@ def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str
     """
     geometry = choice.implementation.geometry
     blocks = [choice.block, *(geometry.blocks if geometry else ())]
-    with st.spinner(f"Compiling for compute capability {gpu.compute_capability} …"):
-        return compiled([target(choice, block, gpu) for block in blocks])[0]
+    return compiled([target(choice, block, gpu) for block in blocks])[0]
 
 
 def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
@@ -62,8 +62,20 @@ def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
 
 
 def compiled(targets: Sequence[Target]) -> list[CompiledKernel | str]:
-    """Return each target compiled, or the reason why it cannot be; asked for once for all who look just now."""
-    return COMPILED.get((*targets, moment(COMPILED_LOOKS)), lambda: compiled_kernels(targets))
+    """Return each target compiled, or the reason why it cannot be; asked for once for all who look just now.
+
+    What nobody has compiled yet waits its turn, and the page says so.
+    """
+    key = (*targets, moment(COMPILED_LOOKS))
+    kept = COMPILED.get(key, lambda: kept_kernels(targets))
+    if kept is not None:
+        return kept
+    doing = f"Compiling for compute capability {targets[0].compute_capability}"
+    try:
+        made: list[CompiledKernel | str] = at_desk(key, lambda: compiled_kernels(targets), doing)
+    except InvalidInput as error:
+        return [str(error)] * len(targets)
+    return made
 
 
 def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | None) -> None:

@@ -22,11 +22,13 @@ from gpuexplore.kernels.sass import most_live
 from gpuexplore.ui.kernels.code_lines import Figures, bound_figures, show_figures, show_lines
 from gpuexplore.ui.kernels.facts import LIMITS
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.turns.desk import at_desk
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_bytes, format_percent
 
 CODES: Shared[MachineCode] = Shared(50)
+LOOKS = 100  # a file that could not be read is tried again after so many
 HELP = (
     f"At most {format_bytes(MOST_BYTES)}. PTX is what `nvcc -ptx`, NVRTC, Triton and numba-cuda write; a cubin is "
     "machine code for one compute capability. The file is read and forgotten."
@@ -53,9 +55,13 @@ def show_file_code(gpu: TargetGpu) -> None:
         content = dropped.getvalue()
         file = read_kernel_file(content)
         name, block, dynamic_shared_bytes = _choose(file, gpu)
-        with st.spinner(f"Reading the machine code for compute capability {gpu.compute_capability} …"):
-            of = (sha256(content).hexdigest(), name, gpu.compute_capability)
-            code = CODES.get(of, lambda: machine_code_of(file, name, gpu.compute_capability))
+        of = (sha256(content).hexdigest(), name, gpu.compute_capability)
+        doing = f"Reading the machine code for compute capability {gpu.compute_capability}"
+        code: MachineCode = at_desk(
+            ("file", *of, moment(LOOKS)),
+            lambda: CODES.get(of, lambda: machine_code_of(file, name, gpu.compute_capability)),
+            doing,
+        )
         row = accelerator_named(gpu.key)
         found = file_kernel(code, gpu.limits, row, block=block, dynamic_shared_bytes=dynamic_shared_bytes)
     except Unsupported as error:

@@ -7,8 +7,8 @@ import streamlit as st
 from gpuexplore.analysis.kernels.block_steps import block_total
 from gpuexplore.analysis.kernels.small_shape import small_shape
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
-from gpuexplore.errors import GpuExploreError
-from gpuexplore.jobs.interpreting import interpret
+from gpuexplore.errors import GpuExploreError, NotFound
+from gpuexplore.jobs.interpreting import interpret, kept_block
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.measure.check.interpreted import MOST_BYTES, MOST_STEPS, MOST_WORK, BlockRun, Request, check_size
@@ -19,11 +19,12 @@ from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.facts import compile_choice
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.turns.desk import at_desk
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_bytes, format_percent
 
 RUNS: Shared[BlockRun] = Shared(20)
-OUTCOMES: Shared[BlockRun | str] = Shared(40)
+CLICKED = "kernels.interpreter.clicked"  # in a session: a link alone starts nothing
 LOOKS = 100  # what could not be run is tried again after so many
 MOST_CHOICES = 64  # of blocks
 LIMITS = (
@@ -44,7 +45,8 @@ def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -
 
 
 def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
-    if not url_widgets.toggle(f"Run {choice.implementation.name} in the interpreter", "interpret", help=LIMITS):
+    label = f"Run {choice.implementation.name} in the interpreter"
+    if not url_widgets.toggle(label, "interpret", help=LIMITS, on_change=_click):
         return
     made = compile_choice(choice, gpu)
     if isinstance(made, str):
@@ -52,13 +54,16 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
         return
     try:
         request, warp_column = _request(choice, geometry, made)
+        found = _found(request)
     except GpuExploreError as error:
         show_problem(error)
         return
-    with st.spinner("Running the kernel in the interpreter …"):
-        found = OUTCOMES.get((request, moment(LOOKS)), lambda: _outcome(request))
     if isinstance(found, str):
         st.warning(f"Not run: {plain(found)}.", icon=":material/block:")
+        return
+    if found is None:
+        st.button("Run it now", type="primary", icon=":material/play_arrow:", on_click=_click)
+        st.caption("Nobody has run this yet. It takes this server up to half a minute, and waits while it measures.")
         return
     with warp_column:
         warp = int(url_widgets.select("Warp", "warp", [str(number) for number in range(found.warps)]))
@@ -99,9 +104,42 @@ def _request(
     return request, warp_column
 
 
+def _click() -> None:
+    st.session_state[CLICKED] = True
+
+
+def _found(request: Request) -> BlockRun | str | None:
+    """Return what running a kernel tells, or why it was not run; None where nobody has, and the visitor did not ask.
+
+    Raises:
+        InvalidInput: too much waits already.
+    """
+    try:
+        return RUNS.get(request, lambda: _kept(request))
+    except NotFound:
+        if CLICKED not in st.session_state:
+            return None
+    outcome: BlockRun | str = at_desk(
+        (request, moment(LOOKS)), lambda: _outcome(request), "Running the kernel in the interpreter"
+    )
+    return outcome
+
+
+def _kept(request: Request) -> BlockRun:
+    """Return what this kernel told before.
+
+    Raises:
+        NotFound: nobody has run it, which is asked again: somebody may just now.
+    """
+    found = kept_block(request)
+    if found is None:
+        raise NotFound("nobody has run this kernel")
+    return found
+
+
 def _outcome(request: Request) -> BlockRun | str:
     try:
-        return RUNS.get(request, lambda: interpret(request))
+        return interpret(request)
     except GpuExploreError as error:
         return str(error)
 

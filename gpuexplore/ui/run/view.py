@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import streamlit as st
@@ -16,7 +16,7 @@ from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, seconds_left, waiting_words
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit
-from gpuexplore.ui.shared.pace import PACE
+from gpuexplore.ui.shared.pace import MISSED, PACE
 from gpuexplore.ui.shared.quiet import in_turn
 from gpuexplore.ui.url_widgets import show_problem
 from gpuexplore.units import format_whole_seconds
@@ -24,6 +24,8 @@ from gpuexplore.units import format_whole_seconds
 TICK_S = 1.0
 IMPATIENT_TICK_S = 0.25  # until there is something to see, for whoever waits for it
 WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
+PATIENCE_S = 2.0  # with results that are late
+RESULTS_DRAWN = "run.results_drawn"  # in a session: when
 FAR = 10  # places from the front of the queue: nothing happens soon
 STARTING = "The measuring process is being started: a few seconds"
 LOADING = "The libraries are being loaded, and this machine's ceilings measured: once, a few seconds"
@@ -48,7 +50,8 @@ def show_run(
     except NotFound as error:
         _not_found(error)
         return False
-    above(run)
+    with st.container():  # so that what follows has one place while the run goes on and after it
+        above(run)
     ticks = _ticks(run)
     with _beside_cancel(run):
         st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
@@ -70,19 +73,49 @@ def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
     """Return how often `run` is to be redrawn; never once it has ended."""
     if not run.active:
         return _Ticks(None, None, bool(run.results))
-    results_s = PACE.interval_s(_page(), current.results_s if current else None) if run.results else None
+    results_s = PACE.interval_s(page_name(), current.results_s if current else None) if run.results else None
     return _Ticks(_progress_tick_s(run), results_s, bool(run.results))
+
+
+def _is_missed(registered: _Ticks) -> bool:
+    """Return whether the browser never got the whole page that was drawn last.
+
+    Where a second fragment ticks just when a whole page was drawn for the first, Streamlit starts another runner, and
+    throws away what the last one drew (https://github.com/streamlit/streamlit/issues/9921): the browser still redraws
+    by what it registered before. So progress redraws itself where it need not, or results do not where they should.
+    """
+    if not is_tick():
+        return False
+    if registered.results_s is None:
+        return registered.progress_s is None
+    drawn_s: float = st.session_state.get(RESULTS_DRAWN, 0.0)
+    return time.monotonic() - drawn_s > MISSED * registered.results_s + PATIENCE_S
+
+
+def is_tick() -> bool:
+    """Return whether a fragment is drawn by itself, and not with its whole page."""
+    context = get_script_run_ctx()
+    return context is not None and bool(context.fragment_ids_this_run)
+
+
+def waiting_tick_s(run_id: str) -> float | None:
+    """Return the interval of what waits behind others; None where it does not."""
+    place = position(run_id)
+    if place is None or place.position <= 1:
+        return None
+    return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
 
 
 def _progress_tick_s(run: Run) -> float:
     """Return the interval of a run that has not ended: short for who asked for it until the first result."""
-    place = position(run.id)
-    if place is not None and place.position > 1:
-        return WAITING_TICK_S if place.position <= FAR else FAR_TICK_S
+    waits_s = waiting_tick_s(run.id)
+    if waits_s is not None:
+        return waits_s
     return IMPATIENT_TICK_S if not run.results and is_mine(run) else TICK_S
 
 
-def _page() -> str:
+def page_name() -> str:
+    """Return the name of this page among those that redraw themselves."""
     context = get_script_run_ctx()
     return context.session_id if context else ""
 
@@ -98,7 +131,7 @@ def _draw_progress(run_id: str, registered: _Ticks) -> None:
 
 def _draw_state(run_id: str, registered: _Ticks) -> None:
     run = fetch(run_id)
-    if _ticks(run, registered) != registered and (is_mine(run) or PACE.admits_page()):
+    if (_is_missed(registered) or _ticks(run, registered) != registered) and (is_mine(run) or PACE.admits_page()):
         st.rerun()  # the whole page, so that the right ticks are registered
     if not run.active and registered.progress_s:
         st.progress(1.0, text="The run has ended: its results follow in a few seconds")
@@ -114,6 +147,7 @@ def _draw_state(run_id: str, registered: _Ticks) -> None:
 
 
 def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) -> None:
+    st.session_state[RESULTS_DRAWN] = time.monotonic()
     try:
         with in_turn():
             _draw_results_of(fetch(run_id), registered, show)
@@ -142,13 +176,17 @@ def _not_found(error: NotFound) -> None:
 
 
 def _beside_cancel(run: Run) -> AbstractContextManager[object]:
-    """Draw the button that cancels the run, for who may, which no tick redraws, and return the place beside it."""
-    if not run.active or not may_cancel(run):
-        return nullcontext()
-    progress, right = st.columns([6, 1], vertical_alignment="center")
-    with right:
-        if st.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}") and cancel(run.id):
-            st.rerun()
+    """Draw the button that cancels the run, for who may, which no tick redraws, and return the place beside it.
+
+    The place is the same with and without the button, for Streamlit knows fragments by it: a tick of one that has
+    moved is thrown away.
+    """
+    row = st.container(horizontal=True, vertical_alignment="center")
+    progress = row.container()
+    if run.active and may_cancel(run):
+        with row:
+            if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run.id}") and cancel(run.id):
+                st.rerun()
     return progress
 
 

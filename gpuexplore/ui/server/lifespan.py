@@ -11,12 +11,15 @@ from importlib import import_module
 
 import streamlit as st
 
+from gpuexplore.errors import GpuExploreError
 from gpuexplore.jobs.client import watch
 from gpuexplore.jobs.quiet import serving
 from gpuexplore.ui.server.theme import remember_theme
+from gpuexplore.ui.session import live_supervisor
 
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends takes many short turns
+LOOK_S, LONGEST_WARMING = 0.5, 240  # looks
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline.view", "gpuexplore.ui.what_if.view")
 GARBAGE_AFTER = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
 
@@ -31,13 +34,14 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     ]
     for thread in threads:
         thread.start()
-    _step_back()
+    stepping_back = asyncio.create_task(_step_back_when_warm())
     sys.setswitchinterval(SWITCH_S)
     remember_theme()
     try:
         with serving():
             yield
     finally:
+        stepping_back.cancel()
         stop.set()
         for thread in threads:
             await asyncio.to_thread(thread.join)
@@ -53,6 +57,24 @@ def _settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_AFTER)
+
+
+async def _step_back_when_warm() -> None:
+    """Step back once workers have loaded their libraries: before, the first visitors wait, and nothing is measured."""
+    for _ in range(LONGEST_WARMING):
+        if not await asyncio.to_thread(_warms):
+            break
+        await asyncio.sleep(LOOK_S)
+    _step_back()
+
+
+def _warms() -> bool:
+    """Return whether workers still load their libraries, or are about to."""
+    try:
+        supervisor = live_supervisor()
+    except GpuExploreError:  # the database cannot be used yet
+        return True
+    return supervisor is None or supervisor.state == "warming"
 
 
 def _step_back() -> None:

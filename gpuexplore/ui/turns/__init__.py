@@ -1,0 +1,1 @@
+"""Work of pages that waits its turn: behind measurements, and between visitors."""

@@ -1,0 +1,38 @@
+"""Pages ask nobody but their own server: in a laboratory without a way out fonts, icons and charts are there."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from gpuexplore.served import PAGES
+
+pytestmark = pytest.mark.browser
+MINUTE_MS = 60_000
+AT_REST = "[data-test-script-state=notRunning]"
+NAMES = sorted(path.stem.replace("_", "-") for path in PAGES.glob("*.py"))
+ICON = "document.querySelector('link[rel~=icon]').href"
+REFUSED = """() => new Promise(done => {
+    addEventListener("securitypolicyviolation", ({blockedURI: uri}) => uri.includes("elsewhere") && done(uri));
+    new Image().src = "https://elsewhere.example/icon.svg";
+})"""
+
+
+def test_no_page_asks_another_host(page, address):
+    asked, icons = [], set()
+    page.on("request", lambda request: asked.append(request.url))
+    for name in NAMES:
+        page.goto(f"{address}/{'' if name == 'benchmark' else name}")
+        page.locator("h1").first.wait_for(timeout=MINUTE_MS)
+        page.locator(AT_REST).wait_for(timeout=2 * MINUTE_MS)
+        icons.add(page.evaluate(ICON))  # which a browser without a window does not fetch
+    own = {urlsplit(address).netloc, ""}  # nothing: data and blobs
+
+    assert len(NAMES) > 15
+    assert {url for url in (*asked, *icons) if urlsplit(url).netloc not in own} == set()
+
+
+def test_a_picture_of_another_host_is_refused_by_the_browser(page, address):
+    page.goto(f"{address}/memory")
+    page.locator("h1").first.wait_for(timeout=MINUTE_MS)
+
+    assert page.evaluate(REFUSED) == "https://elsewhere.example/icon.svg"
