@@ -8,7 +8,7 @@ import pandas as pd
 
 from gpuexplore.analysis.memory.memory_model import KINDS_OF_MEMORY
 from gpuexplore.analysis.memory.training import Memory, Point
-from gpuexplore.charts.axes import si_label
+from gpuexplore.charts.axes import si_label, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_gigabytes
@@ -145,7 +145,7 @@ def _phases(points: Sequence[Point], edges: Sequence[float]) -> list[alt.Chart]:
     named = [row for row, start, end in zip(rows, starts, ends, strict=True) if _is_wide(edges, start, end)]
     lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
     words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
-    placed = words.encode(x=alt.X("middle:Q"), y=alt.value(4), text=alt.Text("phase:N"))
+    placed = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
     return [lines.encode(x=alt.X("x:Q")), *with_halo(placed)]
 
 

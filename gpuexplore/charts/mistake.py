@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label
+from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.mistakes.contract import UNITS, Observation, Quantity, Reading
 from gpuexplore.units import format_interval
@@ -38,7 +38,7 @@ def wrong_and_right(observation: Observation) -> alt.LayerChart:
         x=alt.X("value:Q"), shape=shape, tooltip=[alt.Tooltip(f"{name}:N") for name in ("way", "shown", "interval")]
     )
     words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text="shown:N")
-    unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=alt.value(6), text="unknown:N")
+    unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=x_value(6), text="unknown:N")
     chart = alt.LayerChart(layer=[intervals, points, words, unknown])
     sized: alt.LayerChart = chart.properties(
         width="container", height=2 * ROW_HEIGHT + AXIS_HEIGHT, description=describe_observation(observation)

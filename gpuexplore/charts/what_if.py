@@ -5,12 +5,13 @@ What was measured here is drawn filled, everything else hollow, predictions with
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
-from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label
+from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label, x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
@@ -163,7 +164,7 @@ def _listed(
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     marks = _bars(known) if bars else _points(known)
     words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
-    labels = words.encode(y=y, x=alt.value("width"), text=alt.Text("said:N"))
+    labels = words.encode(y=y, x=x_value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
         width="container", height=ROW_HEIGHT * max(1, len(names)) + AXIS_HEIGHT, description=description
@@ -272,8 +273,9 @@ def _describe_trade_off(frame: pd.DataFrame, baseline: str) -> str:
 
 
 def _describe_devices(title: str, frame: pd.DataFrame) -> str:
-    said = []
-    for device, own in frame.groupby("device", sort=False):
-        least = own.nsmallest(1, "value").iloc[0]
-        said.append(f"{device}: least in {least['dtype']}, {least['told']}")
+    least: dict[str, Any] = {}
+    for row in frame.to_dict("records"):
+        if row["device"] not in least or row["value"] < least[row["device"]]["value"]:
+            least[row["device"]] = row
+    said = [f"{device}: least in {row['dtype']}, {row['told']}" for device, row in least.items()]
     return f"{title} by device and dtype. {'; '.join(said) or 'Nothing to draw'}."
