@@ -78,6 +78,12 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
     return [_value(known[target]) for target in targets]
 
 
+def known_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str] | None:
+    """Return each target as it was compiled before, in order; None where one of them has to be compiled."""
+    known = _known(targets)
+    return [_value(known[target]) for target in targets] if len(known) == len(set(targets)) else None
+
+
 @contextmanager
 def held(lock: HostLock, timeout_s: float) -> Iterator[None]:
     """Hold a lock of the host, after at most `timeout_s` seconds of waiting."""
