@@ -63,10 +63,8 @@ def memory_timeline(memory: Memory, capacities: Mapping[str, int]) -> alt.LayerC
         *_capacity_lines(near),
         *_peak(memory, points, edges),
     ]
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width="container", height=HEIGHT, description=describe_memory(memory, capacities)
-    )
-    return chart
+    description = describe_memory(memory, capacities)
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
 
 
 def describe_memory(memory: Memory, capacities: Mapping[str, int]) -> str:
@@ -111,10 +109,10 @@ def _bars(points: Sequence[Point], edges: Sequence[float]) -> list[tuple[object,
     rows: list[tuple[object, ...]] = []
     overlap = OVERLAP * edges[-1]
     for point, (start, end) in zip(points, pairwise(edges), strict=True):
-        below = 0
+        below, total = 0, format_gigabytes(point.total_bytes)
         for kind, size in point.bytes_by_kind.items():
             if size:
-                told = (point.moment, format_gigabytes(size), format_gigabytes(point.total_bytes))
+                told = (point.moment, format_gigabytes(size), total)
                 rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *told))
             below += size
     return rows
