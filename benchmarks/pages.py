@@ -1,6 +1,7 @@
 """How long a page takes from a click until a browser has drawn it, beside plain Streamlit pages of the same kind.
 
     python -m benchmarks.pages [--turns N] [--busy]
+    python -m benchmarks.pages --requests 30,100 [--root PATH]
 
 Served from a home with 202 runs, two of 36 results, and driven in a real Chromium (`CHROMIUM`, or the path's): in each
 turn the list of runs is opened by its link, a run by its own, presented, led a step on and left, and compared with
@@ -8,6 +9,9 @@ another one. Drawn is when its text, its charts and its tables are there and the
 at with every frame of the browser. The peer, two pages of plain Streamlit, is clicked in a tab beside it in turns. The
 first turn, in which a tab loads the scripts that charts and tables need, is told apart; `new tab` opens a page by its
 address. With `--busy` another process computes meanwhile. It asserts nothing.
+
+With `--requests` so many visitors each open every page with a request of their own (`benchmarks.own_requests`), by
+Streamlit's protocol and without a browser: what the server computes for a request that nobody made before.
 """
 
 import argparse
@@ -26,11 +30,12 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.bias import busy_loop
+from benchmarks.own_requests import measure
 from gpuexplore.model import Experiment, Result, Shape
 from gpuexplore.recorded import recordings
 from gpuexplore.store import Description, open_store
 from gpuexplore.ui.identity import OWNER_COOKIE
-from scripts.app_server import CHROMIUM_ARGUMENTS, database_of, served, streamlit_served
+from scripts.app_server import CHROMIUM_ARGUMENTS, ROOT, database_of, served, streamlit_served
 
 AIM_S = 1.0
 RUNS = 200
@@ -82,7 +87,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--busy", action="store_true", help="beside a process that computes all the time")
+    parser.add_argument("--requests", help="numbers of visitors with a request of their own each, like 30,100")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout to serve with --requests")
     given = parser.parse_args()
+    if given.requests:
+        measure([int(count) for count in given.requests.split(",")], given.root)
+        return
     with busy_loop() if given.busy else nullcontext(), tempfile.TemporaryDirectory() as folder, _browser() as opened:
         home = Path(folder)
         with served(home) as address, streamlit_served(home, "benchmarks/peer_pages.py") as (_, peer_address):

@@ -14,6 +14,7 @@ from gpuexplore.ui.kernels.ladder import show_ladder
 from gpuexplore.ui.kernels.machine_code import show_machine_code
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared.later import redraw_when_made
 from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Kernels")
@@ -45,3 +46,4 @@ if choice.gpu:
         show_interpreter(choice, geometry, choice.gpu)
 if choice.gpu and choice.launch:
     show_exhibits(choice, choice.launch, choice.gpu)
+redraw_when_made()

@@ -1,7 +1,8 @@
 """Axes that read well: measured sizes only, 1-2-5 ticks on log scales, SI prefixes with their unit."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil, floor, log2, log10
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -12,6 +13,9 @@ LABEL_LIMIT = 180
 MOST_TICKS = 9
 FEW_SHAPES = 3  # so many whole shapes fit a phone side by side
 WIDE = 4.0  # ratios that differ by more are read better on a log scale
+# A place in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
+x_value: Callable[[float | str], Any] = alt.XValue
+y_value: Callable[[float | str], Any] = alt.YValue
 
 
 def size_axis(points: pd.DataFrame, operation: Operation, *, room: int = 0) -> alt.X:

@@ -185,10 +185,10 @@ def _drawn(
         alt.Chart(frame)
         .transform_filter(f"datum.lanes != '' && {fits}")
         .mark_text(fontSize=9.5, color=ON_REQUESTED, clip=True)
-        .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text="lanes:N")
+        .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text=alt.Text("lanes:N"))
     )
     layers = [
-        boxes.encode(x=x, x2="right:Q", y=y, y2="bottom:Q", color=color, tooltip=words),
+        boxes.encode(x=x, x2=alt.X2("right:Q"), y=y, y2=alt.Y2("bottom:Q"), color=color, tooltip=words),
         framed(window, across, down),
         labels,
     ]

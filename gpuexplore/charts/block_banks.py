@@ -67,7 +67,7 @@ def bank_picture(passes: Passes, title: str) -> alt.LayerChart:
         alt.Chart(frame)
         .transform_filter(f"width / {BANKS} > {LETTER} * length(datum.lanes) + {ROOM}")
         .mark_text(fontSize=9.5, color=ON_REQUESTED)
-        .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text="lanes:N")
+        .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text=alt.Text("lanes:N"))
     )
     heading = alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8)
     chart: alt.LayerChart = alt.LayerChart(

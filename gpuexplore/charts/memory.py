@@ -8,7 +8,7 @@ import pandas as pd
 
 from gpuexplore.analysis.memory.memory_model import KINDS_OF_MEMORY
 from gpuexplore.analysis.memory.training import Memory, Point
-from gpuexplore.charts.axes import si_label
+from gpuexplore.charts.axes import si_label, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.units import format_gigabytes
@@ -63,10 +63,8 @@ def memory_timeline(memory: Memory, capacities: Mapping[str, int]) -> alt.LayerC
         *_capacity_lines(near),
         *_peak(memory, points, edges),
     ]
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width="container", height=HEIGHT, description=describe_memory(memory, capacities)
-    )
-    return chart
+    description = describe_memory(memory, capacities)
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
 
 
 def describe_memory(memory: Memory, capacities: Mapping[str, int]) -> str:
@@ -111,10 +109,10 @@ def _bars(points: Sequence[Point], edges: Sequence[float]) -> list[tuple[object,
     rows: list[tuple[object, ...]] = []
     overlap = OVERLAP * edges[-1]
     for point, (start, end) in zip(points, pairwise(edges), strict=True):
-        below = 0
+        below, total = 0, format_gigabytes(point.total_bytes)
         for kind, size in point.bytes_by_kind.items():
             if size:
-                told = (point.moment, format_gigabytes(size), format_gigabytes(point.total_bytes))
+                told = (point.moment, format_gigabytes(size), total)
                 rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *told))
             below += size
     return rows
@@ -145,7 +143,7 @@ def _phases(points: Sequence[Point], edges: Sequence[float]) -> list[alt.Chart]:
     named = [row for row, start, end in zip(rows, starts, ends, strict=True) if _is_wide(edges, start, end)]
     lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
     words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
-    placed = words.encode(x=alt.X("middle:Q"), y=alt.value(4), text=alt.Text("phase:N"))
+    placed = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
     return [lines.encode(x=alt.X("x:Q")), *with_halo(placed)]
 
 

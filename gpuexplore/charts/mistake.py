@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label
+from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.mistakes.contract import UNITS, Observation, Quantity, Reading
 from gpuexplore.units import format_interval
@@ -32,13 +32,13 @@ def wrong_and_right(observation: Observation) -> alt.LayerChart:
         )
     )
     x = _axis(observation, frame)
-    intervals = base.mark_rule(color=NEUTRAL, strokeWidth=3, opacity=0.6).encode(x=x, x2="high:Q")
+    intervals = base.mark_rule(color=NEUTRAL, strokeWidth=3, opacity=0.6).encode(x=x, x2=alt.X2("high:Q"))
     shape = alt.Shape("way:N", scale=alt.Scale(domain=["Wrong", "Right"], range=["cross", "circle"]), legend=None)
     points = base.mark_point(filled=True, size=130, opacity=1).encode(
         x=alt.X("value:Q"), shape=shape, tooltip=[alt.Tooltip(f"{name}:N") for name in ("way", "shown", "interval")]
     )
-    words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text="shown:N")
-    unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=alt.value(6), text="unknown:N")
+    words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text=alt.Text("shown:N"))
+    unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=x_value(6), text=alt.Text("unknown:N"))
     chart = alt.LayerChart(layer=[intervals, points, words, unknown])
     sized: alt.LayerChart = chart.properties(
         width="container", height=2 * ROW_HEIGHT + AXIS_HEIGHT, description=describe_observation(observation)

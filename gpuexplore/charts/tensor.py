@@ -4,7 +4,7 @@ Each element prints its value and, smaller, the index of its cell. Rows have col
 row it belongs to; hovering over an element or a cell frames all that are the same cell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -53,9 +53,8 @@ def tensor_picture(name: str, view: TensorView, storage: Storage) -> alt.LayerCh
     frame = pd.DataFrame(boxes)
     width = max(FEWEST_COLUMNS, *(box["right"] for box in boxes))
     layers = [_boxes(frame, width, end), *_texts(frame), _headings(headings)]
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width="container", height=round(CELL_HEIGHT * end) + 6, description=described(name, view, storage)
-    )
+    height, description = round(CELL_HEIGHT * end) + 6, described(name, view, storage)
+    chart = alt.LayerChart(layer=layers, width="container", height=height, description=description)
     drawn: alt.LayerChart = chart.configure_view(stroke=None)
     return drawn
 
@@ -130,16 +129,16 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
     color = alt.Color("row:N", legend=None, scale=alt.Scale(domain=[str(number) for number in range(COLORS)]))
     boxes: alt.Chart = (
-        alt.Chart(frame)
+        alt.Chart(frame, name="boxes")
         .mark_rect(cornerRadius=4, fillOpacity=0.3)
         .encode(
             x=x,
-            x2="right:Q",
+            x2=alt.X2("right:Q"),
             y=y,
-            y2="bottom:Q",
+            y2=alt.Y2("bottom:Q"),
             color=alt.condition("datum.row === null", alt.value("transparent"), color),
-            stroke=alt.condition(same, alt.value(TEXT), alt.value(LINE)),
-            strokeWidth=alt.condition(same, alt.value(3), alt.value(1)),
+            stroke=_channel(alt.StrokeValue, same, TEXT, LINE),
+            strokeWidth=_channel(alt.StrokeWidthValue, same, 3, 1),
             tooltip=[
                 alt.Tooltip("what:N", title="This is"),
                 alt.Tooltip("cell:Q", title="Cell"),
@@ -152,15 +151,22 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
     return boxes
 
 
+def _channel(kind: Callable[..., Any], when: str | alt.Parameter, then: object, otherwise: object) -> Any:
+    """Return a channel of two values: Altair would look through all its classes for the one of a bare condition."""
+    return kind(**alt.condition(when, alt.value(then), alt.value(otherwise)))
+
+
 def _texts(frame: pd.DataFrame) -> Sequence[alt.Chart]:
-    opacity = alt.condition("datum.row === null", alt.value(FAINT), alt.value(1))
-    base = alt.Chart(frame).encode(x="middle:Q", opacity=opacity)
-    values = base.mark_text(fontSize=14, fontWeight=600, color=TEXT).encode(y="upper:Q", text="value:N")
-    indices = base.mark_text(fontSize=10, color=TEXT).encode(y="lower:Q", text="index:N")
+    opacity = _channel(alt.OpacityValue, "datum.row === null", FAINT, 1)
+    base = alt.Chart(frame).encode(x=alt.X("middle:Q"), opacity=opacity)
+    values = base.mark_text(fontSize=14, fontWeight=600, color=TEXT).encode(
+        y=alt.Y("upper:Q"), text=alt.Text("value:N")
+    )
+    indices = base.mark_text(fontSize=10, color=TEXT).encode(y=alt.Y("lower:Q"), text=alt.Text("index:N"))
     return values, indices
 
 
 def _headings(frame: pd.DataFrame) -> alt.Chart:
     marks = alt.Chart(frame).mark_text(align="left", fontSize=13, color=NEUTRAL)
-    headings: alt.Chart = marks.encode(x="x:Q", y="y:Q", text="said:N")
+    headings: alt.Chart = marks.encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("said:N"))
     return headings

@@ -9,7 +9,7 @@ from gpuexplore.analysis.transfer.break_even import BreakEven
 from gpuexplore.analysis.transfer.comparison import SizePoint
 from gpuexplore.analysis.transfer.span import Span
 from gpuexplore.analysis.transfer.stack import StackPart
-from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label
+from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label, x_value, y_value
 from gpuexplore.charts.reference_lines import labelled_rule, with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.measure.transfer.contract import Reading
@@ -93,7 +93,7 @@ def _unknown_parts(parts: Sequence[StackPart], y: alt.Y) -> list[alt.Chart]:
         missing = ", ".join(part.part for part in own if part.span is None)
         rows.append({"where": where, "label": f"{where}: {missing} unknown, not drawn"})
     text = alt.Chart(alt.InlineData(values=rows)).mark_text(color=NEUTRAL, align="left", dx=2, dy=23, fontSize=12)
-    return list(with_halo(text.encode(x=alt.value(0), y=y, text=alt.Text("label:N")))) if rows else []
+    return list(with_halo(text.encode(x=x_value(0), y=y, text=alt.Text("label:N")))) if rows else []
 
 
 def describe_first_use(parts: Sequence[StackPart]) -> str:
@@ -156,7 +156,7 @@ def _mark(found: BreakEven | None) -> list[alt.Chart]:
     row = {"size": found.value, "label": f"break-even {found.value:,}"}
     base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("size:Q"))
     text = base.mark_text(color=NEUTRAL, align="left", baseline="top", dx=5, fontSize=13)
-    words = text.encode(y=alt.value(4), text=alt.Text("label:N"))
+    words = text.encode(y=y_value(4), text=alt.Text("label:N"))
     return [base.mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5), *with_halo(words)]
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.user_claims import UserClaim
+from gpuexplore.charts.axes import x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.charts.what_if import AXIS_HEIGHT, ROW_HEIGHT
@@ -32,7 +33,7 @@ def claim_shares(claims: Sequence[UserClaim]) -> alt.LayerChart:
     bars = base.mark_bar(size=13).encode(x=x, color=color)
     figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text=alt.Text("said:N"))
     names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(
-        x=alt.value(0), text=alt.Text("told:N")
+        x=x_value(0), text=alt.Text("told:N")
     )
     full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)
     chart: alt.LayerChart = alt.LayerChart(layer=[full, bars, figures, names]).properties(

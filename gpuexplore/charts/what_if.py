@@ -5,12 +5,13 @@ What was measured here is drawn filled, everything else hollow, predictions with
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
-from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label
+from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label, x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
@@ -110,12 +111,16 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     )
     y = _ratio_y(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
     base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
-    line = alt.Chart(frontier(frame)).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
+    unbeaten = frontier(frame)
+    line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text=alt.Text("dtype:N"))
     layers = [line.encode(x=x, y=y), whisker, *_points(base), *with_halo(names)]
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width="container", height=SCATTER_HEIGHT, description=_describe_trade_off(frame, baseline)
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=layers,
+        width="container",
+        height=SCATTER_HEIGHT,
+        description=_describe_trade_off(frame, unbeaten, baseline),
     )
     return chart
 
@@ -136,8 +141,11 @@ def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart
     base = alt.Chart(frame).encode(x=x, y=y, yOffset=alt.YOffset("dtype:N", sort=shown), color=color)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     height = max(1, len(names)) * (len(shown) * DEVICE_ROW_HEIGHT + 14) + 40
-    chart: alt.LayerChart = alt.LayerChart(layer=[whisker, *_points(base, size=60)]).properties(
-        width="container", height=height, description=_describe_devices(quantity.title, frame)
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=[whisker, *_points(base, size=60)],
+        width="container",
+        height=height,
+        description=_describe_devices(quantity.title, frame),
     )
     return chart
 
@@ -163,10 +171,10 @@ def _listed(
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     marks = _bars(known) if bars else _points(known)
     words = alt.Chart(frame).mark_text(align="right", dy=LABEL_ABOVE, dx=-2, color=NEUTRAL, fontSize=12.5)
-    labels = words.encode(y=y, x=alt.value("width"), text=alt.Text("said:N"))
+    labels = words.encode(y=y, x=x_value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + AXIS_HEIGHT, description=description
+    chart: alt.LayerChart = alt.LayerChart(
+        layer=layers, width="container", height=ROW_HEIGHT * max(1, len(names)) + AXIS_HEIGHT, description=description
     )
     return chart
 
@@ -263,17 +271,18 @@ def _describe(what: str, frame: pd.DataFrame) -> str:
     return f"{what} by dtype on {place}: {'; '.join(said) or 'nothing to draw'}."
 
 
-def _describe_trade_off(frame: pd.DataFrame, baseline: str) -> str:
+def _describe_trade_off(frame: pd.DataFrame, unbeaten: pd.DataFrame, baseline: str) -> str:
     points = [
         f"{itertuple.dtype} {itertuple.told} at an error of {itertuple.error:.1e}" for itertuple in frame.itertuples()
     ]
-    best = ", ".join(frontier(frame)["dtype"]) or "none"
+    best = ", ".join(unbeaten["dtype"]) or "none"
     return f"Speedup over {baseline} against error: {'; '.join(points) or 'nothing to draw'}. Unbeaten: {best}."
 
 
 def _describe_devices(title: str, frame: pd.DataFrame) -> str:
-    said = []
-    for device, own in frame.groupby("device", sort=False):
-        least = own.nsmallest(1, "value").iloc[0]
-        said.append(f"{device}: least in {least['dtype']}, {least['told']}")
+    least: dict[str, Any] = {}
+    for row in frame.to_dict("records"):
+        if row["device"] not in least or row["value"] < least[row["device"]]["value"]:
+            least[row["device"]] = row
+    said = [f"{device}: least in {row['dtype']}, {row['told']}" for device, row in least.items()]
     return f"{title} by device and dtype. {'; '.join(said) or 'Nothing to draw'}."

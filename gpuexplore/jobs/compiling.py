@@ -78,8 +78,8 @@ def compiled_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str]:
     return [_value(known[target]) for target in targets]
 
 
-def kept_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str] | None:
-    """Return what `compiled_kernels` would without compiling anything; None where something is to be compiled."""
+def known_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str] | None:
+    """Return each target as it was compiled before, in order; None where one of them has to be compiled."""
     known = _known(targets)
     return [_value(known[target]) for target in targets] if len(known) == len(set(targets)) else None
 

@@ -26,16 +26,6 @@ def take_out(payload: Any) -> tuple[Any, dict[str, Any] | None]:
     return {**payload, "environment": own}, shared
 
 
-def put_back(payload: Any, shared: Any, provisional: bool = False) -> Any:
-    """Return the encoded result that `take_out` took apart; what is none is returned as it is."""
-    if provisional:
-        payload = {**payload, "provisional": True}
-    own = payload.get("environment") if isinstance(payload, Mapping) else None
-    if not (isinstance(own, Mapping) and isinstance(shared, Mapping)):
-        return payload
-    return {**payload, "environment": {**shared, **own}}
-
-
 def shared_environments(connection: Connection, digests: Collection[str]) -> dict[str, Any]:
     """Return what results share of their environments, by digest."""
     wanted = select(ENVIRONMENTS.c.digest, ENVIRONMENTS.c.payload).where(ENVIRONMENTS.c.digest.in_(digests))

@@ -17,12 +17,12 @@ from gpuexplore.store.askers import hand_over
 from gpuexplore.store.attempts import add_row
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.environments import put_back, shared_environments
+from gpuexplore.store.environments import shared_environments
 from gpuexplore.store.limits import check, limits
 from gpuexplore.store.listing import summary_of_row, tags_of
 from gpuexplore.store.run_rows import ACTIVE, LISTED, existing, insert_run, new_row, run_row, settle
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OWNERS, RESULTS, RUNS
-from gpuexplore.store.tolerant_decode import DECODE_ERRORS, decodable, experiment_of, result_of, warn
+from gpuexplore.store.tolerant_decode import DECODE_ERRORS, decodable, experiment_of, may_be_of, results_of, warn
 from gpuexplore.store.turns import order_runs_of
 
 LOOKED_AT_ALIKE = 400  # runs among which one of the same experiment is looked for
@@ -109,8 +109,8 @@ def load(database: Database, run_id: str) -> Run:
     with database.reading() as connection:
         run = _one_run(connection, run_id)
         tags = tags_of(connection, run.number)
-        rows = connection.execute(_payloads(run_id).order_by(RESULTS.c.case_index)).all()
-    return replace(_to_run(run, tuple(result_of(run_id, put_back(*row)) for row in rows)), tags=tags)
+        found = _results(connection, run_id, _rows_of(run_id).order_by(RESULTS.c.case_index))
+    return replace(_to_run(run, tuple(result for _, result in found)), tags=tags)
 
 
 def load_summary(database: Database, run_id: str) -> Run:
@@ -129,10 +129,9 @@ def results_after(database: Database, run_id: str, number: int) -> tuple[tuple[i
 
     A result that replaced a provisional one has arrived after that.
     """
-    wanted = _payloads(run_id).add_columns(RESULTS.c.number).where(RESULTS.c.number > number)
+    wanted = _rows_of(run_id).where(RESULTS.c.number > number).order_by(RESULTS.c.number)
     with database.reading() as connection:
-        rows = connection.execute(wanted.order_by(RESULTS.c.number))
-        return tuple((arrived, result_of(run_id, put_back(*row))) for *row, arrived in rows)
+        return _results(connection, run_id, wanted)
 
 
 def devices_of_results(database: Database, run_id: str) -> tuple[Device, ...]:
@@ -189,17 +188,20 @@ def measured_results(
         named = or_(named, ENVIRONMENTS.c.spec_key == device.spec_key)
     measured = RESULTS.c.payload["status"].as_string() == Status.OK.value
     looked_at = newest.subquery()
-    wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment)
-    wanted = wanted.join(looked_at, looked_at.c.id == RESULTS.c.run_id)
-    wanted = wanted.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
+    looked_in = RESULTS.join(looked_at, looked_at.c.id == RESULTS.c.run_id)
+    digests = select(RESULTS.c.environment).select_from(looked_in).distinct()
+    digests = digests.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment).where(named)
+    wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment).select_from(looked_in)
     if numbers is not None:
         # Many are not looked through one by one: those of the newest runs are, which an index finds.
         number = RESULTS.c.number if len(numbers) <= LOOKED_THROUGH else RESULTS.c.number + 0
-        wanted = wanted.where(number >= numbers.start, number < numbers.stop)
+        of_numbers = number >= numbers.start, number < numbers.stop
+        digests, wanted = digests.where(*of_numbers), wanted.where(*of_numbers)
     with database.reading() as connection:
-        final = wanted.where(measured, named, ~RESULTS.c.provisional).order_by(RESULTS.c.number.desc())
-        rows = connection.execute(final).all()
-        shared = shared_environments(connection, {row.environment for row in rows})
+        shared = shared_environments(connection, set(connection.scalars(digests)))
+        here = {digest for digest, environment in shared.items() if may_be_of(device, environment)}
+        final = wanted.where(RESULTS.c.environment.in_(here), measured, ~RESULTS.c.provisional)
+        rows = connection.execute(final.order_by(RESULTS.c.number.desc()))
         found = decodable(((row.run_id, row.payload, row.environment) for row in rows), shared)
         on_device = ((run_id, result) for run_id, result in found if _measured_on(device, result))
         return tuple(islice(on_device, limit))
@@ -275,10 +277,17 @@ def cancel_requested(database: Database, run_id: str) -> bool:
         return bool(connection.scalar(select(RUNS.c.cancel_requested).where(RUNS.c.id == run_id)))
 
 
-def _payloads(run_id: str) -> Select[Any]:
-    columns = RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared"), RESULTS.c.provisional
-    joined = select(*columns).outerjoin(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
-    return joined.where(RESULTS.c.run_id == run_id)
+def _rows_of(run_id: str) -> Select[Any]:
+    columns = RESULTS.c.number, RESULTS.c.payload, RESULTS.c.environment, RESULTS.c.provisional
+    return select(*columns).where(RESULTS.c.run_id == run_id)
+
+
+def _results(connection: Connection, run_id: str, wanted: Select[Any]) -> tuple[tuple[int, Result], ...]:
+    """Return the results of rows of a run, each with its number."""
+    rows = connection.execute(wanted).all()
+    shared = shared_environments(connection, {row.environment for row in rows if row.environment})
+    found = results_of(run_id, ((row.payload, row.environment, row.provisional) for row in rows), shared)
+    return tuple((row.number, result) for row, result in zip(rows, found, strict=True))
 
 
 def _runs_with_counts() -> Any:

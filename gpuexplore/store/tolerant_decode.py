@@ -8,9 +8,10 @@ from functools import lru_cache
 from typing import Any
 
 from gpuexplore.activity import Activity, kind_named
+from gpuexplore.devices.identity import same_device
 from gpuexplore.dtypes import dtype_named
 from gpuexplore.errors import GpuExploreError, NotFound
-from gpuexplore.model import Environment, Experiment, Result, Telemetry
+from gpuexplore.model import Device, Environment, Experiment, Result, Telemetry
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.figures import check_device, check_names, check_shape
 from gpuexplore.serialization import decode
@@ -53,6 +54,31 @@ def result_of(run_id: str, payload: Any) -> Result:
         return decode(Result, payload)
 
 
+def results_of(
+    run_id: str, rows: Iterable[tuple[Any, str | None, bool]], shared: Mapping[str, Any]
+) -> tuple[Result, ...]:
+    """Return the results of a run's rows, in their order.
+
+    Args:
+        run_id: of the run.
+        rows: (payload, digest of its environment, whether it is provisional).
+        shared: what results share of their environments, by digest; each is decoded once, for it takes longest.
+
+    Raises:
+        NotFound: one says what this version cannot read.
+    """
+    known: dict[str, Environment] = {}
+    found = []
+    for payload, digest, provisional in rows:
+        own = payload.get("environment") if isinstance(payload, Mapping) else None
+        if digest is not None and digest in shared and isinstance(own, Mapping):
+            result = _result_in(run_id, payload, digest, shared=shared, known=known)
+        else:  # an older version kept environments whole
+            result = result_of(run_id, payload)
+        found.append(replace(result, provisional=True) if provisional else result)
+    return tuple(found)
+
+
 def check_known(run_id: str, experiment: Experiment) -> None:
     """Raise NotFound when an experiment names what this version does not know, so that nothing can be said of it."""
     with _named(run_id):
@@ -75,6 +101,14 @@ def decodable(rows: Iterable[tuple[str, Any, str]], shared: Mapping[str, Any]) -
             warn(str(error))
         else:
             yield run_id, found
+
+
+def may_be_of(device: Device, environment: Any) -> bool:
+    """Return whether results of this environment count as those of `device`, as far as can be told."""
+    try:
+        return same_device(decode(Device, environment["device"]), device)
+    except DECODE_ERRORS:
+        return True
 
 
 def _result_in(

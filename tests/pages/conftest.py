@@ -19,6 +19,7 @@ from gpuexplore.ui import roles, session, shared
 from gpuexplore.ui.kernels import facts, machine_code
 from gpuexplore.ui.markdown import WORD_JOINER
 from gpuexplore.ui.server import OWNER_COOKIE
+from gpuexplore.ui.shared import later
 from tests.analysis.made import device, ok
 from tests.kernels.test_sass import code
 
@@ -44,6 +45,7 @@ def compiler(monkeypatch):
         return [compiled(target) for target in targets]
 
     monkeypatch.setattr(facts, "compiled_kernels", answer)
+    monkeypatch.setattr(later.Later, "get", lambda self, key, make: make())  # AppTest does not look again
     monkeypatch.setattr(machine_code, "lines_of_ours", lambda _: LINES)
     return asked
 

@@ -10,6 +10,7 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere
 from gpuexplore.ui import session, shared
 from gpuexplore.ui.kernels import facts, interpreter, machine_code
+from gpuexplore.ui.shared import later
 from tests.analysis.made import device, ok
 from tests.devices.torch_answers import found_on
 from tests.measure.made_block import adding, block_run, request
@@ -95,6 +96,19 @@ def test_what_the_compiler_cannot_do_is_said_and_nothing_is_made_up(page, monkey
 
     assert "does not compile for compute capability 6.0" in texts(app.warning).replace("\\", "")
     assert metrics(app)["Occupancy"] == metrics(app)["Registers"] == "–"
+
+
+def test_what_is_still_compiled_is_said_and_the_rest_is_there(page, monkeypatch):
+    monkeypatch.setattr(later.Later, "get", lambda *_: None)
+    app = page("kernels", op="matvec", impl="numba-cuda-naive", gpu="t4")
+
+    assert not app.exception
+    assert (metrics(app)["Registers"], metrics(app)["Grid"]) == ("–", "782")
+    assert any("def " in one.value for one in app.code)
+    told = [one.value for one in app.info]
+    assert "Compiling for compute capability 7.5: registers and occupancy follow in some seconds." in told
+    assert "Compiling every block shape: their comparison follows in some seconds." in told
+    assert "Compiling: the machine code follows in some seconds." in told
 
 
 def test_ptx_is_shown_on_demand(page):

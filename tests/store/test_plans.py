@@ -40,20 +40,24 @@ def plans(store):
 
 
 def test_what_a_device_did_is_read_by_the_index_of_its_runs(store, plans):
-    (plan,) = plans(lambda: store.measured_results(device(), owner="ada"), "results")
+    found = plans(lambda: store.measured_results(device(), owner="ada"), "results")
 
-    assert "SEARCH results USING INDEX" in plan
-    assert "SEARCH runs USING INDEX" in plan
+    assert len(found) == 2  # on what, and the results themselves
+    for plan in found:
+        assert "SEARCH results USING INDEX" in plan
+        assert "SEARCH runs USING INDEX" in plan
 
 
 def test_the_first_look_at_what_everybody_measured_does_not_go_through_all_results(store, plans):
-    (first,) = plans(lambda: store.measured_results(device(), numbers=range(1, 1_000_001)), "results")
-    (later,) = plans(lambda: store.measured_results(device(), numbers=range(1_000_001, 1_000_005)), "results")
+    first = plans(lambda: store.measured_results(device(), numbers=range(1, 1_000_001)), "results")
+    later = plans(lambda: store.measured_results(device(), numbers=range(1_000_001, 1_000_005)), "results")
 
-    assert "SEARCH results USING INDEX sqlite_autoindex_results_1 (run_id=?)" in first
-    assert "SCAN results" not in first
-    assert "rowid" not in first
-    assert "SEARCH results USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in later
+    for plan in first:  # on what, and the results themselves
+        assert "SEARCH results USING INDEX sqlite_autoindex_results_1 (run_id=?)" in plan
+        assert "SCAN results" not in plan
+        assert "SEARCH results USING INTEGER PRIMARY KEY" not in plan
+    for plan in later:
+        assert "SEARCH results USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in plan
 
 
 def test_a_run_ends_without_a_look_at_those_before(store, plans, claim, experiment):

@@ -9,7 +9,7 @@ from sqlalchemy import select, update
 from gpuexplore.errors import NotFound
 from gpuexplore.model import Bandwidth, Experiment, Peak, Shape
 from gpuexplore.serialization import encode
-from gpuexplore.store.environments import keep, put_back, take_out
+from gpuexplore.store.environments import keep, take_out
 from gpuexplore.store.tables import ENVIRONMENTS, OWN_BANDWIDTHS, OWN_PEAKS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import check_known
 from tests.analysis.made import device, ok
@@ -38,7 +38,7 @@ def _spoil(store, change):
     joined = joined.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     with store.writing() as connection:
         for number, payload, shared in connection.execute(joined).all():
-            changed, environment = take_out(change(put_back(payload, shared)))
+            changed, environment = take_out(change({**payload, "environment": {**shared, **payload["environment"]}}))
             values = {"payload": changed} | ({"environment": keep(connection, environment)} if environment else {})
             connection.execute(update(RESULTS).where(RESULTS.c.number == number).values(**values))
 

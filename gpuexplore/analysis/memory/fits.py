@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gpuexplore.analysis.memory.layers.size import Size
 from gpuexplore.analysis.memory.memory_model import Moment
 from gpuexplore.analysis.memory.models import Model, model_named
 from gpuexplore.analysis.memory.serving import serving_moments
@@ -136,20 +137,20 @@ def largest_batch(
         reserve: what of the capacity tensors cannot have; by default all of it counts.
     """
     asked = model_named(model) if isinstance(model, str) else model
-    return _largest(moments_for(asked, setup), reserve.usable_bytes(capacity_bytes)) * _micro_batches(setup)
+    return _largest(_deciding(moments_for(asked, setup)), reserve.usable_bytes(capacity_bytes)) * _micro_batches(setup)
 
 
 def fits_of(
     model: Model, batch: int, setup: Training | Serving, gpus: Sequence[Gpu], *, reserve: Reserve = DEFAULT_RESERVE
 ) -> tuple[Fit, ...]:
     """Return for each device whether `batch` fits, and the largest batch that does."""
-    moments, times = moments_for(model, setup), _micro_batches(setup)
+    sizes, times = _deciding(moments_for(model, setup)), _micro_batches(setup)
 
     def fit(gpu: Gpu) -> Fit:
         if gpu.memory_bytes is None:
             return Fit(gpu, None, None, None)
         usable = reserve.usable_bytes(gpu.memory_bytes)
-        largest = _largest(moments, usable) * times
+        largest = _largest(sizes, usable) * times
         return Fit(gpu, batch <= largest, largest, usable)
 
     return tuple(map(fit, gpus))
@@ -164,6 +165,18 @@ def _micro_batches(setup: Training | Serving) -> int:
     return setup.accumulation if isinstance(setup, Training) else 1
 
 
-def _largest(moments: Sequence[Moment], capacity_bytes: int) -> int:
-    limits = (moment.total.largest_batch(capacity_bytes) for moment in moments)
+def _deciding(moments: Sequence[Moment]) -> tuple[Size, ...]:
+    """Return the few sizes of thousands that can be the limit: each other is at most one of them at every batch."""
+    fixed: dict[int, int] = {}
+    for moment in moments:
+        fixed[moment.total.per_sample] = max(fixed.get(moment.total.per_sample, 0), moment.total.fixed)
+    found: list[Size] = []
+    for per_sample in sorted(fixed, reverse=True):
+        if not found or fixed[per_sample] > found[-1].fixed:
+            found.append(Size(fixed[per_sample], per_sample))
+    return tuple(found)
+
+
+def _largest(sizes: Sequence[Size], capacity_bytes: int) -> int:
+    limits = (size.largest_batch(capacity_bytes) for size in sizes)
     return min(limit for limit in limits if limit is not None)

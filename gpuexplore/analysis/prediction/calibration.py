@@ -54,17 +54,26 @@ class Observation:
     noise: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Observations by the partition they tell of, and the process of each partition, made when it is first asked."""
+    """Observations by the partition they tell of, and the process of each partition, made when it is first asked.
 
-    observations: Mapping[str, tuple[Observation, ...]] = field(hash=False)
+    Each is equal to itself alone: to hash the devices again for each of its predictions took longer than to predict.
+    """
+
+    observations: Mapping[str, tuple[Observation, ...]]
     devices: tuple[Device, ...] = ()
-    processes: dict[str, Process] = field(default_factory=dict, hash=False, compare=False)
-    parts: dict[tuple[Device, ...], "Calibration"] = field(default_factory=dict, hash=False, compare=False)
+    processes: dict[str, Process] = field(default_factory=dict)
+    parts: dict[tuple[Device, ...], "Calibration"] = field(default_factory=dict)
+    of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
 
     def without_namesakes(self, device: Device) -> "Calibration":
         """Return what tells of `device`: nothing of other processors of its name, which are easily taken for it."""
+        if device not in self.of_devices:
+            self.of_devices[device] = self._part(device)
+        return self.of_devices[device]
+
+    def _part(self, device: Device) -> "Calibration":
         left = tuple(seen for seen in self.devices if not is_namesake(seen, device))
         if left == self.devices:
             return self

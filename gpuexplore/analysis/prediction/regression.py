@@ -31,25 +31,41 @@ class Component:
     near: tuple[tuple[str, float], ...] = ()
     scaled_by: str | None = None
 
-    def covariance(self, rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
+    def covariance(self, rows: "Cases", columns: "Cases") -> Matrix:
         """Return what each case of `rows` shares with each of `columns` by this component."""
         shared = np.full((len(rows), len(columns)), self.deviation**2)
         for name in self.same:
-            shared *= _names(rows, name)[:, None] == _names(columns, name)[None, :]
+            shared *= rows.names(name)[:, None] == columns.names(name)[None, :]
         for name, length in self.near:
-            shared *= np.exp(-_squares(_numbers(rows, name), _numbers(columns, name)) / (2 * length**2))
+            shared *= np.exp(-_squares(rows.numbers(name), columns.numbers(name)) / (2 * length**2))
         if self.scaled_by is not None:
-            shared *= np.outer(_numbers(rows, self.scaled_by), _numbers(columns, self.scaled_by))
+            shared *= np.outer(rows.numbers(self.scaled_by), columns.numbers(self.scaled_by))
         return shared
 
 
-def _names(cases: Sequence[Features], name: str) -> npt.NDArray[np.str_]:
-    return np.array([str(case[name]) for case in cases], dtype=np.str_)
+class Cases:
+    """Cases of which each feature is put into an array once, however many components and questions ask for it."""
 
+    def __init__(self, cases: Sequence[Features]) -> None:
+        self._cases = tuple(cases)
+        self._names: dict[str, npt.NDArray[np.str_]] = {}
+        self._numbers: dict[str, Matrix] = {}
 
-def _numbers(cases: Sequence[Features], name: str) -> Matrix:
-    values = [case[name] for case in cases]
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    def names(self, feature: str) -> npt.NDArray[np.str_]:
+        """Return a feature of each case as text."""
+        if feature not in self._names:
+            self._names[feature] = np.array([str(case[feature]) for case in self._cases], dtype=np.str_)
+        return self._names[feature]
+
+    def numbers(self, feature: str) -> Matrix:
+        """Return a feature of each case as a number; unknown is NaN."""
+        if feature not in self._numbers:
+            values = [case[feature] for case in self._cases]
+            self._numbers[feature] = np.array([np.nan if value is None else value for value in values], np.float64)
+        return self._numbers[feature]
 
 
 def _squares(rows: Matrix, columns: Matrix) -> Matrix:
@@ -59,7 +75,7 @@ def _squares(rows: Matrix, columns: Matrix) -> Matrix:
     return np.where(np.isnan(distances), np.where(both, 0.0, np.inf), distances)
 
 
-def covariance(components: Sequence[Component], rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
+def covariance(components: Sequence[Component], rows: Cases, columns: Cases) -> Matrix:
     """Return the covariance of each case of `rows` with each of `columns`, (rows, columns)."""
     return sum((component.covariance(rows, columns) for component in components), np.zeros((len(rows), len(columns))))
 
@@ -78,14 +94,15 @@ class Process:
     """Observations of a zero-mean process, ready to be asked."""
 
     components: tuple[Component, ...]
-    observed: tuple[Features, ...]
+    observed: Cases
     inverse: Matrix
     weights: Matrix
 
     def estimate(self, case: Features, noise: float) -> Posterior:
         """Return the estimate of one more observation with `noise`, a standard deviation."""
-        own = float(covariance(self.components, [case], [case])[0, 0])
-        shared = covariance(self.components, [case], self.observed)[0]
+        asked = Cases([case])
+        own = float(covariance(self.components, asked, asked)[0, 0])
+        shared = covariance(self.components, asked, self.observed)[0]
         variance = max(own - float(shared @ self.inverse @ shared), 0.0)
         relevance = tuple((shared / own).tolist())
         return Posterior(float(shared @ self.weights), (variance + noise**2) ** 0.5, relevance)
@@ -96,5 +113,6 @@ def observe(
 ) -> Process:
     """Return the process that has seen `values` at `observed`, each with its `noise` (a standard deviation)."""
     noises = np.diag(np.square(np.asarray(noise, dtype=np.float64))) if observed else np.zeros((0, 0))
-    inverse = np.linalg.inv(covariance(components, observed, observed) + noises)
-    return Process(components, tuple(observed), inverse, inverse @ np.asarray(values, dtype=np.float64))
+    seen = Cases(observed)
+    inverse = np.linalg.inv(covariance(components, seen, seen) + noises)
+    return Process(components, seen, inverse, inverse @ np.asarray(values, dtype=np.float64))

@@ -137,12 +137,19 @@ def what_if(
     Args:
         baseline: the format speedups are against; it need not be among `dtypes`.
     """
+    known = replace(known, measured=_of(workload, known.measured), recorded=_of(workload, known.recorded))
     rows = []
     for place, device in enumerate(devices):
         here = known if place == 0 else replace(known, times_s={})
         found = {name: _row(workload, device, format_named(name), here) for name in dict.fromkeys((*dtypes, baseline))}
         rows += [replace(found[name], speedup=ratio(found[baseline], found[name])) for name in dtypes]
     return tuple(rows)
+
+
+def _of(workload: Workload, results: Sequence[Result]) -> tuple[Result, ...]:
+    """Return the results of the layers: looked for once, and not in each format on each device."""
+    wanted = {(layer.operation, layer.shape) for layer in workload.layers}
+    return tuple(result for result in results if (result.case.operation, result.case.shape) in wanted)
 
 
 def ratio(baseline: WhatIf, row: WhatIf) -> Span | None:

@@ -10,7 +10,7 @@ from gpuexplore.charts.blocks import block_name, block_occupancy, block_times
 from gpuexplore.kernels.geometry import Block, Geometry, Launch
 from gpuexplore.model import Device, Experiment, Options, Result, Run
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.kernels.facts import compiled, target
+from gpuexplore.ui.kernels.facts import compiled, show_on_its_way, target
 from gpuexplore.ui.run.submit import start, started
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
@@ -41,6 +41,9 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
     output = choice.operation.output(choice.shape)
     launches: dict[Block, Launch] = {block: geometry.launch(output, block) for block in geometry.blocks}
     kernels = compiled([target(choice, block, gpu) for block in launches])
+    if kernels is None:
+        show_on_its_way("Compiling every block shape: their comparison follows")
+        return
     name, problems = choice.implementation.name, tuple(kernel for kernel in kernels if isinstance(kernel, str))
     measured = tuple((run.id, run.progress.done, run.progress.provisional) for run in runs)
     of = (choice.operation.name, name, choice.dtype, choice.shape, gpu, problems, measured)

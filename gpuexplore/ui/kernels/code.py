@@ -9,7 +9,7 @@ from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.kernels.facts import compile_choice
+from gpuexplore.ui.kernels.facts import compile_choice, show_on_its_way
 from gpuexplore.ui.markdown import plain
 
 PACKAGE = "gpuexplore.operations."
@@ -50,6 +50,9 @@ def show_ptx(choice: KernelChoice, gpu: TargetGpu) -> None:
     if not st.toggle(f"Show the PTX for compute capability {gpu.compute_capability}", key="kernels.ptx"):
         return
     compiled = compile_choice(choice, gpu)
+    if compiled is None:
+        show_on_its_way("Compiling: the PTX follows")
+        return
     if isinstance(compiled, str):
         st.warning(plain(compiled), icon=":material/block:")
         return

@@ -15,7 +15,7 @@ from gpuexplore.kernels.exhibits import Exhibit, exhibits_of
 from gpuexplore.kernels.geometry import Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.code import CODE_HEIGHT
-from gpuexplore.ui.kernels.facts import compile_choice, compiled
+from gpuexplore.ui.kernels.facts import compile_choice, compiled, show_on_its_way
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table
 
@@ -46,8 +46,9 @@ def source(exhibit: Exhibit) -> str:
 
 
 def _compare(exhibit: Exhibit, choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
-    theirs = compiled([_target(exhibit, gpu)])[0]
-    ours = compile_choice(choice, gpu)
+    theirs, ours = _compiled(exhibit, gpu), compile_choice(choice, gpu)
+    if theirs is None or ours is None:
+        show_on_its_way(f"Compiling for compute capability {gpu.compute_capability}: registers and occupancy follow")
     if isinstance(theirs, str):
         st.info(f"{plain(theirs)}.", icon=":material/block:")
     name = f"{choice.implementation.name} in {choice.dtype}"
@@ -62,11 +63,16 @@ def _compare(exhibit: Exhibit, choice: KernelChoice, launch: Launch, gpu: Target
     )
 
 
+def _compiled(exhibit: Exhibit, gpu: TargetGpu) -> CompiledKernel | str | None:
+    found = compiled([_target(exhibit, gpu)])
+    return found[0] if found else None
+
+
 def _target(exhibit: Exhibit, gpu: TargetGpu) -> Target:
     return Target(exhibit.operation, exhibit.name, DTYPE, gpu.compute_capability)
 
 
-def _row(name: str, made: CompiledKernel | str, launch: Launch, gpu: TargetGpu) -> dict[str, object]:
+def _row(name: str, made: CompiledKernel | str | None, launch: Launch, gpu: TargetGpu) -> dict[str, object]:
     known: dict[str, object] = {
         "Kernel": name,
         "Registers": None,
@@ -75,7 +81,7 @@ def _row(name: str, made: CompiledKernel | str, launch: Launch, gpu: TargetGpu) 
         "Blocks": launch.blocks,
         "Waves": None,
     }
-    if isinstance(made, str):
+    if not isinstance(made, CompiledKernel):
         return known
     known |= {"Registers": made.registers_per_thread, "float64 instructions": float64_instructions(made)}
     try:
@@ -97,6 +103,6 @@ def _show_ptx(exhibit: Exhibit, gpu: TargetGpu) -> None:
     label = f"Show the PTX of the notebook's kernel for compute capability {gpu.compute_capability}"
     if not st.toggle(label, key=f"kernels.ptx.{exhibit.name}"):
         return
-    made = compiled([_target(exhibit, gpu)])[0]
+    made = _compiled(exhibit, gpu)
     if isinstance(made, CompiledKernel):
         st.code(made.ptx, language="asm", line_numbers=True, height=CODE_HEIGHT)

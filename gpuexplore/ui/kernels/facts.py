@@ -8,17 +8,20 @@ from gpuexplore.analysis.kernels.blocks import kernel_occupancy
 from gpuexplore.analysis.kernels.occupancy import Occupancy, waves
 from gpuexplore.analysis.kernels.target_gpu import TargetGpu
 from gpuexplore.errors import InvalidInput
-from gpuexplore.jobs.compiling import Target, compiled_kernels, kept_kernels
+from gpuexplore.jobs.compiling import Target, compiled_kernels, known_kernels
 from gpuexplore.kernels.compiled_kernel import CompiledKernel
 from gpuexplore.kernels.geometry import WARP, Block, Launch
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.shared import Shared, moment
-from gpuexplore.ui.turns.desk import at_desk
+from gpuexplore.ui.shared.later import Later
+from gpuexplore.ui.turns.desk import MEASURING
 from gpuexplore.units import format_bytes, format_percent
 
 COMPILED: Shared[list[CompiledKernel | str] | None] = Shared(100)
-COMPILED_LOOKS = 30  # a compiler that failed is asked again after so many
+COMPILED_LOOKS = 30  # what was compiled before is looked for again after so many
+COMPILING: Later[list[CompiledKernel | str]] = Later()
 LIMITS = {
     "threads": "warp slots",
     "blocks": "block slots",
@@ -32,6 +35,10 @@ def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
     if launch.uncovered:
         _show_uncovered(launch)
     compiled = compile_choice(choice, gpu)
+    if compiled is None:
+        show_on_its_way(f"Compiling for compute capability {gpu.compute_capability}: registers and occupancy follow")
+        _metrics(launch, None, None)
+        return
     if isinstance(compiled, str):
         st.warning(f"{gpu.name}: {plain(compiled)}. Registers and occupancy stay unknown.", icon=":material/block:")
         _metrics(launch, None, None)
@@ -46,14 +53,15 @@ def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
     st.markdown("\n".join(f"- {sentence}" for sentence in sentences(launch, compiled, full, gpu)))
 
 
-def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str:
-    """Return the compiled kernel, as recorded or compiled now, or the reason why there is none.
+def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str | None:
+    """Return the compiled kernel, or the reason why there is none; None while it is compiled.
 
     The block shapes that the page compares further down are compiled along: one compiler is sooner done than two.
     """
     geometry = choice.implementation.geometry
     blocks = [choice.block, *(geometry.blocks if geometry else ())]
-    return compiled([target(choice, block, gpu) for block in blocks])[0]
+    found = compiled([target(choice, block, gpu) for block in blocks])
+    return found[0] if found else None
 
 
 def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
@@ -61,21 +69,18 @@ def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
     return Target(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, block)
 
 
-def compiled(targets: Sequence[Target]) -> list[CompiledKernel | str]:
-    """Return each target compiled, or the reason why it cannot be; asked for once for all who look just now.
+def compiled(targets: Sequence[Target]) -> list[CompiledKernel | str] | None:
+    """Return each target compiled, or the reason why it cannot be; None while they are compiled, see `Later`."""
+    known = COMPILED.get((*targets, moment(COMPILED_LOOKS)), lambda: known_kernels(targets))
+    return known or COMPILING.get(tuple(targets), lambda: compiled_kernels(targets))
 
-    What nobody has compiled yet waits its turn, and the page says so.
-    """
-    key = (*targets, moment(COMPILED_LOOKS))
-    kept = COMPILED.get(key, lambda: kept_kernels(targets))
-    if kept is not None:
-        return kept
-    doing = f"Compiling for compute capability {targets[0].compute_capability}"
-    try:
-        made: list[CompiledKernel | str] = at_desk(key, lambda: compiled_kernels(targets), doing)
-    except InvalidInput as error:
-        return [str(error)] * len(targets)
-    return made
+
+def show_on_its_way(what: str) -> None:
+    """Say what is missing of the page, that it comes by itself, and what it waits for."""
+    supervisor = live_supervisor()
+    is_measuring = supervisor is not None and supervisor.state == "measuring"
+    why = f" {MEASURING}." if is_measuring else ""
+    st.info(f"{what} in some seconds.{why}", icon=":material/hourglass_top:")
 
 
 def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | None) -> None:

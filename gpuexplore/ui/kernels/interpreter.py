@@ -16,7 +16,7 @@ from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.kernels.block_view import show_steps
 from gpuexplore.ui.kernels.choice import KernelChoice
-from gpuexplore.ui.kernels.facts import compile_choice
+from gpuexplore.ui.kernels.facts import compile_choice, show_on_its_way
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.turns.desk import at_desk
@@ -49,6 +49,9 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
     if not url_widgets.toggle(label, "interpret", help=LIMITS, on_change=_click):
         return
     made = compile_choice(choice, gpu)
+    if made is None:
+        show_on_its_way("Compiling: the kernel is run")
+        return
     if isinstance(made, str):
         st.warning(plain(made), icon=":material/block:")
         return

@@ -14,13 +14,15 @@ from gpuexplore.kernels.files.machine_code import lines_of_ours
 from gpuexplore.kernels.sass import Line, LoopFacts, facts_of
 from gpuexplore.ui.kernels.choice import KernelChoice
 from gpuexplore.ui.kernels.code_lines import bound_figures, show_figures, show_lines
-from gpuexplore.ui.kernels.facts import compile_choice
+from gpuexplore.ui.kernels.facts import compile_choice, show_on_its_way
 from gpuexplore.ui.kernels.file_code import show_file_code
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.later import Later
 from gpuexplore.units import format_flop_per_s
 
 DISASSEMBLED: Shared[tuple[Line, ...]] = Shared(100)
+DISASSEMBLING: Later[tuple[Line, ...]] = Later()
 OURS, FILE = "This kernel", "A file: PTX or a cubin"
 BOUND = "At the rated clock no run of this code is faster unless its arrays stay in the caches. Not a measurement"
 ROOFLINE = "What the peak of its units and the memory's bandwidth allow any kernel at this shape"
@@ -40,13 +42,19 @@ def show_machine_code(choice: KernelChoice, gpu: TargetGpu) -> None:
 
 def _show_ours(choice: KernelChoice, gpu: TargetGpu) -> None:
     made = compile_choice(choice, gpu)
+    if made is None:
+        show_on_its_way("Compiling: the machine code follows")
+        return
     if isinstance(made, str):
         st.warning(plain(made), icon=":material/block:")
         return
     try:
-        lines = DISASSEMBLED.get(made.cubin, lambda: lines_of_ours(made.cubin))
+        lines = _lines(made.cubin)
     except Unsupported as error:
         st.warning(plain(str(error)), icon=":material/block:")
+        return
+    if lines is None:
+        show_on_its_way("Disassembling: the machine code follows")
         return
     facts = facts_of([line.instruction for line in lines])
     bound = _bound(facts, made, choice, gpu)
@@ -57,6 +65,12 @@ def _show_ours(choice: KernelChoice, gpu: TargetGpu) -> None:
         st.markdown(f"**First bottleneck:** {bound.evidence}.")
     name = f"{choice.operation.name}-{choice.implementation.name}-{choice.dtype}-{made.target}.sass"
     show_lines(lines, f"{made.target}, CUDA {made.toolkit}", key="kernels.sass", file_name=name)
+
+
+def _lines(cubin: bytes) -> tuple[Line, ...] | None:
+    """Return the lines of a kernel; None while they are made."""
+    known = DISASSEMBLED.known(cubin)
+    return known or DISASSEMBLING.get(cubin, lambda: DISASSEMBLED.get(cubin, lambda: lines_of_ours(cubin)))
 
 
 def _bound(facts: LoopFacts, made: CompiledKernel, choice: KernelChoice, gpu: TargetGpu) -> InstructionBound:

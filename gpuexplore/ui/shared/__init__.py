@@ -40,6 +40,12 @@ class Shared(Generic[V]):
             self._make(key, found, make)
         return found.result()
 
+    def known(self, key: Hashable) -> V | None:
+        """Return the value of `key` where it was made before."""
+        with self._lock:
+            found = self._values.get(key)
+        return found.result() if found and found.done() and not found.exception() else None
+
     def forget(self) -> None:
         """Forget every value: one of those it came from has changed."""
         with self._lock:

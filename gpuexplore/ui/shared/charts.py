@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import pyarrow as pa
@@ -11,6 +11,7 @@ import streamlit as st
 from altair.utils.schemapi import debug_mode
 
 from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.quick_altair import quick_altair
 
 Spec = Mapping[str, Any]
 CHARTS: Shared[Spec] = Shared(300)
@@ -36,20 +37,28 @@ def show_spec(spec: Spec, *, key: str, on_select: Any = "ignore") -> Any:
 
 def spec_of(build: Callable[[], alt.TopLevelMixin]) -> Spec:
     """Return a chart as Streamlit sends it: Vega-Lite, unchecked (tests do that), and its data as Arrow streams."""
-    frames: dict[str, bytes] = {}
-    with _ALTAIR, debug_mode(False), alt.data_transformers.enable(ARROW, frames=frames):
+    frames: dict[int, _Frame] = {}
+    with _ALTAIR, debug_mode(False), quick_altair(), alt.data_transformers.enable(ARROW, frames=frames):
         found: dict[str, Any] = build().to_dict(validate=False)
     values = {name: _stream(_columns(records)) for name, records in found.get("datasets", {}).items()}
-    found["datasets"] = values | frames
+    found["datasets"] = values | {frame.name: frame.data for frame in frames.values()}
     return found
 
 
-def _name_frame(frame: Any, *, frames: dict[str, bytes]) -> dict[str, str]:
+class _Frame(NamedTuple):
+    """The data of layers, kept alive so that no other has its identity."""
+
+    of: Any
+    name: str
+    data: bytes
+
+
+def _name_frame(frame: Any, *, frames: dict[int, _Frame]) -> dict[str, str]:
     """Put the data of a layer among `frames`, and return the name it has there, which goes by what it holds."""
-    data = _stream(pa.table({name: pa.array(frame[name].tolist(), from_pandas=True) for name in frame}))
-    name = f"data-{sha256(data).hexdigest()[:32]}"
-    frames[name] = data
-    return {"name": name}
+    if id(frame) not in frames:  # most layers share theirs
+        data = _stream(pa.table({name: pa.array(frame[name].tolist(), from_pandas=True) for name in frame}))
+        frames[id(frame)] = _Frame(frame, f"data-{sha256(data).hexdigest()[:32]}", data)
+    return {"name": frames[id(frame)].name}
 
 
 def _columns(records: Sequence[Mapping[str, Any]]) -> pa.Table:

@@ -1,7 +1,16 @@
 import pytest
 
 from gpuexplore.analysis.memory import Reserve, Serving, Training, largest_batch, serving_memory, training_memory
-from gpuexplore.analysis.memory.fits import DEFAULT_RESERVE, WELL_KNOWN, all_gpus, fits_of, gpus_named
+from gpuexplore.analysis.memory.fits import (
+    DEFAULT_RESERVE,
+    WELL_KNOWN,
+    _deciding,
+    _largest,
+    all_gpus,
+    fits_of,
+    gpus_named,
+    moments_for,
+)
 from gpuexplore.analysis.memory.models import model_named, models
 from gpuexplore.errors import InvalidInput
 
@@ -94,3 +103,14 @@ def test_larger_memory_never_has_a_smaller_batch():
 def test_a_reserve_that_cannot_be_is_named(reserve):
     with pytest.raises(InvalidInput, match="reserve"):
         Reserve(*reserve)
+
+
+@pytest.mark.parametrize("name", ["alexnet", "resnet-50", "transformer"])
+def test_few_moments_decide_and_allow_what_all_of_them_do(name):
+    moments = moments_for(model_named(name), Training())
+    deciding = _deciding(moments)
+
+    assert len(deciding) < len(moments) / 4
+    for capacity in (10**8, 10**9, 3 * 10**9, 10**11):
+        limits = [moment.total.largest_batch(capacity) for moment in moments]
+        assert _largest(deciding, capacity) == min(limit for limit in limits if limit is not None)

@@ -9,7 +9,7 @@ from gpuexplore.analysis.prediction import INTERVAL, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calibration import from_noted, from_published, from_results, published_case
 from gpuexplore.analysis.prediction.priors import PRIORS, components_of, prior_of
-from gpuexplore.analysis.prediction.regression import covariance
+from gpuexplore.analysis.prediction.regression import Cases, covariance
 from gpuexplore.analysis.utilization.published import PUBLISHED
 from gpuexplore.devices import ACCELERATORS, accelerator_named, as_device
 from gpuexplore.dtypes import FORMATS
@@ -170,7 +170,9 @@ def test_every_kind_of_case_is_uncertain_by_its_own_prior_first(regime):
         "deviation": prior_of(regime).deviation,
     }
     features |= {"log2_flops": 1.0, "log2_bytes": 1.0, "log2_watts_per_peak": None}
-    assert covariance(components_of(regime), [features], [features])[0, 0] > prior_of(regime).deviation ** 2
+    assert (
+        covariance(components_of(regime), Cases([features]), Cases([features]))[0, 0] > prior_of(regime).deviation ** 2
+    )
 
 
 def is_an_answer(found):

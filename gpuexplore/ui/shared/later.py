@@ -1,0 +1,108 @@
+"""What takes seconds to make is made after the page was drawn, which is shown again once it is there.
+
+One thing is made after the other in a thread of its own, for whoever still has its page open.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any, Generic, TypeVar
+
+import streamlit as st
+
+V = TypeVar("V")
+PATIENCE_S = 0.05  # what is made by then needs no second drawing
+TICK_S = 1.0  # between two looks of a page that waits
+ABANDONED_S = 90.0  # nobody asks any more: hidden tabs ask once a minute
+KEPT_S = 60.0  # what was made or could not be made; whoever asks later has it made again
+PENDING = "later.pending"  # the session's key of what this drawing of the page waits for
+
+
+@dataclass(slots=True)
+class _Wanted(Generic[V]):
+    """What somebody asked for, last at `asked_s`; made at `made_s`."""
+
+    make: Callable[[], V]
+    asked_s: float
+    found: "Future[V]" = field(default_factory=Future)
+    made_s: float = float("inf")
+
+
+class Later(Generic[V]):
+    """Values that are made one after the other behind the pages; safe to ask from several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, Lock()
+        self._wanted: OrderedDict[Hashable, _Wanted[V]] = OrderedDict()
+        self._queue: SimpleQueue[Hashable] = SimpleQueue()
+        self._maker: Thread | None = None
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V | None:
+        """Return the value of `key`, or None where it is on its way: `redraw_when_made` waits for it then.
+
+        Args:
+            key: everything the value depends on.
+            make: must not draw; its error is that of all who ask within KEPT_S.
+        """
+        wanted = self._want(key, make)
+        try:
+            return wanted.found.result(PATIENCE_S)
+        except TimeoutError:
+            if wanted.found.done():
+                raise
+            st.session_state.setdefault(PENDING, []).append((self, key))
+            return None
+
+    def is_pending(self, key: Hashable) -> bool:
+        """Return whether `key` is still to be made, and note that somebody waits for it."""
+        with self._lock:
+            wanted = self._wanted.get(key)
+            if wanted is None or wanted.found.done():
+                return False
+            wanted.asked_s = self._clock()
+            return True
+
+    def _want(self, key: Hashable, make: Callable[[], V]) -> _Wanted[V]:
+        with self._lock:
+            now_s = self._clock()
+            for old in [name for name, each in self._wanted.items() if now_s - each.made_s > KEPT_S]:
+                del self._wanted[old]
+            if key not in self._wanted:
+                self._wanted[key] = _Wanted(make, now_s)
+                self._queue.put(key)
+            if self._maker is None:
+                self._maker = Thread(target=self._make_all, daemon=True, name="made later")
+                self._maker.start()
+            self._wanted[key].asked_s = now_s
+            return self._wanted[key]
+
+    def _make_all(self) -> None:
+        while True:
+            key = self._queue.get()
+            with self._lock:
+                wanted = self._wanted[key]
+                if self._clock() - wanted.asked_s > ABANDONED_S:
+                    del self._wanted[key]
+                    continue
+            try:
+                wanted.found.set_result(wanted.make())
+            except Exception as error:
+                wanted.found.set_exception(error)
+            wanted.made_s = self._clock()
+
+
+def redraw_when_made() -> None:
+    """Show the page again once something is made that this drawing of it could not show yet."""
+    pending: Sequence[tuple[Later[Any], Hashable]] = st.session_state.pop(PENDING, ())
+    if pending:
+        st.fragment(_look, run_every=TICK_S)(tuple(pending))
+
+
+def _look(pending: Sequence[tuple[Later[Any], Hashable]]) -> None:
+    still = [later.is_pending(key) for later, key in pending]  # each is to know that somebody waits
+    if not all(still):
+        st.rerun()
