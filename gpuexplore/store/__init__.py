@@ -20,6 +20,7 @@ from gpuexplore.store import (
     listing,
     owners,
     peaks,
+    places,
     pruning,
     queue,
     room_tasks,
@@ -30,8 +31,8 @@ from gpuexplore.store import (
 from gpuexplore.store.database import Database, connect, database_url, url_is_given, utc_now
 from gpuexplore.store.leases import Instance, Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, Wanted
+from gpuexplore.store.places import WaitingRun
 from gpuexplore.store.queue import ActivityClaim, Claim, RunClaim
-from gpuexplore.store.turns import WaitingRun
 from gpuexplore.store.unavailable import unavailable
 from gpuexplore.store.upgrade import upgrade
 
@@ -124,9 +125,9 @@ class Store(Database):
     running = runs.running
     running_activities = activities.running_activities
     newest_activity = activities.newest_activity
-    position = turns.position
-    waiting = turns.waiting
-    queue_length = turns.queue_length
+    position = places.position
+    waiting = places.waiting
+    queue_length = places.queue_length
     supervisor = leases.supervisor
     supervisors = leases.supervisors
     ready = leases.ready

@@ -14,45 +14,32 @@ The column is written whenever one of its terms changes; an index then answers w
 run that waits.
 """
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Float,
     FromClause,
-    Integer,
     Row,
-    String,
-    and_,
     bindparam,
-    cast,
     exists,
     func,
     select,
     text,
-    tuple_,
     update,
 )
 from sqlalchemy import case as choose
 
 from gpuexplore.model import RunState
 from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_now
-from gpuexplore.store.holds import Hold, HoldKind, applies, free_of, holds_now
-from gpuexplore.store.leases import is_alive, names_of
+from gpuexplore.store.holds import free_of, holds_now
 from gpuexplore.store.tables import (
-    DEVICE_HOLDS,
     DEVICE_SECONDS,
     ROOM_LEADERS,
     ROOMS,
     RUN_ASKERS,
     RUNS,
-    SUPERVISORS,
     WAITS_FOR_SEVERAL,
 )
 
@@ -73,120 +60,9 @@ def left_s(runs: FromClause) -> ColumnElement[float]:
 
 LEFT_S = left_s(RUNS)
 ORDER = (RUNS.c.turn_s, RUNS.c.number)
-WAITING_COLUMNS = (
-    *ORDER,
-    RUNS.c.id,
-    RUNS.c.owner,
-    RUNS.c.kind,
-    RUNS.c.devices,
-    RUNS.c.estimated_s,
-    LEFT_S.label("left_s"),
-)
 # Built once: to build a statement takes longer than most of them run.
-AHEAD = select(func.count().label("runs"), func.coalesce(func.sum(LEFT_S), 0.0).label("wait_s")).where(
-    QUEUED,
-    RUNS.c.devices.in_(bindparam("competitors", expanding=True)),
-    tuple_(*ORDER) < tuple_(bindparam("turn", type_=Float()), bindparam("place", type_=Integer())),
-)
 ASKED = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(bindparam("claimable", expanding=True))).limit(1)
 COMBINATIONS = select(RUNS.c.devices).where(text(WAITS_FOR_SEVERAL)).distinct()
-MEASURED = RUNS.alias("measured")
-# A row for each run that a supervisor measures, at least one; only those that are alive, where this is joined so.
-SERVERS = SUPERVISORS.outerjoin(
-    MEASURED, and_(MEASURED.c.state == RunState.RUNNING, MEASURED.c.supervisor == SUPERVISORS.c.name)
-)
-SERVER_COLUMNS = (
-    SUPERVISORS.c.name.label("supervisor"),
-    SUPERVISORS.c.host,
-    cast(SUPERVISORS.c.devices, String).label("offered"),  # as text, by which `_lanes` remembers what it says
-    SUPERVISORS.c.side_by_side,
-    MEASURED.c.devices.label("in_use"),
-    left_s(MEASURED).label("busy_s"),
-)
-ALIVE = select(*SERVER_COLUMNS).select_from(SERVERS).where(is_alive())
-# Whatever a position needs before it counts, in one round trip; a row for each of SERVERS, at least one.
-PLACE = (
-    select(
-        *WAITING_COLUMNS,
-        *SERVER_COLUMNS,
-        select(func.aggregate_strings(COMBINATIONS.subquery().c.devices, ";")).scalar_subquery().label("combinations"),
-        exists(select(DEVICE_HOLDS.c.device)).label("any_held"),
-    )
-    .select_from(RUNS.outerjoin(SERVERS, is_alive()))
-    .where(RUNS.c.id == bindparam("id"), QUEUED)
-)
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingRun:
-    """A run that waits.
-
-    Attributes:
-        id: of the run.
-        owner: whose it is.
-        kind: of work: `experiment`, or the kind of an activity.
-        devices: what it asks for.
-        position: how many runs from now its turn comes, 1 for next, among those that compete for its devices.
-        expected_start_s: seconds until then, by the estimates of those before it; None when no supervisor that is
-            alive has its devices.
-        estimated_s: device seconds it will probably take.
-        held: why none of its devices measures it now, where an administrator holds them back.
-        of_leader: whether who leads an open room asked for it.
-    """
-
-    id: str
-    owner: str
-    kind: str
-    devices: tuple[str, ...]
-    position: int
-    expected_start_s: float | None
-    estimated_s: float
-    held: str | None = None
-    of_leader: bool = False
-
-
-def position(database: Database, run_id: str) -> WaitingRun | None:
-    """Return where a run stands; None when it does not wait."""
-    with database.reading(snapshot=False) as connection:
-        rows = connection.execute(PLACE, {"id": run_id}).all()
-        if not rows:
-            return None
-        run = rows[0]
-        servers = [row for row in rows if row.supervisor is not None]
-        held = _against(run.owner, holds_now(connection, database.now()) if run.any_held else ())
-        room = _room(run.devices, servers, run.combinations.split(";") if run.combinations else (), held)
-        asked = {"competitors": room.competitors, "turn": run.turn_s, "place": run.number}
-        ahead = connection.execute(AHEAD, asked).one()
-        found = _waiting(run, room, ahead.runs, ahead.wait_s)
-        return replace(found, of_leader=head_start_s(connection, run.owner) > 0)
-
-
-def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
-    """Return the runs that wait, the next first, each as `position` tells."""
-    with database.reading() as connection:
-        rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
-        servers = connection.execute(ALIVE).all()
-        combinations = connection.scalars(COMBINATIONS).all()
-        held = holds_now(connection, database.now())
-        leaders = leaders_among(connection, {row.owner for row in rows})
-    reserved = {each.owner for each in held}
-    asked = {_Asked(row.devices, row.owner if row.owner in reserved else "") for row in rows}
-    rooms = {each: _room(each.devices, servers, combinations, _against(each.owner, held)) for each in asked}
-    found = []
-    before = dict.fromkeys(rooms, (0, 0.0))
-    for row in rows:
-        key = _Asked(row.devices, row.owner if row.owner in reserved else "")
-        found.append(replace(_waiting(row, rooms[key], *before[key]), of_leader=row.owner in leaders))
-        for each, (others, others_s) in before.items():
-            if row.devices in rooms[each].competitors:
-                before[each] = (others + 1, others_s + row.left_s)
-    return tuple(found)
-
-
-def queue_length(database: Database) -> int:
-    """Return how many runs wait."""
-    with database.reading() as connection:
-        return connection.scalar(select(func.count()).select_from(RUNS).where(QUEUED)) or 0
 
 
 def claimable(connection: Connection, device_ids: Collection[str]) -> list[str]:
@@ -354,98 +230,3 @@ def first_pass_waits(database: Database, owner: str, device_ids: Collection[str]
         )
         due_s = device_seconds(connection, owner) - head_start_s(connection, owner)
         return connection.scalar(new.where(RUNS.c.turn_s < due_s).limit(1)) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """Devices on which a supervisor that is alive measures one run at a time, by the names that runs ask for."""
-
-    supervisor: str
-    device_ids: frozenset[str]
-
-    def serves(self, devices: str) -> bool:
-        return self.device_ids.issuperset(devices.split(","))
-
-    def without(self, held: Sequence[Hold]) -> "_Lane":
-        return _Lane(self.supervisor, free_of(self.device_ids, held)) if held else self
-
-
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """Where a run may be measured: on how many lanes, what other runs ask for that may be, and what is measured now.
-
-    `held` says why it is on none, where an administrator holds its devices back.
-    """
-
-    lanes: int
-    competitors: frozenset[str]
-    busy_s: float
-    held: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What decides where a run may be measured: the devices, and the owner where some are reserved for them."""
-
-    devices: str
-    owner: str
-
-
-def _against(owner: str, held: Sequence[Hold]) -> Sequence[Hold]:
-    """Return those of what is held back that hold back the runs of `owner`."""
-    return [each for each in held if each.kind is not HoldKind.RESERVED or each.owner != owner]
-
-
-def _room(
-    devices: str, servers: Sequence[Row[*tuple[Any, ...]]], combinations: Iterable[str], held: Sequence[Hold] = ()
-) -> _Room:
-    """Return where a run that asks for `devices` may be measured.
-
-    Args:
-        devices: the names it asks by, joined by commas.
-        servers: rows of SERVERS.
-        combinations: of several devices, that runs which wait ask for.
-        held: what is held back from this run.
-    """
-    offers = {(row.supervisor, row.host, row.offered, row.side_by_side and "," not in devices) for row in servers}
-    serving = [lane for lane in chain.from_iterable(_lanes(*offer) for offer in offers) if lane.serves(devices)]
-    lanes = [lane for lane in (each.without(held) for each in serving) if lane.serves(devices)]
-    names = {lane.supervisor for lane in lanes}
-    competitors = frozenset([devices]).union(
-        *(lane.device_ids for lane in lanes),
-        (several for several in combinations if any(lane.serves(several) for lane in lanes)),
-    )
-    busy_s = sum(
-        row.busy_s
-        for row in servers
-        if row.in_use is not None and row.supervisor in names and (row.in_use in competitors or "," in row.in_use)
-    )
-    why = _why(devices, serving, held) if not lanes else None
-    return _Room(len(lanes), competitors, busy_s, why)
-
-
-def _why(devices: str, serving: Sequence[_Lane], held: Sequence[Hold]) -> str | None:
-    """Return what holds a run back that asks for `devices`; None where nothing of that does."""
-    names = frozenset().union(*(lane.device_ids for lane in serving))
-    found = [each for each in held if any(applies(each, device, names) for device in devices.split(","))]
-    return "; ".join(map(str, found)) or None
-
-
-@lru_cache(maxsize=1000)
-def _lanes(supervisor: str, host: str, offered: str, apart: bool) -> list[_Lane]:
-    """Return the lanes of a supervisor: one, or one a device where those are measured on side by side."""
-    ids = [device["id"] for device in json.loads(offered)]
-    return [_Lane(supervisor, names_of(host, part)) for part in ([[id] for id in ids] if apart else [ids])]
-
-
-def _waiting(run: Row[*tuple[Any, ...]], room: _Room, runs_ahead: int, wait_s: float) -> WaitingRun:
-    return WaitingRun(
-        id=run.id,
-        owner=run.owner,
-        kind=run.kind,
-        devices=tuple(run.devices.split(",")),
-        position=runs_ahead + 1,
-        expected_start_s=(room.busy_s + wait_s) / room.lanes if room.lanes else None,
-        estimated_s=run.estimated_s,
-        held=room.held,
-    )
