@@ -1,5 +1,9 @@
 """Runs of other machines, read from files and kept with their origin."""
 
+from dataclasses import replace
+
+from gpuexplore.devices.accelerators import bandwidth_of, match, peaks_of, row_of
+from gpuexplore.model import Device, Result
 from gpuexplore.recorded.files import ReadRun, read_runs
 from gpuexplore.store import Description, ListedRun, Store
 
@@ -28,5 +32,31 @@ def keep_run(store: Store, run: ReadRun, owner: str, *, origin: str) -> ListedRu
         owner: whose it is from now on.
         origin: what is told of where it came from.
     """
-    run_id = store.record(run.experiment, owner, results=run.results, origin=origin)
+    results = [_within_its_row(result) for result in run.results]
+    run_id = store.record(run.experiment, owner, results=results, origin=origin)
     return store.describe(run_id, owner, Description(title=run.title))
+
+
+def _within_its_row(result: Result) -> Result:
+    """Return a result whose device claims no more than the table of accelerators gives it, so that false times show."""
+    environment = result.environment
+    if environment is None:
+        return result
+    return replace(result, environment=replace(environment, device=_capped(environment.device)))
+
+
+def _capped(device: Device) -> Device:
+    row = row_of(device) or match(device.name)
+    if row is None:
+        return device
+    most = {(peak.dtype, peak.unit): peak for peak in peaks_of(row)}
+    bandwidth = bandwidth_of(row)
+    is_above = bandwidth and device.bandwidth and device.bandwidth.bytes_per_s > bandwidth.bytes_per_s
+    return replace(
+        device,
+        peaks=tuple(
+            min(peak, most.get((peak.dtype, peak.unit), peak), key=lambda each: each.flop_per_s)
+            for peak in device.peaks
+        ),
+        bandwidth=bandwidth if is_above else device.bandwidth,
+    )

@@ -6,11 +6,14 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.run.analyze import analyze
+from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak
 from gpuexplore.charts.exports import Exported, export
+from gpuexplore.devices.accelerators import peaks_of
+from gpuexplore.devices.specs import accelerator_named
 from gpuexplore.jobs.importing import keep_run
 from gpuexplore.model import Accuracy, Experiment, Shape
-from gpuexplore.recorded.files import read_runs
+from gpuexplore.recorded.files import ReadRun, read_runs
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
 from tests.recorded.test_files import RESULTS, report
@@ -62,3 +65,20 @@ def test_a_time_ten_times_above_the_peak_is_called_wrong_and_ranked_nowhere(page
     assert "1000 % of the measured peak" in app.dataframe[-1].value["Remarks"][0]
     (row,) = page("runs").dataframe[0].value.to_dict("records")
     assert (row["Best rate"], row["Quality"]) == ("—", "imported")
+
+
+@pytest.mark.parametrize("named", [{"spec_key": "h100-pcie-80gb"}, {"name": "NVIDIA H100 PCIe"}])
+def test_a_gpu_that_claims_more_than_the_table_gives_it_is_judged_by_the_table(store, named):
+    row = accelerator_named("NVIDIA H100 PCIe")
+    most = {(peak.dtype, peak.unit): peak.flop_per_s for peak in peaks_of(row)}
+    rate = 20 * most["fp32", "vector"]
+    claimed = ok(2 * SIZE**3 / rate, size=SIZE, implementation="torch", on="cuda:0")
+    device = replace(claimed.environment.device, bandwidth=None, **named)
+    device = replace(device, peaks=tuple(replace(peak, flop_per_s=1e18) for peak in peaks_of(row)))
+    result = replace(claimed, environment=replace(claimed.environment, device=device))
+    asked = Experiment("matmul", (Shape.of(m=SIZE, k=SIZE, n=SIZE),), ("fp32",), ("torch",), ("cuda:0",))
+
+    run = keep_run(store, ReadRun("", asked, (result,), ""), "sent:somebody", origin="sent by Eve")
+    (kept,) = store.load(run.id).results
+    assert is_plausible(result)
+    assert not is_plausible(kept)
