@@ -156,7 +156,7 @@ def questions(store: Store, ids: Sequence[str]) -> Mapping[str, Callable[[random
         "what a device did before": lambda _: store.measured_results(device),
         "the same of one owner": lambda order: store.measured_results(device, owner=order.choice(OWNERS)),
         "the newest run alike": lambda _: store.newest_alike(experiment, recently),
-        "an unfinished run alike": lambda _: store.unfinished_alike(experiment),
+        "asking for what another asked for": lambda order: store.ask(experiment, order.choice(OWNERS)),
         "newest result": lambda _: store.newest_result(),
         "Queue: running": lambda _: (store.running(), store.running_activities()),
         "Queue: waiting": lambda _: (store.waiting(), store.queue_length()),

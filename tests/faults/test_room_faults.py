@@ -114,6 +114,7 @@ def test_a_database_that_is_away_for_twenty_seconds_loses_no_guess(store, serve,
             await person.close()
 
     asyncio.run(lesson())
+    assert {guess.guess for guess in store.guesses_of_room(room)} == {2e-3}
 
 
 def test_a_browser_that_slept_for_ten_minutes_is_who_it_was(store, serve, room, attempt):  # noqa: F811

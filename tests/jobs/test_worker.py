@@ -16,6 +16,12 @@ from gpuexplore.jobs.worker import perform
 from gpuexplore.model import Device, Result, Status
 
 
+@pytest.fixture(autouse=True)
+def no_priority_here(monkeypatch):
+    """Leave the priority of the process that runs the tests as it is."""
+    monkeypatch.setattr(worker, "_go_first", lambda: None)
+
+
 def test_every_case_ends_with_a_result_even_when_the_runner_raises(tmp_path, cases_of):
     fine, raising, late = cases = cases_of("fine", "raising", "fine-too")
     write_task(tmp_path, Task("tests.jobs.fake_runner", Device("fake", "fake", "x"), tuple(cases)))

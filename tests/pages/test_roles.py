@@ -37,7 +37,7 @@ READS = {
     *("askers_of", "results_of_runs", "runs_of_room"),
     *("load_activity", "load_summary", "measured_results", "newest_activity", "newest_alike", "newest_result"),
     *("own_bandwidth", "own_peaks", "participant_of", "participants", "ready", "results_after", "room_of", "rooms_of"),
-    *("running", "running_activities", "queue_length", "supervisors", "tags_in_use", "unfinished_alike", "waiting"),
+    *("running", "running_activities", "queue_length", "supervisors", "tags_in_use", "waiting"),
     *("answers_of_room", "guesses_of_room", "tasks_followed", "tasks_of_room"),
 }
 

@@ -81,8 +81,9 @@ def test_who_serves_pages_interrupts_nobody_who_computes():
     found = []
 
     def step_back():
+        before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         lifespan._step_back()
-        found.append((os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+        found.append((os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) - before))
 
     thread = threading.Thread(target=step_back)  # on Linux a thread's own, and of those it starts
     thread.start()
