@@ -12,7 +12,17 @@ from gpuexplore.goals import KINDS, goal_of
 from gpuexplore.lessons.catalog import catalog
 from gpuexplore.room_report.export import FORMATS
 from gpuexplore.room_report.facts import RoomFacts, runs_of
-from gpuexplore.rooms import ALL_STEPS, LESSON, Room, read_code, read_hours, read_message, read_title, spoken
+from gpuexplore.rooms import (
+    ALL_STEPS,
+    LESSON,
+    Room,
+    read_code,
+    read_hours,
+    read_message,
+    read_title,
+    read_weight,
+    spoken,
+)
 from gpuexplore.store import Store, open_store
 
 HEADING = ("code", "title", "state", "ends (UTC)", "people")
@@ -34,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown = actions.add_parser("show", help="who is in a room")
     shown.add_argument("--json", action="store_true", help="print one JSON object")
     said = actions.add_parser("say", help="put a message on everybody's page; an empty one takes it off")
+    weighed = actions.add_parser("share", help="how much of the devices those in a room get beside others")
+    weighed.add_argument("code", metavar="CODE")
+    weighed.add_argument("weight", metavar="N", help="times as much as others get while both wait: 30 for a class")
     asked = actions.add_parser("ask", help="ask for a goal, or open a step of a lesson")
     asked.add_argument("code", metavar="CODE")
     asked.add_argument("kind", metavar="KIND", help=f"{LESSON}, {', '.join(KINDS)}")
@@ -109,6 +122,13 @@ def _say(store: Store, arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
+def _share(store: Store, arguments: argparse.Namespace) -> int:
+    room, weight = _found(store, arguments.code), read_weight(arguments.weight)
+    store.set_weight(room, weight)
+    print(f"{spoken(room.code)} gets {weight} times as much of a device as one visitor, while others wait too")
+    return EXIT_OK
+
+
 def _ask(store: Store, arguments: argparse.Namespace) -> int:
     room = _found(store, arguments.code)
     for text in arguments.settings:
@@ -175,6 +195,7 @@ ACTIONS: dict[str, Action] = {
     "show": _show,
     "say": _say,
     "ask": _ask,
+    "share": _share,
     "export": _export,
     "close": _close,
     "delete": _delete,

@@ -13,6 +13,7 @@ from gpuexplore.rooms.typed import (
     read_message,
     read_name,
     read_title,
+    read_weight,
 )
 from gpuexplore.rooms.wrong_codes import WrongCodes
 
@@ -40,5 +41,6 @@ __all__ = [
     "read_message",
     "read_name",
     "read_title",
+    "read_weight",
     "spoken",
 ]

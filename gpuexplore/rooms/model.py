@@ -31,6 +31,7 @@ class Room:
         message: what its leader says to everybody; empty for nothing.
         link: page of ours that it is about, such as `lessons?lesson=dtypes`; empty for none.
         names_shown: whether the wall shows who is who.
+        weight: how many times as much of a device those in it get as others, while both wait.
     """
 
     number: int
@@ -43,6 +44,7 @@ class Room:
     message: str = ""
     link: str = ""
     names_shown: bool = False
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from gpuexplore.units import read_whole
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80
 LONGEST_MESSAGE, LONGEST_LINK = 280, 2000
+WEIGHTS = range(1, 101)
 HOURS = range(1, 7 * 24 + 1)  # that a room may be open
 _INVISIBLE = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")  # categories of Unicode
 
@@ -93,6 +94,18 @@ def read_hours(text: str) -> int:
     if hours is None or hours not in HOURS:
         raise InvalidInput.of("hours", text, f"whole numbers from {HOURS.start} to {HOURS.stop - 1}")
     return hours
+
+
+def read_weight(text: str) -> int:
+    """Return how many times as much of a device those in a room get as others.
+
+    Raises:
+        InvalidInput: no whole number, or out of range.
+    """
+    weight = read_whole(text)
+    if weight is None or weight not in WEIGHTS:
+        raise InvalidInput.of("weight", text, f"whole numbers from {WEIGHTS.start} to {WEIGHTS.stop - 1}")
+    return weight
 
 
 def _line(what: str, text: str, longest: int) -> str:

@@ -102,6 +102,7 @@ class Store(Database):
     new_leader_key = rooms.new_leader_key
     announce = rooms.announce
     show_names = rooms.show_names
+    set_weight = rooms.set_weight
     add_task = room_tasks.add_task
     mark_task = room_tasks.mark_task
     time_task = room_tasks.time_task

@@ -136,6 +136,15 @@ def show_names(database: Database, owner: str, room: Room, *, shown: bool) -> No
         connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(names_shown=shown))
 
 
+def set_weight(database: Database, room: Room, weight: int) -> None:
+    """Let those in a room have `weight` times as much of the devices as others have, while both wait.
+
+    For whoever has the machine, as it is taken from others: no page offers it.
+    """
+    with database.writing(durable=True) as connection:
+        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(weight=weight))
+
+
 def delete_room(database: Database, owner: str, room: Room) -> None:
     """Delete a room with everything in it.
 
@@ -303,6 +312,7 @@ def room_from(row: Row[Any], now: str) -> Room:
         message=row.message,
         link=row.link,
         names_shown=row.names_shown,
+        weight=row.weight,
     )
 
 

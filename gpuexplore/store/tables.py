@@ -258,6 +258,7 @@ ROOMS = Table(
     Column("message", StorableText, nullable=False, server_default=text("''")),  # of its leader, on everybody's page
     Column("link", StorableText, nullable=False, server_default=text("''")),  # a page of ours, below the message
     Column("names_shown", Boolean, nullable=False, server_default=false()),  # on the wall
+    Column("weight", Integer, nullable=False, server_default=text("1")),  # of the turns of those in it, see `turns`
     UniqueConstraint("code"),
 )
 

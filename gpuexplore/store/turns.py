@@ -3,7 +3,8 @@
 Runs are ordered by `turn_s`: the device seconds their owner used in the last hour, plus what the owner's runs before
 them will take. So whoever used a device least comes first, an owner's own runs keep their order, and a hundred
 short runs of one wait behind the first of everybody else. Visitors without an account who come from one network
-address count as one beside other addresses, and take turns among themselves.
+address count as one beside other addresses, and take turns among themselves. Seconds of those in a room of some weight
+count that many times less, and so do those of their address: they get that many times as much while others wait too.
 
 The first of an owner's runs, while nothing of it was measured, counts as FIRST_PASS_S earlier, and all runs of who
 leads an open room as LEADER_S: so everybody's first pass comes before anybody's second, and a leader's before those of
@@ -36,6 +37,7 @@ from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_
 from gpuexplore.store.holds import free_of, holds_now
 from gpuexplore.store.tables import (
     DEVICE_SECONDS,
+    PARTICIPANTS,
     ROOM_LEADERS,
     ROOMS,
     RUN_ASKERS,
@@ -132,8 +134,9 @@ def order_runs_of(connection: Connection, owner: str) -> None:
     runs = own + (_active(connection, RUNS.c.owner.in_(others)) if others else [])
     groups = {run.number: group_of(run.owner, run.address) for run in runs}
     used = _used(connection, {run.owner for run in runs} | set(filter(None, groups.values())))
+    weights = _weights(connection, runs, groups)
     rewritten = [run for run in runs if run.owner == owner or run.address in addresses]
-    turns = _turns_of(runs, {run.number: groups[run.number] for run in rewritten}, used)
+    turns = _turns_of(runs, {run.number: groups[run.number] for run in rewritten}, used, weights=weights)
     due = _with_head_starts(runs, turns, leaders_among(connection, {run.owner for run in rewritten}))
     changed = [
         {"waiting": run.number, "turn": due[run.number]}
@@ -145,17 +148,41 @@ def order_runs_of(connection: Connection, owner: str) -> None:
         connection.execute(move, changed)
 
 
+def _weights(connection: Connection, runs: Sequence[Row[Any]], groups: Mapping[int, str | None]) -> Mapping[str, float]:
+    """Return the weights of owners, and of the groups they are in, that are not 1."""
+    now = utc_now().isoformat(timespec="microseconds")
+    weighed = select(PARTICIPANTS.c.owner, func.max(ROOMS.c.weight)).join(ROOMS, ROOMS.c.number == PARTICIPANTS.c.room)
+    weighed = weighed.where(
+        PARTICIPANTS.c.owner.in_({run.owner for run in runs}),
+        PARTICIPANTS.c.removed_utc.is_(None),
+        ROOMS.c.weight > 1,
+        ROOMS.c.closed_utc.is_(None),
+        ROOMS.c.ends_utc > now,
+    )
+    found = {owner: float(weight) for owner, weight in connection.execute(weighed.group_by(PARTICIPANTS.c.owner))}
+    for run in runs if found else ():
+        group = groups[run.number]
+        if group is not None and run.owner in found:
+            found[group] = max(found[run.owner], found.get(group, 1.0))
+    return found
+
+
 def _turns_of(
-    runs: Sequence[Row[Any]], groups: Mapping[int, str | None], used: Mapping[str, float]
+    runs: Sequence[Row[Any]],
+    groups: Mapping[int, str | None],
+    used: Mapping[str, float],
+    *,
+    weights: Mapping[str, float],
 ) -> dict[int, float]:
     """Return the turn of each run: the later one of its owner's and its group's, in which owners take turns."""
-    turns = _in_turns([(run.number, run.owner, run.left_s) for run in runs], used)
+    used = {whose: used_s / weights.get(whose, 1.0) for whose, used_s in used.items()}
+    turns = _in_turns([(run.number, run.owner, run.left_s / weights.get(run.owner, 1.0)) for run in runs], used)
     for group in set(filter(None, groups.values())):
         theirs = sorted(
             (run for run in runs if groups.get(run.number) == group),
             key=lambda run: (run.state is RunState.QUEUED, turns[run.number], run.number),
         )
-        of_group = _in_turns([(run.number, group, run.left_s) for run in theirs], used)
+        of_group = _in_turns([(run.number, group, run.left_s / weights.get(group, 1.0)) for run in theirs], used)
         turns |= {number: max(turns[number], turn_s) for number, turn_s in of_group.items()}
     return turns
 

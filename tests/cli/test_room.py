@@ -109,3 +109,12 @@ def test_what_a_room_cannot_be_asked_says_what_it_can(said, words, message):
     code = json.loads(said("open", "--json"))["code"]
 
     assert message in said(words[0], code, *words[1:], code=EXIT_UNUSABLE)
+
+
+def test_a_room_gets_a_share_of_the_devices(said):
+    code = json.loads(said("open", "--json"))["code"]
+
+    assert "gets 30 times as much of a device" in said("share", code, "30")
+    with open_store() as store:
+        assert store.room_of(code).weight == 30
+    assert "weight '0': accepted are whole numbers from 1 to 100" in said("share", code, "0", code=EXIT_UNUSABLE)

@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from gpuexplore.model import RunState
-from gpuexplore.store import open_store
+from gpuexplore.model import Device, RunState
+from gpuexplore.store import Instance, open_store
 from gpuexplore.store.tables import DEVICE_SECONDS
 from gpuexplore.store.turns import LEADER_S
+
+CPU = Device("cpu", "cpu", "CPU")
 
 
 def measured(store, claim, device_s):
@@ -260,3 +262,22 @@ def test_a_leaders_run_gives_way_to_nobody_it_would_go_before(present, experimen
     assert not present.somebody_waits("leader", {"cpu"})
     assert not present.first_pass_waits("leader", {"cpu"})
     assert present.somebody_waits("bob", {"cpu"})
+
+
+@pytest.mark.parametrize(("weight", "of_alone"), [(1, 4), (3, 2)])
+def test_those_in_a_room_get_as_much_of_a_device_as_it_weighs(present, experiment, weight, of_alone):
+    present.heartbeat(Instance("host", host="host", scope="host", pid=1, version="1"), state="measuring", devices=[CPU])
+    room, _ = present.open_room("lead", "GPU course", 2)
+    present.set_weight(room, weight)
+    ids = {}
+    for seat in range(3):
+        present.join_room(f"seat {seat}", room, f"Seat {seat}")
+    for _ in range(4):
+        for seat in range(3):
+            run_id = present.submit(experiment, f"seat {seat}", estimated_s=100.0, address="10.0.0.1")
+            ids[run_id] = "class"
+        ids[present.submit(experiment, "alone", estimated_s=100.0, address="10.0.0.2")] = "alone"
+
+    order = [ids[measured(present, lambda: present.claim("host", {"cpu"}), 100.0)] for _ in range(8)]
+
+    assert order.count("alone") == of_alone
