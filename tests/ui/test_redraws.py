@@ -2,6 +2,8 @@
 
 import pytest
 
+from gpuexplore.errors import StoreUnavailable
+from gpuexplore.ui.turns import redraws
 from gpuexplore.ui.turns.redraws import ALL_S, FREE_S, LONGEST_S, ONE_S, Debts
 
 PAGE_S = 0.15
@@ -66,3 +68,12 @@ def test_nobody_waits_longer_than_some_seconds(debts):
     debts.add("heavy", 100.0)
 
     assert debts.wait_s("heavy") == LONGEST_S
+
+
+def test_a_page_is_drawn_where_nobody_can_tell_whether_something_is_measured(monkeypatch):
+    def refuse():
+        raise StoreUnavailable("its file is away")
+
+    monkeypatch.setattr(redraws, "live_supervisor", refuse)
+
+    assert not redraws._is_measuring()

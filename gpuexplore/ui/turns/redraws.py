@@ -12,6 +12,7 @@ from threading import Lock
 
 import streamlit as st
 
+from gpuexplore.errors import StoreUnavailable
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.session import live_supervisor
 
@@ -73,7 +74,10 @@ def drawn_in_turn() -> Iterator[None]:
 
 
 def _is_measuring() -> bool:
-    supervisor = live_supervisor()
+    try:
+        supervisor = live_supervisor()
+    except StoreUnavailable:  # the page says so
+        return False
     return supervisor is not None and supervisor.state == "measuring"
 
 
