@@ -90,10 +90,7 @@ def read_hours(text: str) -> int:
     Raises:
         InvalidInput: no whole number, or out of range.
     """
-    hours = read_whole(text)
-    if hours is None or hours not in HOURS:
-        raise InvalidInput.of("hours", text, f"whole numbers from {HOURS.start} to {HOURS.stop - 1}")
-    return hours
+    return _whole("hours", text, HOURS)
 
 
 def read_weight(text: str) -> int:
@@ -102,10 +99,15 @@ def read_weight(text: str) -> int:
     Raises:
         InvalidInput: no whole number, or out of range.
     """
-    weight = read_whole(text)
-    if weight is None or weight not in WEIGHTS:
-        raise InvalidInput.of("weight", text, f"whole numbers from {WEIGHTS.start} to {WEIGHTS.stop - 1}")
-    return weight
+    return _whole("weight", text, WEIGHTS)
+
+
+def _whole(what: str, text: str, accepted: range) -> int:
+    """Return a whole number that is among those accepted."""
+    number = read_whole(text)
+    if number is None or number not in accepted:
+        raise InvalidInput.of(what, text, f"whole numbers from {accepted.start} to {accepted.stop - 1}")
+    return number
 
 
 def _line(what: str, text: str, longest: int) -> str:
