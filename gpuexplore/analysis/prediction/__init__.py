@@ -24,6 +24,7 @@ from gpuexplore.analysis.prediction.calibration import (
     regime_of,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
+from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, ideal
 from gpuexplore.analysis.prediction.priors import CALL_PRIOR, Regime, prior_of
 from gpuexplore.analysis.prediction.regression import Posterior
@@ -32,7 +33,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.units import format_percent, format_seconds
 
-__all__ = ["INTERVAL", "Calibration", "Prediction", "Support", "calibrate", "predict"]
+__all__ = ["CALLS", "INTERVAL", "USUAL_CALLS", "Calibration", "Calls", "Prediction", "Support", "calibrate", "predict"]
 
 INTERVAL = 0.9
 DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL
@@ -63,6 +64,7 @@ class Prediction:
         bound: the term that decides.
         peak: compute peak of the units that do the arithmetic.
         basis: what it was calibrated on.
+        calls: how calls follow one another.
     """
 
     case: Case
@@ -75,6 +77,7 @@ class Prediction:
     bound: Bound | None = None
     peak: Peak | None = None
     basis: str = "nothing"
+    calls: Calls = USUAL_CALLS
 
     @property
     def interval_s(self) -> tuple[float, float] | None:
@@ -101,17 +104,20 @@ def calibrate(results: Sequence[Result] = ()) -> Calibration:
     )
 
 
-def predict(case: Case, device: Device, calibration: Calibration, *, searched: bool = False) -> Prediction:
+def predict(
+    case: Case, device: Device, calibration: Calibration, *, searched: bool = False, calls: Calls = USUAL_CALLS
+) -> Prediction:
     """Return how long `case` would take on `device`.
 
     Args:
+        calls: how calls follow one another, a key of CALLS.
         searched: the shape is the best of a search, as published ones are; others have less luck with tiles.
     """
     units = arithmetic(case, device)
     best = ideal(case, device, units)
     if units.support == "unsupported" or best is None:
         reason = units.reason or f"the memory bandwidth of {device.name} is not known"
-        return Prediction(case, device, units.support, reason, peak=units.peak)
+        return Prediction(case, device, units.support, reason, peak=units.peak, calls=calls)
     calibration = calibration.without_namesakes(device)
     regime = regime_of(case, device, units, best)
     luck = 0.0 if searched else UNSEARCHED_NOISE
@@ -131,6 +137,7 @@ def predict(case: Case, device: Device, calibration: Calibration, *, searched: b
         bound=best.bound,
         peak=units.peak,
         basis=_basis(regime, found, calibration.seen(regime)),
+        calls=calls,
     )
 
 

@@ -1,0 +1,12 @@
+"""What others measured and published, with licence, source and kind of timing by row; gpuexplore measured none of it."""
+
+from gpuexplore.recorded.published.measurements import (
+    TIMINGS,
+    PublishedMeasurement,
+    Source,
+    Timing,
+    published_measurements,
+    sources,
+)
+
+__all__ = ["TIMINGS", "PublishedMeasurement", "Source", "Timing", "published_measurements", "sources"]
