@@ -110,7 +110,7 @@ def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
 
     assert frozen.poll() is not None
     keeper.look()
-    assert holder().pid != frozen.pid
+    assert held().pid != frozen.pid
     keeper.stop()
 
 
