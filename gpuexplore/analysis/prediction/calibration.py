@@ -7,10 +7,11 @@ was expected. `gpuexplore.analysis.prediction.priors` says what is expected and 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import hypot, log, log2, sqrt
+from math import hypot, log, log2
 from typing import Literal
 
 from gpuexplore.analysis.prediction.arithmetic import Arithmetic, arithmetic
+from gpuexplore.analysis.prediction.claims import NOTED_NOISE, noted_case, noted_time_s, published_case
 from gpuexplore.analysis.prediction.ideal_time import Ideal, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import Regime, components_of, partition, prior_of
 from gpuexplore.analysis.prediction.regression import Features, Process, observe
@@ -26,7 +27,6 @@ from gpuexplore.operations import operation_named
 
 NOISE = 0.05  # of a published result, and of a median from one day to the next
 UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
-NOTED_NOISE, NOTED_SIZE = 0.1, 8192  # of a result in the notes of the table, which state no shape
 DISTURBED_NOISE = 0.25  # of a measurement that others or heat slowed down
 DEVIATIONS_OF_95 = 1.96  # on each side of a normal distribution
 MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and tell little
@@ -188,25 +188,6 @@ def _noted(noted: NotedResult) -> Observation | None:
 
 def _device(spec_key: str) -> Device:
     return as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == spec_key))
-
-
-def noted_case(noted: NotedResult) -> Case:
-    """Return the product a noted result is taken for."""
-    shape = operation_named("matmul").shape_of_size(NOTED_SIZE)
-    return Case("matmul", shape, noted.dtype, operation_named("matmul").vendor_library.name, noted.spec_key)
-
-
-def noted_time_s(noted: NotedResult) -> float:
-    """Return the seconds of that product at the middle of the noted rates."""
-    flop_count = operation_named("matmul").flop_count(noted_case(noted).shape)
-    return flop_count / sqrt(noted.low_flop_per_s * noted.high_flop_per_s)
-
-
-def published_case(published: PublishedResult) -> Case:
-    """Return the case a published result stands for."""
-    return Case(
-        "matmul", published.shape, published.dtype, operation_named("matmul").vendor_library.name, published.spec_key
-    )
 
 
 def from_results(results: Iterable[Result], origin: ObservationSource = "own") -> tuple[Observation, ...]:

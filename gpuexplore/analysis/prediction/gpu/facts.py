@@ -1,0 +1,272 @@
+"""What a GPU and a call of a library are like, as the numbers that its time follows from: one row, or arrays of many."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from math import inf, nan
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gpuexplore.analysis.prediction.arithmetic import Arithmetic
+from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, Calls
+from gpuexplore.devices import as_device, row_of
+from gpuexplore.devices.accelerators import ACCELERATORS
+from gpuexplore.dtypes import format_named
+from gpuexplore.model import Case, Device, Options, Shape
+from gpuexplore.operations import operation_named
+from gpuexplore.operations.contract import Product
+from gpuexplore.recorded.published import PublishedMeasurement
+
+Numbers = npt.NDArray[np.float64]
+Texts = npt.NDArray[np.str_]
+Family = Literal["product", "batched_product", "attention", "convolution", "layer_norm", "softmax", "element_wise"]
+
+SPECIAL: dict[str, Family] = {  # operations whose kernels are of their own kind
+    "attention": "attention",
+    "conv2d": "convolution",
+    "layer_norm": "layer_norm",
+    "softmax": "softmax",
+}
+RATES = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
+USUAL_CLOCK_HZ = 1.7e9
+USUAL_YEAR = 2020
+LANES_SHARED_WITH_INTEGERS = ("8.6", "8.9", "12.0")
+SMALL_TLB_BEFORE = 8.0  # compute capability; other vendors count as before
+IN_TURN = "weights of 6 layers in turn"
+SETS_IN_TURN = 6
+QUANTISING = "includes quantising the activations"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One call on one GPU; times in seconds, sizes in bytes.
+
+    Attributes:
+        family: which kernels a library has for it.
+        rate: which units do the arithmetic.
+        architecture: of the GPU; empty is unknown.
+        device: its row of the table; empty where it has none.
+        calls: how calls follow one another.
+        kernels: kernels of a call.
+        peak: FLOP/s of the units; infinite where the operation needs none.
+        watts_per_teraflop: board power over that peak; NaN is unknown.
+        reused_bytes: what has to stay in the L2 cache for the next call to find its data there; infinite: flushed.
+        quantised_bytes: bytes of a kernel before, that quantises the activations.
+        rows: of a row-wise operation, with `row_bytes` each; else 0.
+        place: what its shape is like: four logarithms to base 2, by family.
+    """
+
+    family: Family
+    rate: str
+    architecture: str
+    device: str
+    calls: Calls
+    kernels: int
+    flops: float
+    bytes: float
+    item_bytes: float
+    peak: float
+    bandwidth: float
+    multiprocessors: float
+    cache_bytes: float
+    clock_hz: float
+    watts_per_teraflop: float
+    year: float
+    graphics_memory: bool
+    shared_lanes: bool
+    small_tlb: bool
+    misaligned: bool
+    long_rows: float
+    reused_bytes: float
+    quantised_bytes: float
+    rows: float
+    row_bytes: float
+    products: tuple[Product, ...]
+    winograd: Product | None
+    place: tuple[float, float, float, float]
+
+
+def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
+    """Return whether a library computes a case on a GPU's own units for its format: what the terms are about.
+
+    Kernels of ours, arithmetic in another format and 16-bit formats on vector units are not.
+    """
+    operation, dtype = operation_named(case.operation), format_named(case.dtype)
+    if device.kind == "cpu" or device.bandwidth is None or units.support != "native":
+        return False
+    if operation.implementation_named(case.implementation).geometry is not None:
+        return False
+    if units.peak is None:
+        return not operation.flop_count(case.shape)
+    narrow = dtype.bits < format_named(dtype.accumulate).bits
+    return not (narrow and units.peak.unit == "vector" and operation.is_matrix_product)
+
+
+def facts_of(case: Case, device: Device, units: Arithmetic, calls: Calls) -> Facts:
+    """Return the facts of a call on a GPU whose bandwidth, and peak where it computes, are known."""
+    operation, dtype, shape = operation_named(case.operation), format_named(case.dtype), case.shape
+    row, item = row_of(device), dtype.bits / 8
+    family = family_of(case)
+    listed = operation.products(shape) if operation.products else ()
+    products = () if all(1 in (each.m, each.n) for each in listed) else listed
+    moved = float(operation.byte_count(shape, dtype))
+    longest = max((each.k for each in products), default=0)
+    peak = units.peak.flop_per_s if units.peak and products else inf
+    capability = device.compute_capability or ""
+    rows = family in ("layer_norm", "softmax")
+    return Facts(
+        family=family,
+        rate=RATES.get(units.peak.dtype if units.peak else case.dtype, "16"),
+        architecture=row.architecture if row else "",
+        device=row.key if row else "",
+        calls=calls,
+        kernels=operation.calls(shape),
+        flops=float(operation.flop_count(shape)) if products else 0.0,
+        bytes=moved,
+        item_bytes=item,
+        peak=peak,
+        bandwidth=device.bandwidth.bytes_per_s if device.bandwidth else nan,
+        multiprocessors=float(device.cores or 1),
+        cache_bytes=float(device.cache_bytes or 0),
+        clock_hz=device.clock_hz or USUAL_CLOCK_HZ,
+        watts_per_teraflop=row.power_w / peak * 1e12 if row and row.power_w and products else nan,
+        year=float(row.release_year if row and row.release_year else USUAL_YEAR),
+        graphics_memory="GDDR" in ((row.memory_type if row else None) or ""),
+        shared_lanes=capability in LANES_SHARED_WITH_INTEGERS,
+        small_tlb=not _is_number(capability) or float(capability) < SMALL_TLB_BEFORE,
+        misaligned=family in ("product", "batched_product") and _is_misaligned(products, item),
+        long_rows=max(0.0, np.log2(longest * item / 2**16)) if family == "product" and longest else 0.0,
+        reused_bytes=inf if case.options.cache == "cold" else moved,
+        quantised_bytes=0.0,
+        rows=float(shape["m"]) if rows else 0.0,
+        row_bytes=shape["n"] * item if rows else 0.0,
+        products=_flat(shape) if family == "convolution" else products,
+        winograd=_winograd(shape) if family == "convolution" and case.dtype == "fp32" and shape["r"] == 3 else None,
+        place=_place(family, shape, listed, moved),
+    )
+
+
+def facts_published(measured: PublishedMeasurement, case: Case, device: Device, units: Arithmetic) -> Facts:
+    """Return the facts of a published measurement, with what its conditions say."""
+    found = facts_of(case, device, units, CALLS_OF_TIMING[measured.timing])
+    changed: dict[str, float] = {}
+    product = found.products[0] if found.products else None
+    if product and IN_TURN in measured.conditions:
+        other = product.m * (product.k + product.n)
+        changed["reused_bytes"] = found.item_bytes * (SETS_IN_TURN * product.k * product.n + other)
+    if product and QUANTISING in measured.conditions:
+        changed["quantised_bytes"] = 3.0 * product.m * product.k  # read in 16 bits, written in 8
+    return Facts(**{each.name: changed.get(each.name, getattr(found, each.name)) for each in fields(Facts)})
+
+
+def published_call(measured: PublishedMeasurement) -> tuple[Case, Device]:
+    """Return the case and the device that a published measurement stands for."""
+    row = next(row for row in ACCELERATORS if row.key == measured.spec_key)
+    implementation = operation_named(measured.operation).vendor_library.name
+    options = Options(cache="cold") if measured.timing == "do_bench" else Options()
+    case = Case(measured.operation, measured.shape, measured.dtype, implementation, row.key, options)
+    return case, as_device(row)
+
+
+def family_of(case: Case) -> Family:
+    """Return which kernels a library has for a case."""
+    operation = operation_named(case.operation)
+    if case.operation in SPECIAL:
+        return SPECIAL[case.operation]
+    products = operation.products(case.shape) if operation.products else ()
+    if all(1 in (each.m, each.n) for each in products):
+        return "element_wise"
+    return "product" if all(each.batch == 1 for each in products) else "batched_product"
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+def _is_misaligned(products: Sequence[Product], item_bytes: float) -> bool:
+    """Return whether rows of the matrices do not begin at whole vectors of 16 bytes."""
+    vector = max(int(16 / item_bytes), 1)
+    return any(each.n % vector or each.k % vector for each in products)
+
+
+def _flat(shape: Shape) -> tuple[Product, ...]:
+    """Return the convolution as one product: a row for each pixel of the batch, a column for each channel made."""
+    return (Product(1, shape["b"] * shape["h"] * shape["w"], shape["o"], shape["c"] * shape["r"] ** 2),)
+
+
+def _winograd(shape: Shape) -> Product:
+    """Return the 16 products of Winograd's F(2 x 2, 3 x 3): a row for each tile of 2 x 2 pixels."""
+    tiles = shape["b"] * -(-shape["h"] // 2) * -(-shape["w"] // 2)
+    return Product(16, tiles, shape["o"], shape["c"])
+
+
+def _place(
+    family: Family, shape: Shape, products: Sequence[Product], moved: float
+) -> tuple[float, float, float, float]:
+    if family == "convolution":
+        reach = np.log2(shape["h"]) + 3 * shape["r"]  # kernels of another reach are other kernels
+        return _logarithms(shape["c"], shape["o"]) + (float(reach), *_logarithms(shape["b"]))
+    if family in ("layer_norm", "softmax"):
+        return (*_logarithms(shape["m"], shape["n"]), 0.0, 0.0)
+    if family == "element_wise" or not products:
+        return (*_logarithms(moved), 0.0, 0.0, 0.0)
+    largest = max(products, key=lambda each: each.batch * each.m * each.n * each.k)
+    if family == "attention":
+        return (*_logarithms(largest.batch, products[0].m), products[0].k / 16, 0.0)
+    return (*_logarithms(largest.m, largest.n, largest.k), _logarithms(largest.batch)[0])
+
+
+def _logarithms(*lengths: float) -> tuple[float, ...]:
+    return tuple(float(np.log2(max(length, 1))) for length in lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Texts of many rows as the different ones and which of them each row has."""
+
+    names: tuple[str, ...]
+    places: npt.NDArray[np.intp]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "Group":
+        """Return the group of texts, one of each row."""
+        names, places = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
+        return cls(tuple(names.tolist()), places)
+
+
+class Batch:
+    """Facts of many calls, an array each."""
+
+    def __init__(self, rows: Sequence[Facts]) -> None:
+        self.rows = tuple(rows)
+        self._numbers: dict[str, Numbers] = {}
+        self._groups: dict[tuple[str, ...], Group] = {}
+        listed = [(at, each) for at, row in enumerate(rows) if row.family != "attention" for each in row.products]
+        self.product_of = np.array([at for at, _ in listed], dtype=np.intp)
+        self.products = np.array([each for _, each in listed], dtype=np.float64).reshape(-1, 4)
+        fast = [(at, row.winograd) for at, row in enumerate(rows) if row.winograd]
+        self.winograd_of = np.array([at for at, _ in fast], dtype=np.intp)
+        self.winograd = np.array([each for _, each in fast], dtype=np.float64).reshape(-1, 4)
+        attention = [(at, row.products[0]) for at, row in enumerate(rows) if row.family == "attention" and row.products]
+        self.attention_of = np.array([at for at, _ in attention], dtype=np.intp)
+        self.attention = np.array([each for _, each in attention], dtype=np.float64).reshape(-1, 4)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def numbers(self, name: str) -> Numbers:
+        """Return a field of each call as a number."""
+        if name not in self._numbers:
+            self._numbers[name] = np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
+        return self._numbers[name]
+
+    def group(self, *names: str) -> Group:
+        """Return fields of each call as one text, joined by a slash."""
+        if names not in self._groups:
+            self._groups[names] = Group.of(["/".join(getattr(row, name) for name in names) for row in self.rows])
+        return self._groups[names]
+
+    def part(self, chosen: Sequence[int]) -> "Batch":
+        """Return the batch of some calls."""
+        return Batch([self.rows[at] for at in chosen])
