@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.prediction_errors import GROUPINGS, OURS, Guess, Trial, errors_of, grouped, table, trial_of, ways_of
-from benchmarks.prediction_peers import roofline_s
+from benchmarks.prediction_peers import HEURISTICS, heuristics_s, neusight_s, roofline_s
 from gpuexplore.analysis.prediction import INTERVAL, USUAL_CALLS, Calls, Prediction, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import (
     Calibration,
@@ -42,7 +42,7 @@ from gpuexplore.recorded.published import PublishedMeasurement, published_measur
 from gpuexplore.recorded.published.measurements import read_measurements
 
 WITHOUT_ARCHITECTURE = "architecture left out"
-ROOFLINE, ONE_EFFICIENCY = "roofline", "one efficiency"
+ROOFLINE, ONE_EFFICIENCY, NEUSIGHT = "roofline", "one efficiency", "NeuSight"
 SHOWN = ("operation", "device", "dtype", "decade", "timing", "architecture")
 
 Predictor = Callable[..., Prediction]
@@ -57,6 +57,7 @@ class Claim:
         timing: how the time was taken; None where nobody says.
         calls: how calls follow one another.
         searched: the shape is the best of a search.
+        url: where a published measurement comes from.
     """
 
     origin: str
@@ -66,6 +67,7 @@ class Claim:
     timing: str | None = None
     calls: Calls = USUAL_CALLS
     searched: bool = False
+    url: str | None = None
 
     @property
     def key(self) -> str:
@@ -93,9 +95,13 @@ def main() -> None:
         f"each way: rows, median and 90th percentile of the error, intervals that hold (claim {INTERVAL:.0%}), x ours"
     )
     print(f"\n{table(trials, 'origin')}")
-    of_gpus = [trial for trial in trials if trial.architecture]
     for by in arguments.by or SHOWN:
-        print(f"\n{table(of_gpus, by)}")
+        print(f"\n{table(of_gpus(trials), by)}")
+
+
+def of_gpus(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials of GPUs: a CPU's are left out by shape, and only their origin is a group of their own."""
+    return [trial for trial in trials if trial.architecture]
 
 
 def claims() -> list[Claim]:
@@ -116,7 +122,8 @@ def measured_claim(row: PublishedMeasurement) -> Claim:
     """Return a published measurement as a call of the vendor's library."""
     library = operation_named(row.operation).vendor_library.name
     case = Case(row.operation, row.shape, row.dtype, library, row.spec_key)
-    return Claim("measured", case, device_of(row.spec_key), row.time_s, row.timing, CALLS_OF_TIMING[row.timing])
+    calls = CALLS_OF_TIMING[row.timing]
+    return Claim("measured", case, device_of(row.spec_key), row.time_s, timing=row.timing, calls=calls, url=row.url)
 
 
 @cache
@@ -175,9 +182,13 @@ def guess(claim: Claim, predictor: Predictor) -> Guess | None:
 
 def peers(claim: Claim, efficiency: float | None) -> dict[str, Guess]:
     """Return what other ways predict; `efficiency` is the share of the roofline that others reach."""
-    found = {ROOFLINE: roofline_s(claim.case, claim.device)}
-    if efficiency and found[ROOFLINE]:
-        found[ONE_EFFICIENCY] = found[ROOFLINE] / efficiency
+    best = roofline_s(claim.case, claim.device)
+    found = {
+        ROOFLINE: best,
+        ONE_EFFICIENCY: best / efficiency if best and efficiency else None,
+        HEURISTICS: heuristics_s(claim.case, claim.device),
+        NEUSIGHT: neusight_s(claim.case, claim.device, claim.url),
+    }
     return {way: Guess(time_s) for way, time_s in found.items() if time_s}
 
 
@@ -236,7 +247,7 @@ def as_json(trials: Sequence[Trial], groupings: Sequence[str]) -> str:
     errors = {
         by: {
             name: {way: asdict(found) for way in ways_of(some) if (found := errors_of(some, way))}
-            for name, some in grouped(trials, by).items()
+            for name, some in grouped(trials if by == "origin" else of_gpus(trials), by).items()
         }
         for by in groupings
     }
