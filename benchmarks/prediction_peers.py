@@ -5,7 +5,7 @@ kernel for the kernel that it picks itself, on NVIDIA GPUs since the A100: no la
 
 benchmarks/neusight.csv holds what NeuSight (S. Lee, A. Phanishayee, D. Mahajan, ASPLOS 2025, MIT licence) predicts for
 the operations of networks, in its own words: scripts/asplos/results/prediction of sitar-lab/NeuSight, read in the copy
-https://github.com/trsharm25/NeuSight at bca31fb1. Rows are those of GPUs that it was not trained on.
+https://github.com/trsharm25/NeuSight at bca31fb1. It was trained on the A100 PCIe 40GB, not on the H100 and the L4.
 """
 
 import csv
