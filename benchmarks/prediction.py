@@ -1,24 +1,28 @@
-"""How wrong predictions are, against simpler ways to predict, in one run: every device is left out in turn.
+"""How wrong predictions are, against other ways to predict, in one run: every device is left out in turn.
 
-Published results, and those noted in the table of accelerators: a device's are predicted from those of all others.
-Peers: the peak of the datasheet itself, and one efficiency for all, the median of the others. Recorded runs:
-the results of one shape are predicted from those of all other shapes. It asserts nothing.
+Whatever was measured on a GPU of the table is predicted from what was measured on all others: first without its
+device, then without its architecture, since near-twins make a device easy. The recorded results of a CPU, of which
+there is one, are predicted from those of other shapes. It asserts nothing.
 
-    python -m benchmarks.prediction [--json]
+    python -m benchmarks.prediction [--by operation] [--json]
+    python -m benchmarks.prediction --rows FILE.csv     judges measurements kept elsewhere by what ships
 """
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
+from pathlib import Path
 from statistics import median
 
-from gpuexplore.analysis.prediction import INTERVAL, predict
-from gpuexplore.analysis.prediction.arithmetic import arithmetic
+from benchmarks.prediction_errors import GROUPINGS, OURS, Guess, Trial, errors_of, grouped, table, trial_of, ways_of
+from benchmarks.prediction_peers import HEURISTICS, heuristics_s, neusight_s, roofline_s
+from gpuexplore.analysis.prediction import INTERVAL, USUAL_CALLS, Calls, Prediction, calibrate, predict
 from gpuexplore.analysis.prediction.calibration import (
     Calibration,
     Observation,
-    calibrate,
     from_noted,
     from_published,
     from_results,
@@ -26,127 +30,200 @@ from gpuexplore.analysis.prediction.calibration import (
     noted_time_s,
     published_case,
 )
+from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
+from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING
 from gpuexplore.analysis.utilization.published import NOTED, PUBLISHED
-from gpuexplore.analysis.utilization.rates import flop_count
-from gpuexplore.devices import accelerator_named, as_device
+from gpuexplore.devices import ACCELERATORS, as_device, row_of
+from gpuexplore.errors import InvalidInput
 from gpuexplore.model import Case, Device, Result, Shape
+from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
-from gpuexplore.units import format_percent, format_seconds
+from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
+from gpuexplore.recorded.published.measurements import read_measurements
 
-GOOD, FAIR = 0.15, 0.3
+WITHOUT_ARCHITECTURE = "architecture left out"
+ROOFLINE, ONE_EFFICIENCY, NEUSIGHT = "roofline", "one efficiency", "NeuSight"
+SHOWN = ("operation", "device", "dtype", "decade", "timing", "architecture")
+
+Predictor = Callable[..., Prediction]
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedCase:
-    """What others reached on a device of the table.
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """What somebody reached on a GPU of the table.
 
     Attributes:
-        origin: `published` or `noted`.
+        origin: `measured`, `published`, `noted` or `recorded`.
+        timing: how the time was taken; None where nobody says.
+        calls: how calls follow one another.
+        searched: the shape is the best of a search.
+        url: where a published measurement comes from.
     """
 
     origin: str
     case: Case
+    device: Device
     took_s: float
-    observation: Observation
+    timing: str | None = None
+    calls: Calls = USUAL_CALLS
+    searched: bool = False
+    url: str | None = None
 
     @property
     def key(self) -> str:
         """The device's row."""
-        return self.case.device
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One result and what was predicted for it without its device, or without its shape.
-
-    Attributes:
-        way: how it was predicted.
-        origin: who measured it.
-        took_s: what was published or measured, seconds.
-        low_s: lower end of the interval; None for a way that states none.
-    """
-
-    way: str
-    origin: str
-    device: str
-    dtype: str
-    case: str
-    took_s: float
-    predicted_s: float
-    low_s: float | None = None
-    high_s: float | None = None
+        return self.device.spec_key or ""
 
     @property
-    def error(self) -> float:
-        """Predicted over real time, less one."""
-        return self.predicted_s / self.took_s - 1
-
-    @property
-    def held(self) -> bool | None:
-        """Whether the interval held; None without one."""
-        return None if self.low_s is None or self.high_s is None else self.low_s <= self.took_s <= self.high_s
+    def trial(self) -> Trial:
+        """Its trial, without guesses."""
+        return trial_of(self.case, self.device, self.took_s, origin=self.origin, timing=self.timing)
 
 
 def main() -> None:
-    """Print each prediction with its error, and each way's errors side by side."""
+    """Print the errors of each way, by each grouping asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON: the errors of each group, and every trial")
+    parser.add_argument("--by", action="append", choices=list(GROUPINGS), help="a grouping; default: all")
+    parser.add_argument("--rows", type=Path, metavar="FILE.csv", help="measurements to judge by what ships")
     arguments = parser.parse_args()
-    trials = [*trials_of_others(), *recorded_trials()]
+    trials = trials_of_rows(arguments.rows) if arguments.rows else [*left_out_trials(claims()), *cpu_trials()]
     if arguments.json:
-        print(json.dumps([asdict(trial) for trial in trials], indent=1))
+        print(as_json(trials, arguments.by or list(GROUPINGS)))
         return
-    for trial in sorted(trials, key=lambda trial: abs(trial.error)):
-        if trial.way == "gpuexplore":
-            _print_trial(trial)
-    print_ways(trials)
+    print(
+        f"each way: rows, median and 90th percentile of the error, intervals that hold (claim {INTERVAL:.0%}), x ours"
+    )
+    print(f"\n{table(trials, 'origin')}")
+    for by in arguments.by or SHOWN:
+        print(f"\n{table(of_gpus(trials), by)}")
 
 
-def trials_of_others() -> list[Trial]:
-    """Return every published and noted result, predicted in each way from the results of other devices."""
-    known = claims()
-    return [way(one, [other for other in known if other.key != one.key]) for one in known for way in WAYS]
+def of_gpus(trials: Iterable[Trial]) -> list[Trial]:
+    """Return the trials of GPUs: a CPU's are left out by shape, and only their origin is a group of their own."""
+    return [trial for trial in trials if trial.architecture]
 
 
-def claims() -> list[PublishedCase]:
-    """Return what others reached, with its observation."""
+def claims() -> list[Claim]:
+    """Return everything that was measured on a GPU of the table."""
     published = [
-        PublishedCase("published", published_case(one), one.time_s, from_published([one])[0]) for one in PUBLISHED
+        Claim("published", published_case(one), device_of(one.spec_key), one.time_s, searched=True) for one in PUBLISHED
     ]
-    noted = [PublishedCase("noted", noted_case(one), noted_time_s(one), from_noted([one])[0]) for one in NOTED]
-    return [*published, *noted]
+    noted = [Claim("noted", noted_case(one), device_of(one.spec_key), noted_time_s(one)) for one in NOTED]
+    recorded = [
+        Claim("recorded", result.case, device, measured.median_s)
+        for _, result in recorded_results()
+        if (measured := result.measurement) and (device := _device_of(result)) and row_of(device)
+    ]
+    return [*map(measured_claim, published_measurements()), *published, *noted, *recorded]
 
 
-def by_gpuexplore(claim: PublishedCase, others: Sequence[PublishedCase]) -> Trial:
-    """Return our prediction."""
-    calibration = calibrate(other.observation for other in others)
-    found = predict(claim.case, device_of(claim), calibration, searched=claim.origin == "published")
-    if found.time_s is None:
-        raise SystemExit(f"no prediction for {claim}: {found.reason}")
-    return _trial("gpuexplore", claim, found.time_s, (found.low_s, found.high_s))
+def measured_claim(row: PublishedMeasurement) -> Claim:
+    """Return a published measurement as a call of the vendor's library."""
+    library = operation_named(row.operation).vendor_library.name
+    case = Case(row.operation, row.shape, row.dtype, library, row.spec_key)
+    calls = CALLS_OF_TIMING[row.timing]
+    return Claim("measured", case, device_of(row.spec_key), row.time_s, timing=row.timing, calls=calls, url=row.url)
 
 
-def by_peak(claim: PublishedCase, _: Sequence[PublishedCase]) -> Trial:
-    """Return the time at the datasheet's peak."""
-    return _trial("the datasheet's peak", claim, time_at_peak(claim))
+@cache
+def device_of(spec_key: str) -> Device:
+    """Return the device of a row of the table."""
+    return as_device(next(row for row in ACCELERATORS if row.key == spec_key))
 
 
-def by_one_efficiency(claim: PublishedCase, others: Sequence[PublishedCase]) -> Trial:
-    """Return the time at the median efficiency of the others."""
-    efficiency = median(time_at_peak(other) / other.took_s for other in others)
-    return _trial("one efficiency for all", claim, time_at_peak(claim) / efficiency)
+def _device_of(result: Result) -> Device | None:
+    return result.environment.device if result.environment else None
 
 
-WAYS: tuple[Callable[[PublishedCase, Sequence[PublishedCase]], Trial], ...] = (
-    by_gpuexplore,
-    by_one_efficiency,
-    by_peak,
-)
+@cache
+def observations() -> tuple[Observation, ...]:
+    """Return everything that predictions are calibrated on as shipped."""
+    recorded = from_results((result for _, result in recorded_results()), "recorded")
+    return (*from_published(), *from_noted(), *recorded)
 
 
-def recorded_trials() -> list[Trial]:
-    """Return every recorded result, predicted from the recorded results of other shapes."""
-    results = [one for _, one in recorded_results() if one.measurement]
+@cache
+def leave_out(spec_keys: frozenset[str]) -> Calibration:
+    """Return the calibration on what was observed on all devices but these."""
+    return calibrated_on(seen for seen in observations() if seen.device.spec_key not in spec_keys)
+
+
+@cache
+def fitted_without(spec_keys: frozenset[str]) -> Predictor:
+    """Return the predictor that has seen nothing of these devices: the place to hand in what else is fitted."""
+    return partial(predict, calibration=leave_out(spec_keys))
+
+
+def left_out_trials(known: Sequence[Claim]) -> list[Trial]:
+    """Return a trial of each claim, predicted without its device, without its architecture, and in other ways."""
+    architectures: dict[str, set[str]] = defaultdict(set)
+    for row in ACCELERATORS:
+        architectures[row.architecture].add(row.key)
+    efficiencies = efficiencies_without(known)
+    trials = []
+    for claim in known:
+        trial = claim.trial
+        twins = frozenset(architectures[trial.architecture or ""])
+        guesses = {
+            OURS: guess(claim, fitted_without(frozenset({claim.key}))),
+            WITHOUT_ARCHITECTURE: guess(claim, fitted_without(twins)),
+            **peers(claim, efficiencies[claim.key, claim.case.operation]),
+        }
+        trials.append(replace(trial, guesses={way: said for way, said in guesses.items() if said}))
+    return trials
+
+
+def guess(claim: Claim, predictor: Predictor) -> Guess | None:
+    """Return our prediction of a claim; None where there is none."""
+    found = predictor(claim.case, claim.device, searched=claim.searched, calls=claim.calls)
+    return Guess(found.time_s, found.low_s, found.high_s) if found.time_s else None
+
+
+def peers(claim: Claim, efficiency: float | None) -> dict[str, Guess]:
+    """Return what other ways predict; `efficiency` is the share of the roofline that others reach."""
+    best = roofline_s(claim.case, claim.device)
+    found = {
+        ROOFLINE: best,
+        ONE_EFFICIENCY: best / efficiency if best and efficiency else None,
+        HEURISTICS: heuristics_s(claim.case, claim.device),
+        NEUSIGHT: neusight_s(claim.case, claim.device, claim.url),
+    }
+    return {way: Guess(time_s) for way, time_s in found.items() if time_s}
+
+
+def efficiencies_without(known: Iterable[Claim]) -> dict[tuple[str, str], float | None]:
+    """Return, by device and operation, the median share of the roofline that it reaches on all other devices."""
+    shares: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    places = set()
+    for claim in known:
+        places.add((claim.key, claim.case.operation))
+        if best := roofline_s(claim.case, claim.device):
+            shares[claim.case.operation].append((claim.key, best / claim.took_s))
+    others = {place: [share for key, share in shares[place[1]] if key != place[0]] for place in places}
+    return {place: median(some) if some else None for place, some in others.items()}
+
+
+def trials_of_rows(path: Path) -> list[Trial]:
+    """Return a trial of each measurement of a CSV file, predicted by what ships."""
+    try:
+        rows = read_measurements(path.read_text(encoding="utf-8"))
+    except (InvalidInput, OSError) as problem:
+        raise SystemExit(f"{path}: {problem}") from None
+    shipped = partial(predict, calibration=calibrate())
+    efficiencies = efficiencies_without([*claims(), *map(measured_claim, rows)])
+    trials = []
+    for claim in map(measured_claim, rows):
+        guesses = {OURS: guess(claim, shipped), **peers(claim, efficiencies[claim.key, claim.case.operation])}
+        trials.append(replace(claim.trial, guesses={way: said for way, said in guesses.items() if said}))
+    return trials
+
+
+def cpu_trials() -> list[Trial]:
+    """Return the recorded results of a CPU, each predicted from those of other shapes."""
+    results = [
+        one for _, one in recorded_results() if one.measurement and (found := _device_of(one)) and found.kind == "cpu"
+    ]
     groups = dict.fromkeys((result.case.operation, result.case.shape) for result in results)
     return [trial for group in groups for trial in _without(group, results)]
 
@@ -154,74 +231,27 @@ def recorded_trials() -> list[Trial]:
 def _without(group: tuple[str, Shape], results: Sequence[Result]) -> list[Trial]:
     """Return the results of one shape, predicted from those of all others."""
     others = [result for result in results if (result.case.operation, result.case.shape) != group]
-    calibration = calibrate(from_results(others, "recorded"))
-    mine = [result for result in results if (result.case.operation, result.case.shape) == group]
-    return [trial for one in mine if (trial := _recorded_trial(one, calibration))]
+    predictor = partial(predict, calibration=calibrated_on(from_results(others, "recorded")))
+    trials = []
+    for result in results:
+        device, measured = _device_of(result), result.measurement
+        if (result.case.operation, result.case.shape) == group and device and measured:
+            claim = Claim("recorded on a CPU, shapes left out", result.case, device, measured.median_s)
+            said = guess(claim, predictor)
+            trials.append(replace(claim.trial, guesses={OURS: said} if said else {}))
+    return trials
 
 
-def _recorded_trial(result: Result, calibration: Calibration) -> Trial | None:
-    if result.environment is None or result.measurement is None:
-        return None
-    found = predict(result.case, result.environment.device, calibration)
-    if found.time_s is None:
-        return None
-    where = ("gpuexplore", "recorded", found.device.name, result.case.dtype)
-    words = f"{result.case.operation} {result.case.shape} {result.case.implementation}"
-    return Trial(*where, words, result.measurement.median_s, found.time_s, found.low_s, found.high_s)
-
-
-def device_of(claim: PublishedCase) -> Device:
-    """Return the device of the table a claim is about."""
-    row = accelerator_named(claim.key)
-    if row is None:
-        raise SystemExit(f"accelerators.csv has no row {claim.key}")
-    return as_device(row)
-
-
-def time_at_peak(claim: PublishedCase) -> float:
-    """Return seconds at the peak of the units that do the arithmetic."""
-    units = arithmetic(claim.case, device_of(claim))
-    if units.peak is None:
-        raise SystemExit(f"no peak for {claim}")
-    return flop_count(claim.case) / units.peak.flop_per_s
-
-
-def _trial(
-    way: str, claim: PublishedCase, predicted_s: float, interval: tuple[float | None, float | None] = (None, None)
-) -> Trial:
-    where = (way, claim.origin, device_of(claim).name, claim.case.dtype, str(claim.case.shape))
-    return Trial(*where, claim.took_s, predicted_s, *interval)
-
-
-def _print_trial(one: Trial) -> None:
-    held = "within" if one.held else "outside"
-    print(
-        f"{one.device:28} {one.dtype:5} {one.case:24} took {format_seconds(one.took_s):>8}, predicted "
-        f"{format_seconds(one.predicted_s):>8} ({one.error:+.1%}), {held} {format_seconds(one.low_s)} to "
-        f"{format_seconds(one.high_s)}"
-    )
-
-
-def print_ways(trials: Sequence[Trial]) -> None:
-    """Print a line for each way and origin: its errors, and how often its intervals held."""
-    for origin, way in dict.fromkeys((trial.origin, trial.way) for trial in trials):
-        mine = [trial for trial in trials if (trial.origin, trial.way) == (origin, way)]
-        ours = [trial for trial in trials if (trial.origin, trial.way) == (origin, "gpuexplore")]
-        print(f"{origin}, {way}: {summary(mine)}, {median_error(mine) / median_error(ours):.1f} x ours")
-
-
-def summary(trials: Sequence[Trial]) -> str:
-    """Return count, errors and how often the intervals held."""
-    errors, held = [abs(trial.error) for trial in trials], [trial.held for trial in trials if trial.held is not None]
-    within = [format_percent(sum(error <= limit for error in errors) / len(errors)) for limit in (GOOD, FAIR)]
-    said = f"{len(trials)} results, median error {format_percent(median(errors))}, {within[0]} within 15 %, "
-    intervals = f", intervals held {format_percent(sum(held) / len(held))} (claim {INTERVAL:.0%})" if held else ""
-    return f"{said}{within[1]} within 30 %{intervals}"
-
-
-def median_error(trials: Sequence[Trial]) -> float:
-    """Return the median of the absolute errors."""
-    return median(abs(trial.error) for trial in trials)
+def as_json(trials: Sequence[Trial], groupings: Sequence[str]) -> str:
+    """Return the errors of each way in each group, and every trial, as JSON."""
+    errors = {
+        by: {
+            name: {way: asdict(found) for way in ways_of(some) if (found := errors_of(some, way))}
+            for name, some in grouped(trials if by == "origin" else of_gpus(trials), by).items()
+        }
+        for by in groupings
+    }
+    return json.dumps({"errors": errors, "trials": [asdict(trial) for trial in trials]})
 
 
 if __name__ == "__main__":
