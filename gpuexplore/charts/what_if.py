@@ -242,7 +242,7 @@ def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
         "said": _said(row, told if span else None),
         "told": told,
         "interval": format_interval((span.low, span.high), words) if span and span.low < span.high else "none",
-        "basis": row.basis or row.reason or "",
+        "basis": "; ".join((row.basis or row.reason or "", *row.notes)),
     }
 
 
