@@ -5,6 +5,7 @@ import pytest
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
 from gpuexplore.model import Contrast, Flag
+from gpuexplore.recorded import recorded_results
 from tests.analysis.made import failed, ok, with_contrasts
 
 COLD = Flag("cold", "flushed")
@@ -51,6 +52,23 @@ def test_replayed_graph_is_measured_in_the_kind_of_graphs():
     assert found.result.measurement.median_s == 6e-6
     assert found.result.measurement.contrasts == ()
     assert [flag.name for flag in found.result.flags] == ["warm"]
+
+
+def test_docs_say_how_much_more_than_a_graph_a_pair_of_events_measured_on_the_recorded_h200():
+    found = []
+    for _, result in recorded_results():
+        warm = (
+            [other for other in result.measurement.contrasts if other.condition == "warm"] if is_of_h200(result) else ()
+        )
+        replayed = in_calls(result, "graph") if warm else None
+        if replayed:
+            found.append(round((warm[0].median_s - replayed.result.measurement.median_s) * 1e6, 1))
+
+    assert (min(found), max(found), len(found)) == (2.7, 4.1, 4)
+
+
+def is_of_h200(result):
+    return result.measurement is not None and result.environment.device.name == "NVIDIA H200"
 
 
 def test_graph_that_could_not_be_captured_and_a_case_that_failed_have_no_time():
