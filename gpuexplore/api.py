@@ -194,13 +194,14 @@ def predict(
         gpus: driver names or keys of `specs`, or ids of this machine's devices.
         sizes: numbers, or text like ``256:8192:x2``.
         shapes: texts like ``m=512,k=64,n=512`` instead of sizes.
-        **further: `dtypes`, fp8 among them, and `implementation` (default: the vendor's library).
+        **further: `dtypes`, fp8 among them, `implementation` (default: the vendor's library), and `calls`, how they
+            follow one another: ``graph``, ``queued`` (default) or ``single``.
 
     Raises:
         InvalidInput: something asked for does not exist; names it and what is accepted.
         TypeError: an unknown argument.
     """
-    texts = _texts("predict", ("dtypes", "implementation"), further)
+    texts = _texts("predict", ("dtypes", "implementation", "calls"), further)
     if not texts.get("dtypes", "given"):
         del texts["dtypes"]  # as where nothing is given
     asked = Question(
@@ -221,13 +222,14 @@ def is_possible(operation: str, gpu: str, time: float | str, **further: Words) -
         operation: a name that `gpuexplore list` prints.
         gpu: a driver name or key of `specs`, or the id of a device of this machine.
         time: of one call: seconds, or text like ``90us``.
-        **further: `sizes` or `shapes`, of one case; `dtypes` (default: fp32) and `implementation`.
+        **further: `sizes` or `shapes`, of one case; `dtypes` (default: fp32), `implementation`, and `calls` as of
+            `predict`.
 
     Raises:
         InvalidInput: something asked for does not exist, or there are several cases; names it and what is accepted.
         TypeError: an unknown argument.
     """
-    texts = _texts("is_possible", ("sizes", "shapes", "dtypes", "implementation"), further)
+    texts = _texts("is_possible", ("sizes", "shapes", "dtypes", "implementation", "calls"), further)
     asked = Question(_name("operation", operation), _name("gpu", gpu), **{"dtypes": "fp32"} | texts)
     if isinstance(time, bool) or not isinstance(time, str | Real):
         raise InvalidInput.of("time", time, "seconds, or text with the unit: 90us")

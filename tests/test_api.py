@@ -174,6 +174,14 @@ def test_predictions_are_those_of_the_command_line():
         gx.predict("matmul", ["Abacus"], sizes=[64])
 
 
+def test_kind_of_calls_is_asked_for_in_python_too():
+    (found,) = gx.predict("matmul", "t4", sizes=64, dtypes="fp32", calls="single")
+    assert found.calls == "single"
+    assert gx.is_possible("matmul", "t4", "1s", sizes=64, calls="graph").prediction.calls == "graph"
+    with pytest.raises(InvalidInput, match="calls 'fast': accepted are graph, queued, single"):
+        gx.predict("matmul", "t4", sizes=64, calls="fast")
+
+
 UNUSABLE = [b"matmul", {"a": 1}, object(), [None], [[8]], [True], True, 2 + 1j, print, 10**5000, count()]
 
 
@@ -193,7 +201,7 @@ def test_setting_of_a_wrong_type_is_named_with_the_accepted_ones(setting):
             gx.run("vector_add", **{setting: value})
 
 
-@pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes", "implementation"])
+@pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes", "implementation", "calls"])
 def test_what_is_predicted_is_named_where_it_is_of_a_wrong_type(setting):
     for value in UNUSABLE:
         with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: accepted are"):

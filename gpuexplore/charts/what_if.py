@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.what_if.what_if import Span, WhatIf
 from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label, x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
@@ -79,8 +80,9 @@ def what_if_times(rows: Sequence[WhatIf]) -> alt.LayerChart:
     """Return the seconds of the workload in each format on one device, on a log scale; the rows are its formats."""
     frame = _frame(rows, lambda row: row.time, format_seconds)
     values = [*frame["low"].dropna(), *frame["high"].dropna()]
-    x = _log_x("Time", values, si_label("s"))
-    return _listed(frame, x, _describe("Time", frame))
+    title = _of_calls("Time", rows)
+    x = _log_x(title, values, si_label("s"))
+    return _listed(frame, x, _describe(title, frame))
 
 
 def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
@@ -131,7 +133,8 @@ def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart
     names = list(dict.fromkeys(frame["device"]))
     shown = [name for name in FORMATS if name in set(frame["dtype"])]
     values = [*frame["low"], *frame["high"]]
-    x = _log_x(quantity.title, values, quantity.tick)
+    title = _of_calls(quantity.title, rows)
+    x = _log_x(title, values, quantity.tick)
     y = alt.Y("device:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(domain=names))
     color = alt.Color(
         "dtype:N",
@@ -145,9 +148,15 @@ def across_devices(rows: Sequence[WhatIf], quantity: Quantity) -> alt.LayerChart
         layer=[whisker, *_points(base, size=60)],
         width="container",
         height=height,
-        description=_describe_devices(quantity.title, frame),
+        description=_describe_devices(title, frame),
     )
     return chart
+
+
+def _of_calls(title: str, rows: Sequence[WhatIf]) -> str:
+    """Return the title of what follows from times, with the kind of calls that those of GPUs are of where it is one."""
+    kinds = {row.calls for row in rows if row.time and row.calls}
+    return f"{title}, {CALLS_WORDS[kinds.pop()]}" if len(kinds) == 1 else title
 
 
 def frontier(frame: pd.DataFrame) -> pd.DataFrame:
@@ -242,7 +251,7 @@ def _drawn(row: WhatIf, span: Span | None, words: Words) -> dict[str, object]:
         "said": _said(row, told if span else None),
         "told": told,
         "interval": format_interval((span.low, span.high), words) if span and span.low < span.high else "none",
-        "basis": row.basis or row.reason or "",
+        "basis": "; ".join((row.basis or row.reason or "", *row.notes)),
     }
 
 

@@ -10,7 +10,7 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_json
 from gpuexplore.cli.own_results import measured_here
-from gpuexplore.cli.predict_command import prediction_json
+from gpuexplore.cli.predict_command import add_calls, prediction_json
 from gpuexplore.devices import discover, ensure_ceiling
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.units import format_seconds
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--shape", default="", metavar="m=..|PRESET", help="exact axes, or a preset, instead of a size")
     add("--dtype", default="fp32", metavar="NAME", help=f"one of {', '.join(FORMATS)} (default: %(default)s)")
     add("--impl", default="", metavar="NAME", help="what is known of it is compared (default: the vendor's library)")
+    add_calls(parser)
     add("--json", action="store_true", help="print JSON")
 
 
@@ -38,6 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
         shapes=arguments.shape,
         dtypes=arguments.dtype,
         implementation=arguments.impl,
+        calls=arguments.calls,
     )
     here = [ensure_ceiling(device) if device.id == asked.gpus.strip() else device for device in discover()]
     found = is_possible(asked, arguments.time, here, measured_here(here)[::-1])  # newest last

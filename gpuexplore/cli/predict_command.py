@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Prediction
+from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, Question, predictions
 from gpuexplore.analysis.utilization.rates import shape_label
 from gpuexplore.cli import EXIT_OK
@@ -27,7 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
     add("--dtype", default=USUAL_DTYPES, metavar="LIST", help=f"{', '.join(FORMATS)} (default: %(default)s)")
     add("--impl", metavar="NAME", help="an implementation (default: the vendor's library)")
+    add_calls(parser)
     add("--json", action="store_true", help="print JSON")
+
+
+def add_calls(parser: argparse.ArgumentParser) -> None:
+    """Declare the option that says how calls follow one another."""
+    parser.add_argument(
+        "--calls",
+        default=USUAL_CALLS,
+        metavar="KIND",
+        help=f"{'; '.join(f'{name}: {about}' for name, about in CALLS.items())} (default: %(default)s)",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -41,6 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
         shapes=";".join(arguments.shape),
         dtypes=arguments.dtype,
         implementation=arguments.impl or "",
+        calls=arguments.calls,
     )
     here = [ensure_ceiling(device) if device.id in split(asked.gpus) else device for device in discover()]
     found = predictions(asked, here, measured_here(here)[::-1])  # newest last
@@ -59,6 +72,7 @@ def prediction_json(prediction: Prediction) -> dict[str, Any]:
         "shape": dict(prediction.case.shape.axes),
         "dtype": prediction.case.dtype,
         "implementation": prediction.case.implementation,
+        "calls": prediction.calls,
         "time_s": prediction.time_s,
         "low_s": prediction.low_s,
         "high_s": prediction.high_s,
@@ -85,6 +99,8 @@ def _print(found: Sequence[Prediction]) -> None:
     for too_large in dict.fromkeys(map(_too_large, found)):
         if too_large:
             print(f"  {too_large}")
+    for calls in dict.fromkeys(prediction.calls for prediction in found if prediction.device.kind != "cpu"):
+        print(f"  {CALLS_WORDS[calls]}: {CALLS[calls]}")
     for basis in dict.fromkeys(
         f"{prediction.device.title}: calibrated on {prediction.basis}" for prediction in found if prediction.time_s
     ):

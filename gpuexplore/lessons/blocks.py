@@ -5,6 +5,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, ClassVar, get_type_hints
 
+from gpuexplore.analysis.prediction.calls import USUAL_CALLS
 from gpuexplore.errors import InvalidInput
 from gpuexplore.lessons.expression import FACTS, OUTCOMES, UNIT_NAMES
 from gpuexplore.lessons.prose import Prose
@@ -81,6 +82,7 @@ class Predict:
     shape: str = ""
     dtype: str = "fp32"
     impl: str = ""
+    calls: str = USUAL_CALLS
     id: str = ""
 
 

@@ -67,7 +67,9 @@ def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[Row]:
 
 
 def _predicted_rows(block: Predict, devices: Sequence[Device]) -> Iterable[Row]:
-    question = Question(block.operation, block.gpu, block.size, block.shape, block.dtype, block.impl)
+    question = Question(
+        block.operation, block.gpu, block.size, block.shape, block.dtype, implementation=block.impl, calls=block.calls
+    )
     return _predicted(question, tuple(devices), block.gpu, block.id)
 
 

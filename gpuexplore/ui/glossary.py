@@ -18,7 +18,7 @@ PAGE_TERMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "kernels": ("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
         "transfers": ("Measurement", "First call"),
         "training": ("Phase", "MFU", "Mixed precision"),
-        "what-if": ("Dtype", "Native / emulated / unsupported", "Prediction", "MFU"),
+        "what-if": ("Dtype", "Native / emulated / unsupported", "Prediction", "Kind of calls", "MFU"),
         "roofline": ("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
         "trace": ("Trace", "Self time", "Share of the roof", "Counterpart"),
         "memory": ("Peak moment", "Activations", "Checkpoints", "Largest batch"),

@@ -13,6 +13,7 @@ from gpuexplore.ui.markdown import plain
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
 WORKLOAD = ("what", "op", "shape", "layers", "run", "at", "batch", "seq", "hidden", "heads", "ff")
+WHAT_IF = ("device", "baseline", "dtype", "calls", "gpus", "times", "peaks", "price", "per", "measuring")
 KERNELS = (
     *("op", "impl", "dtype", "gpu", "cc", "sm", "block", "shape", "grid", "run", "sweep", "explain"),
     *("interpret", "small", "at", "warp", "step"),
@@ -32,7 +33,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "runs": ("q", "op", "device", "tag", "mine", "before"),
         "compare": ("a", "b"),
         "kernels": KERNELS,
-        "what-if": (*WORKLOAD, "device", "baseline", "dtype", "gpus", "times", "peaks", "price", "per", "measuring"),
+        "what-if": (*WORKLOAD, *WHAT_IF),
         "roofline": ("device", "dtype", "op", "runs", "recorded", "measuring"),
         "memory": MEMORY,
         "trace": ("device",),

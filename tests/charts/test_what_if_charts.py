@@ -63,6 +63,28 @@ def test_every_format_has_a_row_that_says_where_its_time_is_from_or_why_there_is
     assert "bf16 3.87 s, entered, emulated" in spec["description"]
 
 
+def test_tooltip_says_of_which_calls_a_measurement_is(own):
+    row = replace(own[0], basis="measured here with torch", notes=("measured with queued calls",))
+    spec = what_if_times([row]).to_dict()
+    (drawn,) = data(spec, layers(spec, "point")[0])
+
+    assert drawn["basis"] == "measured here with torch; measured with queued calls"
+
+
+def test_axis_of_times_says_of_which_calls_they_are_where_they_are_of_one_kind(own, rows):
+    single = [replace(row, calls="single") for row in own]
+    several = [*single[1:], replace(single[0], calls="graph")]
+    at_a_cpu = [replace(row, calls=None) for row in own]
+
+    said = [
+        layers(what_if_times(some).to_dict(), "point")[0]["encoding"]["x"]["title"]
+        for some in (single, several, at_a_cpu)
+    ]
+    assert said == ["Time, single calls", "Time", "Time"]
+    spec = across_devices([replace(row, calls="graph") for row in rows], TIME).to_dict()
+    assert spec["description"].startswith("Time, calls in a CUDA graph by device and dtype")
+
+
 def test_speedups_are_bars_from_zero_with_their_interval(own):
     spec = what_if_speedups(own, "fp32").to_dict()
     filled, outlined, hollow = layers(spec, "bar")

@@ -41,11 +41,18 @@ def test_json_has_the_verdict_and_the_prediction(answered):
         (("--time", "soon"), "time 'soon': accepted are 1ns to 1000000s"),
         (("--time", "1ms", "--dtype", "fp32,bf16"), "2 cases for one time"),
         (("--time", "1ms", "--gpu", "H1"), "gpu 'H1': accepted are"),
+        (("--time", "1ms", "--calls", "one"), "calls 'one': accepted are graph, queued, single"),
     ],
 )
 def test_what_cannot_be_used_is_named(capsys, arguments, said):
     assert main((*PRODUCT, *arguments)) == EXIT_UNUSABLE
     assert said in capsys.readouterr().err
+
+
+def test_kind_of_calls_that_a_time_is_of_is_compared(answered):
+    code, told = answered(*PRODUCT, "--time", "10ms", "--calls", "single", "--json")
+    assert (code, told["prediction"]["calls"]) == (EXIT_OK, "single")
+    assert "nine in ten single calls are predicted to take" in told["reason"]
 
 
 def test_python_asks_the_same():

@@ -2,9 +2,23 @@
 
 import pytest
 
+from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 
-KEYS = {"gpu", "operation", "shape", "dtype", "time_s", "low_s", "high_s", "flop_per_s", "bound", "native", "basis"}
+KEYS = {
+    "gpu",
+    "operation",
+    "shape",
+    "dtype",
+    "calls",
+    "time_s",
+    "low_s",
+    "high_s",
+    "flop_per_s",
+    "bound",
+    "native",
+    "basis",
+}
 T4 = ("predict", "linear", "--shape", "notebook-linear", "--gpu", "Tesla T4", "--dtype", "fp32,bf16,fp16,fp8")
 
 
@@ -34,6 +48,17 @@ def test_people_get_a_table_with_intervals_reasons_and_what_it_rests_on(capsys):
     assert "calibrated on" in told
 
 
+@pytest.mark.parametrize("calls", CALLS)
+def test_kind_of_calls_is_asked_for_and_told(answered, capsys, calls):
+    assert {one["calls"] for one in answered(*T4, "--calls", calls, "--json")[1]["predictions"]} == {calls}
+    assert main((*T4, "--calls", calls)) == EXIT_OK
+    assert CALLS[calls] in capsys.readouterr().out
+
+
+def test_without_a_word_calls_are_queued(answered):
+    assert {one["calls"] for one in answered(*T4, "--json")[1]["predictions"]} == {"queued"}
+
+
 def test_this_machines_cpu_can_be_asked(answered):
     code, told = answered("predict", "matmul", "--size", "512", "--gpu", "cpu", "--dtype", "fp32", "--json")
     assert code == EXIT_OK
@@ -47,6 +72,9 @@ def test_this_machines_cpu_can_be_asked(answered):
         ("matmul --size 8 --gpu H100", "near: H100"),
         ("matmul --size 8 --gpu t4 --dtype fp4", "dtype 'fp4': accepted are fp64"),
         ("matmul --gpu t4", "no size and no shape"),
+        ("matmul --size 8 --gpu t4 --calls fast", "calls 'fast': accepted are graph, queued, single"),
+        ("matmul --size 8 --gpu t4 --calls graph,single", "calls 'graph,single': accepted are graph, queued, single"),
+        ("matmul --size 8 --gpu t4 --calls=", "calls '': accepted are graph, queued, single"),
         ("matmul --size x --gpu t4", "size 'x'"),
         ("fft --size 8 --gpu t4", "operation 'fft'"),
         ("matmul --size 8 --gpu t4 --impl jax", "implementation of matmul 'jax'"),

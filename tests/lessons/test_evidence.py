@@ -147,6 +147,19 @@ def test_a_launch_is_arithmetic():
     assert figures == [98, 32, 7, 2, 672]
 
 
+def test_prediction_is_of_the_kind_of_calls_that_its_block_names(monkeypatch):
+    asked = []
+    predicted = evidence.predictions
+    monkeypatch.setattr(
+        evidence, "predictions", lambda question, here: asked.append(question) or predicted(question, here)
+    )
+    block = '```predict\noperation = "matmul"\ngpu = "L4"\nsize = "72"\n```\n'
+
+    for text in (block, block.replace("size", 'calls = "single"\nsize')):
+        assert value("time()", known(text)).sources == {"predicted"}
+    assert [question.calls for question in asked] == ["queued", "single"]
+
+
 def test_a_claim_has_its_verdict():
     assert value("verdict(name='B5')", known('```claim\nrow = "B5"\n```\n')) == "impossible"
 
@@ -162,6 +175,10 @@ def test_a_claim_has_its_verdict():
         ("```launch\nelements = 9\nthreads = 4096\n```\n", "4096"),
         ('```launch\nelements = 9\nthreads = 64\ngpu = "abacus"\n```\n', "gpu 'abacus'"),
         ('```predict\noperation = "matmul"\ngpu = "T4"\nsize = "x"\n```\n', "size"),
+        (
+            '```predict\noperation = "matmul"\ngpu = "T4"\nsize = "8"\ncalls = "fast"\n```\n',
+            "calls 'fast': accepted are graph, queued, single",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_named(text, message):

@@ -54,7 +54,10 @@ def test_a_trace_of_a_gpu_has_its_roof_and_ways_to_the_same_here(uploaded):
     assert first["Measure"].startswith("./?")
     asked = parse_qs(urlparse(first["Predict"]).query)
     assert (asked["op"], asked["shape"], asked["device"]) == (["linear"], ["b=4096,d=4096,k=4096"], ["h100-sxm5-80gb"])
-    assert any("gpuexplore predict linear --gpu h100-sxm5-80gb" in block.value for block in app.code)
+    assert asked["calls"] == ["graph"], "the profiler tells the time of the kernels, without launches"
+    (command,) = {line for block in app.code for line in block.value.splitlines() if "predict linear" in line}
+    assert command.startswith("gpuexplore predict linear --gpu h100-sxm5-80gb")
+    assert command.endswith("--calls graph")
 
 
 @pytest.mark.parametrize("column", ["Measure", "Predict"])

@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from gpuexplore.analysis.prediction import CALLS
+from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.dtypes import FORMATS
 from gpuexplore.model import Accuracy, Experiment, Result, Shape, Status
 from gpuexplore.ui import session, shared
-from gpuexplore.ui.what_if.choice import NOTEBOOK
+from gpuexplore.ui.what_if.choice import CALL_TITLES, NOTEBOOK
 from tests.analysis.made import device, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -95,6 +97,7 @@ def test_what_is_being_measured_is_not_offered_again(page, store):
         ({"device": "voodoo2"}, "device 'voodoo2'"),
         ({"gpus": "voodoo2,t4"}, "gpus 'voodoo2'"),
         ({"dtype": "fp4,fp32"}, "dtype 'fp4': accepted are fp64, fp32, tf32, bf16, fp16, fp8"),
+        ({"calls": "fast"}, "calls 'fast': accepted are queued, graph, single"),
         ({"baseline": "int3"}, "baseline 'int3': accepted are fp32"),
         ({"per": "beauty", "gpus": "t4"}, "per 'beauty': accepted are time, energy, cost"),
         ({"times": "fp32:fast"}, "times 'fp32:fast': accepted are numbers from"),
@@ -296,12 +299,53 @@ def test_every_control_is_written_to_the_url_and_read_from_it(page, kind, label,
     assert widget(page("what_if", **ALONE | {name: written}), kind, label).value == value
 
 
-@pytest.mark.parametrize(("label", "value", "name"), [("Workload", "block", "what"), ("Compare", "energy", "per")])
+@pytest.mark.parametrize(
+    ("label", "value", "name"),
+    [("Workload", "block", "what"), ("Calls", "single", "calls"), ("Compare", "energy", "per")],
+)
 def test_every_row_of_buttons_is_written_to_the_url_too(page, label, value, name):
     app = page("what_if")
     next(one for one in app.button_group if one.label == label).set_value(value).run()
 
     assert only(app.query_params[name]) == value
+
+
+def test_every_kind_of_calls_has_a_button():
+    assert set(CALL_TITLES) == set(CALLS)
+
+
+@pytest.mark.parametrize("calls", CALLS)
+def test_kind_of_calls_is_said_and_in_the_table(page, calls):
+    app = page("what_if", calls=calls, gpus="t4,cpu", dtype="fp32,bf16")
+    told = texts(app.caption)
+
+    assert not app.exception
+    assert CALLS[calls][1:] in told
+    assert f"Predictions: {CALLS_WORDS[calls]}, 90 % prediction intervals" in told
+    assert f"On GPUs, predictions are of {CALLS_WORDS[calls]}." in told
+    assert set(table(app)["Calls"]) == {calls}
+
+
+def test_on_a_cpu_no_kind_of_calls_is_said(page):
+    app = page("what_if", **ALONE, device="cpu", calls="single", dtype="fp32")
+
+    assert "Predictions: 90 % prediction intervals" in texts(app.caption)
+    assert "Calls" not in table(app)
+
+
+def test_what_was_measured_in_another_kind_of_calls_says_so(page, store, monkeypatch):
+    monkeypatch.setattr(session, "discover", lambda: (device(device_id="cuda:0"),))
+    experiment = Experiment("matmul", (SQUARE,), ("fp32",), ("torch",), ("cuda:0",))
+    store.record(experiment, OWNER, results=[ok(4e-3, size=1000, on="cuda:0")])
+    query = ALONE | {"device": "cuda:0", "shape": "1000", "dtype": "fp32"}
+    queued, single = page("what_if", **query), page("what_if", **query, calls="single")
+
+    assert not single.exception
+    assert "**fp32**: measured with queued calls." in texts(single.markdown)
+    assert table(single).loc["fp32", "From"] == "measured here"
+    assert table(single).loc["fp32", "Calls"] == "queued"
+    assert table(single).loc["fp32", "Basis"].endswith("with torch; measured with queued calls")
+    assert "measured with" not in texts(queued.markdown)
 
 
 def test_fields_of_the_block_and_the_layers_are_written_to_the_url(page):

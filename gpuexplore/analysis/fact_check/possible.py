@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuexplore.analysis.prediction import Prediction
+from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import Question, predictions
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.plausibility import Limits, exceeded_limit
@@ -90,7 +91,8 @@ def _judged(prediction: Prediction, time_s: float) -> tuple[Verdict, str]:
     if known is None:  # without a peak for its arithmetic
         why = f": {prediction.reason}" if prediction.reason else ""
         return "unknown", f"no limit of its arithmetic is known, and nothing is predicted{why}"
-    interval = f"nine in ten are predicted to take {format_interval(known, format_seconds)}"
+    of_calls = "" if prediction.device.kind == "cpu" else f" {CALLS_WORDS[prediction.calls]}"
+    interval = f"nine in ten{of_calls} are predicted to take {format_interval(known, format_seconds)}"
     if not limits:
         return "unknown", f"no limit of {prediction.device.title} is known; {interval}"
     if time_s < known[0] and prediction.device.cache_bytes is None:

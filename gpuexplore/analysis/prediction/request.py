@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpuexplore.analysis.prediction import Prediction, calibrate, predict
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Prediction, calibrate, predict
 from gpuexplore.devices import target_named
 from gpuexplore.dtypes import FORMATS, format_named
 from gpuexplore.errors import InvalidInput
@@ -28,6 +28,7 @@ class Question:
         shapes: exact axes, or presets.
         dtypes: formats of FORMATS.
         implementation: empty is the vendor's library.
+        calls: how calls follow one another, a key of CALLS.
     """
 
     operation: str
@@ -36,6 +37,7 @@ class Question:
     shapes: str = ""
     dtypes: str = USUAL_DTYPES
     implementation: str = ""
+    calls: str = USUAL_CALLS
 
 
 def predictions(question: Question, here: Iterable[Device], own: Sequence[Result] = ()) -> tuple[Prediction, ...]:
@@ -55,7 +57,7 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
     dtypes = [format_named(name).name for name in split(question.dtypes)]
     name = question.implementation
     implementation = operation.implementation_named(name) if name else operation.vendor_library
-    known = tuple(here)
+    calls, known = calls_named(question.calls), tuple(here)
     targets = tuple(dict.fromkeys(target_named(name, known) for name in split(question.gpus)))
     if not dtypes or not targets:
         raise InvalidInput(f"nothing to predict: give at least one gpu and one dtype of {', '.join(FORMATS)}")
@@ -63,11 +65,23 @@ def predictions(question: Question, here: Iterable[Device], own: Sequence[Result
         _check_runs_on(operation, implementation, device)
     calibration = calibrate(own)
     return tuple(
-        predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration)
+        predict(Case(operation.name, shape, dtype, implementation.name, device.id), device, calibration, calls=calls)
         for device in targets
         for shape in shapes
         for dtype in dtypes
     )
+
+
+def calls_named(text: str) -> Calls:
+    """Return the kind of calls of this name.
+
+    Raises:
+        InvalidInput: there is none; names those that there are.
+    """
+    found = next((calls for calls in CALLS if calls == text.strip()), None)
+    if found is None:
+        raise InvalidInput.of("calls", text, CALLS)
+    return found
 
 
 def _check_runs_on(operation: Operation, implementation: Implementation, device: Device) -> None:

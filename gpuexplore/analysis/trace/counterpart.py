@@ -7,6 +7,7 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
+from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.analysis.trace.events import Argument, Call
 from gpuexplore.analysis.trace.work.flops import CONVOLUTIONS, numbers
 from gpuexplore.analysis.trace.work.kinds import ATTENTION_FORWARD, PREFIX
@@ -56,10 +57,14 @@ class Counterpart:
         """The shell command that measures it here."""
         return as_command(self.request)
 
-    def predict_command(self, gpu: str) -> str:
-        """Return the shell command that predicts it on `gpu`."""
-        words = ("gpuexplore", "predict", self.operation, "--gpu", gpu)
-        return shlex.join((*words, "--shape", str(self.shape), "--dtype", self.dtype))
+    def predict_command(self, gpu: str, calls: Calls = USUAL_CALLS) -> str:
+        """Return the shell command that predicts it on `gpu`.
+
+        Args:
+            calls: how calls follow one another.
+        """
+        words = ("gpuexplore", "predict", self.operation, "--gpu", gpu, "--shape", str(self.shape), "--dtype")
+        return shlex.join((*words, self.dtype, *(("--calls", calls) if calls != USUAL_CALLS else ())))
 
 
 def counterpart(call: Call, dtype: str | None) -> Counterpart | None:

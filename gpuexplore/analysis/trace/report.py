@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, Calls
 from gpuexplore.analysis.trace.counterpart import Counterpart
 from gpuexplore.analysis.trace.headline import headline, notes, parts_of
 from gpuexplore.analysis.trace.roof import CPU
@@ -27,7 +28,12 @@ def dtype_words(row: Row) -> str:
 def predict_command(table: TraceTable, row: Row) -> str | None:
     """Return the command that predicts a row on the trace's own device; None where either is unknown."""
     gpu = target(table)
-    return row.counterpart.predict_command(gpu) if row.counterpart and gpu else None
+    return row.counterpart.predict_command(gpu, kind_of_calls(table)) if row.counterpart and gpu else None
+
+
+def kind_of_calls(table: TraceTable) -> Calls:
+    """Return the kind of calls that the times of a trace stand for: of a GPU those of the kernels, without launches."""
+    return USUAL_CALLS if table.busy_s is None else CALLS_OF_TIMING["device"]
 
 
 def target(table: TraceTable) -> str | None:

@@ -1,7 +1,7 @@
 """An operation on this CPU and on a GPU, size by size: the work, and the transfers it needs.
 
 The inputs go to the GPU, a transfer each, and the output comes back. Times that were measured are used as they are,
-also between measured sizes; all others are predicted with their 90 % interval.
+also between measured sizes; all others are predicted with their 90 % interval, in the kind of calls that is measured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,11 @@ from math import prod
 from operator import add
 
 from gpuexplore.analysis.prediction import Calibration, predict
+from gpuexplore.analysis.prediction.calls_of import calls_on
 from gpuexplore.analysis.transfer.link import Path, interpolated
 from gpuexplore.analysis.transfer.span import Span, measured_span
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.measure.transfer.contract import DTYPE, Reading, sizes_of
+from gpuexplore.measure.transfer.contract import CACHE, DTYPE, Reading, sizes_of
 from gpuexplore.model import Case, Device, Shape
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
@@ -96,7 +97,7 @@ def _work(size: int, operation: Operation, side: Side, calibration: Calibration)
     if below and above:
         return interpolated(size, below[-1], above[0])
     case = Case(operation.name, operation.shape_of_size(size), DTYPE, operation.vendor_library.name, side.device.id)
-    found = predict(case, side.device, calibration)
+    found = predict(case, side.device, calibration, calls=calls_on(side.device, CACHE))
     if found.time_s is None or found.low_s is None or found.high_s is None:
         return None
     return Span(found.time_s, found.low_s, found.high_s, "predicted")

@@ -113,7 +113,12 @@ def _memory(rows: Sequence[WhatIf]) -> list[str]:
 
 
 def _notes(rows: Sequence[WhatIf]) -> list[str]:
-    return [f"**{row.dtype}**: {note}." for row in rows if row.time for note in row.notes]
+    """Return what a reader should know of some formats, each note once."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for note in row.notes if row.time else ():
+            found.setdefault(note, []).append(row.dtype)
+    return [f"**{' and '.join(names)}**: {note}." for note, names in found.items()]
 
 
 def explain_entered(rows: Sequence[WhatIf], *, baseline: str) -> list[str]:

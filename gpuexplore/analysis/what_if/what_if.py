@@ -4,14 +4,19 @@ A figure comes from results measured here, else from recorded ones, else from a 
 replaces them, and is compared with nothing where no such device can have reached it. The times of layers add up, and so
 do the ends of their intervals: layers on one device are mispredicted alike, so their errors do not cancel. A ratio's
 interval is the widest that both intervals allow.
+
+A prediction is of the kind of calls that is asked for. So is a measurement where the case was measured in that kind;
+else one of another kind stands for it, and the row says so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from gpuexplore.analysis.prediction import Calibration, Prediction, Support, predict
+from gpuexplore.analysis.prediction import USUAL_CALLS, Calibration, Calls, Prediction, Support, predict
+from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS, MeasuredCall, calls_of, in_calls
 from gpuexplore.analysis.utilization.plausibility import is_plausible
 from gpuexplore.analysis.utilization.utilization import default_peak, device_of
 from gpuexplore.analysis.verdict import time_of
@@ -42,7 +47,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known beside the table of devices.
+    """What is known beside the table of devices, and of which calls times are wanted.
 
     Attributes:
         calibration: what predictions rest on.
@@ -50,6 +55,7 @@ class Known:
         recorded: results that come with the app, measured on other machines.
         times_s: seconds a visitor entered for the first device, by dtype.
         prices_per_hour: what a device costs, by its id, in any currency.
+        calls: how calls follow one another, a key of CALLS.
     """
 
     calibration: Calibration
@@ -57,6 +63,7 @@ class Known:
     recorded: Sequence[Result] = ()
     times_s: Mapping[str, float] = field(default_factory=dict)
     prices_per_hour: Mapping[str, float] = field(default_factory=dict)
+    calls: Calls = USUAL_CALLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class WhatIf:
         error_origin: whether the error was measured, or is what rounding is expected to cost.
         energy_j: joules at the board's power limit: an upper bound.
         cost: of one run of the workload at the price entered.
+        calls: the kind of calls that the time is of; None on a CPU, of several kinds, and of an entered time.
         notes: what a reader should know, a sentence fragment each.
         impossible: the limit of the device that an entered time is far above; None where it is above none.
     """
@@ -98,6 +106,7 @@ class WhatIf:
     error_origin: Literal["measured", "expected"]
     energy_j: float | None
     cost: float | None
+    calls: Calls | None = None
     notes: tuple[str, ...] = ()
     impossible: str | None = None
 
@@ -109,13 +118,14 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One layer in the format it runs in."""
+    """One layer in the format it runs in; `calls` is the kind that its time is of, None on a CPU."""
 
     layer: Layer
     dtype: DType
     prediction: Prediction
     result: Result | None
     origin: Origin
+    calls: Calls | None
 
     @property
     def time(self) -> Span | None:
@@ -169,8 +179,14 @@ def format_in(layer: Layer, dtype: DType) -> DType:
     return format_named(dtype.output_format)
 
 
-def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str) -> Result | None:
-    """Return the fastest result of this call on such a device; None when nobody measured it."""
+def fastest(
+    results: Sequence[Result], device: Device, layer: Layer, dtype: str, *, calls: Calls = USUAL_CALLS
+) -> MeasuredCall | None:
+    """Return the fastest result of this call on such a device; None when nobody measured it.
+
+    Args:
+        calls: the kind that counts where the call was measured in it; else every other kind does.
+    """
     found = [
         result
         for result in results
@@ -180,7 +196,12 @@ def fastest(results: Sequence[Result], device: Device, layer: Layer, dtype: str)
         and same_device(device_of(result), device)
         and is_plausible(result)
     ]
-    return min(found, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
+    wanted = [measured for result in found if (measured := in_calls(result, calls))]
+    return min(wanted or [MeasuredCall(result, calls_of(result)) for result in found], key=_median_s, default=None)
+
+
+def _median_s(measured: MeasuredCall) -> float:
+    return measured.result.measurement.median_s if measured.result.measurement else 0.0
 
 
 def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> WhatIf:
@@ -196,6 +217,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
     memory_bytes, largest = workload.byte_count(formats.__getitem__), workload.largest_bytes(formats.__getitem__)
     error, error_origin = _error(parts)
     row, price = row_of(device), known.prices_per_hour.get(device.id)
+    kinds = set() if entered_s else {part.calls for part in parts}
     impossible = why_impossible(workload, device, dtype, entered_s, peak=peak) if entered_s else None
     spent_s = time.value if time and not impossible else None
     return WhatIf(
@@ -215,25 +237,25 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         error_origin=error_origin,
         energy_j=spent_s * row.power_w if spent_s and row and row.power_w else None,
         cost=spent_s / SECONDS_PER_HOUR * price if spent_s and price is not None else None,
-        notes=_notes(parts, dtype),
+        calls=kinds.pop() if len(kinds) == 1 else None,
+        notes=(*_notes(parts, dtype), *(() if entered_s else _other_calls(parts, known.calls))),
         impossible=impossible,
     )
 
 
 @lru_cache(maxsize=4096)  # a page asks for the same ones with every click
-def predicted(case: Case, device: Device, calibration: Calibration) -> Prediction:
+def predicted(case: Case, device: Device, calibration: Calibration, calls: Calls) -> Prediction:
     """Return the prediction of a case, made once."""
-    return predict(case, device, calibration)
+    return predict(case, device, calibration, calls=calls)
 
 
 def _part(layer: Layer, device: Device, dtype: DType, known: Known) -> _Part:
     case = Case(layer.operation, layer.shape, dtype.name, layer.contract.vendor_library.name, device.id)
-    prediction = predicted(case, device, known.calibration)
-    if result := fastest(known.measured, device, layer, dtype.name):
-        return _Part(layer, dtype, prediction, result, Origin.LIVE)
-    if result := fastest(known.recorded, device, layer, dtype.name):
-        return _Part(layer, dtype, prediction, result, Origin.RECORDED)
-    return _Part(layer, dtype, prediction, None, Origin.PREDICTED)
+    prediction = predicted(case, device, known.calibration, known.calls)
+    for results, origin in ((known.measured, Origin.LIVE), (known.recorded, Origin.RECORDED)):
+        if found := fastest(results, device, layer, dtype.name, calls=known.calls):
+            return _Part(layer, dtype, prediction, found.result, origin, found.calls)
+    return _Part(layer, dtype, prediction, None, Origin.PREDICTED, None if device.kind == "cpu" else known.calls)
 
 
 def _support(parts: Sequence[_Part]) -> tuple[Support, str | None]:
@@ -308,3 +330,11 @@ def _notes(parts: Sequence[_Part], dtype: DType) -> tuple[str, ...]:
         return ()
     names = ", ".join(dict.fromkeys(other.layer.name.lower() for other in others))
     return (f"{names} in {others[0].dtype.name}: they have no {dtype.name}",)
+
+
+def _other_calls(parts: Sequence[_Part], asked: Calls) -> Iterator[str]:
+    """Yield what was measured in another kind of calls than the one asked for, e.g. ``measured with queued calls``."""
+    counts = Counter(part.calls for part in parts if part.calls and part.calls != asked)
+    for calls, count in counts.items():
+        which = f"{count} of {len(parts)} layers " if len(parts) > 1 else ""
+        yield f"{which}measured with {CALLS_WORDS[calls]}"

@@ -6,7 +6,7 @@ from typing import Literal
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.devices.pcie import Link
 from gpuexplore.dtypes import dtype_named
-from gpuexplore.model import Environment, Flag, Measurement, Shape
+from gpuexplore.model import CacheState, Environment, Flag, Measurement, Shape
 from gpuexplore.operations.contract import Operation
 
 KIND = "transfer"  # of the activities that measure it
@@ -14,6 +14,7 @@ EXPECTED_S = 30.0
 Part = Literal["moves", "calls", "work"]
 PARTS: tuple[Part, ...] = ("moves", "calls", "work")
 DTYPE = "fp32"
+CACHE: CacheState = "warm"
 KIB, MIB = 2**10, 2**20
 SIZES_BYTES = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 MOST_BYTES = 8 * 2**30  # of the arrays of one call: sizes up to there are compared

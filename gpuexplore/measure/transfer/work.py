@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from gpuexplore.errors import Cancelled
 from gpuexplore.measure.conditions.idle_threads import Timekeeper
 from gpuexplore.measure.runner import measure_cases
-from gpuexplore.measure.transfer.contract import DTYPE, Reading, timed, work_sizes_of
+from gpuexplore.measure.transfer.contract import CACHE, DTYPE, Reading, timed, work_sizes_of
 from gpuexplore.measure.transfer.way import BUDGET_S
 from gpuexplore.model import Case, Device, Options, Result, Status
 from gpuexplore.operations.contract import Operation
@@ -33,7 +33,7 @@ def _readings(
             DTYPE,
             library,
             device.id,
-            Options(cache="warm", budget_s=BUDGET_S),
+            Options(cache=CACHE, budget_s=BUDGET_S),
         )
         yield from (_reading(result, size) for result in _results(case, device, cancelled, time))
 

@@ -179,7 +179,7 @@ PAGE_OF: Mapping[type, tuple[str, str, Query]] = {
     Predict: (
         "what_if.py",
         "Dtype what-if",
-        lambda block, _: {"op": block.operation, "shape": block.shape or block.size},
+        lambda block, _: {"op": block.operation, "shape": block.shape or block.size, "calls": block.calls},
     ),
     Tensor: ("tensors.py", "Tensors", lambda block, _: {"expression": block.expression}),
     Memory: ("memory.py", "Memory", lambda block, _: memory_query(block)),

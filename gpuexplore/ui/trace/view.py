@@ -4,8 +4,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
+from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.analysis.trace import Row, TraceTable, headline, notes
-from gpuexplore.analysis.trace.report import dtype_words, predict_command, shape_words, target
+from gpuexplore.analysis.trace.report import dtype_words, kind_of_calls, predict_command, shape_words, target
 from gpuexplore.charts.trace import time_by_operation
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
@@ -78,8 +79,11 @@ def predict_link(table: TraceTable, row: Row) -> str | None:
     if ours is None:
         return None
     query = {"op": ours.operation, "shape": str(ours.shape), "baseline": ours.dtype}
-    device = table.on.device
-    return f"./what-if?{urlencode(query | ({'device': target(table) or ''} if device else {}))}"
+    if table.on.device:
+        query["device"] = target(table) or ""
+    if kind_of_calls(table) != USUAL_CALLS:
+        query["calls"] = kind_of_calls(table)
+    return f"./what-if?{urlencode(query)}"
 
 
 def _show_commands(table: TraceTable, rows: list[Row]) -> None:

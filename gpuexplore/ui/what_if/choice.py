@@ -7,6 +7,8 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls
+from gpuexplore.analysis.prediction.request import calls_named
 from gpuexplore.analysis.what_if.user_claims import named_numbers
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import FORMATS
@@ -19,6 +21,7 @@ DEFAULT_DEVICE = "h100-sxm5-80gb"
 DEFAULT_OTHERS = ("b200-sxm-180gb", "a100-sxm4-80gb", "l4", "rtx-4090", "t4")
 DEFAULT_BASELINE = "fp32"
 MOST_OTHERS = 12
+CALL_TITLES = {"graph": "CUDA graph", "queued": "Queued", "single": "Single"}
 TIMES, PEAKS, PRICE = "fp32:1.7327,bf16:3.874", "fp32:8e12,bf16:16e12", "t4:0.35,h100-sxm5-80gb:2.50"
 NOTEBOOK = {"op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": "", "times": TIMES, "peaks": PEAKS}
 PRESETS = {"A notebook's T4": NOTEBOOK, "A transformer block": {"what": "block"}}
@@ -49,6 +52,7 @@ class Places:
         others: further devices to compare with.
         dtypes: names of formats.
         baseline: the format speedups are against.
+        calls: how calls follow one another.
         times_s: seconds entered for `device`, by dtype.
         promised: FLOP/s entered for `device`, by dtype.
         prices_per_hour: entered, by the id of a device.
@@ -58,6 +62,7 @@ class Places:
     others: tuple[Device, ...]
     dtypes: tuple[str, ...]
     baseline: str
+    calls: Calls
     times_s: Mapping[str, float] = field(hash=False)
     promised: Mapping[str, float] = field(hash=False)
     prices_per_hour: Mapping[str, float] = field(hash=False)
@@ -104,6 +109,7 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
         baseline = url_widgets.select("Baseline dtype", "baseline", _baseline_first(), problems=problems)
     with right:
         dtypes = url_widgets.several("Dtypes", "dtype", list(FORMATS), default=list(FORMATS))
+    calls = _choose_calls()
     with elsewhere:
         others = url_widgets.several("Compare with", "gpus", names, default=DEFAULT_OTHERS, shown=shown)
         if len(others) > MOST_OTHERS:
@@ -116,10 +122,20 @@ def choose_places(here: Sequence[Device], elsewhere: DeltaGenerator) -> Places:
         others=tuple(device_of(other) for other in others[:MOST_OTHERS]),
         dtypes=tuple(dtype for dtype in FORMATS if dtype in dtypes),
         baseline=baseline,
+        calls=calls,
         times_s=times_s,
         promised=promised,
         prices_per_hour=prices,
     )
+
+
+def _choose_calls() -> Calls:
+    """Draw the choice of how calls follow one another, with what it means."""
+    kinds = sorted(CALL_TITLES, key=lambda kind: kind != USUAL_CALLS)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        chosen = calls_named(url_widgets.segments("Calls", "calls", kinds, shown=CALL_TITLES.__getitem__))
+        st.caption(f"{CALLS[chosen][0].upper()}{CALLS[chosen][1:]}.")
+    return chosen
 
 
 def _baseline_first() -> list[str]:

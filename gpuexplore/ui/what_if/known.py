@@ -51,6 +51,7 @@ def _facts(workload: Workload, places: Places, known: tuple[Measured, ...]) -> F
         recorded=tuple(result for _, result in recorded_results()),
         times_s=places.times_s,
         prices_per_hour=places.prices_per_hour,
+        calls=places.calls,
     )
     rows = what_if(workload, places.devices, dtypes=places.dtypes, baseline=places.baseline, known=beside)
     return Facts(tuple(rows), measured)

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from gpuexplore.analysis.prediction.calls_of import CALLS_WORDS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.summary import explain_entered, interval_words, summarize
 from gpuexplore.analysis.what_if.user_claims import UserClaim, claims
@@ -104,7 +105,7 @@ def show_figures(workload: Workload, facts: Facts, places: Places) -> None:
     own = _own(facts.rows, places)
     _claims(workload, facts, places)
     if any(row.time for row in own):
-        _charts(facts, own, places.baseline)
+        _charts(facts, own, places)
     if own:
         st.markdown("**Results**")
         show_table(lambda: [_shown(row) for row in own], facts, UNITS, alt=_alt(own), config=_columns())
@@ -114,7 +115,8 @@ def _own(rows: Sequence[WhatIf], places: Places) -> list[WhatIf]:
     return [row for row in rows if row.device.id == places.device.id]
 
 
-def _charts(facts: Facts, own: Sequence[WhatIf], baseline: str) -> None:
+def _charts(facts: Facts, own: Sequence[WhatIf], places: Places) -> None:
+    baseline = places.baseline
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Time**")
@@ -125,7 +127,8 @@ def _charts(facts: Facts, own: Sequence[WhatIf], baseline: str) -> None:
             show_chart(lambda: what_if_speedups(own, baseline), facts, key="chart.what_if.speedup")
         else:
             st.info(f"{_no_baseline(own, baseline)}: choose another baseline.", icon=":material/info:")
-    st.caption(f"{MARKS} Predictions: {interval_words()}; measurements: 95 % intervals of the median.")
+    of_calls = "" if places.device.kind == "cpu" else f"{CALLS_WORDS[places.calls]}, "
+    st.caption(f"{MARKS} Predictions: {of_calls}{interval_words()}; measurements: 95 % intervals of the median.")
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
         show_chart(lambda: trade_off(own, baseline), facts, key="chart.what_if.trade_off")
@@ -187,6 +190,7 @@ def _shown(row: WhatIf) -> dict[str, object]:
         "Time": time.value if time else None,
         "Time interval": _interval(time, format_seconds),
         "From": row.origin.label if row.origin else None,
+        "Calls": row.calls,
         "Speedup": speedup.value if speedup else None,
         "Speedup interval": _interval(speedup, format_ratio),
         "MFU": row.mfu,
@@ -214,6 +218,7 @@ def _columns() -> dict[str, Any]:
         "Error is": text(help="Expected from the format's rounding, or measured here and widened by input rounding"),
         "Energy": number(help="Time at the board's power limit: an upper bound"),
         COST: number(help="Time at the price you entered, in its currency"),
+        "Calls": text(help="How calls follow one another; on a CPU a time stands for every kind"),
         "Basis": text(width="large"),
     }
 
@@ -231,8 +236,9 @@ def show_devices(facts: Facts, places: Places) -> None:
     per = PER[name]
     if any(per.of(row) for row in rows):
         show_chart(lambda: across_devices(rows, per), (facts, name), key="chart.what_if.devices")
-        if names := _left_out(rows, per):
-            st.caption(f"Not drawn: {plain(', '.join(names))}: {per.missing}.")
+        names = _left_out(rows, per)
+        left_out = f" Not drawn: {plain(', '.join(names))}: {per.missing}." if names else ""
+        st.caption(f"On GPUs, predictions are of {CALLS_WORDS[places.calls]}.{left_out}")
     else:
         st.info(f"Nothing to draw: {per.missing}.", icon=":material/info:")
     with st.expander("Every device and dtype in a table", icon=":material/table:"):

@@ -56,6 +56,8 @@ def test_links_and_commands_are_taken(made):
     assert experiment.dtypes == ("bf16",)
     assert found.run_command == f"gpuexplore run {found.operation} --shape {found.shape} --dtype bf16"
     assert f"--gpu t4 --shape {found.shape}" in found.predict_command("t4")
+    assert "--calls" not in found.predict_command("t4")
+    assert found.predict_command("t4", "single").endswith(" --calls single")
 
 
 def test_a_layer_norm_maps_where_it_is_over_the_last_axis_with_weights():

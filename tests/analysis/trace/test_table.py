@@ -221,6 +221,7 @@ def test_the_report_says_everything_and_is_strict_json():
     assert told["headline"] == headline(table())
     assert first["operation"] == "aten::addmm"
     assert first["predict"].startswith("gpuexplore predict linear --gpu h100-sxm5-80gb --shape b=4096")
+    assert first["predict"].endswith("--calls graph"), "the profiler tells the time of the kernels, without launches"
     assert first["counterpart"]["shape"] == {"b": 4096, "d": 4096, "k": 4096}
     assert told["device"]["key"] == "h100-sxm5-80gb"
 

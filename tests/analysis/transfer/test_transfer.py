@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.analysis.prediction import calibrate, predict
+from gpuexplore.analysis.prediction.calls_of import calls_of
 from gpuexplore.analysis.transfer import (
     BreakEven,
     Side,
     Span,
     break_even_size,
     compare,
+    comparison,
     measured_path,
     path_to,
     readings_of,
@@ -24,9 +26,9 @@ from gpuexplore.analysis.transfer.stack import first_call_cost, stack
 from gpuexplore.devices import target_named
 from gpuexplore.devices.pcie import Link
 from gpuexplore.errors import InvalidInput
-from gpuexplore.measure.transfer.contract import Reading
+from gpuexplore.measure.transfer.contract import CACHE, Reading
 from gpuexplore.model import Flag
-from tests.analysis.made import device
+from tests.analysis.made import device, ok
 from tests.analysis.transfer.made import moves, observed, point, span, work
 
 T4 = target_named("Tesla T4", ())
@@ -35,6 +37,16 @@ T4 = target_named("Tesla T4", ())
 @pytest.fixture(scope="module")
 def calibration():
     return calibrate()
+
+
+def test_work_is_predicted_in_the_kind_of_calls_that_is_measured(monkeypatch, calibration):
+    asked = []
+    monkeypatch.setattr(
+        comparison, "predict", lambda *words, calls: asked.append(calls) or predict(*words, calls=calls)
+    )
+    compare("matmul", (Side(device()), Side(T4)), path_to(T4, OWN, "pinned"), calibration)
+
+    assert set(asked) == {calls_of(ok(on="cuda:0", cache=CACHE))}
 
 
 def test_the_gpu_wins_from_where_the_times_cross_on_log_scales():

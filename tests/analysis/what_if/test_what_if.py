@@ -10,8 +10,8 @@ from gpuexplore.analysis.what_if.what_if import Known, Span, fastest, format_in,
 from gpuexplore.analysis.what_if.workload import Layer, Workload
 from gpuexplore.devices import ACCELERATORS, as_device
 from gpuexplore.dtypes import DTYPES, FORMATS
-from gpuexplore.model import Accuracy, Options, Origin, Peak, Shape
-from tests.analysis.made import device, ok
+from gpuexplore.model import Accuracy, Contrast, Options, Origin, Peak, Shape
+from tests.analysis.made import device, ok, with_contrasts
 from tests.devices.processors import ZEN_4, ZEN_5, measured_on
 
 SIZE = 1000
@@ -23,7 +23,7 @@ T4 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.
 SECONDS = {"fp64": 8e-3, "fp32": 4e-3, "bf16": 1e-3, "fp16": 16e-3}
 
 
-def made_up(case, on, _):
+def made_up(case, on, _, calls):
     """Answer like the prediction core, with times that can be checked by hand."""
     if case.dtype == "fp8":
         return Prediction(case, on, "unsupported", "no fp8 units")
@@ -33,7 +33,8 @@ def made_up(case, on, _):
     support = "emulated" if case.dtype == "fp16" else "native"
     reason = "no fp16 units" if support == "emulated" else None
     peak = Peak(case.dtype, "matrix", 1e12, "datasheet", "a test")
-    return Prediction(case, on, support, reason, seconds, seconds / 2, seconds * 2, "compute", peak, "made up")
+    known = (seconds, seconds / 2, seconds * 2, "compute", peak, "made up")
+    return Prediction(case, on, support, reason, *known, calls=calls)
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +111,7 @@ def test_processor_of_the_same_name_with_other_cores_is_another_device():
 def test_time_that_hardware_cannot_reach_is_not_the_fastest():
     launched, computed = ok(1e-6, size=SIZE, dtype="bf16"), ok(2e-3, size=SIZE, dtype="bf16")
 
-    assert fastest([launched, computed], device(), ONE.layers[0], "bf16") is computed
+    assert fastest([launched, computed], device(), ONE.layers[0], "bf16").result is computed
 
 
 def test_zeros_are_no_measurement_of_random_data():
@@ -118,7 +119,7 @@ def test_zeros_are_no_measurement_of_random_data():
     zeros = replace(result, case=replace(result.case, options=Options(data="zeros")))
 
     assert fastest([zeros], device(), ONE.layers[0], "bf16") is None
-    assert fastest([zeros, result], device(), ONE.layers[0], "bf16") is result
+    assert fastest([zeros, result], device(), ONE.layers[0], "bf16").result is result
 
 
 def test_a_row_of_the_table_is_known_by_its_key_and_recorded_results_say_so():
@@ -137,6 +138,73 @@ def test_one_predicted_layer_makes_it_a_prediction_that_counts_the_measured_ones
     assert found.origin is Origin.PREDICTED
     assert found.basis == "1 of 2 layers measured here; made up"
     assert found.time.value == pytest.approx(2 * 2e-3 + 1e-3)
+
+
+def on_gpu(median_s, *contrasts, **about):
+    """Return a result of a GPU in bf16, whose calls were queued."""
+    return with_contrasts(ok(median_s, size=SIZE, dtype="bf16", on="cuda:0", **about), *contrasts)
+
+
+GPU = device(device_id="cuda:0")
+REPLAYED = Contrast("graph", (1.5e-3,) * 9)
+
+
+def test_prediction_is_of_the_kind_of_calls_that_is_asked_for():
+    assert rows(on=GPU)["bf16"].calls == "queued"
+    assert rows(on=GPU, calls="single")["bf16"].calls == "single"
+    assert rows(on=GPU, calls="single")["bf16"].notes == ()
+
+
+def test_measurement_in_another_kind_of_calls_stands_for_the_one_asked_for_and_says_so():
+    measured = [on_gpu(2e-3)]
+
+    assert rows(on=GPU, measured=measured)["bf16"].notes == ()
+    for calls in ("single", "graph"):
+        found = rows(on=GPU, measured=measured, calls=calls)["bf16"]
+        assert (found.origin, found.time.value, found.calls) == (Origin.LIVE, 2e-3, "queued")
+        assert found.notes == ("measured with queued calls",)
+
+
+def test_replay_of_a_graph_is_the_measurement_of_that_kind():
+    found = rows(on=GPU, measured=[on_gpu(1e-3), on_gpu(2e-3, REPLAYED)], calls="graph")["bf16"]
+
+    assert (found.time.value, found.calls, found.notes) == (1.5e-3, "graph", ())
+    assert rows(on=GPU, measured=[on_gpu(2e-3, REPLAYED)])["bf16"].time.value == 2e-3
+
+
+def test_recording_in_another_kind_of_calls_says_so_too():
+    found = rows(on=GPU, recorded=[on_gpu(2e-3)], calls="single")["bf16"]
+
+    assert (found.origin, found.notes) == (Origin.RECORDED, ("measured with queued calls",))
+
+
+def test_layers_of_several_kinds_of_calls_are_counted():
+    found = rows(TWO, on=GPU, measured=[on_gpu(2e-3)], calls="single")["bf16"]
+
+    assert found.calls is None
+    assert found.notes == ("1 of 2 layers measured with queued calls",)
+
+
+def test_on_a_cpu_calls_are_of_every_kind():
+    result = ok(2e-3, size=SIZE, dtype="bf16")
+
+    for known in ({}, {"measured": [result]}):
+        found = rows(calls="single", **known)["bf16"]
+        assert (found.calls, found.notes) == (None, ())
+
+
+def test_entered_time_is_of_no_kind_of_calls():
+    found = rows(on=GPU, measured=[on_gpu(2e-3)], calls="single", times_s={"bf16": 1.0})["bf16"]
+
+    assert (found.origin, found.calls, found.notes) == (Origin.ENTERED, None, ())
+
+
+def test_note_on_several_formats_is_told_once():
+    measured = [on_gpu(2e-3), replace(on_gpu(3e-3), case=replace(on_gpu(3e-3).case, dtype="fp32"))]
+    found = rows(on=GPU, measured=measured, calls="single")
+    (said,) = [detail for detail in summarize(list(found.values()), baseline="fp32").details if "queued" in detail]
+
+    assert said == "**fp32 and bf16**: measured with queued calls."
 
 
 def test_an_entered_time_counts_for_the_first_device_only():
