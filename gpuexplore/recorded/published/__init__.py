@@ -1,4 +1,4 @@
-"""What others measured and published, with licence, source and kind of timing by row; gpuexplore measured none of it."""
+"""What others measured and published, with licence, source and kind of timing by row: none of it is gpuexplore's."""
 
 from gpuexplore.recorded.published.measurements import (
     TIMINGS,
