@@ -113,7 +113,7 @@ class Point:
         return self.flop_per_s / self.peak.flop_per_s if self.peak else None
 
     @property
-    def bandwidth_share(self) -> float | None:
+    def bandwidth_utilization(self) -> float | None:
         """Bytes/s over the memory bandwidth, as a fraction; None where a cache may have held the data."""
         device = self.device
         in_cache = not self.cold and device.cache_bytes is not None and self.byte_count <= device.cache_bytes
@@ -129,8 +129,8 @@ class Point:
 
     @property
     def share(self) -> float | None:
-        """Fraction reached of the peak that decides: `mfu` where arithmetic does, else `bandwidth_share`."""
-        return self.mfu if self.bound == "compute" else self.bandwidth_share
+        """Fraction reached of the peak that decides: `mfu` where arithmetic does, else `bandwidth_utilization`."""
+        return self.mfu if self.bound == "compute" else self.bandwidth_utilization
 
 
 def points(

@@ -69,7 +69,7 @@ def test_arithmetic_decides_large_products_and_memory_thin_ones():
     thin = next(point for point in points("linear", ["h100-sxm5-80gb"], ["bf16"]) if point.shape["b"] == 1)
 
     assert (square.bound, square.share) == ("compute", square.mfu)
-    assert (thin.bound, thin.share) == ("memory", thin.bandwidth_share)
+    assert (thin.bound, thin.share) == ("memory", thin.bandwidth_utilization)
 
 
 def test_an_operation_without_products_is_compared_with_memory():
@@ -82,8 +82,8 @@ def test_an_operation_without_products_is_compared_with_memory():
 def test_no_share_of_memory_is_told_of_what_a_cache_may_have_held(every):
     held = [point for point in every if point.byte_count <= (point.device.cache_bytes or 0)]
 
-    assert {point.bandwidth_share for point in held if not point.cold} == {None}
-    assert all(point.bandwidth_share for point in held if point.cold)
+    assert {point.bandwidth_utilization for point in held if not point.cold} == {None}
+    assert all(point.bandwidth_utilization for point in held if point.cold)
 
 
 def test_no_rate_is_beyond_what_hardware_can_do(every):
