@@ -57,6 +57,8 @@ def test_a_row_is_read_as_it_stands():
         ("linear,fp16,b=16;d=32;k=8", "softmax,fp8,m=16;n=8", "fp8 exists only inside matrix units"),
         ("b=16;d=32;k=8", "b=16;d=32", "axes of linear"),
         ("b=16;d=32;k=8", "b=16;d=32;k=8;m=1", "axes of linear"),
+        ("b=16;d=32;k=8", "b=16;b=17;d=32;k=8", "axes of linear"),
+        ("b=16;d=32;k=8", "16x32x8", "axes of linear"),
         ("b=16;d=32;k=8", "b=16;d=32;k=0", "k '0'"),
         ("b=16;d=32;k=8", "b=16;d=32;k=99999999999", "k '99999999999'"),
         ("b=16;d=32;k=8", "b=16;d=32;k=8.5", "8.5"),
@@ -65,6 +67,8 @@ def test_a_row_is_read_as_it_stands():
         ("0.0001", "nan", "time_s 'nan'"),
         ("0.0001", "inf", "time_s 'inf'"),
         ("0.0001", "fast", "fast"),
+        ("0.0001,queued,", "0.0001,", "row '7 cells': accepted are gpu_key, operation"),
+        ("warm", "warm,cold", "row '9 cells'"),
         ("queued", "guessed", "timing 'guessed'"),
         ("https://", "http://", "source 'http://"),
         ("github.com", "github.com.example", "source 'https://github.com.example"),
@@ -77,3 +81,8 @@ def test_what_cannot_be_is_refused_with_its_line(right, wrong, named):
         read(ROW, ROW.replace(right, wrong, 1))
 
     assert named in str(refusal.value)
+
+
+def test_a_column_that_is_missing_is_named():
+    with pytest.raises(InvalidInput, match=r"line 2: no 'time_s'"):
+        read_measurements("\n".join([HEADING.replace("time_s", "time"), ROW]))

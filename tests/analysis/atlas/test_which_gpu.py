@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.atlas import ORDERS, points, price_of, ranked, usual_devices, which_gpu
-from gpuexplore.analysis.atlas.which_gpu import LONG_S
+from gpuexplore.analysis.atlas.which_gpu import LEAST_S
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.devices import ACCELERATORS, as_device, row_of
@@ -36,7 +36,7 @@ def test_a_published_time_of_this_very_call_is_what_is_told(known):
     assert found.point in points("matmul", ["rtx-3090"], ["fp16"])
     assert (found.time.value, found.time.low) == (found.point.time_s, found.point.time_s)
     assert found.found.mfu == pytest.approx(found.point.mfu)
-    assert found.found.basis == f"published by {found.point.citation.name}"
+    assert found.found.basis == f"published by {found.point.citation.name}: {found.point.conditions}"
 
 
 def test_what_gpuexplore_recorded_comes_first(known):
@@ -58,8 +58,20 @@ def test_a_published_time_with_a_launch_in_it_is_none_of_a_short_call(known):
     short = min(points("matmul", ["rtx-5090"]), key=lambda point: point.time_s)
     found = choices(known, "rtx-5090", shape=short.shape, dtype=short.dtype)["rtx-5090"]
 
-    assert (short.calls, short.time_s < LONG_S) == ("single", True)
+    assert (short.calls, short.time_s < LEAST_S["single"]) == ("single", True)
     assert (found.found.origin, found.point) == (Origin.PREDICTED, None)
+
+
+def test_a_published_time_of_a_graph_counts_where_a_launch_would_hide_behind_the_call(known):
+    timed = [point for point in points("linear", ["b200-sxm-180gb"], ["bf16"]) if point.calls == "graph"]
+    long, short = (pick(timed, key=lambda point: point.time_s) for pick in (max, min))
+    found = [
+        choices(known, "b200-sxm-180gb", operation="linear", shape=point.shape, dtype="bf16")["b200-sxm-180gb"].point
+        for point in (long, short)
+    ]
+
+    assert short.time_s < LEAST_S["graph"] < long.time_s
+    assert found == [long, None]
 
 
 def test_a_published_time_above_a_peak_is_left_to_the_prediction(known):
